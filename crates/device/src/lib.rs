@@ -1,0 +1,2 @@
+//! The vocabulary that the API and the devices share, and the Transport trait that a device implements.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! The published experiments and the scoreboard of feature rows.
+#![forbid(unsafe_code)]

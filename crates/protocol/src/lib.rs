@@ -1,0 +1,2 @@
+//! Protocol state machines without I/O.
+#![forbid(unsafe_code)]

@@ -1,0 +1,1 @@
+//! Conformance suite, oracles, fault injection and canaries.

@@ -1,0 +1,1 @@
+//! Bellwire: a user-level interconnect. The public API.
