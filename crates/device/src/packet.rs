@@ -1,0 +1,172 @@
+//! The header of every packet between two engines: four 64-bit words, the first of which belongs to the device.
+//!
+//! ```text
+//!        0        1        2        3        4        5        6        7
+//!   +--------+--------+--------+--------+--------+--------+--------+--------+
+//!   |              the device's own (shm: the slot's validity tag)          |  word 0
+//!   +--------+--------+--------+--------+--------+--------+--------+--------+
+//!   |  kind  | flags  |      aux        |         payload bytes             |  word 1
+//!   +--------+--------+--------+--------+--------+--------+--------+--------+
+//!   |     destination queue pair        |       source queue pair           |  word 2
+//!   +--------+--------+--------+--------+--------+--------+--------+--------+
+//!   |        argument: immediate value, or operation number                 |  word 3
+//!   +--------+--------+--------+--------+--------+--------+--------+--------+
+//! ```
+//! All little-endian. The payload follows; up to 32 bytes of it share the header's cache line.
+
+/// Bytes of the header, the device's word included.
+pub const PACKET_HEADER_BYTES: usize = 32;
+
+/// What a packet is. One engine module handles each.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum Kind {
+    /// A whole message (NAP); argument: immediate.
+    Send = 1,
+    /// A long message is ready at the sender (rendezvous); payload: where; argument: immediate.
+    Offer = 2,
+    /// The receiver is ready for a staged transfer; argument: operation.
+    Grant = 3,
+    /// A piece of a staged transfer; argument: operation.
+    Data = 4,
+    /// An operation finished at the far side; argument: operation; payload: status and value.
+    Done = 5,
+    /// A piece of a put for memory that can only be reached by its owner; payload: where, then bytes.
+    Put = 6,
+    /// A get from memory that can only be reached by its owner; payload: where.
+    Get = 7,
+    /// An atomic on memory that can only be reached by its owner; payload: what and where.
+    Atomic = 8,
+    /// A put that moved its data directly asks for an event at the target (S-Flag); argument: immediate; payload: length.
+    Event = 9,
+    /// Connection request; payload: private data.
+    Connect = 10,
+    /// Connection accepted; payload: private data.
+    Accept = 11,
+    /// Connection refused; payload: private data.
+    Reject = 12,
+    /// The connection ends.
+    Disconnect = 13,
+}
+
+impl Kind {
+    /// The kind with this number.
+    #[inline]
+    pub fn from_number(number: u8) -> Option<Kind> {
+        Some(match number {
+            1 => Kind::Send,
+            2 => Kind::Offer,
+            3 => Kind::Grant,
+            4 => Kind::Data,
+            5 => Kind::Done,
+            6 => Kind::Put,
+            7 => Kind::Get,
+            8 => Kind::Atomic,
+            9 => Kind::Event,
+            10 => Kind::Connect,
+            11 => Kind::Accept,
+            12 => Kind::Reject,
+            13 => Kind::Disconnect,
+            _ => return None,
+        })
+    }
+}
+
+bitflags::bitflags! {
+    /// Flags of a packet.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+    pub struct PacketFlags: u8 {
+        /// The argument is an immediate value for the receiver's completion.
+        const IMMEDIATE = 1;
+        /// The last piece of its operation.
+        const LAST = 2;
+        /// The target wants an event when this is in memory (S-Flag).
+        const EVENT = 4;
+    }
+}
+
+/// A parsed header.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PacketHeader {
+    /// What it is; a number that a newer peer may know and we may not.
+    pub kind: u8,
+    /// Flags.
+    pub flags: PacketFlags,
+    /// Meaning depends on the kind.
+    pub aux: u16,
+    /// Payload bytes.
+    pub length: u32,
+    /// Queue pair that it is for; staged data: low half of the offset.
+    pub destination: u32,
+    /// Queue pair that it is from; staged data: high half of the offset.
+    pub source: u32,
+    /// Immediate value or operation number.
+    pub argument: u64,
+}
+
+impl PacketHeader {
+    /// A header without flags.
+    #[inline]
+    pub fn new(kind: Kind, destination: u32, source: u32, argument: u64) -> Self {
+        PacketHeader {
+            kind: kind as u8,
+            flags: PacketFlags::empty(),
+            aux: 0,
+            length: 0,
+            destination,
+            source,
+            argument,
+        }
+    }
+
+    /// Words 1 to 3.
+    #[inline]
+    pub fn to_words(self) -> [u64; 3] {
+        [
+            self.kind as u64
+                | (self.flags.bits() as u64) << 8
+                | (self.aux as u64) << 16
+                | (self.length as u64) << 32,
+            self.destination as u64 | (self.source as u64) << 32,
+            self.argument,
+        ]
+    }
+
+    /// The reverse of [`PacketHeader::to_words`]. Unknown flags are dropped.
+    #[inline]
+    pub fn from_words(words: [u64; 3]) -> Self {
+        PacketHeader {
+            kind: words[0] as u8,
+            flags: PacketFlags::from_bits_truncate((words[0] >> 8) as u8),
+            aux: (words[0] >> 16) as u16,
+            length: (words[0] >> 32) as u32,
+            destination: words[1] as u32,
+            source: (words[1] >> 32) as u32,
+            argument: words[2],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_survive_their_words() {
+        let header = PacketHeader {
+            kind: Kind::Done as u8,
+            flags: PacketFlags::all(),
+            aux: 0xabcd,
+            length: u32::MAX,
+            destination: 0x8000_0001,
+            source: 7,
+            argument: u64::MAX - 1,
+        };
+        assert_eq!(PacketHeader::from_words(header.to_words()), header);
+        for number in 0..=255u8 {
+            if let Some(kind) = Kind::from_number(number) {
+                assert_eq!(kind as u8, number);
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Registered memory: rights, keys, and the owner's handle.
+
+use bellwire_ring::memory::{Memory, View};
+use std::sync::Arc;
+
+bitflags::bitflags! {
+    /// What peers that hold the key may do with a region. The owner may always do everything.
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+    pub struct Rights: u8 {
+        /// GET from it.
+        const REMOTE_READ = 1;
+        /// PUT to it.
+        const REMOTE_WRITE = 2;
+        /// Fetch-add and compare-swap on it.
+        const REMOTE_ATOMIC = 4;
+    }
+}
+
+/// What a peer needs to reach a region: hand it over in a message ([`RemoteKey::to_bytes`]).
+///
+/// The protection key (C-09) has 64 random bits here, not the paper's 8: it cannot be guessed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct RemoteKey {
+    /// Node that owns the region.
+    pub node: u32,
+    /// Function that owns the region.
+    pub function: u8,
+    /// Index of the region in the function's table; a hint that saves a search, checked against `key`.
+    pub index: u16,
+    /// The secret: 64 random bits, never zero.
+    pub key: u64,
+    /// Bytes in the region.
+    pub length: u64,
+}
+
+impl RemoteKey {
+    /// Bytes of [`RemoteKey::to_bytes`].
+    pub const BYTES: usize = 24;
+
+    /// Little-endian, for a message: key, length, node, index, function, zero.
+    pub fn to_bytes(self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[0..8].copy_from_slice(&self.key.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.length.to_le_bytes());
+        bytes[16..20].copy_from_slice(&self.node.to_le_bytes());
+        bytes[20..22].copy_from_slice(&self.index.to_le_bytes());
+        bytes[22] = self.function;
+        bytes
+    }
+
+    /// The reverse of [`RemoteKey::to_bytes`]; `None` if the bytes cannot be a key (wrong length, zero key).
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; Self::BYTES] = bytes.try_into().ok()?;
+        let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
+        let key = RemoteKey {
+            key: word(0),
+            length: word(8),
+            node: u32::from_le_bytes(bytes[16..20].try_into().expect("4 bytes")),
+            index: u16::from_le_bytes(bytes[20..22].try_into().expect("2 bytes")),
+            function: bytes[22],
+        };
+        (key.key != 0 && bytes[23] == 0).then_some(key)
+    }
+}
+
+/// Memory that is registered with a function. Clones name the same region; it is given back by `deregister`.
+///
+/// Peers may change the bytes at any moment that the rights allow, so they are copied in and out, never borrowed.
+#[derive(Clone, Debug)]
+pub struct MemoryRegion(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    memory: Memory,
+    rights: Rights,
+    key: RemoteKey,
+}
+
+impl MemoryRegion {
+    /// Made by the engine when the function registers memory.
+    #[doc(hidden)]
+    pub fn new(memory: Memory, rights: Rights, key: RemoteKey) -> Self {
+        MemoryRegion(Arc::new(Inner { memory, rights, key }))
+    }
+
+    /// What to hand to peers.
+    pub fn remote_key(&self) -> RemoteKey {
+        self.0.key
+    }
+
+    /// What peers may do.
+    pub fn rights(&self) -> Rights {
+        self.0.rights
+    }
+
+    /// Bytes.
+    #[allow(clippy::len_without_is_empty)] // A region has at least one byte.
+    pub fn len(&self) -> usize {
+        self.0.memory.len()
+    }
+
+    /// Copies bytes out. Panics if they do not lie inside the region, as slicing does.
+    pub fn read(&self, offset: usize, into: &mut [u8]) {
+        self.0.memory.view().read(offset, into);
+    }
+
+    /// Copies bytes in. Panics if they do not lie inside the region, as slicing does.
+    pub fn write(&self, offset: usize, from: &[u8]) {
+        self.0.memory.view().write(offset, from);
+    }
+
+    /// The 8-byte word at `offset`, read so that everything put before it is seen too. Panics if misaligned or outside.
+    pub fn load_u64(&self, offset: usize) -> u64 {
+        self.0.memory.view().load(offset).expect("an aligned word inside the region")
+    }
+
+    /// Writes the 8-byte word at `offset` after everything written before. Panics if misaligned or outside.
+    pub fn store_u64(&self, offset: usize, value: u64) {
+        self.0.memory.view().store(offset, value).expect("an aligned word inside the region");
+    }
+
+    /// The bytes as the data path sees them.
+    #[doc(hidden)]
+    pub fn view(&self) -> View<'_> {
+        self.0.memory.view()
+    }
+
+    /// The memory, shared with whoever keeps it in use.
+    #[doc(hidden)]
+    pub fn memory(&self) -> &Memory {
+        &self.0.memory
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_survive_a_message() {
+        let key = RemoteKey {
+            node: 7,
+            function: 3,
+            index: 12,
+            key: 0xdead_beef_0102_0304,
+            length: 1 << 40,
+        };
+        assert_eq!(RemoteKey::from_bytes(&key.to_bytes()), Some(key));
+        assert_eq!(RemoteKey::from_bytes(&[0; 24]), None, "key zero does not exist");
+        assert_eq!(RemoteKey::from_bytes(&[1; 23]), None);
+    }
+}

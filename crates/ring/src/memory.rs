@@ -1,0 +1,299 @@
+//! Memory that somebody else may change at any time.
+//!
+//! A region that a peer can write by PUT, a pool slot that a sender fills, a registered buffer that is on the wire: none of
+//! them may be seen through `&[u8]`, because Rust lets nobody else touch what a shared reference shows. They are seen through
+//! [`View`], which only copies, and through [`Memory`], which owns the bytes and keeps them mapped while a view is in use.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A borrowed window on bytes that others may change while we look: copy in, copy out, nothing else.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    start: NonNull<u8>,
+    length: usize,
+    writable: bool,
+    lifetime: PhantomData<&'a ()>,
+}
+
+// SAFETY: a view is an address and a length; every access copies, and tolerates concurrent writers by design.
+unsafe impl Send for View<'_> {}
+// SAFETY: as above; a view has no state of its own.
+unsafe impl Sync for View<'_> {}
+
+impl<'a> View<'a> {
+    /// A window of `length` bytes at `start`.
+    ///
+    /// # Safety
+    /// The bytes must stay mapped for `'a`, readable, and writable too if [`View::write`] or an atomic is ever called.
+    pub unsafe fn new(start: NonNull<u8>, length: usize) -> Self {
+        View { start, length, writable: true, lifetime: PhantomData }
+    }
+
+    /// A window of no bytes.
+    pub fn empty() -> Self {
+        View { start: NonNull::dangling(), length: 0, writable: true, lifetime: PhantomData }
+    }
+
+    /// A window on ordinary bytes that is only read: writing through it panics.
+    pub fn of(bytes: &'a [u8]) -> Self {
+        let start = NonNull::from(bytes).cast();
+        View { start, length: bytes.len(), writable: false, lifetime: PhantomData }
+    }
+
+    /// A window on ordinary bytes that is written too.
+    pub fn of_mut(bytes: &'a mut [u8]) -> Self {
+        let length = bytes.len();
+        View { start: NonNull::from(bytes).cast(), length, writable: true, lifetime: PhantomData }
+    }
+
+    /// Bytes in the window.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether the window has no bytes.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Where the window starts: for system calls that take an address (cross-memory attach).
+    #[inline]
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    /// The part from `offset`, `length` bytes long, or `None` if it does not lie inside.
+    #[inline]
+    pub fn part(&self, offset: usize, length: usize) -> Option<View<'a>> {
+        if offset > self.length || length > self.length - offset {
+            return None;
+        }
+        // SAFETY: offset <= length of this window, so the result points into it or one past its end.
+        let start = unsafe { self.start.add(offset) };
+        Some(View { start, length, ..*self })
+    }
+
+    /// Copies bytes out, from `offset` on. Panics if they do not lie inside: callers check first.
+    #[inline]
+    pub fn read(&self, offset: usize, into: &mut [u8]) {
+        let part = self.part(offset, into.len()).expect("read lies inside the view");
+        // SAFETY: `part` lies inside mapped memory by the contract of `new`; `into` is ours alone, so they do not overlap
+        // unless the caller made a view of its own exclusive slice, which the borrow of that slice forbids.
+        unsafe { copy_bytes(part.start.as_ptr(), into.as_mut_ptr(), into.len()) }
+    }
+
+    /// Copies bytes in, from `offset` on. Panics if they do not lie inside: callers check first.
+    #[inline]
+    pub fn write(&self, offset: usize, from: &[u8]) {
+        let part = self.part(offset, from.len()).expect("write lies inside the view");
+        assert!(self.writable, "write through a view that is only for reading");
+        // SAFETY: as in `read`, with the directions exchanged; writability is part of the contract of `new`.
+        unsafe { copy_bytes(from.as_ptr(), part.start.as_ptr(), from.len()) }
+    }
+
+    /// Copies all of `from` to the start of this window; both may be shared, and may overlap. Panics if it does not fit.
+    #[inline]
+    pub fn copy_from(&self, from: View<'_>) {
+        assert!(self.writable, "write through a view that is only for reading");
+        assert!(
+            from.length <= self.length,
+            "copy of {} bytes into a view of {}",
+            from.length,
+            self.length
+        );
+        if self.overlaps(&from) {
+            // SAFETY: both windows are mapped for their lifetimes and long enough.
+            unsafe { std::ptr::copy(from.start.as_ptr(), self.start.as_ptr(), from.length) }
+        } else {
+            // SAFETY: both windows are mapped, long enough, and apart.
+            unsafe { copy_bytes(from.start.as_ptr(), self.start.as_ptr(), from.length) }
+        }
+    }
+
+    fn overlaps(&self, other: &View<'_>) -> bool {
+        let (a, b) = (self.start.as_ptr() as usize, other.start.as_ptr() as usize);
+        a < b + other.length && b < a + self.length
+    }
+
+    /// The 8-byte word at `offset`, or `None` if it is not aligned to 8 bytes or not inside.
+    #[inline]
+    fn word(&self, offset: usize) -> Option<&'a AtomicU64> {
+        let part = self.part(offset, 8)?;
+        if !self.writable || !(part.start.as_ptr() as usize).is_multiple_of(8) {
+            return None;
+        }
+        // SAFETY: aligned, inside, mapped for 'a; all concurrent access to a word used so is atomic or tolerated as racing
+        // bytes of a hostile or careless peer, whose only effect is on the value.
+        Some(unsafe { &*part.start.as_ptr().cast::<AtomicU64>() })
+    }
+
+    /// Adds `operand` to the little-endian word at `offset` and returns what was there before; `None` if misaligned or outside.
+    pub fn fetch_add(&self, offset: usize, operand: u64) -> Option<u64> {
+        Some(self.word(offset)?.fetch_add(operand, Ordering::SeqCst))
+    }
+
+    /// Replaces the word at `offset` by `new` if it equals `expected`; returns what was there before; `None` if misaligned or
+    /// outside.
+    pub fn compare_swap(&self, offset: usize, expected: u64, new: u64) -> Option<u64> {
+        let word = self.word(offset)?;
+        Some(match word.compare_exchange(expected, new, Ordering::SeqCst, Ordering::SeqCst) {
+            Ok(before) | Err(before) => before,
+        })
+    }
+
+    /// Reads the word at `offset` so that everything its writer wrote before is seen too (pairs with [`View::store`]).
+    pub fn load(&self, offset: usize) -> Option<u64> {
+        Some(self.word(offset)?.load(Ordering::Acquire))
+    }
+
+    /// Writes the word at `offset` after everything written before (pairs with [`View::load`]).
+    pub fn store(&self, offset: usize, value: u64) -> Option<()> {
+        self.word(offset)?.store(value, Ordering::Release);
+        Some(())
+    }
+}
+
+impl fmt::Debug for View<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "View({} B)", self.length)
+    }
+}
+
+/// Copies `length` bytes between memory that does not overlap.
+///
+/// Up to one cache line goes in a few overlapping moves, because a call of `memcpy` costs as much as the message itself; more
+/// goes through `memcpy`, whose body the compiler cannot see, so that it can neither split nor repeat a read of foreign memory.
+///
+/// # Safety
+/// Both sides valid for `length` bytes and apart.
+#[inline(always)]
+pub unsafe fn copy_bytes(from: *const u8, to: *mut u8, length: usize) {
+    // SAFETY: every branch touches exactly `length` bytes on both sides: two moves that overlap in the middle.
+    unsafe {
+        match length {
+            0 => {}
+            1..=3 => {
+                let (a, b, c) = (*from, *from.add(length / 2), *from.add(length - 1));
+                *to = a;
+                *to.add(length / 2) = b;
+                *to.add(length - 1) = c;
+            }
+            4..=7 => pair::<u32>(from, to, length),
+            8..=16 => pair::<u64>(from, to, length),
+            17..=32 => pair::<u128>(from, to, length),
+            _ => {
+                libc::memcpy(to.cast(), from.cast(), length);
+            }
+        }
+    }
+}
+
+/// Copies `length` bytes, between one and two sizes of `T`, as two unaligned moves.
+///
+/// # Safety
+/// As for [`copy_bytes`], and `size_of::<T>() <= length <= 2 * size_of::<T>()`.
+#[inline(always)]
+unsafe fn pair<T: Copy>(from: *const u8, to: *mut u8, length: usize) {
+    let last = length - size_of::<T>();
+    // SAFETY: both moves lie inside the first `length` bytes by the bound on `length`.
+    unsafe {
+        let head = from.cast::<T>().read_unaligned();
+        let tail = from.add(last).cast::<T>().read_unaligned();
+        to.cast::<T>().write_unaligned(head);
+        to.add(last).cast::<T>().write_unaligned(tail);
+    }
+}
+
+/// Bytes with an owner: they stay mapped until the last clone is gone.
+#[derive(Clone)]
+pub struct Memory {
+    start: NonNull<u8>,
+    length: usize,
+    /// Whether `owner` is a `FromVec`.
+    brought: bool,
+    owner: Arc<dyn Owner>,
+}
+
+// SAFETY: access goes through `View`, which tolerates concurrency; the owner is Send + Sync.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
+
+/// What keeps bytes mapped and releases them when dropped.
+pub trait Owner: Send + Sync {}
+
+struct FromVec(Vec<u8>);
+impl Owner for FromVec {}
+
+impl Memory {
+    /// Takes over memory that the program brought. [`Memory::into_vec`] gives it back.
+    pub fn from_vec(mut bytes: Vec<u8>) -> Memory {
+        let start = NonNull::new(bytes.as_mut_ptr()).expect("a vector's pointer is never null");
+        let length = bytes.len();
+        // A vector does not move its heap bytes when it is moved itself, so `start` stays right.
+        Memory { start, length, brought: true, owner: Arc::new(FromVec(bytes)) }
+    }
+
+    /// Memory that `owner` keeps mapped, readable and writable.
+    ///
+    /// # Safety
+    /// `length` bytes at `start` stay mapped, readable and writable until `owner` is dropped.
+    pub unsafe fn from_owner(start: NonNull<u8>, length: usize, owner: Arc<dyn Owner>) -> Memory {
+        Memory { start, length, brought: false, owner }
+    }
+
+    /// The bytes as a vector: the program's own one if nobody else holds them any more, a copy otherwise.
+    pub fn into_vec(self) -> Vec<u8> {
+        if self.brought && Arc::strong_count(&self.owner) == 1 {
+            let raw = Arc::into_raw(self.owner);
+            // SAFETY: `brought` is only set by `from_vec`, so the owner behind the trait object is a `FromVec`.
+            let owner = unsafe { Arc::from_raw(raw.cast::<FromVec>()) };
+            return match Arc::try_unwrap(owner) {
+                Ok(alone) => alone.0,
+                Err(shared) => copy_of(View::of(&shared.0)),
+            };
+        }
+        copy_of(self.view())
+    }
+
+    /// Whether the program brought these bytes ([`Memory::from_vec`]), so that no peer can map them.
+    pub fn is_brought(&self) -> bool {
+        self.brought
+    }
+
+    /// The whole as a window.
+    #[inline]
+    pub fn view(&self) -> View<'_> {
+        // SAFETY: the owner keeps the bytes mapped while `self` lives.
+        unsafe { View::new(self.start, self.length) }
+    }
+
+    /// Bytes.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether there are no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Memory({} B)", self.length)
+    }
+}
+
+fn copy_of(view: View<'_>) -> Vec<u8> {
+    let mut copy = vec![0; view.len()];
+    view.read(0, &mut copy);
+    copy
+}
