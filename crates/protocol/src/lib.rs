@@ -1,2 +1,21 @@
 //! Protocol state machines without I/O.
+//!
+//! Nothing here knows a clock, a socket, a thread, an atomic or a random number: the crate is `no_std` and a caller
+//! hands in what happened and asks what to do. So the same code runs in the real devices, in the model of a NIC and in
+//! the simulator that hunts bugs. Everything has a size that is fixed at construction, and nothing allocates later.
+//!
+//! The pieces, in the order in which a message meets them:
+//!
+//! 1. [`Damq`] and [`GatePolicy`]: a message that arrives before anybody has posted a receive for it waits in a memory
+//!    that all queues share, and the sender of a queue that grows too long is told to stop.
+#![no_std]
 #![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod canary;
+mod damq;
+mod gate;
+
+pub use damq::{Damq, PushError};
+pub use gate::{GatePolicy, Signal};

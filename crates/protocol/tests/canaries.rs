@@ -1,0 +1,43 @@
+//! Each oracle of this crate must object to the fault that is planted for it, and to nothing without it.
+
+#[path = "oracles/damq.rs"]
+mod damq;
+
+use std::fmt::Debug;
+
+use bellwire_protocol::canary::plant;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+/// Runs an oracle on generated sequences, always the same ones, and says whether it objected to any.
+fn objects<T: Debug>(
+    ops: impl Strategy<Value = T>,
+    oracle: impl Fn(T) -> Result<(), TestCaseError>,
+) -> bool {
+    let config = Config { failure_persistence: None, max_shrink_iters: 0, ..Config::default() };
+    let rng = proptest::test_runner::TestRng::deterministic_rng(config.rng_algorithm);
+    TestRunner::new_with_rng(config, rng).run(&ops, oracle).is_err()
+}
+
+/// A fault must be what makes the oracle object: it objects with it and not without it.
+fn is_caught<T: Debug, S: Strategy<Value = T>>(
+    fault: &'static str,
+    ops: impl Fn() -> S,
+    oracle: impl Fn(T) -> Result<(), TestCaseError>,
+) {
+    assert!(!objects(ops(), &oracle), "the oracle objects although nothing is planted");
+    let _planted = plant(fault);
+    assert!(objects(ops(), &oracle), "the oracle does not notice {fault}");
+}
+
+/// A freed message loses one of its cells.
+#[test]
+fn a_lost_cell_is_caught() {
+    is_caught("damq-lost-free", damq::ops, damq::agree);
+}
+
+/// The tail pointer of a queue stays at the first cell of a message.
+#[test]
+fn a_wrong_tail_pointer_is_caught() {
+    is_caught("damq-order", damq::ops, damq::agree);
+}
