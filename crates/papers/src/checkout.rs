@@ -1,0 +1,45 @@
+//! Finding the project's own source tree, which the scoreboard is computed from.
+
+use std::path::{Path, PathBuf};
+
+/// There is no checkout of Bellwire at the place given or above it.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "no checkout of Bellwire at {start} or above it. The state of a row is computed from the sources and tests, which \
+     an installed program does not carry. Change to a clone of the repository and run this again"
+)]
+pub struct NotACheckout {
+    start: String,
+}
+
+/// The top folder of the checkout that holds `start`: the nearest one upwards with a Cargo
+/// workspace and the rows.
+pub fn find(start: &Path) -> Result<PathBuf, NotACheckout> {
+    let failed = || NotACheckout { start: start.display().to_string() };
+    let absolute = start.canonicalize().map_err(|_| failed())?;
+    absolute.ancestors().find(|folder| is_top(folder)).map(Path::to_owned).ok_or_else(failed)
+}
+
+/// The rows are asked for as well, so that somebody else's workspace is not taken for ours.
+fn is_top(folder: &Path) -> bool {
+    let is_workspace = std::fs::read_to_string(folder.join("Cargo.toml"))
+        .is_ok_and(|manifest| manifest.lines().any(|line| line.trim() == "[workspace]"));
+    is_workspace && folder.join("crates/papers/rows.toml").is_file()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Shows that a checkout is found from inside it, and that its absence is told with what to do.
+    #[test]
+    fn checkout_is_found_upwards_only() {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let top = find(&here.join("src")).unwrap();
+        assert_eq!(top, here.join("../..").canonicalize().unwrap());
+
+        let message = find(Path::new("/")).unwrap_err().to_string();
+        assert!(message.contains("clone of the repository"), "{message}");
+        assert!(find(Path::new("/there/is/no/such/folder")).is_err());
+    }
+}

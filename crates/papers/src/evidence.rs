@@ -1,0 +1,426 @@
+//! What the project says of the rows: where code cites them, and which tests show them.
+//!
+//! Two forms are looked for.
+//!
+//! - A *citation* is an identity such as C-28 anywhere in a source file: code and comments of Rust,
+//!   C and Python, Make files, and Markdown. Every citation must name a row that exists. Those in
+//!   code count as "this mechanism is here"; those in Markdown and in this crate do not, as no
+//!   mechanism lives there.
+//! - A *shows line* stands above a Rust test:
+//!
+//!   ```text
+//!   // shows: C-28, C-29
+//!   #[test]
+//!   fn lists_are_cut_anew() {}
+//!   ```
+//!
+//!   Between it and the `fn` there may be attributes and comments, but no blank line. A function
+//!   without `#[test]` can carry one only in the test kit, whose conformance cases are functions
+//!   that every device runs. A test that is ignored by default shows nothing.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Serialize, Serializer};
+
+use crate::RowId;
+use crate::document::DOCUMENT_PATH;
+
+/// What was found in a source tree.
+#[derive(Debug, Default)]
+pub struct Evidence {
+    /// For each row, the places in code that cite it, as `path:line`, in order.
+    pub citations: BTreeMap<RowId, Vec<String>>,
+    /// For each row, the tests that show it, as `path::function`, in order.
+    pub tests: BTreeMap<RowId, Vec<String>>,
+    /// What is wrong with citations and shows lines; empty in a sound tree.
+    pub problems: Vec<Problem>,
+}
+
+/// Reads every source file below `root` except hidden folders and build output. Symbolic links are
+/// not followed.
+pub fn scan(root: &Path) -> Result<Evidence, ScanError> {
+    let mut evidence = Evidence::default();
+    for path in source_files(root)? {
+        let failed = |source| ScanError { path: path.clone(), source };
+        let bytes = match fs::read(&path) {
+            // Between listing and reading, an editor may have taken its temporary file away.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            other => other.map_err(failed)?,
+        };
+        let relative = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
+        if relative != DOCUMENT_PATH {
+            evidence.add_file(&relative, &String::from_utf8_lossy(&bytes));
+        }
+    }
+    Ok(evidence)
+}
+
+/// A file or folder could not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {}: {source}", path.display())]
+pub struct ScanError {
+    path: PathBuf,
+    source: io::Error,
+}
+
+/// A citation or shows line that does not mean anything.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Path from the top of the checkout.
+    pub file: String,
+    /// Line, counted from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub fault: Fault,
+}
+
+/// The ways in which a citation or shows line can be wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// An identity that no row has.
+    UnknownRow(String),
+    /// A shows line written in another way than the one form that is read.
+    Form,
+    /// A shows line with no function below it.
+    NoFunction,
+    /// A shows line above a function, named here, that is not a test.
+    NotATest(String),
+    /// A shows line above a test, named here, that is ignored by default.
+    IgnoredTest(String),
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Problem { file, line, fault } = self;
+        write!(f, "{file}:{line}: ")?;
+        match fault {
+            Fault::UnknownRow(id) => write!(
+                f,
+                "there is no row {id}; correct the identity (docs/feature-rows.md lists all rows), or write it \
+                 differently if no row is meant"
+            ),
+            Fault::Form => write!(
+                f,
+                "this line is not read as it stands; write `// shows: C-28, C-29` in a Rust file: two slashes, each \
+                 row by itself, no ranges and nothing after the last row"
+            ),
+            Fault::NoFunction => write!(
+                f,
+                "this line stands above no test; put it directly above the attributes of one, without a blank line"
+            ),
+            Fault::NotATest(name) => write!(
+                f,
+                "`{name}` is not a test, so it cannot show a row; add #[test], or move the line to the test"
+            ),
+            Fault::IgnoredTest(name) => write!(
+                f,
+                "`{name}` is ignored by default, so it cannot show a row; move the line to a test that always runs"
+            ),
+        }
+    }
+}
+
+impl Serialize for Problem {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl Evidence {
+    fn add_file(&mut self, file: &str, text: &str) {
+        let is_code = !file.ends_with(".md");
+        let holds_mechanisms = is_code && !file.starts_with("crates/papers/");
+        let lines: Vec<&str> = text.lines().collect();
+
+        for (index, line) in lines.iter().enumerate() {
+            let mut report = |fault| {
+                self.problems.push(Problem { file: file.to_owned(), line: index + 1, fault })
+            };
+            // Markdown explains the form and may show it.
+            let shows = if is_code { ShowsLine::read(line) } else { ShowsLine::Absent };
+            let mut known = Vec::new();
+            for text in identities(line) {
+                match RowId::parse(text) {
+                    Some(id) => known.push(id),
+                    None => report(Fault::UnknownRow(text.to_owned())),
+                }
+            }
+            match shows {
+                ShowsLine::Absent if holds_mechanisms => {
+                    for id in known {
+                        self.citations.entry(id).or_default().push(format!("{file}:{}", index + 1));
+                    }
+                }
+                ShowsLine::Absent => {}
+                ShowsLine::Malformed => report(Fault::Form),
+                ShowsLine::Sound if !file.ends_with(".rs") => report(Fault::Form),
+                ShowsLine::Sound => match test_below(file, &lines[index + 1..]) {
+                    Err(fault) => report(fault),
+                    Ok(name) => {
+                        for id in known {
+                            self.tests.entry(id).or_default().push(format!("{file}::{name}"));
+                        }
+                    }
+                },
+            }
+        }
+    }
+}
+
+enum ShowsLine {
+    Absent,
+    Malformed,
+    Sound,
+}
+
+impl ShowsLine {
+    /// Anything that looks like a shows line must be one, lest a slip of the pen quietly shows
+    /// nothing.
+    fn read(line: &str) -> ShowsLine {
+        let line = line.trim();
+        // Only the first comment sign is taken off: within a doc comment, a whole line is an example.
+        let comment = line.trim_start_matches(['/', '!', '#', '*']).trim_start();
+        if comment.len() == line.len() || !comment.to_ascii_lowercase().starts_with("shows:") {
+            return ShowsLine::Absent;
+        }
+        let is_sound = line.strip_prefix("// shows: ").is_some_and(|list| {
+            // Existence is judged elsewhere: what has the form of an identity passes here.
+            list.split(", ").all(|item| identities(item).eq([item]))
+        });
+        if is_sound { ShowsLine::Sound } else { ShowsLine::Malformed }
+    }
+}
+
+/// The name of the test that starts with these lines.
+fn test_below(file: &str, lines: &[&str]) -> Result<String, Fault> {
+    let mut attributes = Vec::new();
+    let mut open_brackets = 0;
+    for line in lines.iter().map(|line| line.trim()) {
+        let is_attribute = open_brackets > 0 || line.starts_with("#[");
+        if is_attribute {
+            attributes.push(line);
+            // Every second piece between quotes is text, whose brackets do not count.
+            for piece in line.split('"').step_by(2) {
+                open_brackets += piece.matches('[').count();
+                open_brackets = open_brackets.saturating_sub(piece.matches(']').count());
+            }
+        } else if !line.starts_with("//") {
+            let name = function_name(line).ok_or(Fault::NoFunction)?;
+            let is_test = attributes.iter().any(|line| is_test_attribute(line));
+            let is_conformance_case = file.starts_with("crates/testkit/src/");
+            if attributes.iter().any(|line| line.starts_with("#[ignore")) {
+                return Err(Fault::IgnoredTest(name.to_owned()));
+            }
+            if !is_test && !is_conformance_case {
+                return Err(Fault::NotATest(name.to_owned()));
+            }
+            return Ok(name.to_owned());
+        }
+    }
+    Err(Fault::NoFunction)
+}
+
+/// `#[test]`, or the attribute of a test framework, whose last word is `test` too.
+fn is_test_attribute(line: &str) -> bool {
+    let path = line.trim_start_matches("#[");
+    let path = path.split(['(', ']']).next().unwrap_or(path);
+    path.rsplit("::").next().is_some_and(|word| word.trim() == "test")
+}
+
+fn function_name(line: &str) -> Option<&str> {
+    let mut words = line.split_whitespace();
+    let is_qualifier = |word: &str| {
+        word.starts_with("pub") || ["async", "unsafe", "const", "extern", "\"C\""].contains(&word)
+    };
+    if words.by_ref().find(|word| !is_qualifier(word)) != Some("fn") {
+        return None;
+    }
+    let name = words.next()?;
+    Some(name.split(['(', '<']).next().unwrap_or(name))
+}
+
+/// Everything in a line that has the form of an identity: one of the six letters, a hyphen and at
+/// least two digits, standing by itself. Names such as CRC-32 are not meant, so neither side may
+/// touch a letter, digit, `_` or hyphen.
+fn identities(line: &str) -> impl Iterator<Item = &str> {
+    let bytes = line.as_bytes();
+    let joins = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    line.match_indices('-').filter_map(move |(hyphen, _)| {
+        let start = hyphen.checked_sub(1)?;
+        let digits = bytes[hyphen + 1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let end = hyphen + 1 + digits;
+        let is_letter = b"CDMSHB".contains(&bytes[start]);
+        let stands_alone = !bytes[..start].last().is_some_and(|byte| joins(byte) || *byte == b'-')
+            && !bytes.get(end).is_some_and(joins);
+        (is_letter && digits >= 2 && stands_alone).then(|| &line[start..end])
+    })
+}
+
+/// All files to read below `root`, in the order of their names.
+fn source_files(root: &Path) -> Result<Vec<PathBuf>, ScanError> {
+    let mut files = Vec::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let failed = |source| ScanError { path: folder.clone(), source };
+        for entry in fs::read_dir(&folder).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let kind = entry.file_type().map_err(failed)?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if kind.is_dir() && !name.starts_with('.') && !is_build_output(&entry.path()) {
+                folders.push(entry.path());
+            } else if kind.is_file() && is_source(&name) {
+                files.push(entry.path());
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Cargo and others mark folders that can be made again with a tag file (<https://bford.info/cachedir/>).
+fn is_build_output(folder: &Path) -> bool {
+    folder.ends_with("target") || folder.join("CACHEDIR.TAG").exists()
+}
+
+fn is_source(name: &str) -> bool {
+    let by_suffix = [".rs", ".c", ".h", ".py", ".md"].iter().any(|suffix| name.ends_with(suffix));
+    by_suffix || name == "Makefile"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn evidence_of(file: &str, text: &str) -> Evidence {
+        let mut evidence = Evidence::default();
+        evidence.add_file(file, text);
+        evidence
+    }
+
+    fn faults(file: &str, text: &str) -> Vec<Fault> {
+        evidence_of(file, text).problems.into_iter().map(|problem| problem.fault).collect()
+    }
+
+    /// Shows which texts have the form of an identity, and that look-alikes are left alone.
+    #[test]
+    fn identities_are_told_from_look_alikes() {
+        let found = |line: &str| identities(line).map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(
+            found("as C-28, (D-02) and M-10: S-14..S-16."),
+            ["C-28", "D-02", "M-10", "S-14", "S-16"]
+        );
+        assert_eq!(
+            found(&format!("{0}-99 and {0}-991", 'C')),
+            [["C", "99"].join("-"), ["C", "991"].join("-")]
+        );
+        for other in [
+            "CRC-32",
+            "crc-32",
+            "C-2",
+            "C-x1",
+            "X-01",
+            "2024-C-01",
+            "C-01a",
+            "C-01_",
+            "-01",
+            "é-01",
+            "B-",
+        ] {
+            assert!(found(other).is_empty(), "{other}");
+        }
+    }
+
+    /// Shows that a test is found below its line, with attributes and comments between, in code of
+    /// several shapes.
+    #[test]
+    fn tests_are_found_below_their_line() {
+        let text = [
+            "// shows: C-28, C-29",
+            "#[test]",
+            "fn one() {}",
+            "",
+            "/// Words.",
+            "    // shows: D-01",
+            "    /// More words.",
+            "    #[test]",
+            "    #[should_panic(",
+            "        expected = \"[\"",
+            "    )]",
+            "    fn two<T>() {}",
+            "",
+            "// shows: D-02",
+            "#[tokio::test]",
+            "async fn three() {}",
+        ]
+        .join("\n");
+        let evidence = evidence_of("crates/shm/tests/x.rs", &text);
+        assert_eq!(evidence.problems, []);
+        let tests: Vec<String> =
+            evidence.tests.iter().map(|(id, tests)| format!("{id} {}", tests.join(" "))).collect();
+        assert_eq!(
+            tests,
+            [
+                "C-28 crates/shm/tests/x.rs::one",
+                "C-29 crates/shm/tests/x.rs::one",
+                "D-01 crates/shm/tests/x.rs::two",
+                "D-02 crates/shm/tests/x.rs::three"
+            ]
+        );
+        assert!(evidence.citations.is_empty(), "a shows line is not a citation");
+    }
+
+    /// Canary: shows that every planted fault in a shows line is caught and named.
+    #[test]
+    fn planted_faults_in_shows_lines_are_caught() {
+        let name = || "f".to_owned();
+        let rust = "crates/shm/src/x.rs";
+        let shows = |rest: &str| format!("// shows: {rest}");
+        assert_eq!(faults(rust, &shows("C-28\n")), [Fault::NoFunction]);
+        assert_eq!(faults(rust, &shows("C-28\n\n#[test]\nfn f() {}")), [Fault::NoFunction]);
+        assert_eq!(faults(rust, &shows("C-28\nstruct S;")), [Fault::NoFunction]);
+        assert_eq!(faults(rust, &shows("C-28\nfn f() {}")), [Fault::NotATest(name())]);
+        assert_eq!(
+            faults(rust, &shows("C-28\n#[cfg(test)]\nfn f() {}")),
+            [Fault::NotATest(name())]
+        );
+        assert_eq!(
+            faults(rust, &shows("C-28\n#[test]\n#[ignore = \"slow\"]\nfn f() {}")),
+            [Fault::IgnoredTest(name())]
+        );
+        for list in ["", "C-28 C-29", "C-28,C-29", "C-28..C-30", "C-28, and more", "C-28."] {
+            let text = shows(list) + "\n#[test]\nfn f() {}";
+            assert_eq!(faults(rust, &text), [Fault::Form], "{list}");
+        }
+        for line in ["//shows: C-28", "/// shows: C-28", "// Shows: C-28", "// shows:C-28"] {
+            assert_eq!(
+                faults(rust, &format!("{line}\n#[test]\nfn f() {{}}")),
+                [Fault::Form],
+                "{line}"
+            );
+        }
+        assert_eq!(faults("bindings/x.py", "# shows: C-28\ndef test_f(): pass"), [Fault::Form]);
+        assert_eq!(faults("bindings/x.c", &shows("C-28\nvoid f(void) {}")), [Fault::Form]);
+
+        let unknown = format!("C-{}", 99);
+        let text = shows(&format!("{unknown}, C-28\n#[test]\nfn f() {{}}"));
+        assert_eq!(faults(rust, &text), [Fault::UnknownRow(unknown)]);
+    }
+
+    /// Shows that a conformance case counts in the test kit only, and that prose and this crate are
+    /// no mechanism.
+    #[test]
+    fn place_decides_what_counts() {
+        let case = "// shows: C-28\npub fn case(device: &str) {}";
+        assert_eq!(evidence_of("crates/testkit/src/put.rs", case).tests.len(), 1);
+        assert_eq!(faults("crates/shm/src/put.rs", case), [Fault::NotATest("case".to_owned())]);
+
+        assert_eq!(evidence_of("crates/wire/src/x.rs", "// C-06").citations.len(), 1);
+        assert_eq!(evidence_of("crates/papers/src/x.rs", "// C-06").citations.len(), 0);
+        assert_eq!(evidence_of("docs/x.md", "C-06\n// shows: C-06\n").citations.len(), 0);
+        assert_eq!(faults("docs/x.md", "C-06\n// shows: C-06\n"), []);
+    }
+}

@@ -1,0 +1,141 @@
+//! The six groups of rows: five papers, and the systems that they compare themselves with.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+
+/// A paper, or the group of baselines, to which a row belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Paper {
+    /// Rows C-..: a network card for the inside of a super-node, with NAP, PUT and GET.
+    ChppNic,
+    /// Rows D-..: submission of descriptors through one buffer shared by many ports.
+    DamqPd,
+    /// Rows M-..: the Virtual Interface Architecture on Myrinet.
+    Myvia,
+    /// Rows S-..: direct links between processors on a simplified PCIe.
+    SmpInterconnect,
+    /// Rows H-..: a communication library on plain Ethernet.
+    HpclEthernet,
+    /// Rows B-..: what the five are compared with.
+    Baselines,
+}
+
+impl Paper {
+    /// All groups, in the order of the scoreboard.
+    pub const ALL: [Paper; 6] = [
+        Paper::ChppNic,
+        Paper::DamqPd,
+        Paper::Myvia,
+        Paper::SmpInterconnect,
+        Paper::HpclEthernet,
+        Paper::Baselines,
+    ];
+
+    /// The name by which a user asks for this group.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Paper::ChppNic => "chpp-nic",
+            Paper::DamqPd => "damq-pd",
+            Paper::Myvia => "myvia",
+            Paper::SmpInterconnect => "smp-interconnect",
+            Paper::HpclEthernet => "hpcl-ethernet",
+            Paper::Baselines => "baselines",
+        }
+    }
+
+    /// A heading for readers.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Paper::ChppNic => "cHPP NIC",
+            Paper::DamqPd => "DAMQ-PD",
+            Paper::Myvia => "MyVIA",
+            Paper::SmpInterconnect => "SMP interconnect",
+            Paper::HpclEthernet => "HPCL/Ethernet",
+            Paper::Baselines => "Baselines and compared systems",
+        }
+    }
+
+    /// The letter with which the identities of this group begin.
+    pub const fn letter(self) -> char {
+        match self {
+            Paper::ChppNic => 'C',
+            Paper::DamqPd => 'D',
+            Paper::Myvia => 'M',
+            Paper::SmpInterconnect => 'S',
+            Paper::HpclEthernet => 'H',
+            Paper::Baselines => 'B',
+        }
+    }
+
+    /// How many rows the group has; they are numbered from 1 without a gap.
+    pub const fn row_count(self) -> usize {
+        match self {
+            Paper::ChppNic => 55,
+            Paper::DamqPd => 31,
+            Paper::Myvia => 32,
+            Paper::SmpInterconnect => 32,
+            Paper::HpclEthernet => 30,
+            Paper::Baselines => 27,
+        }
+    }
+
+    pub(crate) fn of_letter(letter: char) -> Option<Paper> {
+        Paper::ALL.into_iter().find(|paper| paper.letter() == letter)
+    }
+}
+
+impl fmt::Display for Paper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl Serialize for Paper {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+/// The name given is that of no paper.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "there is no paper `{0}`; choose one of chpp-nic, damq-pd, myvia, smp-interconnect, hpcl-ethernet, baselines \
+     (the first letters are enough)"
+)]
+pub struct UnknownPaper(String);
+
+impl FromStr for Paper {
+    type Err = UnknownPaper;
+
+    /// Reads a name or its first letters, in any case: `chpp-nic`, `chpp` and `C` are the same.
+    fn from_str(text: &str) -> Result<Paper, UnknownPaper> {
+        let wanted = text.to_ascii_lowercase();
+        Paper::ALL
+            .into_iter()
+            .find(|paper| !wanted.is_empty() && paper.name().starts_with(&wanted))
+            .ok_or_else(|| UnknownPaper(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Shows that first letters name one paper only, so that an abbreviation is never a guess.
+    #[test]
+    fn abbreviations_are_unique() {
+        for paper in Paper::ALL {
+            let first_letter = &paper.name()[..1];
+            let matching =
+                Paper::ALL.into_iter().filter(|other| other.name().starts_with(first_letter));
+            assert_eq!(matching.count(), 1, "{first_letter} names several papers");
+            assert_eq!(paper.letter().to_string().parse::<Paper>().unwrap(), paper);
+            assert_eq!(paper.name().parse::<Paper>().unwrap(), paper);
+        }
+        assert_eq!("chpp".parse::<Paper>().unwrap(), Paper::ChppNic);
+        assert!("".parse::<Paper>().is_err());
+        assert!("chpp-nics".parse::<Paper>().is_err());
+    }
+}

@@ -1,0 +1,97 @@
+//! Checks of the project as a whole: what it says of the rows must be true.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use bellwire_papers::document::{DOCUMENT_PATH, feature_rows_markdown};
+use bellwire_papers::{RowId, checkout, scan};
+
+fn checkout() -> PathBuf {
+    checkout::find(Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap()
+}
+
+/// Shows that each row cited anywhere in the project exists, and that each shows line stands above
+/// a test.
+#[test]
+fn rows_cited_in_code_exist() {
+    let problems = scan(&checkout()).unwrap().problems;
+    let report: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    assert!(report.is_empty(), "\n{}", report.join("\n"));
+}
+
+/// Shows that the page of rows is the one that the rows give.
+#[test]
+fn docs_are_current() {
+    let page = fs::read_to_string(checkout().join(DOCUMENT_PATH)).unwrap();
+    assert!(
+        page == feature_rows_markdown(),
+        "{DOCUMENT_PATH} is out of date; run `make docs` and commit it"
+    );
+}
+
+/// Canary: shows that an unknown row and a stray shows line, planted in a tree of their own, are
+/// both caught and told with file, line and remedy, that sound lines beside them are not blamed,
+/// and that folders not ours are left alone.
+#[test]
+fn planted_faults_in_a_tree_are_caught() {
+    let tree = Tree::new("planted-faults");
+    let unknown = format!("D-{}", 77);
+    tree.write("crates/shm/src/pool.rs", &format!("// C-28\n\n/* {unknown} */ // D-01\n"));
+    tree.write(
+        "crates/shm/tests/a.rs",
+        "// shows: D-01\n#[test]\nfn shared() {}\n// shows: D-02\n",
+    );
+    tree.write("bindings/vipl/vipl.c", &format!("/* see {unknown} */\n"));
+    tree.write("Makefile", &format!("# {unknown}\n"));
+    tree.write("notes.txt", &unknown);
+    tree.write("target/debug/x.rs", &unknown);
+    tree.write("elsewhere/CACHEDIR.TAG", "");
+    tree.write("elsewhere/x.rs", &unknown);
+    tree.write(".hidden/x.rs", &unknown);
+    tree.write(DOCUMENT_PATH, &unknown);
+
+    let evidence = scan(&tree.top).unwrap();
+    let report: Vec<String> = evidence.problems.iter().map(ToString::to_string).collect();
+    let begins = [
+        format!("Makefile:1: there is no row {unknown}; correct"),
+        format!("bindings/vipl/vipl.c:1: there is no row {unknown}; correct"),
+        format!("crates/shm/src/pool.rs:3: there is no row {unknown}; correct"),
+        "crates/shm/tests/a.rs:4: this line stands above no test; put it".to_owned(),
+    ];
+    assert_eq!(report.len(), begins.len(), "{report:#?}");
+    for (line, begin) in report.iter().zip(begins) {
+        assert!(line.starts_with(&begin), "{line}\nshould begin with\n{begin}");
+    }
+
+    let id = |text| RowId::parse(text).unwrap();
+    assert_eq!(evidence.citations[&id("C-28")], ["crates/shm/src/pool.rs:1"]);
+    assert_eq!(evidence.citations[&id("D-01")], ["crates/shm/src/pool.rs:3"]);
+    assert_eq!(evidence.tests[&id("D-01")], ["crates/shm/tests/a.rs::shared"]);
+    assert_eq!(evidence.tests.len(), 1);
+}
+
+/// A folder of files that is gone when the test ends.
+struct Tree {
+    top: PathBuf,
+}
+
+impl Tree {
+    fn new(name: &str) -> Tree {
+        let top =
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+        fs::create_dir_all(&top).unwrap();
+        Tree { top }
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.top.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.top);
+    }
+}
