@@ -6,7 +6,9 @@
 //!
 //! The pieces, in the order in which a message meets them:
 //!
-//! 1. [`Damq`] and [`GatePolicy`]: a message that arrives before anybody has posted a receive for it waits in a memory
+//! 1. [`CreditManager`]: before a sender may write into the shared receive buffer it needs credit for a part of it. An
+//!    [`ExtentPool`] says which parts are free.
+//! 2. [`Damq`] and [`GatePolicy`]: a message that arrives before anybody has posted a receive for it waits in a memory
 //!    that all queues share, and the sender of a queue that grows too long is told to stop.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -14,8 +16,12 @@
 extern crate alloc;
 
 pub mod canary;
+mod credits;
 mod damq;
+mod extents;
 mod gate;
 
+pub use credits::{CreditManager, NotHeld};
 pub use damq::{Damq, PushError};
+pub use extents::{Extent, ExtentPool, GiveError};
 pub use gate::{GatePolicy, Signal};

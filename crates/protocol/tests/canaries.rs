@@ -1,7 +1,11 @@
 //! Each oracle of this crate must object to the fault that is planted for it, and to nothing without it.
 
+#[path = "oracles/credits.rs"]
+mod credits;
 #[path = "oracles/damq.rs"]
 mod damq;
+#[path = "oracles/extents.rs"]
+mod extents;
 
 use std::fmt::Debug;
 
@@ -40,4 +44,22 @@ fn a_lost_cell_is_caught() {
 #[test]
 fn a_wrong_tail_pointer_is_caught() {
     is_caught("damq-order", damq::ops, damq::agree);
+}
+
+/// A chunk that is given twice is counted twice.
+#[test]
+fn a_silent_double_free_is_caught() {
+    is_caught("extent-double-free", extents::ops, extents::agree);
+}
+
+/// A granted extent stays free, so that another lane gets it too.
+#[test]
+fn a_double_grant_is_caught() {
+    is_caught("credit-double-grant", credits::ops, credits::agree);
+}
+
+/// A lane drops off the waiting list when the lane before it is served.
+#[test]
+fn a_forgotten_lane_is_caught() {
+    is_caught("credit-starve", credits::ops, credits::agree);
 }

@@ -1,0 +1,167 @@
+//! The extent pool and the credits granted from it, by example and against plain models.
+
+#[path = "oracles/credits.rs"]
+mod credits_oracle;
+#[path = "oracles/extents.rs"]
+mod extents_oracle;
+
+use bellwire_protocol::{CreditManager, Extent, ExtentPool, GiveError, NotHeld};
+use proptest::prelude::*;
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
+
+    /// Any sequence of takes and gives, forged ones included, has the same outcome as a plain array of flags.
+    // shows: D-03
+    #[test]
+    fn extents_agree_with_the_model(ops in extents_oracle::ops()) {
+        extents_oracle::agree(ops)?;
+    }
+
+    /// Any sequence of requests and returns, forged ones included, has the same outcome as a plain waiting list: the
+    /// total granted never exceeds the pool, nobody is served out of turn, and everybody who waits is served at last.
+    // shows: D-14, D-18
+    #[test]
+    fn credits_agree_with_the_model(ops in credits_oracle::ops()) {
+        credits_oracle::agree(ops)?;
+    }
+}
+
+/// A user who is alone is given the same chunk again and again, however large the pool.
+#[test]
+fn a_lone_user_keeps_its_warm_chunk() {
+    let mut pool = ExtentPool::new(ExtentPool::MAX_CHUNKS);
+    for _ in 0..1000 {
+        let extent = pool.take(1).unwrap();
+        assert_eq!(extent, Extent { first: 0, count: 1 });
+        pool.give(extent).unwrap();
+    }
+}
+
+/// Runs are found across the borders of the bitmap's words, and up to the whole pool.
+#[test]
+fn runs_cross_words() {
+    let mut pool = ExtentPool::new(4096);
+    let whole = pool.take(4096).unwrap();
+    assert_eq!((whole, pool.take(1)), (Extent { first: 0, count: 4096 }, None));
+    pool.give(Extent { first: 60, count: 200 }).unwrap();
+    assert_eq!(pool.take(201), None);
+    assert_eq!(pool.take_up_to(300), Some(Extent { first: 60, count: 128 }));
+    assert_eq!(pool.take(72), Some(Extent { first: 188, count: 72 }));
+    assert_eq!(pool.free_chunks(), 0);
+}
+
+/// What is given twice, or was never there, is refused by name and changes nothing.
+#[test]
+fn a_double_free_is_an_error() {
+    let mut pool = ExtentPool::new(100);
+    let extent = pool.take(8).unwrap();
+    pool.give(Extent { first: 7, count: 1 }).unwrap();
+    assert_eq!(pool.give(extent), Err(GiveError::DoubleFree { extent }));
+    assert_eq!(pool.free_chunks(), 93);
+    for extent in [Extent { first: 99, count: 2 }, Extent { first: 0, count: 0 }] {
+        assert_eq!(pool.give(extent), Err(GiveError::Outside { extent, chunks: 100 }));
+    }
+}
+
+/// A lane that is alone obtains the whole pool, in grants that double, and within the 16 extents that it may hold.
+// shows: D-14
+#[test]
+fn a_lone_lane_obtains_everything() {
+    for chunks in [1, 7, 64, 1000, 4096] {
+        let mut credits = CreditManager::new(chunks, 1024, 16);
+        let mut sizes = Vec::new();
+        while let Some(extent) = credits.want(700) {
+            sizes.push(extent.count);
+        }
+        assert_eq!((credits.granted_to(700), credits.free_chunks()), (chunks, 0));
+        assert!(sizes.len() <= 16, "{sizes:?}");
+        credits.check().unwrap();
+    }
+}
+
+/// While one lane hogs the pool another is told so at once, and not blocked; when chunks come back it is served in its
+/// turn, which the hog cannot jump by topping up or by asking again.
+// shows: D-14, D-18
+#[test]
+fn a_hog_starves_nobody() {
+    let mut credits = CreditManager::new(64, 3, 16);
+    let (hog, other) = (0, 1);
+    while credits.want(hog).is_some() {}
+    assert_eq!(credits.want(other), None);
+    assert_eq!((credits.top_up(hog), credits.want(hog)), (None, None));
+    // The hog asked first, since its loop ended with a refusal.
+    let oldest = credits.oldest(hog).unwrap();
+    credits.consumed(hog, oldest).unwrap();
+    assert_eq!(credits.next_grant().map(|grant| grant.0), Some(hog));
+    let oldest = credits.oldest(hog).unwrap();
+    credits.consumed(hog, oldest).unwrap();
+    assert_eq!(credits.top_up(hog), None, "nothing beside the waiting list");
+    assert_eq!(credits.next_grant().map(|grant| grant.0), Some(other));
+    credits.check().unwrap();
+}
+
+/// Lanes that wait share what comes back equally, and are served in the order in which they asked.
+// shows: D-14
+#[test]
+fn those_who_wait_share() {
+    let mut credits = CreditManager::new(64, 5, 16);
+    // Lanes 1 to 4 have been granted 1 + 2 + 4 + 8 chunks each, lane 0 gets the last four.
+    for lane in 1..5 {
+        while credits.granted_to(lane) < 15 {
+            credits.want(lane).unwrap();
+        }
+    }
+    for _ in 0..4 {
+        credits.want(0);
+    }
+    assert_eq!(credits.free_chunks(), 0);
+    for lane in [3, 1, 4, 2] {
+        assert_eq!(credits.want(lane), None);
+    }
+    credits.park(0);
+    assert_eq!(credits.free_chunks(), 4);
+    let grants: Vec<_> = std::iter::from_fn(|| credits.next_grant()).collect();
+    assert_eq!(grants.iter().map(|grant| grant.0).collect::<Vec<_>>(), [3, 1, 4, 2]);
+    assert!(grants.iter().all(|grant| grant.1.count == 1));
+}
+
+/// A lane that holds as many extents as it may is served as soon as it has returned one.
+#[test]
+fn a_lane_at_its_limit_is_served_later() {
+    let mut credits = CreditManager::new(64, 1, 2);
+    let first = credits.want(0).unwrap();
+    credits.want(0).unwrap();
+    assert_eq!((credits.want(0), credits.waiting()), (None, 0));
+    assert_eq!(credits.next_grant(), None);
+    credits.consumed(0, first).unwrap();
+    assert_eq!(credits.next_grant().map(|grant| grant.1.count), Some(4));
+}
+
+/// A lane that topped up in time keeps its size; one that ran dry gets twice as much.
+#[test]
+fn only_running_dry_doubles_a_grant() {
+    let mut credits = CreditManager::new(64, 1, 16);
+    assert_eq!(credits.top_up(0), None, "a parked lane has not asked for anything");
+    assert_eq!(credits.want(0).unwrap().count, 1);
+    assert_eq!(credits.top_up(0).unwrap().count, 1);
+    assert_eq!(credits.want(0).unwrap().count, 2);
+    assert_eq!(credits.top_up(0).unwrap().count, 2);
+    assert_eq!(credits.park(0), 6);
+    assert_eq!(credits.want(0).unwrap().count, 1);
+}
+
+/// A peer that returns what it does not hold is refused by name, and nothing changes.
+#[test]
+fn a_forged_return_is_refused() {
+    let mut credits = CreditManager::new(64, 2, 16);
+    let held = credits.want(0).unwrap();
+    let longer = Extent { count: held.count + 1, ..held };
+    let empty = Extent { first: 5, count: 0 };
+    let outside = Extent { first: u16::MAX, count: u16::MAX };
+    for (lane, extent) in [(1, held), (0, longer), (0, empty), (1, empty), (0, outside)] {
+        assert_eq!(credits.consumed(lane, extent), Err(NotHeld { lane, extent }));
+    }
+    assert_eq!((credits.granted_to(0), credits.free_chunks()), (1, 63));
+    credits.check().unwrap();
+}
