@@ -116,6 +116,15 @@ impl<'a> View<'a> {
         }
     }
 
+    /// As [`View::copy_from`], for windows that are known to be apart: a lane's slot and a program's buffer.
+    #[inline]
+    pub fn copy_apart(&self, from: View<'_>) {
+        assert!(self.writable && from.length <= self.length);
+        debug_assert!(!self.overlaps(&from));
+        // SAFETY: both windows are mapped and long enough. Should they overlap after all, bytes are garbled inside them.
+        unsafe { copy_bytes(from.start.as_ptr(), self.start.as_ptr(), from.length) }
+    }
+
     fn overlaps(&self, other: &View<'_>) -> bool {
         let (a, b) = (self.start.as_ptr() as usize, other.start.as_ptr() as usize);
         a < b + other.length && b < a + self.length

@@ -1,0 +1,80 @@
+//! The receiver's doorbell: one bit for each lane, a summary word above them, and a word that says whether the receiver sleeps.
+//!
+//! A sender rings only when its lane is parked, so an awake receiver with busy lanes sees none of this traffic: it reads one
+//! word per poll, which stays in its cache.
+
+use crate::segment::{LINE_WORDS, Words};
+use crate::sync::Ordering;
+
+/// Lanes that one doorbell serves.
+pub const LANES: usize = 64 * 64;
+
+// Line 0: summary. Line 1: sleeper. Lines 2-9: one bit per lane.
+const SUMMARY: usize = 0;
+const SLEEPER: usize = LINE_WORDS;
+const BITS: usize = 2 * LINE_WORDS;
+
+/// Lines of the whole.
+pub const DOORBELL_LINES: usize = 2 + 64 / LINE_WORDS;
+
+/// The doorbell, as both sides see it; it lives at the start of `words`.
+pub struct Doorbell<W> {
+    words: W,
+}
+
+impl<W: Words> Doorbell<W> {
+    /// The doorbell at the start of `words`.
+    pub fn new(words: W) -> Self {
+        Doorbell { words }
+    }
+
+    /// Sender: rings for `lane`. `true`: the receiver slept, and this call is the one that must wake it.
+    pub fn ring(&self, lane: usize) -> bool {
+        assert!(lane < LANES);
+        // SeqCst read-modify-writes: in one total order with the receiver's store of SLEEPER and its look at SUMMARY, so that
+        // either it sees the bell or we see the sleeper.
+        self.words.word(BITS + lane / 64).fetch_or(1 << (lane % 64), Ordering::SeqCst);
+        self.words.word(SUMMARY).fetch_or(1 << (lane / 64), Ordering::SeqCst);
+        self.words.word(SLEEPER).load(Ordering::SeqCst) != 0
+            && self.words.word(SLEEPER).swap(0, Ordering::SeqCst) != 0
+    }
+
+    /// Receiver: whether any lane rang.
+    #[inline(always)]
+    pub fn is_rung(&self) -> bool {
+        self.words.word(SUMMARY).load(Ordering::Relaxed) != 0
+    }
+
+    /// Receiver: takes all bells and names their lanes.
+    #[cold]
+    pub fn answer(&self, mut lane: impl FnMut(usize)) {
+        // SeqCst swaps acquire what the ringers wrote before they rang.
+        let mut groups = self.words.word(SUMMARY).swap(0, Ordering::SeqCst);
+        while groups != 0 {
+            let group = groups.trailing_zeros() as usize;
+            groups &= groups - 1;
+            let mut bits = self.words.word(BITS + group).swap(0, Ordering::SeqCst);
+            while bits != 0 {
+                lane(group * 64 + bits.trailing_zeros() as usize);
+                bits &= bits - 1;
+            }
+        }
+    }
+
+    /// Receiver: announces sleep, all lanes being parked. `false`: somebody rang, do not sleep.
+    pub fn prepare_sleep(&self) -> bool {
+        self.words.word(SLEEPER).store(1, Ordering::SeqCst);
+        if !crate::canary::planted("sleep-without-look")
+            && self.words.word(SUMMARY).load(Ordering::SeqCst) != 0
+        {
+            self.awake();
+            return false;
+        }
+        true
+    }
+
+    /// Receiver: takes the announcement back.
+    pub fn awake(&self) {
+        self.words.word(SLEEPER).store(0, Ordering::SeqCst);
+    }
+}

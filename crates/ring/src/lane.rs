@@ -1,0 +1,190 @@
+//! A lane carries packets from one sending function to one receiving function, in order.
+//!
+//! It is DAMQ-PD's virtual port in software (D-01, D-02): a linked list of runs of lines that lie scattered in shared memory.
+//! A run is either an *extent* of the receiver's pool, granted to this sender as credit (PIO mode), or a *host chunk* in
+//! the pair's own memory, which the sender falls back on when it has no credit (DMA mode, D-16). Packets fill a run from
+//! its start; when the next one does not fit, or credit has come back, the sender writes a LINK that says where the lane goes
+//! on. So order across modes needs no further rule (D-19): there is one list.
+//!
+//! ```text
+//!  receiver's pool          extent 5              extent 2                       pair's memory: host chunk 0
+//!                    [pkt][pkt][pkt][LINK]--->[pkt][pkt][LINK]----------------->[pkt][pkt][LINK]---> next extent
+//! ```
+//!
+//! **Validity.** A packet is valid when the first word of its line equals the run's *nonce*: 64 random bits that the
+//! receiver draws for every grant. Nothing is ever cleared, so one line crosses between the cores per small packet and
+//! none comes back: stale bytes of an earlier use cannot equal a number that was drawn later.
+//!
+//! **Parking.** A lane that is idle holds no credit and is not polled: the receiver *parks* it (before it sleeps, or when
+//! others wait for credit). A parked lane's next packet goes to a small chunk of the pair's memory, and the sender rings the
+//! doorbell. Parking and sending race like this (both sides write, then read):
+//!
+//! | sender | receiver |
+//! |---|---|
+//! | intent = 1 | command = parked, new nonce |
+//! | *light fence* | *heavy fence* |
+//! | command? parked: go to the small chunk | intent = 0? and no packet at the cursor: parked, take the extents back |
+//! | write packet, publish | otherwise: still parking, look again later |
+//! | intent = 0; *light fence*; command? parked: ring | |
+//!
+//! Either the receiver sees the packet, or the sender sees the command and rings; and no extent is taken back from under
+//! a sender that is writing. Two small chunks alternate, so that a sender that was overtaken by a parking still finds its
+//! packet's place untouched when it comes to the new one.
+//!
+//! **Trust.** The receiver keeps its own record of everything it granted and reads only tags, headers and payload from shared
+//! memory; each is copied once and then checked. A sender can harm its own lane. It can also write to the receiver's pool
+//! beyond its grants: see the threat model in ARCHITECTURE.md.
+
+mod nonce;
+mod receiver;
+mod sender;
+
+use nonce::Nonces;
+pub use receiver::{Arrival, Freed, LaneReceiver, Position};
+pub use sender::{Full, LaneSender, Sent};
+
+use crate::segment::LINE_WORDS;
+
+/// Sizes of a lane's parts, in lines; the same on both sides, fixed when the link is made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Geometry {
+    /// Chunks of the receiver's pool; at most 65,535.
+    pub pool_chunks: usize,
+    /// Lines of a chunk: the unit of credit, and of a host chunk.
+    pub chunk_lines: usize,
+    /// Lines of each of the two small chunks in the control block.
+    pub small_lines: usize,
+    /// Host chunks in the pair's memory.
+    pub host_chunks: usize,
+}
+
+impl Geometry {
+    /// What the shared-memory device uses: a pool of 1 MiB in chunks of 8 KiB; one direction's control block and small chunks
+    /// fill 2 KiB, its host chunks 64 KiB.
+    pub const STANDARD: Geometry =
+        Geometry { pool_chunks: 128, chunk_lines: 128, small_lines: 13, host_chunks: 8 };
+
+    /// Longest payload of one packet, in bytes: a chunk less the LINK's line and the header.
+    pub const fn packet_bytes(&self) -> usize {
+        (self.chunk_lines - 1) * LINE_WORDS * 8 - HEADER_WORDS * 8
+    }
+
+    /// Lines of one direction's control block, its two small chunks included.
+    pub const fn control_lines(&self) -> usize {
+        SMALL_LINE + 2 * self.small_lines
+    }
+
+    /// Lines that all host chunks of one direction need.
+    pub const fn host_lines(&self) -> usize {
+        self.host_chunks * self.chunk_lines
+    }
+}
+
+/// Words of a packet's header: tag and three words that belong to the engine.
+pub const HEADER_WORDS: usize = 4;
+
+/// Grants that can be open at once.
+pub const GRANTS: usize = 16;
+
+// The control block, by lines. Each line has one writer.
+//   line 0     receiver: command, first grant that counts, host chunks consumed
+//   line 1     sender:   intent
+//   lines 2-5  receiver: grant ring, 16 x {sequence | first chunk | chunks, nonce}
+//   lines 6-   sender:   two small chunks
+const COMMAND: usize = 0;
+const GRANT_BASE: usize = 1;
+const HOST_CONSUMED: usize = 2;
+const INTENT: usize = LINE_WORDS;
+const GRANT_RING: usize = 2 * LINE_WORDS;
+const SMALL_LINE: usize = 6;
+
+const _: () = assert!(GRANT_RING + GRANTS * 2 == SMALL_LINE * LINE_WORDS);
+const _: () = assert!(Geometry::STANDARD.control_lines() * LINE_WORDS * 8 == 2048);
+
+/// Command bit: parked.
+const PARKED: u64 = 1;
+/// Command bit: which small chunk.
+const SECOND: u64 = 2;
+
+/// First header word of a LINK: kind 255, which no packet has. Bit 8: to a host chunk, whose index is in bits 16 to 31.
+const LINK: u64 = 0xff;
+const LINK_HOST: u64 = 1 << 8;
+
+/// Lines that a packet with `payload` bytes takes.
+#[inline(always)]
+fn lines_for(payload: usize) -> usize {
+    (HEADER_WORDS * 8 + payload).div_ceil(LINE_WORDS * 8)
+}
+
+/// The three places that lines can be in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Area {
+    Pool,
+    Control,
+    Host,
+}
+
+/// Where a side stands: the next line, and the end of the run. The last line before `end` is kept for a LINK.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Cursor {
+    area: Area,
+    line: usize,
+    /// First line after the run; its chunks are counted from there back.
+    end: usize,
+    chunks: usize,
+    nonce: u64,
+}
+
+impl Cursor {
+    /// First chunk and number of chunks, of a run in the pool.
+    fn extent(&self, geometry: &Geometry) -> (u16, u16) {
+        ((self.end / geometry.chunk_lines - self.chunks) as u16, self.chunks as u16)
+    }
+}
+
+impl Geometry {
+    /// The small chunk that a parking command names.
+    fn small(&self, command: u64) -> Cursor {
+        let second = usize::from(command & SECOND != 0);
+        let line = SMALL_LINE + second * self.small_lines;
+        let end = line + self.small_lines;
+        Cursor { area: Area::Control, line, end, chunks: 0, nonce: command | PARKED }
+    }
+
+    fn host(&self, index: usize, nonce: u64) -> Cursor {
+        let line = index * self.chunk_lines;
+        Cursor { area: Area::Host, line, end: line + self.chunk_lines, chunks: 1, nonce }
+    }
+
+    fn extent(&self, first: usize, chunks: usize, nonce: u64) -> Cursor {
+        let line = first * self.chunk_lines;
+        Cursor { area: Area::Pool, line, end: line + chunks * self.chunk_lines, chunks, nonce }
+    }
+}
+
+/// The memory that a lane lives in.
+#[derive(Clone)]
+pub struct LaneMemory<W> {
+    /// The receiver's pool.
+    pub pool: W,
+    /// This direction's control block, with the two small chunks.
+    pub control: W,
+    /// This direction's host chunks.
+    pub host: W,
+}
+
+impl<W> LaneMemory<W> {
+    #[inline(always)]
+    fn area(&self, area: Area) -> &W {
+        match area {
+            Area::Pool => &self.pool,
+            Area::Control => &self.control,
+            Area::Host => &self.host,
+        }
+    }
+}
+
+#[cfg(all(test, loom))]
+mod model_tests;
+#[cfg(all(test, not(loom)))]
+mod tests;

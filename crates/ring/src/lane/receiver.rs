@@ -1,0 +1,250 @@
+//! The receiving end of a lane.
+
+use super::*;
+use crate::segment::Words;
+use crate::sync::{Fences, Ordering};
+use std::collections::VecDeque;
+
+/// A run of the pool that went back to the receiver: first chunk and number of chunks.
+pub type Freed = (u16, u16);
+
+/// What stands at the cursor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Arrival {
+    /// Nothing yet.
+    Nothing,
+    /// A packet: header words 1 to 3, copied once. Its payload is at [`LaneReceiver::payload`] until [`LaneReceiver::take`].
+    Packet([u64; 3]),
+    /// The sender went on elsewhere. `freed` goes back to the pool; `dry`: it went to host memory for want of credit.
+    Moved {
+        /// The extent that the lane left.
+        freed: Option<Freed>,
+        /// Whether it left for a host chunk.
+        dry: bool,
+    },
+    /// The sender broke the rules: close the link.
+    Violation,
+}
+
+/// Whether the lane is polled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Position {
+    /// Polled; may hold grants.
+    Active,
+    /// A parking has begun; still polled until it can be completed.
+    Parking,
+    /// Not polled; holds nothing; the sender rings.
+    Parked,
+}
+
+/// The receiving end. All fields are private to the receiving process.
+pub struct LaneReceiver<W> {
+    memory: LaneMemory<W>,
+    geometry: Geometry,
+    fences: Fences,
+    position: Position,
+    at: Cursor,
+    command: u64,
+    /// Extents that were granted and not yet entered, in order, with their nonces.
+    open: VecDeque<(u16, u16, u64)>,
+    /// Grants written to the ring since the start of the link.
+    granted: u64,
+    host_consumed: u64,
+    nonces: Nonces,
+}
+
+impl<W: Words> LaneReceiver<W> {
+    /// A new lane, parked. `seed` must be unpredictable; `start` is where the counters begin (tests start near wrap-around).
+    pub fn new(
+        memory: LaneMemory<W>,
+        geometry: Geometry,
+        fences: Fences,
+        seed: u64,
+        start: u64,
+    ) -> Self {
+        let mut nonces = Nonces::new(seed);
+        let command = nonces.draw() & !SECOND | PARKED;
+        let control = &memory.control;
+        control.word(GRANT_BASE).store(start, Ordering::Relaxed);
+        control.word(HOST_CONSUMED).store(0, Ordering::Relaxed);
+        control.word(COMMAND).store(command, Ordering::Release);
+        LaneReceiver {
+            at: geometry.small(command),
+            memory,
+            geometry,
+            fences,
+            position: Position::Parked,
+            command,
+            open: VecDeque::with_capacity(GRANTS),
+            granted: start,
+            host_consumed: 0,
+            nonces,
+        }
+    }
+
+    /// Whether the lane is polled.
+    #[inline]
+    pub fn position(&self) -> Position {
+        self.position
+    }
+
+    /// Grants that the sender has not yet entered.
+    #[inline]
+    pub fn open_grants(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Whether something stands at the cursor: one load, which stays in our cache until the sender writes there.
+    #[inline(always)]
+    pub fn is_ready(&self) -> bool {
+        // Acquire: pairs with the release of the tag in `LaneSender::send`.
+        self.memory.area(self.at.area).word(self.at.line * LINE_WORDS).load(Ordering::Acquire)
+            == self.at.nonce
+    }
+
+    /// Looks at the cursor. A LINK is followed, and reported so that the pool can be told.
+    #[inline]
+    pub fn peek(&mut self) -> Arrival {
+        if !self.is_ready() {
+            return Arrival::Nothing;
+        }
+        let area = self.memory.area(self.at.area);
+        let first = self.at.line * LINE_WORDS;
+        let words = [1, 2, 3].map(|i| area.word(first + i).load(Ordering::Relaxed));
+        if words[0] as u8 == LINK as u8 {
+            return self.follow(words[0], words[1]);
+        }
+        let payload = (words[0] >> 32) as usize;
+        if payload > self.geometry.packet_bytes()
+            || self.at.line + lines_for(payload) >= self.at.end
+        {
+            return Arrival::Violation;
+        }
+        Arrival::Packet(words)
+    }
+
+    /// Steps over the packet that `peek` returned; `first` is its first header word.
+    #[inline]
+    pub fn take(&mut self, first: u64) {
+        self.at.line += lines_for((first >> 32) as usize);
+    }
+
+    /// Where the payload of the packet at the cursor starts.
+    #[inline]
+    pub fn payload(&self) -> (&W, usize) {
+        (self.memory.area(self.at.area), self.at.line * LINE_WORDS + HEADER_WORDS)
+    }
+
+    /// Grants an extent of the pool. Only while active, and with fewer than [`GRANTS`] open.
+    pub fn grant(&mut self, first: u16, chunks: u16) {
+        assert!(self.position == Position::Active && self.open.len() < GRANTS);
+        let nonce = self.nonces.draw();
+        let entry = GRANT_RING + (self.granted as usize % GRANTS) * 2;
+        self.granted = self.granted.wrapping_add(1);
+        let word =
+            u64::from(self.granted as u32) << 32 | u64::from(first) << 16 | u64::from(chunks);
+        self.open.push_back((first, chunks, nonce));
+        let control = &self.memory.control;
+        control.word(entry + 1).store(nonce, Ordering::Relaxed);
+        // Release: pairs with the acquire in `LaneSender::next_grant`, so that the nonce is seen with the grant.
+        control.word(entry).store(word, Ordering::Release);
+    }
+
+    /// Begins to park an active lane. The caller then issues the heavy fence, once for all lanes that it parks, and calls
+    /// [`LaneReceiver::try_park`].
+    pub fn begin_park(&mut self) {
+        assert!(self.position == Position::Active);
+        self.position = Position::Parking;
+        let second = self.command & SECOND ^ SECOND;
+        self.command = self.nonces.draw() & !SECOND | second | PARKED;
+        let control = &self.memory.control;
+        control.word(GRANT_BASE).store(self.granted, Ordering::Relaxed);
+        // Release: pairs with the acquire of the command in `LaneSender::send`.
+        control.word(COMMAND).store(self.command, Ordering::Release);
+    }
+
+    /// The heavy half of the race with the sender: between [`LaneReceiver::begin_park`] and [`LaneReceiver::try_park`].
+    pub fn fences(&self) -> Fences {
+        self.fences
+    }
+
+    /// Completes a parking if the sender has no packet under way and none is left; `freed` is given every extent that comes
+    /// back. `false`: a packet is there or is being written; it must be drained first.
+    pub fn try_park(&mut self, mut freed: impl FnMut(Freed)) -> bool {
+        assert!(self.position == Position::Parking);
+        // Acquire: pairs with the release of intent 0 in `LaneSender::send`: its packet is visible before we look.
+        if self.memory.control.word(INTENT).load(Ordering::Acquire) != 0 {
+            return false;
+        }
+        if self.is_ready() {
+            return false;
+        }
+        if let Some(extent) = self.leave() {
+            freed(extent);
+        }
+        for (first, chunks, _) in self.open.drain(..) {
+            freed((first, chunks));
+        }
+        self.at = self.geometry.small(self.command);
+        self.position = Position::Parked;
+        true
+    }
+
+    /// Polls a parked lane again, after its doorbell rang.
+    pub fn unpark(&mut self) {
+        assert!(self.position == Position::Parked);
+        self.position = Position::Active;
+        self.command &= !PARKED;
+        self.memory.control.word(COMMAND).store(self.command, Ordering::Release);
+    }
+
+    /// Gives up the lane for good, its sender being gone: everything that it held, to `freed`.
+    pub fn abandon(&mut self, mut freed: impl FnMut(Freed)) {
+        if self.at.area == Area::Pool {
+            freed(self.at.extent(&self.geometry));
+        }
+        for (first, chunks, _) in self.open.drain(..) {
+            freed((first, chunks));
+        }
+        self.at =
+            Cursor { area: Area::Control, line: SMALL_LINE, end: SMALL_LINE, chunks: 0, nonce: 1 };
+        self.position = Position::Parked;
+    }
+
+    /// Follows a LINK to where the sender went on.
+    #[cold]
+    fn follow(&mut self, target: u64, nonce: u64) -> Arrival {
+        if target & LINK_HOST == 0 {
+            let Some((first, chunks, nonce)) = self.open.pop_front() else {
+                return Arrival::Violation;
+            };
+            let freed = self.leave();
+            self.at = self.geometry.extent(first.into(), chunks.into(), nonce);
+            return Arrival::Moved { freed, dry: false };
+        }
+        let index = (target >> 16) as usize & 0xffff;
+        if index >= self.geometry.host_chunks || nonce & 1 == 0 {
+            return Arrival::Violation;
+        }
+        let freed = self.leave();
+        self.at = self.geometry.host(index, nonce);
+        Arrival::Moved { freed, dry: true }
+    }
+
+    /// Leaves the current run: an extent goes back to the pool, a host chunk to the sender.
+    fn leave(&mut self) -> Option<Freed> {
+        match self.at.area {
+            Area::Pool => Some(self.at.extent(&self.geometry)),
+            Area::Control => None,
+            Area::Host => {
+                self.host_consumed = self.host_consumed.wrapping_add(1);
+                // Release: pairs with the acquire in `LaneSender::go_on`: we have read all of the chunk.
+                self.memory
+                    .control
+                    .word(HOST_CONSUMED)
+                    .store(self.host_consumed, Ordering::Release);
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The sending end of a lane.
+
+use super::*;
+use crate::memory::View;
+use crate::segment::Words;
+use crate::sync::{Fences, Ordering};
+
+/// What to do after a packet was written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sent {
+    /// Nothing: the receiver polls this lane.
+    Done,
+    /// Ring the doorbell: the lane is parked.
+    Ring,
+}
+
+/// There is neither credit nor room in the host chunks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Full;
+
+/// The sending end. All fields are private to the sending process.
+pub struct LaneSender<W> {
+    memory: LaneMemory<W>,
+    geometry: Geometry,
+    fences: Fences,
+    at: Cursor,
+    /// The last command that was obeyed.
+    command: u64,
+    /// Grants taken from the ring, counted from the start of the link.
+    taken: u64,
+    /// Host chunks entered.
+    host_entered: u64,
+    /// Whether the host chunks' pages are there: they are asked for when first needed.
+    host_ready: bool,
+    /// How often the lane went on in a host chunk for want of credit.
+    went_host: u64,
+    nonces: Nonces,
+}
+
+impl<W: Words> LaneSender<W> {
+    /// A new lane, parked. `command` is the receiver's first command; `seed` starts the sequence of host nonces.
+    pub fn new(memory: LaneMemory<W>, geometry: Geometry, fences: Fences, seed: u64) -> Self {
+        // A cursor without room: the first send obeys the first command before it looks at it.
+        let at = Cursor { area: Area::Control, line: 0, end: 0, chunks: 0, nonce: 0 };
+        LaneSender {
+            memory,
+            geometry,
+            fences,
+            at,
+            command: 0,
+            taken: 0,
+            host_entered: 0,
+            host_ready: false,
+            went_host: 0,
+            nonces: Nonces::new(seed),
+        }
+    }
+
+    /// Writes one packet: `words` are header words 1 to 3, the payload is `head` then `body`, together at most
+    /// [`Geometry::packet_bytes`]. `host_memory` is called once, when the host chunks' pages are first needed, and says whether
+    /// they could be had.
+    #[inline]
+    pub fn send(
+        &mut self,
+        words: [u64; 3],
+        head: &[u8],
+        body: View<'_>,
+        host_memory: impl FnOnce() -> bool,
+    ) -> Result<Sent, Full> {
+        let lines = lines_for(head.len() + body.len());
+        // From here to the end of the packet the receiver takes no extent away from us.
+        self.memory.control.word(INTENT).store(1, Ordering::Relaxed);
+        self.fences.light();
+        // Acquire: pairs with the release of the command in `LaneReceiver::begin_park`, so that the grant base is seen with it.
+        let command = self.memory.control.word(COMMAND).load(Ordering::Acquire);
+        if command != self.command {
+            self.obey(command);
+        }
+        if self.at.area != Area::Pool || self.at.line + lines >= self.at.end {
+            let fits = self.at.line + lines < self.at.end;
+            if !self.go_on(fits, host_memory) {
+                self.memory.control.word(INTENT).store(0, Ordering::Release);
+                return Err(Full);
+            }
+        }
+        let area = self.memory.area(self.at.area);
+        let first = self.at.line * LINE_WORDS;
+        area.word(first + 1).store(words[0], Ordering::Relaxed);
+        area.word(first + 2).store(words[1], Ordering::Relaxed);
+        area.word(first + 3).store(words[2], Ordering::Relaxed);
+        area.fill(first + HEADER_WORDS, head, body);
+        // Release: pairs with the acquire of the tag in `LaneReceiver::peek`.
+        area.word(first).store(self.at.nonce, publish_ordering());
+        self.at.line += lines;
+        // Release: pairs with the acquire of the intent in `LaneReceiver::try_park`: intent 0 means that the packet is visible.
+        self.memory.control.word(INTENT).store(0, Ordering::Release);
+        if crate::canary::planted("skipped-wake-up") {
+            return Ok(Sent::Done);
+        }
+        self.fences.light();
+        let command = self.memory.control.word(COMMAND).load(Ordering::Relaxed);
+        Ok(if command & PARKED != 0 { Sent::Ring } else { Sent::Done })
+    }
+
+    /// How often the lane went on in host memory for want of credit (D-16).
+    pub fn went_host(&self) -> u64 {
+        self.went_host
+    }
+
+    /// Whether the next packet would go to the receiver's pool.
+    pub fn is_in_pool(&self) -> bool {
+        self.at.area == Area::Pool
+    }
+
+    /// Obeys a command that differs from the last: a parking moves us to a small chunk and voids all open grants.
+    #[cold]
+    fn obey(&mut self, command: u64) {
+        self.command = command;
+        if command & PARKED != 0 {
+            self.at = self.geometry.small(command);
+            self.taken = self.memory.control.word(GRANT_BASE).load(Ordering::Relaxed);
+        }
+    }
+
+    /// Moves to the next run if the packet does not fit here, or if we are in DMA mode and credit has come back (D-17).
+    #[cold]
+    fn go_on(&mut self, fits: bool, host_memory: impl FnOnce() -> bool) -> bool {
+        if let Some(extent) = self.next_grant() {
+            self.link(LINK, 0);
+            self.taken += 1;
+            self.at = extent;
+            return true;
+        }
+        if fits {
+            return true;
+        }
+        // Acquire: pairs with the release in `LaneReceiver::leave`; the receiver has read all of the chunk that we reuse.
+        let consumed = self.memory.control.word(HOST_CONSUMED).load(Ordering::Acquire);
+        if self.host_entered.wrapping_sub(consumed) >= self.geometry.host_chunks as u64 {
+            return false;
+        }
+        self.host_ready = self.host_ready || host_memory();
+        if !self.host_ready {
+            return false;
+        }
+        let index = (self.host_entered % self.geometry.host_chunks as u64) as usize;
+        let nonce = self.nonces.draw();
+        self.link(LINK | LINK_HOST | (index as u64) << 16, nonce);
+        self.host_entered = self.host_entered.wrapping_add(1);
+        self.went_host += 1;
+        self.at = self.geometry.host(index, nonce);
+        true
+    }
+
+    /// The next grant in the ring, if there is one.
+    fn next_grant(&self) -> Option<Cursor> {
+        let entry = GRANT_RING + (self.taken as usize % GRANTS) * 2;
+        // Acquire: pairs with the release in `LaneReceiver::grant`.
+        let word = self.memory.control.word(entry).load(Ordering::Acquire);
+        if (word >> 32) as u32 != (self.taken as u32).wrapping_add(1) {
+            return None;
+        }
+        let (first, chunks) = ((word >> 16) as usize & 0xffff, word as usize & 0xffff);
+        // A hostile receiver may write anything here; a grant outside the pool is no grant.
+        if chunks == 0 || first + chunks > self.geometry.pool_chunks {
+            return None;
+        }
+        let nonce = self.memory.control.word(entry + 1).load(Ordering::Relaxed);
+        Some(self.geometry.extent(first, chunks, nonce))
+    }
+
+    /// Writes a LINK at the cursor; its line was kept free for it.
+    fn link(&self, target: u64, nonce: u64) {
+        let area = self.memory.area(self.at.area);
+        let first = self.at.line * LINE_WORDS;
+        area.word(first + 1).store(target, Ordering::Relaxed);
+        area.word(first + 2).store(nonce, Ordering::Relaxed);
+        // Release: pairs with the acquire of the tag in `LaneReceiver::peek`.
+        area.word(first).store(self.at.nonce, Ordering::Release);
+    }
+}
+
+#[inline(always)]
+fn publish_ordering() -> Ordering {
+    if crate::canary::planted("relaxed-publish") { Ordering::Relaxed } else { Ordering::Release }
+}

@@ -1,0 +1,136 @@
+//! Shared memory as rings see it: 8-byte words that are always accessed atomically, and payload that is only copied.
+
+use crate::memory::View;
+use crate::sync::AtomicU64;
+
+/// Bytes of a cache line: the unit that two cores exchange.
+pub const LINE_BYTES: usize = 64;
+/// Words of a cache line.
+pub const LINE_WORDS: usize = LINE_BYTES / 8;
+
+/// Words that a peer shares. The real one is [`Segment`]; the model checker brings its own.
+pub trait Words {
+    /// The word with this index. Indices come from our own state, never from the peer; outside is a bug and panics.
+    fn word(&self, index: usize) -> &AtomicU64;
+
+    /// Copies `head` and then `body` in, from the given word on. Plain writes: the caller publishes them by a release store.
+    fn fill(&self, word: usize, head: &[u8], body: View<'_>);
+}
+
+#[cfg(not(loom))]
+pub use real::Segment;
+
+#[cfg(not(loom))]
+mod real {
+    use super::*;
+    use crate::memory::Memory;
+
+    /// A mapped segment, or a part of one.
+    #[derive(Clone, Debug)]
+    pub struct Segment {
+        base: *const AtomicU64,
+        words: usize,
+        // Keeps the mapping alive; `base` points into it.
+        memory: Memory,
+    }
+
+    // SAFETY: all access is atomic or copies through views.
+    unsafe impl Send for Segment {}
+    // SAFETY: as above.
+    unsafe impl Sync for Segment {}
+
+    impl Segment {
+        /// The part of `memory` from byte `offset`, `bytes` long. Panics unless both are multiples of a cache line and inside.
+        pub fn new(memory: &Memory, offset: usize, bytes: usize) -> Segment {
+            assert!(offset.is_multiple_of(LINE_BYTES) && bytes.is_multiple_of(LINE_BYTES));
+            let part = memory.view().part(offset, bytes).expect("a segment lies inside its memory");
+            assert!(
+                (part.as_ptr() as usize).is_multiple_of(LINE_BYTES),
+                "mappings are page aligned"
+            );
+            Segment { base: part.as_ptr().cast(), words: bytes / 8, memory: memory.clone() }
+        }
+
+        /// Payload bytes as a window; panics if outside.
+        #[inline]
+        pub fn view(&self, word: usize, bytes: usize) -> View<'_> {
+            assert!(word <= self.words && bytes <= (self.words - word) * 8);
+            // SAFETY: inside the segment, which `memory` keeps mapped while `self` is borrowed.
+            unsafe {
+                let start = std::ptr::NonNull::new_unchecked(self.base.add(word).cast_mut().cast());
+                View::new(start, bytes)
+            }
+        }
+
+        /// Bytes in the segment.
+        pub fn bytes(&self) -> usize {
+            self.words * 8
+        }
+
+        /// The memory that it is part of.
+        pub fn memory(&self) -> &Memory {
+            &self.memory
+        }
+    }
+
+    impl Words for Segment {
+        #[inline(always)]
+        fn word(&self, index: usize) -> &AtomicU64 {
+            assert!(index < self.words);
+            // SAFETY: inside the segment, aligned (the base is line aligned), mapped while `self` lives.
+            unsafe { &*self.base.add(index) }
+        }
+
+        #[inline(always)]
+        fn fill(&self, word: usize, head: &[u8], body: View<'_>) {
+            let room = self.view(word, head.len() + body.len());
+            if !head.is_empty() {
+                room.write(0, head);
+            }
+            if !body.is_empty() {
+                room.part(head.len(), body.len())
+                    .expect("both parts were measured")
+                    .copy_apart(body);
+            }
+        }
+    }
+}
+
+#[cfg(loom)]
+pub use model::ModelSegment;
+
+#[cfg(loom)]
+mod model {
+    use super::*;
+    use crate::sync::Ordering;
+    use std::sync::Arc;
+
+    /// Words under the model checker. Payload is relaxed words: a missing release or acquire shows as stale payload.
+    #[derive(Clone)]
+    pub struct ModelSegment(Arc<Vec<AtomicU64>>);
+
+    impl ModelSegment {
+        /// `words` zeroed words.
+        pub fn new(words: usize) -> Self {
+            ModelSegment(Arc::new((0..words).map(|_| AtomicU64::new(0)).collect()))
+        }
+    }
+
+    impl Words for ModelSegment {
+        fn word(&self, index: usize) -> &AtomicU64 {
+            &self.0[index]
+        }
+
+        fn fill(&self, word: usize, head: &[u8], body: View<'_>) {
+            let mut bytes = head.to_vec();
+            let mut rest = vec![0; body.len()];
+            body.read(0, &mut rest);
+            bytes.append(&mut rest);
+            for (at, piece) in bytes.chunks(8).enumerate() {
+                let mut padded = [0; 8];
+                padded[..piece.len()].copy_from_slice(piece);
+                self.0[word + at].store(u64::from_le_bytes(padded), Ordering::Relaxed);
+            }
+        }
+    }
+}
