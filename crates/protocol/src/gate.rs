@@ -9,6 +9,8 @@
 use alloc::boxed::Box;
 use alloc::vec;
 
+use crate::canary::planted;
+
 /// What to tell the sender of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
@@ -53,7 +55,7 @@ impl GatePolicy {
     pub fn observe(&mut self, queue: u32, cells: usize, free_cells: usize) -> Option<Signal> {
         let stopped = &mut self.stopped[queue as usize];
         if *stopped {
-            (cells <= free_cells / 4).then(|| {
+            (cells <= free_cells / 4 && !planted("gate-missed-go")).then(|| {
                 *stopped = false;
                 Signal::Go
             })

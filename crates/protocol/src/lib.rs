@@ -6,10 +6,15 @@
 //!
 //! The pieces, in the order in which a message meets them:
 //!
-//! 1. [`CreditManager`]: before a sender may write into the shared receive buffer it needs credit for a part of it. An
-//!    [`ExtentPool`] says which parts are free.
-//! 2. [`Damq`] and [`GatePolicy`]: a message that arrives before anybody has posted a receive for it waits in a memory
-//!    that all queues share, and the sender of a queue that grows too long is told to stop.
+//! 1. [`Outstanding`]: the sender notes what it has started, so that not too much is in flight, and so that an answer
+//!    can be told from a forged one.
+//! 2. [`CreditManager`]: before a sender may write into the shared receive buffer it needs credit for a part of it. An
+//!    [`ExtentPool`] says which parts are free. A sender without credit uses its own queue instead.
+//! 3. [`Drr`]: the receiver takes turns among the queues that have something for it.
+//! 4. [`Damq`]: a message that arrives before anybody has posted a receive for it waits in a memory that all queues
+//!    share, and [`GatePolicy`] tells the sender of a queue that grows too long to stop.
+//!
+//! [`canary`] holds planted faults, by which the tests of these pieces are tested.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -18,10 +23,14 @@ extern crate alloc;
 pub mod canary;
 mod credits;
 mod damq;
+mod drr;
 mod extents;
 mod gate;
+mod outstanding;
 
 pub use credits::{CreditManager, NotHeld};
 pub use damq::{Damq, PushError};
+pub use drr::Drr;
 pub use extents::{Extent, ExtentPool, GiveError};
 pub use gate::{GatePolicy, Signal};
+pub use outstanding::{OPERATIONS_PER_FUNCTION, OpId, Outstanding, Stale, WindowFull};

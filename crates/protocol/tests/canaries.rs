@@ -4,8 +4,14 @@
 mod credits;
 #[path = "oracles/damq.rs"]
 mod damq;
+#[path = "oracles/drr.rs"]
+mod drr;
 #[path = "oracles/extents.rs"]
 mod extents;
+#[path = "oracles/gate.rs"]
+mod gate;
+#[path = "oracles/outstanding.rs"]
+mod outstanding;
 
 use std::fmt::Debug;
 
@@ -62,4 +68,23 @@ fn a_double_grant_is_caught() {
 #[test]
 fn a_forgotten_lane_is_caught() {
     is_caught("credit-starve", credits::ops, credits::agree);
+}
+
+/// Service costs nothing, so that the flow at its turn keeps it.
+#[test]
+fn free_service_is_caught() {
+    is_caught("drr-no-charge", drr::ops, drr::agree);
+    is_caught("drr-no-charge", drr::saturated, drr::fair);
+}
+
+/// An answer is accepted for whatever operation is in its slot now.
+#[test]
+fn a_stale_answer_is_caught() {
+    is_caught("operation-stale", outstanding::ops, outstanding::agree);
+}
+
+/// A queue that was stopped once is never released.
+#[test]
+fn a_missed_go_is_caught() {
+    is_caught("gate-missed-go", gate::ops, gate::agree);
 }

@@ -1,0 +1,138 @@
+//! Deficit round robin: whose turn it is to be served, with weights.
+//!
+//! Serves cHPP's sharing between functions (C-41; a weight stands for a priority, C-40; Sec. 3.5 and 5.5) and
+//! DAMQ-PD's turns between virtual ports (D-08, D-09; Sec. 2). The base is Shreedhar and Varghese's (Efficient fair
+//! queuing using deficit round robin, SIGCOMM 1995), in the form that charges *after* service, as the length of what
+//! a flow sends next is often not known before: a flow may overdraw its account in its last service of a turn, and pays
+//! in the next.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use core::num::NonZeroU8;
+
+use crate::canary::planted;
+
+/// "No flow".
+const NIL: u32 = u32::MAX;
+
+/// Takes turns among the flows that have work. Each turn is worth `quantum_bytes` times the weight of the flow.
+///
+/// Flows are numbered from 0 and need no set-up: a flow begins idle and with weight 1. The cycle is
+/// [`wake`](Self::wake) when a flow gets work, then [`select`](Self::select), serve, [`charge`](Self::charge), and
+/// [`idle`](Self::idle) when it has no more. Any two flows that both have work all the time receive service, divided by
+/// their weights, that differs at no moment by more than one quantum and one charge of each, divided likewise.
+///
+/// Nothing is allocated after construction. Every operation takes a fixed time if no single charge exceeds the
+/// quantum; a flow that was charged `k` quanta at once is passed over about `k / weight` times. With a quantum of 1
+/// and charges of 1 this is plain round robin.
+///
+/// Methods that take a flow panic if its number is not below the number given to [`new`](Self::new).
+pub struct Drr {
+    quantum_bytes: u32,
+    flows: Box<[Flow]>,
+    /// The flow whose turn it is.
+    turn: u32,
+}
+
+#[derive(Clone, Copy)]
+struct Flow {
+    /// Bytes that the flow may still send in this turn; below 0, what it owes. Only the flow at its turn is above 0.
+    account_bytes: i64,
+    weight: NonZeroU8,
+    /// Neighbours on the ring of flows with work; `NIL` if the flow is idle.
+    before: u32,
+    after: u32,
+}
+
+const IDLE: Flow = Flow { account_bytes: 0, weight: NonZeroU8::MIN, before: NIL, after: NIL };
+
+impl Drr {
+    /// Flows `0..flows`, all idle and of weight 1.
+    ///
+    /// # Panics
+    /// If `quantum_bytes` is 0 or `flows` is `u32::MAX`.
+    pub fn new(flows: u32, quantum_bytes: u32) -> Self {
+        assert!(quantum_bytes > 0 && flows < NIL, "a turn is worth at least one byte");
+        Self { quantum_bytes, flows: vec![IDLE; flows as usize].into(), turn: NIL }
+    }
+
+    /// Gives `flow` the weight that counts from its next turn on.
+    pub fn weigh(&mut self, flow: u32, weight: NonZeroU8) {
+        self.flows[flow as usize].weight = weight;
+    }
+
+    /// `flow` has work. It joins as the last of the round, unless it is there already.
+    #[inline]
+    pub fn wake(&mut self, flow: u32) {
+        if self.flows[flow as usize].after != NIL {
+            return;
+        }
+        if self.turn == NIL {
+            let state = &mut self.flows[flow as usize];
+            (state.before, state.after) = (flow, flow);
+            self.begin_turn(flow);
+        } else {
+            let (after, before) = (self.turn, self.flows[self.turn as usize].before);
+            self.flows[before as usize].after = flow;
+            self.flows[after as usize].before = flow;
+            let state = &mut self.flows[flow as usize];
+            (state.before, state.after) = (before, after);
+        }
+    }
+
+    /// `flow` has no more work. It leaves the round; what it has left of its turn is lost, what it owes is not.
+    #[inline]
+    pub fn idle(&mut self, flow: u32) {
+        let Flow { before, after, .. } = self.flows[flow as usize];
+        if after == NIL {
+            return;
+        }
+        self.flows[before as usize].after = after;
+        self.flows[after as usize].before = before;
+        let state = &mut self.flows[flow as usize];
+        (state.before, state.after) = (NIL, NIL);
+        // Debts stay, or a flow could sleep after each large message and send the next one for nothing.
+        state.account_bytes = state.account_bytes.min(0);
+        if self.turn == flow {
+            if after == flow {
+                self.turn = NIL;
+            } else {
+                self.begin_turn(after);
+            }
+        }
+    }
+
+    /// Makes `flow` as new: idle, of weight 1, without debts. For a number that gets a new owner.
+    pub fn remove(&mut self, flow: u32) {
+        self.idle(flow);
+        self.flows[flow as usize] = IDLE;
+    }
+
+    /// The flow to serve next; `None` if all are idle. The same flow until it is charged or idle.
+    #[inline]
+    pub fn select(&mut self) -> Option<u32> {
+        if self.turn == NIL {
+            return None;
+        }
+        while self.flows[self.turn as usize].account_bytes <= 0 {
+            self.begin_turn(self.flows[self.turn as usize].after);
+        }
+        Some(self.turn)
+    }
+
+    /// `flow` has been served `bytes` bytes, which count as 1 if they are 0.
+    ///
+    /// Should include a fixed cost per message, or a flow of tiny messages is served many times as often as others.
+    #[inline]
+    pub fn charge(&mut self, flow: u32, bytes: u32) {
+        if !planted("drr-no-charge") {
+            self.flows[flow as usize].account_bytes -= bytes.max(1) as i64;
+        }
+    }
+
+    fn begin_turn(&mut self, flow: u32) {
+        self.turn = flow;
+        let state = &mut self.flows[flow as usize];
+        state.account_bytes += self.quantum_bytes as i64 * state.weight.get() as i64;
+    }
+}
