@@ -1,0 +1,65 @@
+# Everything that one does with Bellwire. `make` alone lists the targets.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help run test bench lint docs clean unit canaries loom miri
+
+# A fresh rustup puts cargo here before the shell knows of it.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+target := $(or $(CARGO_TARGET_DIR),target)
+
+# Crates with planted faults (feature `canaries`, tests/canaries.rs), with models of their concurrency (`--cfg loom`),
+# and with unsafe code that Miri can execute. Add a crate by adding a line.
+CANARY_PACKAGES :=
+LOOM_PACKAGES += bellwire-ring
+MIRI_PACKAGES += bellwire-ring
+
+# The command is called like the library, so that their pages would overwrite each other; the library's are wanted.
+document := cargo doc --no-deps --workspace --exclude bellwire-cli
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /make \1\t/' | expand -t 16
+
+run: ## build Bellwire and measure the default device (two processes, under a minute)
+	@tools/need.sh cargo
+	cargo build --release -p bellwire-cli
+	@$(target)/release/bellwire perf
+
+test: lint unit canaries loom miri ## run every check that the project has
+	@echo "make test: done"
+
+lint: ## formatting, clippy and documentation, all without a warning
+	@tools/need.sh cargo fmt clippy
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(document)
+
+unit: ## unit, conformance, crash and project tests
+	@tools/need.sh cargo
+	cargo test --workspace --no-fail-fast
+
+canaries: ## plant faults and see that the checkers catch them
+	@tools/need.sh cargo
+	@tools/canaries.sh $(CANARY_PACKAGES)
+
+loom: ## model-check the concurrent parts in every interleaving
+	@tools/need.sh cargo
+	@CARGO_TARGET_DIR="$(target)/loom" tools/loom.sh $(LOOM_PACKAGES)
+
+miri: ## execute the unsafe parts under Miri, if it is installed
+	@tools/need.sh cargo
+	@CARGO_TARGET_DIR="$(target)/miri" tools/miri.sh $(MIRI_PACKAGES)
+
+bench: ## measure Bellwire beside its peers and the limits of the machine
+	@tools/need.sh cargo
+	cargo run --release -p bellwire-bench -- all
+
+docs: ## write the generated pages, and the API documentation into target/doc
+	@tools/need.sh cargo
+	cargo run -q -p bellwire-papers --example write_docs
+	$(document)
+
+clean: ## remove everything that was built
+	@tools/need.sh cargo
+	cargo clean

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Usage: tools/need.sh cargo|fmt|clippy ...
+# Sees to it that the named tools are there. What is missing is installed if rustup can do it;
+# otherwise this says what to do, and fails.
+set -euo pipefail
+
+stop() {
+    printf 'bellwire: %s\n' "$@" >&2
+    exit 1
+}
+
+need_cargo() {
+    if ! command -v cargo >/dev/null; then
+        stop "cargo was not found, and Bellwire is built with it." \
+            "Install Rust with rustup (https://rustup.rs) and run this again:" \
+            "    curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y"
+    fi
+    if ! command -v cc >/dev/null; then
+        stop "cc was not found, and Rust links with it." \
+            "On Debian and Ubuntu: sudo apt-get install build-essential"
+    fi
+    # An installed rustup may still lack the toolchain that rust-toolchain.toml asks for.
+    if ! cargo --version >/dev/null 2>&1; then
+        command -v rustup >/dev/null || stop "cargo does not start: $(cargo --version 2>&1)"
+        rustup toolchain install stable --profile minimal --component rustfmt,clippy ||
+            stop "the stable toolchain could not be installed; see the message above"
+    fi
+}
+
+# need_component COMMAND COMPONENT DEBIAN_PACKAGE
+need_component() {
+    cargo "$1" --version >/dev/null 2>&1 && return
+    if ! command -v rustup >/dev/null; then
+        stop "\`cargo $1\` was not found, and there is no rustup that could install it." \
+            "Install rustup (https://rustup.rs), or your system's package (Debian: $3)."
+    fi
+    rustup component add "$2" ||
+        stop "rustup could not install $2; see the message above. By hand: rustup component add $2"
+}
+
+for tool in "$@"; do
+    case "$tool" in
+        cargo) need_cargo ;;
+        fmt) need_component fmt rustfmt rustfmt ;;
+        clippy) need_component clippy clippy rust-clippy ;;
+        *) stop "tools/need.sh does not know \`$tool\`" ;;
+    esac
+done
