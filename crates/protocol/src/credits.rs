@@ -124,7 +124,7 @@ impl CreditManager {
     /// A pool of `chunks` chunks for lanes `0..lanes`, each of which may hold `max_extents` extents at a time.
     ///
     /// # Panics
-    /// If `chunks` is not in 1 to [`ExtentPool::MAX_CHUNKS`], if `lanes` is above 65,535 - 1, or if `max_extents` is 0.
+    /// If `chunks` is not in 1 to [`ExtentPool::MAX_CHUNKS`], if `lanes` is above 65,534, or if `max_extents` is 0.
     pub fn new(chunks: u16, lanes: u16, max_extents: u16) -> Self {
         assert!(
             lanes < NIL && max_extents > 0,
