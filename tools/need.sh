@@ -25,6 +25,14 @@ need_cargo() {
         rustup toolchain install stable --profile minimal --component rustfmt,clippy ||
             stop "the stable toolchain could not be installed; see the message above"
     fi
+    # Distributions often carry an older cargo, whose own message would be hard to understand.
+    local needed present
+    needed="$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)"
+    present="$(cargo --version | cut -d' ' -f2)"
+    if [ "$(printf '%s\n' "$needed" "$present" | sort -V | head -n1)" != "$needed" ]; then
+        stop "cargo $present is too old; Bellwire needs $needed or newer." \
+            "With rustup: rustup update stable. Without: install it from https://rustup.rs"
+    fi
 }
 
 # need_component COMMAND COMPONENT DEBIAN_PACKAGE

@@ -136,11 +136,8 @@ impl fmt::Display for Board {
             writeln!(f, "error: {problem}")?;
         }
         let Totals { shown, cited, open } = self.totals;
-        write!(
-            f,
-            "{} rows: {shown} shown by tests, {cited} cited in code but not shown, {open} open",
-            self.rows.len()
-        )
+        let count = self.rows.len();
+        write!(f, "rows: {count} ({shown} shown by tests, {cited} only cited, {open} open)")
     }
 }
 
@@ -210,7 +207,7 @@ mod tests {
         let lines: Vec<&str> = table.lines().collect();
         assert!(lines[1].starts_with("C-28  shown  Chain-DMA descriptor"), "{table}");
         assert_eq!(lines[2].trim(), "crates/wire/src/chain.rs::one");
-        assert_eq!(lines[3], "1 rows: 1 shown by tests, 0 cited in code but not shown, 0 open");
+        assert_eq!(lines[3], "rows: 1 (1 shown by tests, 0 only cited, 0 open)");
 
         let object = serde_json::to_value(&board).unwrap();
         assert_eq!(object["rows"][0]["id"], "C-28");

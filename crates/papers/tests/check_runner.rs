@@ -1,0 +1,65 @@
+//! Canaries of the scripts that run the checks: a run that failed, or in which nothing ran, must not
+//! look like one that passed.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn checkout() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Shows that a list of tests passes only if the command passed and at least one test ran.
+#[test]
+fn nothing_passes_without_having_run() {
+    let passes = |command: &str| {
+        let script = format!(". tools/ran.sh; ran_some it bash -c '{command}'");
+        let mut bash = Command::new("bash");
+        bash.args(["-euo", "pipefail", "-c", &script]).current_dir(checkout());
+        bash.output().unwrap().status.success()
+    };
+    assert!(passes("echo test result: ok. 3 passed; echo test result: ok. 0 passed"));
+    assert!(!passes("echo test result: ok. 0 passed"));
+    assert!(!passes("echo nothing of the kind"));
+    assert!(!passes("echo test result: ok. 3 passed; exit 1"));
+}
+
+/// Shows that the runner has the status of `make test`, adds up all results, repeats what did not
+/// run, and gives no clean sum if a step failed that is not a test.
+#[test]
+fn the_sum_of_all_checks_is_honest() {
+    let run = run_checks("good", "ok. 3 passed; 0 failed\nNOT RUN: Miri: absent", 0);
+    assert!(run.status.success());
+    assert_eq!(last_lines(&run, 2), ["NOT RUN: Miri: absent", "3 passed, 0 failed"]);
+
+    let results = "ok. 3 passed; 0 failed\ntest result: FAILED. 4 passed; 2 failed";
+    let run = run_checks("bad", results, 2);
+    assert_eq!(run.status.code(), Some(2));
+    assert_eq!(last_lines(&run, 1), ["7 passed, 2 failed"]);
+
+    let run = run_checks("lint", "ok. 3 passed; 0 failed", 2);
+    assert_eq!(run.status.code(), Some(2));
+    assert_eq!(last_lines(&run, 1), ["3 passed, 1 failed"]);
+}
+
+/// Runs `.ci/run` with a `make` that prints these results and ends with this status.
+fn run_checks(name: &str, results: &str, status: i32) -> Output {
+    let folder =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("make-{name}-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let make = folder.join("make");
+    fs::write(&make, format!("#!/bin/sh\necho 'test result: {results}'\nexit {status}\n")).unwrap();
+    fs::set_permissions(&make, fs::Permissions::from_mode(0o755)).unwrap();
+
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+    let run = Command::new("bash").arg(checkout().join(".ci/run")).env("PATH", path).output();
+    fs::remove_dir_all(&folder).unwrap();
+    run.unwrap()
+}
+
+fn last_lines(run: &Output, count: usize) -> Vec<String> {
+    let text = String::from_utf8_lossy(&run.stdout);
+    let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    lines[lines.len() - count..].to_vec()
+}
