@@ -25,5 +25,5 @@ pub use buffer::{Buffer, RegionSlice};
 pub use completion::{Completion, Operation, QueuePair, Status};
 pub use error::{Error, Result};
 pub use packet::{Kind, PACKET_HEADER_BYTES, PacketFlags, PacketHeader};
-pub use region::{MemoryRegion, RemoteKey, Rights};
+pub use region::{MemoryRegion, RemoteAt, RemoteKey, RemoteSlice, Rights};
 pub use transport::{Direct, Gate, LinkId, Refusal, Sink, Transport, TransportLimits, Verdict};

@@ -1,5 +1,6 @@
 //! Registered memory: rights, keys, and the owner's handle.
 
+use crate::FunctionAddress;
 use bellwire_ring::memory::{Memory, View};
 use std::sync::Arc;
 
@@ -60,6 +61,49 @@ impl RemoteKey {
             function: bytes[22],
         };
         (key.key != 0 && bytes[23] == 0).then_some(key)
+    }
+}
+
+/// A part of a peer's region: where a put goes to, or a get comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct RemoteSlice {
+    /// The region.
+    pub key: RemoteKey,
+    /// Where it starts in the region, in bytes.
+    pub offset: u64,
+    /// Bytes.
+    pub length: u64,
+}
+
+/// An 8-byte word of a peer's region, for atomics.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct RemoteAt {
+    /// The region.
+    pub key: RemoteKey,
+    /// Where the word starts in the region, in bytes: a multiple of 8.
+    pub offset: u64,
+}
+
+impl RemoteKey {
+    /// The part from `offset`, `length` bytes long. Bounds are checked when it is posted.
+    pub const fn slice(self, offset: u64, length: u64) -> RemoteSlice {
+        RemoteSlice { key: self, offset, length }
+    }
+
+    /// The word at `offset`. Bounds and alignment are checked when it is posted.
+    pub const fn at(self, offset: u64) -> RemoteAt {
+        RemoteAt { key: self, offset }
+    }
+
+    /// The function that owns the region.
+    pub const fn owner(self) -> FunctionAddress {
+        FunctionAddress { node: self.node, function: self.function }
+    }
+}
+
+impl From<RemoteKey> for RemoteSlice {
+    fn from(key: RemoteKey) -> Self {
+        key.slice(0, key.length)
     }
 }
 
@@ -129,6 +173,15 @@ impl MemoryRegion {
     #[doc(hidden)]
     pub fn memory(&self) -> &Memory {
         &self.0.memory
+    }
+
+    /// The memory, for giving it back: no longer shared if this was the last handle.
+    #[doc(hidden)]
+    pub fn into_memory(self) -> Memory {
+        match Arc::try_unwrap(self.0) {
+            Ok(alone) => alone.memory,
+            Err(shared) => shared.memory.clone(),
+        }
     }
 }
 

@@ -1,1 +1,65 @@
 //! Bellwire: a user-level interconnect. The public API.
+//!
+//! A program opens a [`Device`] by name, opens one of its [`Function`]s, and posts descriptors to queue pairs; the kernel is
+//! not on the path. Posting *moves* a buffer into the queue, and the [`Completion`] gives it back, so that no program needs
+//! `unsafe`.
+//!
+//! ```no_run
+//! use bellwire::{Device, QueuePairOptions, Send, Wait};
+//! use std::time::Duration;
+//!
+//! # fn main() -> bellwire::Result<()> {
+//! let device = Device::open("shm:job")?;
+//! let mut function = device.open_function(0)?;
+//! let completions = function.create_completion_queue(64)?;
+//! let queue_pair = function.create_queue_pair(&QueuePairOptions::new(completions))?;
+//! function.post_receive(queue_pair, vec![0; 64], 1)?;
+//! # let peer = "1.0.1".parse().unwrap();
+//! function.post_send(queue_pair, Send::immediate(b"hello").to(peer).context(2))?;
+//! let done = function.wait(completions, Wait::Adaptive, Duration::from_secs(1))?;
+//! # Ok(()) }
+//! ```
+//!
+//! # The walk of a message
+//! [`Function::post_send`] -> `engine/send.rs` -> the device's `Transport::send` ... the peer's device polls ->
+//! `engine/receive.rs` -> its completion queue -> [`Function::poll`].
+//!
+//! # Order
+//! - Descriptors of one queue pair start in the order of posting. Messages between two queue pairs are received, and their
+//!   receive completions come, in the order of posting, whatever their lengths.
+//! - What a put wrote is in memory before a message that was posted after it on the same queue pair to the same function.
+//! - Completions of sends, puts and gets may overtake each other: the context tells which one finished.
+//!
+//! # Threads
+//! A [`Device`] is shared freely. A [`Function`] moves between threads but is driven by one at a time, so that its data path
+//! needs no lock: two threads open two functions, or share a `Mutex<Function>`.
+
+#![allow(dead_code)] // The engine is being filled in.
+
+mod completion_queue;
+mod connection;
+mod counters;
+mod descriptor;
+mod device;
+#[doc(hidden)]
+pub mod engine;
+mod fork;
+mod function;
+mod queue_pair;
+mod shared_receive;
+mod table;
+mod wait;
+
+pub use bellwire_device::{
+    Address, Buffer, Completion, Error, FunctionAddress, MemoryRegion, Operation, QueuePair,
+    RegionSlice, RemoteAt, RemoteKey, RemoteSlice, Result, Rights, Status,
+};
+pub use completion_queue::CompletionQueue;
+pub use connection::{ConnectionProgress, ConnectionRequest, Listener};
+pub use counters::{Counters, FunctionCounters, QueuePairCounters};
+pub use descriptor::{Get, LocalChain, Put, Refused, RemoteChain, Send};
+pub use device::{AccessMode, Device, DeviceBackend, DeviceOptions};
+pub use function::{Function, FunctionOptions, Limits};
+pub use queue_pair::{ConnectionState, QueuePairOptions, QueuePairState};
+pub use shared_receive::SharedReceiveQueue;
+pub use wait::{ADAPTIVE_SPIN, Wait};

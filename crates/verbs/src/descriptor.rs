@@ -1,0 +1,285 @@
+//! What a program posts to the send side of a queue pair: builders, and what comes back if a post is refused.
+
+use crate::{Address, Buffer, Error, MemoryRegion, RegionSlice, RemoteKey, RemoteSlice};
+use std::fmt;
+
+/// One message (NAP). Its length decides how it travels: up to [`crate::Limits::eager_bytes`] eagerly, above that by
+/// rendezvous, where the receiver fetches it as soon as it has a buffer (C-53).
+#[derive(Debug)]
+pub struct Send<'a> {
+    pub(crate) payload: Payload<'a>,
+    pub(crate) to: Option<Address>,
+    pub(crate) immediate: Option<u64>,
+    pub(crate) context: u64,
+    pub(crate) signaled: bool,
+}
+
+#[derive(Debug)]
+pub(crate) enum Payload<'a> {
+    /// Inside the descriptor (C-17).
+    Immediate(&'a [u8]),
+    /// At a source address (C-18).
+    Buffer(Buffer),
+}
+
+impl<'a> Send<'a> {
+    /// Data inside the descriptor: copied before the post returns, so there is no buffer to give back. At most
+    /// [`crate::Limits::eager_bytes`].
+    #[inline]
+    pub fn immediate(bytes: &'a [u8]) -> Self {
+        Self::new(Payload::Immediate(bytes))
+    }
+
+    /// Data in a buffer, which the completion gives back. Any length up to [`crate::Limits::message_bytes`].
+    ///
+    /// A part of a region that is longer than [`crate::Limits::eager_bytes`] is fetched by the receiver without a copy if the
+    /// region has [`crate::Rights::REMOTE_READ`]; to that end the receiver learns the region's key. Without that right, it is
+    /// copied through packets.
+    #[inline]
+    pub fn buffer(buffer: impl Into<Buffer>) -> Self {
+        Self::new(Payload::Buffer(buffer.into()))
+    }
+
+    #[inline]
+    fn new(payload: Payload<'a>) -> Self {
+        Send { payload, to: None, immediate: None, context: 0, signaled: true }
+    }
+
+    /// Whom it is for. Needed on an unconnected queue pair, refused on a connected one.
+    #[inline]
+    pub fn to(mut self, destination: Address) -> Self {
+        self.to = Some(destination);
+        self
+    }
+
+    /// A value for the receiver's completion, beside the data.
+    #[inline]
+    pub fn with_immediate(mut self, value: u64) -> Self {
+        self.immediate = Some(value);
+        self
+    }
+
+    /// A number that comes back in the completion.
+    #[inline]
+    pub fn context(mut self, context: u64) -> Self {
+        self.context = context;
+        self
+    }
+
+    /// No completion if it succeeds (its buffer is dropped then); one if it fails.
+    #[inline]
+    pub fn unsignaled(mut self) -> Self {
+        self.signaled = false;
+        self
+    }
+
+    /// Bytes.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        match &self.payload {
+            Payload::Immediate(bytes) => bytes.len(),
+            Payload::Buffer(buffer) => buffer.len(),
+        }
+    }
+}
+
+/// One-sided write: local bytes to a peer's memory, without the peer's program. A chain descriptor (C-28): sources and
+/// destinations may differ in number and sizes, but not in sum (C-29).
+#[derive(Debug)]
+pub struct Put {
+    pub(crate) sources: LocalChain,
+    pub(crate) destinations: RemoteChain,
+    pub(crate) event: Option<Event>,
+    pub(crate) context: u64,
+}
+
+/// The S-Flag of a put: which queue pair hears of it, and with which value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Event {
+    pub(crate) queue_pair: u32,
+    pub(crate) immediate: Option<u64>,
+}
+
+impl Put {
+    /// From local buffers to parts of regions of one function.
+    #[inline]
+    pub fn new(sources: impl Into<LocalChain>, destinations: impl Into<RemoteChain>) -> Self {
+        Put { sources: sources.into(), destinations: destinations.into(), event: None, context: 0 }
+    }
+
+    /// A number that comes back in the completion.
+    #[inline]
+    pub fn context(mut self, context: u64) -> Self {
+        self.context = context;
+        self
+    }
+
+    /// When all bytes are in memory, a completion [`crate::Operation::RemotePut`] appears at queue pair `queue_pair` of the
+    /// target function (S-Flag, C-14, C-23). On a connected queue pair it must be the peer's.
+    #[inline]
+    pub fn event(mut self, queue_pair: u32, immediate: Option<u64>) -> Self {
+        self.event = Some(Event { queue_pair, immediate });
+        self
+    }
+}
+
+/// One-sided read: a peer's memory into local buffers, without the peer's program. A chain descriptor, as [`Put`].
+#[derive(Debug)]
+pub struct Get {
+    pub(crate) sources: RemoteChain,
+    pub(crate) destinations: LocalChain,
+    pub(crate) context: u64,
+}
+
+impl Get {
+    /// From parts of regions of one function to local buffers.
+    #[inline]
+    pub fn new(sources: impl Into<RemoteChain>, destinations: impl Into<LocalChain>) -> Self {
+        Get { sources: sources.into(), destinations: destinations.into(), context: 0 }
+    }
+
+    /// A number that comes back in the completion.
+    #[inline]
+    pub fn context(mut self, context: u64) -> Self {
+        self.context = context;
+        self
+    }
+}
+
+/// One item, or several: a chain of one costs no allocation.
+#[derive(Debug)]
+pub(crate) enum Chain<T> {
+    One(T),
+    Many(Vec<T>),
+}
+
+impl<T> Chain<T> {
+    #[inline]
+    pub(crate) fn items(&self) -> &[T] {
+        match self {
+            Chain::One(item) => std::slice::from_ref(item),
+            Chain::Many(items) => items,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn items_mut(&mut self) -> &mut [T] {
+        match self {
+            Chain::One(item) => std::slice::from_mut(item),
+            Chain::Many(items) => items,
+        }
+    }
+
+    /// The first item and the others, as a completion gives them back.
+    #[inline]
+    pub(crate) fn into_parts(self) -> (Option<T>, Vec<T>) {
+        match self {
+            Chain::One(item) => (Some(item), Vec::new()),
+            Chain::Many(items) => {
+                let mut items = items.into_iter();
+                (items.next(), items.collect())
+            }
+        }
+    }
+}
+
+/// Local buffers of a [`Put`] or [`Get`]: made from one buffer (`Vec<u8>`, [`RegionSlice`], `&MemoryRegion`) or a list.
+#[derive(Debug)]
+pub struct LocalChain(pub(crate) Chain<Buffer>);
+
+/// Parts of a peer's regions: made from one [`RemoteSlice`], a whole [`RemoteKey`], or a list.
+#[derive(Debug)]
+pub struct RemoteChain(pub(crate) Chain<RemoteSlice>);
+
+impl From<Buffer> for LocalChain {
+    fn from(buffer: Buffer) -> Self {
+        LocalChain(Chain::One(buffer))
+    }
+}
+
+impl From<Vec<u8>> for LocalChain {
+    fn from(bytes: Vec<u8>) -> Self {
+        LocalChain(Chain::One(bytes.into()))
+    }
+}
+
+impl From<RegionSlice> for LocalChain {
+    fn from(slice: RegionSlice) -> Self {
+        LocalChain(Chain::One(slice.into()))
+    }
+}
+
+impl From<&MemoryRegion> for LocalChain {
+    fn from(region: &MemoryRegion) -> Self {
+        LocalChain(Chain::One(region.into()))
+    }
+}
+
+impl From<Vec<Buffer>> for LocalChain {
+    fn from(buffers: Vec<Buffer>) -> Self {
+        LocalChain(Chain::Many(buffers))
+    }
+}
+
+impl From<Vec<RegionSlice>> for LocalChain {
+    fn from(slices: Vec<RegionSlice>) -> Self {
+        LocalChain(Chain::Many(slices.into_iter().map(Buffer::from).collect()))
+    }
+}
+
+impl From<Vec<Vec<u8>>> for LocalChain {
+    fn from(vectors: Vec<Vec<u8>>) -> Self {
+        LocalChain(Chain::Many(vectors.into_iter().map(Buffer::from).collect()))
+    }
+}
+
+impl From<RemoteSlice> for RemoteChain {
+    fn from(slice: RemoteSlice) -> Self {
+        RemoteChain(Chain::One(slice))
+    }
+}
+
+impl From<RemoteKey> for RemoteChain {
+    fn from(key: RemoteKey) -> Self {
+        RemoteChain(Chain::One(key.into()))
+    }
+}
+
+impl From<Vec<RemoteSlice>> for RemoteChain {
+    fn from(slices: Vec<RemoteSlice>) -> Self {
+        RemoteChain(Chain::Many(slices))
+    }
+}
+
+/// A post that was refused: why, and the descriptor, so that nothing is lost. `?` keeps the error and drops the descriptor.
+#[derive(Debug)]
+pub struct Refused<D> {
+    /// Why.
+    pub error: Error,
+    /// What was posted, unchanged.
+    pub descriptor: D,
+}
+
+impl<D> Refused<D> {
+    pub(crate) fn new(error: Error, descriptor: D) -> Self {
+        Refused { error, descriptor }
+    }
+}
+
+impl<D> fmt::Display for Refused<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl<D: fmt::Debug> std::error::Error for Refused<D> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.error)
+    }
+}
+
+impl<D> From<Refused<D>> for Error {
+    fn from(refused: Refused<D>) -> Self {
+        refused.error
+    }
+}

@@ -1,0 +1,279 @@
+//! Opening a device by name.
+
+use crate::engine::Port;
+use crate::{Error, Function, FunctionOptions, Result};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A device that this process has opened: one node among those of the same name. Clones are the same opening.
+#[derive(Clone)]
+pub struct Device {
+    shared: Arc<Shared>,
+}
+
+/// What the functions of one opening share.
+pub(crate) struct Shared {
+    name: String,
+    backend: Box<dyn DeviceBackend>,
+    claims: Mutex<Claims>,
+}
+
+/// Who owns what, node-wide.
+#[derive(Default)]
+struct Claims {
+    functions: HashSet<u8>,
+    channels: HashSet<u16>,
+}
+
+/// Who may take part.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum AccessMode {
+    /// Processes of the same user (as a file of mode 0600).
+    #[default]
+    Owner,
+    /// Processes of the same user or of this group (0660).
+    Group(u32),
+    /// Everybody on this host (0666).
+    Everyone,
+}
+
+/// How to open a device. The name can say the same: `shm:job?node=3&functions=16&mode=0660&group=100`.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct DeviceOptions {
+    /// The node number to have; `None`: the lowest that is free.
+    pub node: Option<u32>,
+    /// Functions that can be opened: 1 physical and the others virtual (C-38). At least 1.
+    pub functions: u8,
+    /// Who may take part.
+    pub mode: AccessMode,
+}
+
+impl Default for DeviceOptions {
+    fn default() -> Self {
+        DeviceOptions { node: None, functions: 8, mode: AccessMode::Owner }
+    }
+}
+
+/// What a device gives the API. One implementation per device; tests bring their own.
+#[doc(hidden)]
+pub trait DeviceBackend: Send + Sync {
+    /// Our node number.
+    fn node(&self) -> u32;
+
+    /// Functions that can be opened.
+    fn functions(&self) -> u8;
+
+    /// One line: what carries the messages here, and how.
+    fn describe(&self) -> String;
+
+    /// Opens the function's transport. The caller has checked the number, and that it is not open already.
+    fn open_function(&self, function: u8, options: &FunctionOptions) -> Result<Box<dyn Port>>;
+}
+
+impl Device {
+    /// Opens the device `name`, for instance `shm:job`, or with options `shm:job?node=3&functions=16&mode=0660&group=100`.
+    ///
+    /// # Errors
+    /// [`Error::BadDeviceName`], or what keeps the device from being used here.
+    pub fn open(name: &str) -> Result<Device> {
+        let (bare, options) = parse(name)?;
+        Self::open_with(bare, &options)
+    }
+
+    /// Opens the device `name` (without `?options`) with `options`.
+    ///
+    /// # Errors
+    /// As [`Device::open`].
+    pub fn open_with(name: &str, options: &DeviceOptions) -> Result<Device> {
+        if options.functions == 0 {
+            return Err(Error::OutOfRange {
+                parameter: "functions",
+                value: 0,
+                range: "1 to 255: function 0 always exists",
+            });
+        }
+        match name.split_once(':') {
+            // The shm device is connected here.
+            Some(("shm", job)) if !job.is_empty() => Err(Error::DeviceUnavailable {
+                device: name.to_owned(),
+                why: "the shm device is not built yet".to_owned(),
+                hint: "a later version".to_owned(),
+            }),
+            Some(("shm", _)) => Err(bad_name(name, "the job's name is missing after the colon")),
+            Some(_) => Err(bad_name(name, "this kind of device is not known")),
+            None => Err(bad_name(name, "there is no colon between kind and name")),
+        }
+    }
+
+    /// A device that somebody else brings, for tests.
+    #[doc(hidden)]
+    pub fn from_backend(name: &str, backend: Box<dyn DeviceBackend>) -> Device {
+        let claims = Mutex::default();
+        Device { shared: Arc::new(Shared { name: name.to_owned(), backend, claims }) }
+    }
+
+    /// The name that it was opened by, without options.
+    pub fn name(&self) -> &str {
+        &self.shared.name
+    }
+
+    /// Our node number.
+    pub fn node(&self) -> u32 {
+        self.shared.backend.node()
+    }
+
+    /// One line: what carries the messages here, and how.
+    pub fn describe(&self) -> String {
+        self.shared.backend.describe()
+    }
+
+    /// Opens function `function` with default options. Each function can be open once at a time.
+    ///
+    /// # Errors
+    /// [`Error::BadFunction`] if there is no such function or it is open, or what the device lacks (memory, descriptors).
+    pub fn open_function(&self, function: u8) -> Result<Function> {
+        self.open_function_with(function, &FunctionOptions::default())
+    }
+
+    /// Opens function `function` with `options`.
+    ///
+    /// # Errors
+    /// As [`Device::open_function`], and [`Error::OutOfRange`] for an option outside its range.
+    pub fn open_function_with(&self, function: u8, options: &FunctionOptions) -> Result<Function> {
+        options.check()?;
+        if function >= self.shared.backend.functions() {
+            let why = "the device was opened with fewer functions";
+            return Err(Error::BadFunction { function, why });
+        }
+        let claim = Claim::function(&self.shared, function)?;
+        let port = self.shared.backend.open_function(function, options)?;
+        Function::new(port, options, claim)
+    }
+}
+
+impl std::fmt::Debug for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Device").field("name", &self.name()).field("node", &self.node()).finish()
+    }
+}
+
+/// One owner's hold of a function or channel number; given up when dropped.
+pub(crate) struct Claim {
+    shared: Arc<Shared>,
+    what: Claimed,
+}
+
+enum Claimed {
+    Function(u8),
+    Channel(u16),
+}
+
+impl Claim {
+    fn function(shared: &Arc<Shared>, function: u8) -> Result<Claim> {
+        if !shared.claims().functions.insert(function) {
+            return Err(Error::BadFunction { function, why: "it is open already" });
+        }
+        Ok(Claim { shared: shared.clone(), what: Claimed::Function(function) })
+    }
+
+    /// Channel `channel` of the same node as this claim (H-22: one owner per node).
+    pub(crate) fn channel(&self, channel: u16) -> Result<Claim> {
+        if !self.shared.claims().channels.insert(channel) {
+            return Err(Error::ChannelTaken { channel });
+        }
+        Ok(Claim { shared: self.shared.clone(), what: Claimed::Channel(channel) })
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let mut claims = self.shared.claims();
+        match self.what {
+            Claimed::Function(function) => claims.functions.remove(&function),
+            Claimed::Channel(channel) => claims.channels.remove(&channel),
+        };
+    }
+}
+
+impl Shared {
+    /// A panic elsewhere cannot leave a set of numbers half changed, so a poisoned lock is still good.
+    fn claims(&self) -> std::sync::MutexGuard<'_, Claims> {
+        self.claims.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Cuts `shm:job?node=3&mode=0660` into the bare name and the options.
+fn parse(name: &str) -> Result<(&str, DeviceOptions)> {
+    let mut options = DeviceOptions::default();
+    let Some((bare, settings)) = name.split_once('?') else { return Ok((name, options)) };
+    let (mut mode, mut group) = (0o600, None);
+    for setting in settings.split('&') {
+        let Some((key, value)) = setting.split_once('=') else {
+            return Err(bad_name(name, &format!("\"{setting}\" is not KEY=VALUE")));
+        };
+        let bad = |known: &str| bad_name(name, &format!("{key}={value}: {known}"));
+        match key {
+            "node" => {
+                options.node = Some(value.parse().map_err(|_| bad("a node is a number from 0"))?)
+            }
+            "functions" => {
+                options.functions = value.parse().map_err(|_| bad("functions are 1 to 255"))?
+            }
+            "mode" => {
+                mode = u32::from_str_radix(value, 8)
+                    .ok()
+                    .filter(|mode| [0o600, 0o660, 0o666].contains(mode))
+                    .ok_or_else(|| bad("a mode is 0600, 0660 or 0666"))?
+            }
+            "group" => {
+                group = Some(value.parse().map_err(|_| bad("a group is a numeric group id"))?)
+            }
+            _ => return Err(bad("the settings are node, functions, mode and group")),
+        }
+    }
+    options.mode = match (mode, group) {
+        (0o600, None) => AccessMode::Owner,
+        (0o660, Some(group)) => AccessMode::Group(group),
+        (0o666, None) => AccessMode::Everyone,
+        (0o660, None) => return Err(bad_name(name, "mode=0660 needs group=GID")),
+        _ => return Err(bad_name(name, "group=GID goes with mode=0660 only")),
+    };
+    Ok((bare, options))
+}
+
+fn bad_name(name: &str, why: &str) -> Error {
+    Error::BadDeviceName { name: name.to_owned(), why: why.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_with_settings_are_understood_or_refused_with_a_reason() {
+        let (bare, options) = parse("shm:job?node=3&functions=16&mode=0660&group=100").unwrap();
+        assert_eq!(bare, "shm:job");
+        assert_eq!((options.node, options.functions), (Some(3), 16));
+        assert_eq!(options.mode, AccessMode::Group(100));
+        assert_eq!(parse("shm:job").unwrap().1.mode, AccessMode::Owner);
+        for bad in [
+            "shm:job?",
+            "shm:job?node",
+            "shm:job?node=-1",
+            "shm:job?functions=256",
+            "shm:job?mode=0777",
+            "shm:job?mode=0660",
+            "shm:job?group=5",
+            "shm:job?colour=red",
+        ] {
+            assert!(matches!(parse(bad), Err(Error::BadDeviceName { .. })), "{bad}");
+        }
+        for bad in ["", "shm", "shm:", "ether:x"] {
+            let error = Device::open(bad).unwrap_err();
+            assert!(error.to_string().contains("names no device"), "{bad}: {error}");
+        }
+        let none = DeviceOptions { functions: 0, ..DeviceOptions::default() };
+        assert!(matches!(Device::open_with("shm:job", &none), Err(Error::OutOfRange { .. })));
+    }
+}

@@ -1,0 +1,431 @@
+//! Functions: what a program drives.
+
+use crate::descriptor::{Get, Put, Refused, Send};
+use crate::device::Claim;
+use crate::engine::Port;
+use crate::fork::ForkGuard;
+use crate::*;
+use bellwire_device::{Completion, QueuePair};
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+/// How to open a function.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FunctionOptions {
+    /// Share of the device among its functions when they compete, 1 to 255 (C-40, C-41).
+    pub weight: u8,
+    /// Operations that may be under way at peers at once, 1 to 1,024 (C-33); more are accepted and wait in their queue pair.
+    pub outstanding: usize,
+    /// Memory for messages that arrive before a receive is posted, shared by all queue pairs (D-01), in bytes:
+    /// at least four packets.
+    pub backlog_bytes: usize,
+}
+
+impl Default for FunctionOptions {
+    fn default() -> Self {
+        FunctionOptions { weight: 16, outstanding: 32, backlog_bytes: 4 << 20 }
+    }
+}
+
+impl FunctionOptions {
+    pub(crate) fn check(&self) -> Result<()> {
+        let range = |parameter, value, range| Err(Error::OutOfRange { parameter, value, range });
+        if self.weight == 0 {
+            return range("weight", 0, "1 to 255");
+        }
+        if !(1..=1024).contains(&self.outstanding) {
+            return range("outstanding", self.outstanding as u64, "1 to 1,024");
+        }
+        if self.backlog_bytes > 1 << 31 {
+            return range("backlog_bytes", self.backlog_bytes as u64, "at most 2 GiB");
+        }
+        Ok(())
+    }
+}
+
+/// Every limit of a function.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Longest message that travels eagerly, in bytes; longer ones go by rendezvous.
+    pub eager_bytes: usize,
+    /// Longest message, put or get, in bytes.
+    pub message_bytes: usize,
+    /// Longest payload of one packet, in bytes.
+    pub packet_bytes: usize,
+    /// Queue pairs and channels.
+    pub queue_pairs: usize,
+    /// Completion queues.
+    pub completion_queues: usize,
+    /// Shared receive queues.
+    pub shared_receive_queues: usize,
+    /// Numbers listened on.
+    pub listeners: usize,
+    /// Registered memory regions.
+    pub regions: usize,
+    /// Peer functions that are spoken with at once.
+    pub links: usize,
+    /// Entries in one list of a chain descriptor.
+    pub chain_entries: usize,
+    /// Private data of a connection message, in bytes.
+    pub private_data_bytes: usize,
+    /// Deepest send, receive or shared receive queue. A completion queue can be 16 times as deep.
+    pub queue_depth: usize,
+    /// Operations under way at peers (C-33).
+    pub outstanding: usize,
+}
+
+/// One function of a device: its queue pairs, completion queues and memory, which no other function can reach (C-39).
+///
+/// It makes progress in [`Function::poll`], [`Function::wait`] and [`Function::progress`], and nowhere else.
+pub struct Function {
+    fork: ForkGuard,
+    port: Box<dyn Port>,
+    _claim: Claim,
+    /// Not `Sync`: one thread at a time.
+    _one_thread: PhantomData<Cell<()>>,
+}
+
+#[allow(unused_variables, missing_docs, clippy::result_large_err)]
+impl Function {
+    pub(crate) fn new(
+        port: Box<dyn Port>,
+        options: &FunctionOptions,
+        claim: Claim,
+    ) -> Result<Function> {
+        let fork = ForkGuard::new()?;
+        Ok(Function { fork, port, _claim: claim, _one_thread: PhantomData })
+    }
+
+    /// Who we are.
+    pub fn address(&self) -> FunctionAddress {
+        todo!()
+    }
+
+    /// What is possible.
+    pub fn limits(&self) -> Limits {
+        todo!()
+    }
+
+    /// What was done so far.
+    pub fn counters(&self) -> Counters {
+        todo!()
+    }
+
+    // Objects
+
+    /// A completion queue for `depth` completions (1 to 1,048,576). It never overflows: each post reserves an entry (C-16).
+    pub fn create_completion_queue(&mut self, depth: usize) -> Result<CompletionQueue> {
+        self.fork.check()?;
+        todo!()
+    }
+
+    /// Destroys a completion queue that no queue pair uses any more; completions in it are dropped.
+    ///
+    /// # Errors
+    /// [`Error::InUse`], [`Error::NoSuchCompletionQueue`].
+    pub fn destroy_completion_queue(&mut self, queue: CompletionQueue) -> Result<()> {
+        todo!()
+    }
+
+    /// A receive queue that several queue pairs share, for `depth` receives (1 to 65,536).
+    pub fn create_shared_receive_queue(&mut self, depth: usize) -> Result<SharedReceiveQueue> {
+        todo!()
+    }
+
+    /// Destroys a shared receive queue that no queue pair uses any more, and gives back the buffers in it with their contexts.
+    ///
+    /// # Errors
+    /// [`Error::InUse`], [`Error::NoSuchSharedReceiveQueue`].
+    pub fn destroy_shared_receive_queue(
+        &mut self,
+        queue: SharedReceiveQueue,
+    ) -> Result<Vec<(Buffer, u64)>> {
+        todo!()
+    }
+
+    /// A queue pair with a number that peers can send to: the lowest that was never used, counted from 1.
+    pub fn create_queue_pair(&mut self, options: &QueuePairOptions) -> Result<QueuePair> {
+        todo!()
+    }
+
+    /// A member of channel `number`: it receives from members of the same channel on any node, and sends to them with
+    /// [`Address::channel`] (H-22, H-23).
+    ///
+    /// # Errors
+    /// [`Error::ChannelTaken`] if it is open on this node already.
+    pub fn open_channel(&mut self, number: u16, options: &QueuePairOptions) -> Result<QueuePair> {
+        todo!()
+    }
+
+    /// Destroys a queue pair. Whatever was posted to it completes as [`Status::Flushed`] (unless it finished before), with its
+    /// buffer, in its completion queues; a peer hears of it as of [`Function::disconnect`].
+    pub fn destroy_queue_pair(&mut self, queue_pair: QueuePair) -> Result<()> {
+        todo!()
+    }
+
+    /// The state of a queue pair.
+    pub fn query(&self, queue_pair: QueuePair) -> Result<QueuePairState> {
+        todo!()
+    }
+
+    /// All queue pairs.
+    pub fn list(&self) -> Vec<QueuePair> {
+        todo!()
+    }
+
+    // Memory
+
+    /// A region of `length` zeroed bytes that peers with the right key reach without a copy in between.
+    pub fn allocate(&mut self, length: usize, rights: Rights) -> Result<MemoryRegion> {
+        todo!()
+    }
+
+    /// Makes a region of memory that the program brings.
+    pub fn register(&mut self, memory: Vec<u8>, rights: Rights) -> Result<MemoryRegion> {
+        todo!()
+    }
+
+    /// Ends a region: its key is dead when this returns. Gives back the vector that was registered, or a copy of the bytes if
+    /// the region was [allocated](Function::allocate) or other handles of it still exist (which stay readable, but are
+    /// registered no longer).
+    ///
+    /// # Errors
+    /// [`Error::InUse`] while a posted descriptor uses a part of it: nothing changed then. [`Error::NoSuchRegion`].
+    pub fn deregister(&mut self, region: MemoryRegion) -> Result<Vec<u8>> {
+        todo!()
+    }
+
+    // Posting
+
+    /// Posts a message.
+    ///
+    /// Its completion means that all bytes are in the memory of the receiving function (a short message perhaps waits there
+    /// for a receive), or, for a message longer than [`Limits::eager_bytes`], in the receiver's buffer. The status
+    /// [`Status::Truncated`] is told to the sender of long messages only.
+    ///
+    /// # Errors
+    /// With the descriptor: [`Error::QueueFull`] (the send queue, or the completion queue has no entry to reserve),
+    /// [`Error::BadDestination`], [`Error::WrongState`], [`Error::TooLong`], [`Error::NoSuchQueuePair`].
+    pub fn post_send<'a>(
+        &mut self,
+        queue_pair: QueuePair,
+        send: Send<'a>,
+    ) -> Result<(), Refused<Send<'a>>> {
+        todo!()
+    }
+
+    /// Posts a buffer for one message; it reserves an entry of the receive completion queue.
+    ///
+    /// # Errors
+    /// With the buffer: [`Error::QueueFull`], [`Error::WrongState`] (disconnected, or uses a shared receive queue),
+    /// [`Error::NoSuchQueuePair`].
+    pub fn post_receive(
+        &mut self,
+        queue_pair: QueuePair,
+        buffer: impl Into<Buffer>,
+        context: u64,
+    ) -> Result<(), Refused<Buffer>> {
+        todo!()
+    }
+
+    /// Posts a buffer for one message to any queue pair of a shared receive queue.
+    ///
+    /// # Errors
+    /// With the buffer: [`Error::QueueFull`], [`Error::NoSuchSharedReceiveQueue`].
+    pub fn post_shared_receive(
+        &mut self,
+        queue: SharedReceiveQueue,
+        buffer: impl Into<Buffer>,
+        context: u64,
+    ) -> Result<(), Refused<Buffer>> {
+        todo!()
+    }
+
+    /// Posts a one-sided write.
+    ///
+    /// # Errors
+    /// With the descriptor: [`Error::UnequalSums`], [`Error::BadChain`], [`Error::OutOfRange`] (a part lies outside its key's
+    /// region), and those of [`Function::post_send`]. Nothing has moved then.
+    pub fn post_put(&mut self, queue_pair: QueuePair, put: Put) -> Result<(), Refused<Put>> {
+        todo!()
+    }
+
+    /// Posts a one-sided read.
+    ///
+    /// # Errors
+    /// As [`Function::post_put`].
+    pub fn post_get(&mut self, queue_pair: QueuePair, get: Get) -> Result<(), Refused<Get>> {
+        todo!()
+    }
+
+    /// Adds `operand` to a peer's word, atomically; the completion's `value` is what was there before.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] (not a multiple of 8, or outside), and those of [`Function::post_send`].
+    pub fn post_fetch_add(
+        &mut self,
+        queue_pair: QueuePair,
+        at: RemoteAt,
+        operand: u64,
+        context: u64,
+    ) -> Result<()> {
+        todo!()
+    }
+
+    /// Replaces a peer's word by `new` if it equals `expected`, atomically; the completion's `value` is what was there before.
+    ///
+    /// # Errors
+    /// As [`Function::post_fetch_add`].
+    pub fn post_compare_swap(
+        &mut self,
+        queue_pair: QueuePair,
+        at: RemoteAt,
+        expected: u64,
+        new: u64,
+        context: u64,
+    ) -> Result<()> {
+        todo!()
+    }
+
+    // Completing
+
+    /// The oldest completion of a queue, if there is one; makes progress if the queue is empty.
+    pub fn poll(&mut self, queue: CompletionQueue) -> Result<Option<Completion>> {
+        todo!()
+    }
+
+    /// Makes progress: takes what peers sent, and sends what waits. Returns how much it did; 0: nothing to do now.
+    pub fn progress(&mut self) -> Result<usize> {
+        todo!()
+    }
+
+    /// The next completion of a queue, waiting for it.
+    ///
+    /// # Errors
+    /// [`Error::TimedOut`], [`Error::NoSuchCompletionQueue`].
+    pub fn wait(
+        &mut self,
+        queue: CompletionQueue,
+        how: Wait,
+        timeout: Duration,
+    ) -> Result<Completion> {
+        todo!()
+    }
+
+    /// A descriptor for `poll` or `epoll`: readable when [`Function::progress`] has something to do, once
+    /// [`Function::arm`] returned `true`.
+    pub fn wait_fd(&self) -> BorrowedFd<'_> {
+        todo!()
+    }
+
+    /// Asks for [`Function::wait_fd`] to become readable. `false`: there is something to do already, poll first.
+    pub fn arm(&mut self) -> Result<bool> {
+        todo!()
+    }
+
+    // Connections
+
+    /// Asks a listener for a connection and waits for the answer, which is the peer's private data.
+    ///
+    /// `to.queue_pair` is a number that somebody [listens](Function::listen) on. If nobody does yet, it asks again until
+    /// `timeout` has passed.
+    ///
+    /// # Errors
+    /// [`Error::Rejected`], [`Error::Unreachable`], [`Error::WrongState`], [`Error::TooLong`] (private data).
+    pub fn connect(
+        &mut self,
+        queue_pair: QueuePair,
+        to: Address,
+        private_data: &[u8],
+        timeout: Duration,
+    ) -> Result<Vec<u8>> {
+        todo!()
+    }
+
+    /// Asks a listener for a connection, without waiting: [`Function::poll_connection`] tells the outcome.
+    ///
+    /// # Errors
+    /// As [`Function::connect`].
+    pub fn start_connect(
+        &mut self,
+        queue_pair: QueuePair,
+        to: Address,
+        private_data: &[u8],
+        timeout: Duration,
+    ) -> Result<()> {
+        todo!()
+    }
+
+    /// How far a connection is that [`Function::start_connect`] began; makes progress. Its end is told once.
+    ///
+    /// # Errors
+    /// As [`Function::connect`]; [`Error::WrongState`] if none was begun, or its end was told already.
+    pub fn poll_connection(&mut self, queue_pair: QueuePair) -> Result<ConnectionProgress> {
+        todo!()
+    }
+
+    /// Takes connection requests on `number`, any below [`Address::CHANNEL_BASE`]; numbers of listeners and of queue pairs
+    /// do not collide.
+    ///
+    /// # Errors
+    /// [`Error::InUse`] if this function listens on it already, [`Error::Exhausted`].
+    pub fn listen(&mut self, number: u32) -> Result<Listener> {
+        todo!()
+    }
+
+    /// Stops listening; requests that wait are refused.
+    pub fn stop_listening(&mut self, listener: Listener) -> Result<()> {
+        todo!()
+    }
+
+    /// The oldest connection request, if there is one; makes progress if there is none.
+    pub fn poll_request(&mut self, listener: Listener) -> Result<Option<ConnectionRequest>> {
+        todo!()
+    }
+
+    /// The next connection request, waiting for it.
+    ///
+    /// # Errors
+    /// [`Error::TimedOut`].
+    pub fn wait_request(
+        &mut self,
+        listener: Listener,
+        how: Wait,
+        timeout: Duration,
+    ) -> Result<ConnectionRequest> {
+        todo!()
+    }
+
+    /// Accepts a request: `queue_pair` (unconnected or disconnected, no channel) is connected to the peer from now on.
+    ///
+    /// # Errors
+    /// [`Error::WrongState`], [`Error::TooLong`] (private data), [`Error::Unreachable`] (the peer is gone).
+    pub fn accept(
+        &mut self,
+        request: ConnectionRequest,
+        queue_pair: QueuePair,
+        private_data: &[u8],
+    ) -> Result<()> {
+        todo!()
+    }
+
+    /// Refuses a request; the peer's `connect` fails with [`Error::Rejected`] and the private data as its reason.
+    pub fn reject(&mut self, request: ConnectionRequest, private_data: &[u8]) -> Result<()> {
+        todo!()
+    }
+
+    /// Ends a connection: what is posted completes as [`Status::Flushed`] here and [`Status::PeerGone`] there.
+    pub fn disconnect(&mut self, queue_pair: QueuePair) -> Result<()> {
+        todo!()
+    }
+}
+
+impl std::fmt::Debug for Function {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Function")
+    }
+}

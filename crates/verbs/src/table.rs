@@ -1,0 +1,97 @@
+//! Objects with handles that go stale: a slot number to index with, and a generation to check.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Given out once per process (until it wraps after four thousand million objects), so that a handle of another function or of
+/// a destroyed object is noticed.
+static GENERATIONS: AtomicU32 = AtomicU32::new(1);
+
+/// Slots, free or taken.
+#[derive(Debug)]
+pub(crate) struct Table<T> {
+    slots: Vec<Slot<T>>,
+    /// Freed slots, oldest first: a number is reused as late as possible.
+    free: std::collections::VecDeque<u32>,
+    limit: usize,
+}
+
+#[derive(Debug)]
+struct Slot<T> {
+    generation: u32,
+    value: Option<T>,
+}
+
+impl<T> Table<T> {
+    /// At most `limit` objects at once, in slots from 0.
+    pub(crate) fn new(limit: usize) -> Self {
+        Table { slots: Vec::new(), free: Default::default(), limit }
+    }
+
+    /// Slot and generation of the new object; gives it back if the table is full.
+    pub(crate) fn insert(&mut self, value: T) -> Result<(u32, u32), T> {
+        // Relaxed: only uniqueness matters.
+        let generation = GENERATIONS.fetch_add(1, Ordering::Relaxed);
+        let taken = Slot { generation, value: Some(value) };
+        if self.slots.len() < self.limit {
+            self.slots.push(taken);
+            return Ok((self.slots.len() as u32 - 1, generation));
+        }
+        match self.free.pop_front() {
+            Some(slot) => {
+                self.slots[slot as usize] = taken;
+                Ok((slot, generation))
+            }
+            None => Err(taken.value.expect("just put in")),
+        }
+    }
+
+    /// The object behind a handle.
+    #[inline]
+    pub(crate) fn find(&self, slot: u32, generation: u32) -> Option<&T> {
+        let slot = self.slots.get(slot as usize)?;
+        if slot.generation == generation { slot.value.as_ref() } else { None }
+    }
+
+    /// The object behind a handle.
+    #[inline]
+    pub(crate) fn find_mut(&mut self, slot: u32, generation: u32) -> Option<&mut T> {
+        let slot = self.slots.get_mut(slot as usize)?;
+        if slot.generation == generation { slot.value.as_mut() } else { None }
+    }
+
+    /// The object in a slot.
+    #[inline]
+    pub(crate) fn at(&self, slot: u32) -> Option<&T> {
+        self.slots.get(slot as usize)?.value.as_ref()
+    }
+
+    /// The object in a slot.
+    #[inline]
+    pub(crate) fn at_mut(&mut self, slot: u32) -> Option<&mut T> {
+        self.slots.get_mut(slot as usize)?.value.as_mut()
+    }
+
+    /// The generation of the object in a slot.
+    #[inline]
+    pub(crate) fn generation(&self, slot: u32) -> u32 {
+        self.slots.get(slot as usize).map_or(0, |slot| slot.generation)
+    }
+
+    /// Takes the object out; its handle is stale from now on.
+    pub(crate) fn remove(&mut self, slot: u32, generation: u32) -> Option<T> {
+        self.find(slot, generation)?;
+        self.free.push_back(slot);
+        self.slots[slot as usize].value.take()
+    }
+
+    /// All objects with their slots, lowest first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
+        let numbered = self.slots.iter().enumerate();
+        numbered.filter_map(|(slot, entry)| Some((slot as u32, entry.value.as_ref()?)))
+    }
+
+    /// How many objects there can be.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
+    }
+}
