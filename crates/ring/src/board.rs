@@ -1,12 +1,25 @@
 //! The board: what a function publishes to all its peers. They map it read-only.
 //!
-//! Two tables: a gate for each queue pair (does it exist, does it take sends), and a stamp for each region (which key is
-//! valid there now).
+//! Two tables: a gate for each queue pair (does it exist, does it take sends), and a notice for each region (which key is
+//! valid there now, and what its holder may know).
 
 use crate::segment::Words;
 use crate::sync::Ordering;
 
-/// The board at the start of `words`: `gates` bytes, eight to a word, then `regions` words.
+/// What the board says of a region. All but `stamp` is masked by the device, so that only holders of the key can read it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Notice {
+    /// Proves the key; 0 when there is no region.
+    pub stamp: u64,
+    /// Where the region is in its owner's memory.
+    pub address: u64,
+    /// Length and rights.
+    pub extent: u64,
+}
+
+const NOTICE_WORDS: usize = 4;
+
+/// The board at the start of `words`: `gates` bytes, eight to a word, then four words for each of `regions`.
 pub struct Board<W> {
     words: W,
     gates: usize,
@@ -16,7 +29,7 @@ pub struct Board<W> {
 impl<W: Words> Board<W> {
     /// Words that a board of this size needs.
     pub const fn words(gates: usize, regions: usize) -> usize {
-        gates.div_ceil(8) + regions
+        gates.div_ceil(8) + regions * NOTICE_WORDS
     }
 
     /// The board at the start of `words`.
@@ -42,19 +55,47 @@ impl<W: Words> Board<W> {
         word.store(rest | u64::from(gate) << shift, Ordering::Release);
     }
 
+    fn notice_word(&self, region: usize) -> usize {
+        self.gates.div_ceil(8) + region * NOTICE_WORDS
+    }
+
     /// The stamp of a region: changes when its key dies; 0 when there is none.
     #[inline]
     pub fn stamp(&self, region: usize) -> u64 {
         if region >= self.regions {
             return 0;
         }
-        // SeqCst: in one order with the busy mark of a peer that copies by system call (see the device's `retract`).
-        self.words.word(self.gates.div_ceil(8) + region).load(Ordering::SeqCst)
+        // SeqCst: in one order with the busy mark of a peer that copies by system call (see `LaneSender::mark_busy`).
+        self.words.word(self.notice_word(region)).load(Ordering::SeqCst)
     }
 
-    /// Owner: sets a stamp. Panics above the table.
-    pub fn set_stamp(&self, region: usize, stamp: u64) {
+    /// All that the board says of a region.
+    pub fn notice(&self, region: usize) -> Notice {
+        let stamp = self.stamp(region);
+        if stamp == 0 {
+            return Notice::default();
+        }
+        let at = self.notice_word(region);
+        Notice {
+            stamp,
+            address: self.words.word(at + 1).load(Ordering::Relaxed),
+            extent: self.words.word(at + 2).load(Ordering::Relaxed),
+        }
+    }
+
+    /// Owner: publishes a region. Panics above the table.
+    pub fn post(&self, region: usize, notice: Notice) {
         assert!(region < self.regions);
-        self.words.word(self.gates.div_ceil(8) + region).store(stamp, Ordering::SeqCst);
+        let at = self.notice_word(region);
+        self.words.word(at + 1).store(notice.address, Ordering::Relaxed);
+        self.words.word(at + 2).store(notice.extent, Ordering::Relaxed);
+        // SeqCst includes release: pairs with the load in `stamp`.
+        self.words.word(at).store(notice.stamp, Ordering::SeqCst);
+    }
+
+    /// Owner: withdraws a region. Panics above the table.
+    pub fn withdraw(&self, region: usize) {
+        assert!(region < self.regions);
+        self.words.word(self.notice_word(region)).store(0, Ordering::SeqCst);
     }
 }

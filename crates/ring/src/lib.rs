@@ -16,4 +16,5 @@ pub mod doorbell;
 pub mod lane;
 pub mod memory;
 pub mod segment;
+pub mod steps;
 pub mod sync;

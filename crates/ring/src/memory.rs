@@ -224,6 +224,7 @@ unsafe fn pair<T: Copy>(from: *const u8, to: *mut u8, length: usize) {
 pub struct Memory {
     start: NonNull<u8>,
     length: usize,
+    writable: bool,
     /// Whether `owner` is a `FromVec`.
     brought: bool,
     owner: Arc<dyn Owner>,
@@ -246,15 +247,20 @@ impl Memory {
         let start = NonNull::new(bytes.as_mut_ptr()).expect("a vector's pointer is never null");
         let length = bytes.len();
         // A vector does not move its heap bytes when it is moved itself, so `start` stays right.
-        Memory { start, length, brought: true, owner: Arc::new(FromVec(bytes)) }
+        Memory { start, length, writable: true, brought: true, owner: Arc::new(FromVec(bytes)) }
     }
 
-    /// Memory that `owner` keeps mapped, readable and writable.
+    /// Memory that `owner` keeps mapped.
     ///
     /// # Safety
-    /// `length` bytes at `start` stay mapped, readable and writable until `owner` is dropped.
-    pub unsafe fn from_owner(start: NonNull<u8>, length: usize, owner: Arc<dyn Owner>) -> Memory {
-        Memory { start, length, brought: false, owner }
+    /// `length` bytes at `start` stay mapped and readable, and if `writable` writable, until `owner` is dropped.
+    pub unsafe fn from_owner(
+        start: NonNull<u8>,
+        length: usize,
+        writable: bool,
+        owner: Arc<dyn Owner>,
+    ) -> Memory {
+        Memory { start, length, writable, brought: false, owner }
     }
 
     /// The bytes as a vector: the program's own one if nobody else holds them any more, a copy otherwise.
@@ -279,8 +285,9 @@ impl Memory {
     /// The whole as a window.
     #[inline]
     pub fn view(&self) -> View<'_> {
-        // SAFETY: the owner keeps the bytes mapped while `self` lives.
-        unsafe { View::new(self.start, self.length) }
+        // SAFETY: the owner keeps the bytes mapped while `self` lives; `writable` is what it promised.
+        let view = unsafe { View::new(self.start, self.length) };
+        View { writable: self.writable, ..view }
     }
 
     /// Bytes.

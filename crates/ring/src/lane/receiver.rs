@@ -198,6 +198,12 @@ impl<W: Words> LaneReceiver<W> {
         self.memory.control.word(COMMAND).store(self.command, Ordering::Release);
     }
 
+    /// The region of ours that the sender is copying by a system call right now, if it says so.
+    pub fn busy_region(&self) -> Option<u16> {
+        let mark = self.memory.control.word(BUSY).load(Ordering::SeqCst);
+        u16::try_from(mark.checked_sub(1)?).ok()
+    }
+
     /// Gives up the lane for good, its sender being gone: everything that it held, to `freed`.
     pub fn abandon(&mut self, mut freed: impl FnMut(Freed)) {
         if self.at.area == Area::Pool {

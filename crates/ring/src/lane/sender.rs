@@ -57,8 +57,8 @@ impl<W: Words> LaneSender<W> {
     }
 
     /// Writes one packet: `words` are header words 1 to 3, the payload is `head` then `body`, together at most
-    /// [`Geometry::packet_bytes`]. `host_memory` is called once, when the host chunks' pages are first needed, and says whether
-    /// they could be had.
+    /// [`Geometry::packet_bytes`]. `host_memory` is called when the host chunks' pages are
+    /// needed, and says whether they could be had.
     #[inline]
     pub fn send(
         &mut self,
@@ -102,6 +102,18 @@ impl<W: Words> LaneSender<W> {
         Ok(if command & PARKED != 0 { Sent::Ring } else { Sent::Done })
     }
 
+    /// Marks region `index` of the receiver as being copied by a system call, until [`LaneSender::mark_idle`]. After this, and
+    /// before the copy, the caller looks at the region's stamp: either it sees that the region was withdrawn, or the owner
+    /// sees the mark and keeps the memory (Dekker, both SeqCst).
+    pub fn mark_busy(&self, index: u16) {
+        self.memory.control.word(BUSY).store(u64::from(index) + 1, Ordering::SeqCst);
+    }
+
+    /// Takes the mark back.
+    pub fn mark_idle(&self) {
+        self.memory.control.word(BUSY).store(0, Ordering::Release);
+    }
+
     /// How often the lane went on in host memory for want of credit (D-16).
     pub fn went_host(&self) -> u64 {
         self.went_host
@@ -119,6 +131,8 @@ impl<W: Words> LaneSender<W> {
         if command & PARKED != 0 {
             self.at = self.geometry.small(command);
             self.taken = self.memory.control.word(GRANT_BASE).load(Ordering::Relaxed);
+            // The receiver gives the pages of an idle lane's host chunks back to the system.
+            self.host_ready = false;
         }
     }
 
