@@ -1,1 +1,129 @@
-fn main() {}
+//! `bellwire-bench`: Bellwire's shared-memory device beside its peers and beside what the hardware allows.
+//!
+//! One run measures all contenders in turn ([`rounds`]), in short samples that are bracketed by a probe ([`distance`]).
+//! Each contender ([`contenders`]) is a pair of processes ([`worker`]) that the driver speaks to by lines ([`session`]).
+//! The results ([`report`]) go to docs/performance.md, to out/bench.json, and to the terminal.
+
+mod contenders;
+mod distance;
+mod machine;
+mod op;
+mod report;
+mod rounds;
+mod session;
+mod statistics;
+mod worker;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use clap::{Parser, Subcommand};
+
+use contenders::{CONTENDERS, Contender, Peers, Start};
+use machine::Machine;
+use report::Report;
+use rounds::Runner;
+use session::Session;
+
+/// Measures Bellwire beside its peers and beside the limits of the machine, on two pinned CPUs.
+#[derive(Parser)]
+#[command(version, args_conflicts_with_subcommands = true)]
+struct Arguments {
+    /// Measure for half a minute instead of three, and leave docs/performance.md as it is.
+    #[arg(long)]
+    quick: bool,
+    /// Print one JSON object instead of tables.
+    #[arg(long)]
+    json: bool,
+    /// Measure only these, not `all`; docs/performance.md is then left as it is.
+    #[arg(value_name = "CONTENDER", default_value = "all")]
+    only: Vec<String>,
+    #[command(subcommand)]
+    internal: Option<Internal>,
+}
+
+#[derive(Subcommand)]
+enum Internal {
+    /// Be the processes of one contender, driven by lines on standard input.
+    #[command(hide = true)]
+    Worker { name: String, leader_cpu: usize, follower_cpu: usize },
+}
+
+const FULL: Duration = Duration::from_secs(180);
+const QUICK: Duration = Duration::from_secs(25);
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    match arguments.internal {
+        Some(Internal::Worker { name, leader_cpu, follower_cpu }) => {
+            let Some(Contender { start: Start::InHouse(contender), .. }) = contenders::named(&name)
+            else {
+                bail!("no contender of this program is named `{name}`");
+            };
+            worker::serve(contender, [leader_cpu, follower_cpu])
+        }
+        None => drive(&arguments),
+    }
+}
+
+fn drive(arguments: &Arguments) -> Result<()> {
+    let all = arguments.only == ["all"];
+    let chosen = if all { CONTENDERS.iter().collect() } else { choose(&arguments.only)? };
+    let cpus = machine::two_cpus()?;
+    let root = project_root()?;
+    let out = root.join("out");
+    let logs = out.join("bench-logs");
+    if chosen.iter().any(|contender| matches!(contender.start, Start::Program(_))) {
+        Peers::set_up(&root)?;
+    }
+    let peers = Peers::under(&root);
+
+    let line = contenders::named("line").context("the probe is a contender")?;
+    let mut probe = Session::start(line, &peers, &logs, cpus).context("the probe")?;
+    let (mut runners, mut absent) = (Vec::new(), Vec::new());
+    for contender in chosen {
+        match Session::start(contender, &peers, &logs, cpus) {
+            Ok(session) => runners.push(Runner::new(contender, session)),
+            Err(why) => absent.push((contender.name, format!("{why:#}"))),
+        }
+    }
+    let time = if arguments.quick { QUICK } else { FULL };
+    let findings = rounds::measure(&mut runners, &mut probe, time)?;
+    drop((runners, probe));
+
+    let command = match arguments.quick {
+        true => "cargo run --release -p bellwire-bench -- --quick",
+        false => "make bench",
+    };
+    let machine = Machine::look(cpus);
+    let report =
+        Report::new(command.to_string(), machine, &findings, absent, |name| peers.version(name));
+    let json = serde_json::to_string_pretty(&report)?;
+    let markdown = report::markdown(&report, CONTENDERS);
+    std::fs::write(out.join("bench.json"), &json).context("writing out/bench.json")?;
+    if !arguments.quick && all {
+        let path = root.join("docs/performance.md");
+        std::fs::write(&path, &markdown).context("writing docs/performance.md")?;
+    }
+    print!("{}", if arguments.json { json + "\n" } else { markdown });
+    Ok(())
+}
+
+/// The contenders of these names.
+fn choose(names: &[String]) -> Result<Vec<&'static Contender>> {
+    let known = || CONTENDERS.iter().map(|c| c.name).collect::<Vec<_>>().join(", ");
+    let find = |name: &String| {
+        contenders::named(name)
+            .with_context(|| format!("no contender is named `{name}`; there are {}", known()))
+    };
+    names.iter().map(find).collect()
+}
+
+/// The project's folder: cargo names the crate's, which is two below.
+fn project_root() -> Result<PathBuf> {
+    let crate_folder = std::env::var("CARGO_MANIFEST_DIR")
+        .unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_string());
+    let root = PathBuf::from(crate_folder).join("../..");
+    root.canonicalize().context("the project's folder: run this by `make bench` or `cargo run`")
+}

@@ -1,0 +1,167 @@
+/* What the peers written in C have in common: two processes that the benchmark drives by lines.
+ *
+ * The leader prints `ready OP OP ...` or `unable WHY`, then answers each line `run OP BYTES COUNT` with `ns TOTAL` or
+ * `error WHY`, and ends at the end of its input. The same lines are described in src/worker/mod.rs, and what each
+ * operation has to do in src/op.rs. A peer defines peer_run(); what it includes is up to it. */
+#ifndef BELLWIRE_BENCH_PEER_H
+#define BELLWIRE_BENCH_PEER_H
+
+#define _GNU_SOURCE
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum op { LATENCY, PUT_LATENCY, RATE, STREAM, PUT_STREAM, OPS };
+
+static const char *const op_words[OPS] = {"latency", "put_latency", "rate", "stream", "put_stream"};
+
+enum {
+    LEADER = 0,
+    FOLLOWER = 1,
+    STREAM_WINDOW = 4,           /* buffers and messages in flight, as for every contender */
+    RATE_WINDOW = 64,            /* receives posted, and sends in flight, for small messages */
+    LARGEST_STREAM_BYTES = 1 << 20,
+    LARGEST_PUT_BYTES = 16 << 20,
+};
+
+/* Which side this process is, and the socket to the other one. */
+static int peer_side;
+static int peer_control;
+
+/* Runs this side's part of an operation; the leader's result is the time in nanoseconds. */
+static uint64_t peer_run(enum op op, size_t bytes, uint64_t count);
+
+static uint64_t peer_now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Says in place of an answer why this peer cannot go on, and ends. `word` is "unable" before the first order. */
+static const char *peer_word = "unable";
+
+__attribute__((noreturn, format(printf, 1, 2))) static void peer_fail(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    printf("%s ", peer_word);
+    vprintf(format, arguments);
+    printf("\n");
+    va_end(arguments);
+    fflush(stdout);
+    _exit(1);
+}
+
+/* Checks at the receiver that the message that was due is the one that came. */
+static void peer_check(uint64_t due, uint64_t came) {
+    if (due != came)
+        peer_fail("message %llu was due, but %llu arrived", (unsigned long long)due, (unsigned long long)came);
+}
+
+static void peer_pin(int cpu) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    if (sched_setaffinity(0, sizeof set, &set) != 0)
+        peer_fail("cannot stay on CPU %d", cpu);
+}
+
+static void peer_write(const void *bytes, size_t len) {
+    if (send(peer_control, bytes, len, MSG_NOSIGNAL) != (ssize_t)len)
+        peer_fail("the other side is gone");
+}
+
+/* Reads all of `len` bytes; 0 at the end of the other side. */
+static int peer_read(void *bytes, size_t len) {
+    return recv(peer_control, bytes, len, MSG_WAITALL) == (ssize_t)len;
+}
+
+static void peer_read_or_fail(void *bytes, size_t len) {
+    if (!peer_read(bytes, len))
+        peer_fail("the other side is gone");
+}
+
+/* Sends the other side some bytes and receives its own ones: `len` is at most `room`, the result is their number. */
+static size_t peer_exchange(const void *own, size_t len, void *theirs, size_t room) {
+    uint64_t own_len = len, their_len = 0;
+    peer_write(&own_len, sizeof own_len);
+    peer_write(own, len);
+    peer_read_or_fail(&their_len, sizeof their_len);
+    if (their_len > room)
+        peer_fail("the other side sent %llu bytes", (unsigned long long)their_len);
+    peer_read_or_fail(theirs, their_len);
+    return their_len;
+}
+
+/* Forks the follower, and pins both sides. To be called before the library under test is opened. */
+__attribute__((unused)) static void peer_fork(int leader_cpu, int follower_cpu) {
+    int sockets[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0)
+        peer_fail("no control socket");
+    pid_t leader = getpid();
+    pid_t child = fork();
+    if (child < 0)
+        peer_fail("cannot fork");
+    peer_side = child == 0 ? FOLLOWER : LEADER;
+    peer_control = sockets[peer_side];
+    close(sockets[1 - peer_side]);
+    if (peer_side == FOLLOWER) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != leader)
+            _exit(1);
+    }
+    peer_pin(peer_side == LEADER ? leader_cpu : follower_cpu);
+}
+
+/* Does as it is told until the input ends. `ops` are the words of the operations that the peer can run. */
+static void peer_serve(const char *ops) {
+    struct { uint64_t op, bytes, count; } order;
+    char line[256], word[32], done = 0;
+    peer_exchange(&done, 1, &done, 1); /* both sides are open */
+    peer_word = "error";
+    if (peer_side == FOLLOWER) {
+        while (peer_read(&order, sizeof order) && order.op != OPS) {
+            peer_run((enum op)order.op, order.bytes, order.count);
+            peer_write(&done, 1);
+        }
+        return;
+    }
+    printf("ready %s\n", ops);
+    fflush(stdout);
+    while (fgets(line, sizeof line, stdin)) {
+        unsigned long long bytes, count;
+        if (sscanf(line, "run %31s %llu %llu", word, &bytes, &count) != 3)
+            peer_fail("expected `run OP BYTES COUNT`");
+        for (order.op = 0; order.op < OPS && strcmp(word, op_words[order.op]) != 0;)
+            order.op++;
+        if (order.op == OPS || bytes < 8 || bytes > LARGEST_PUT_BYTES || count == 0)
+            peer_fail("no such order: %s %llu %llu", word, bytes, count);
+        order.bytes = bytes;
+        order.count = count;
+        peer_write(&order, sizeof order);
+        uint64_t time_ns = peer_run((enum op)order.op, order.bytes, order.count);
+        peer_read_or_fail(&done, 1);
+        printf("ns %llu\n", (unsigned long long)time_ns);
+        fflush(stdout);
+    }
+    order.op = OPS;
+    peer_write(&order, sizeof order); /* the follower's end of input */
+}
+
+/* Memory of whole pages that are all present. */
+__attribute__((unused)) static void *peer_buffer(size_t bytes) {
+    void *buffer = NULL;
+    if (posix_memalign(&buffer, 4096, bytes) != 0)
+        peer_fail("no memory for %zu bytes", bytes);
+    memset(buffer, 0x5a, bytes);
+    return buffer;
+}
+
+#endif

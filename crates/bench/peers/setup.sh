@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# Installs and builds the peers that the benchmark runs beside Bellwire, into out/peers/ of the project.
+#
+# A peer that cannot be had does not stop the others: the reason goes into out/peers/NAME.why, and the benchmark's report
+# lists the peer as not measured, with that reason. Nothing here is needed by Bellwire itself. May be run again at any time.
+set -uo pipefail
+
+sources=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+out=$(cd "$sources/../../.." && pwd)/out/peers
+mkdir -p "$out" || exit 1
+rm -f "$out"/*.why
+
+# without NAME WHY: says why a peer is not there.
+without() {
+    echo "$2" >"$out/$1.why"
+    rm -f "${out:?}/$1"
+    echo "peer $1: not built: $2" >&2
+}
+
+# install PACKAGE...: asks for Debian packages that are not there yet; what failed shows when something is built.
+install() {
+    dpkg -s "$@" >/dev/null 2>&1 && return
+    if ! command -v apt-get >/dev/null || [ "$(id -u)" -ne 0 ]; then
+        echo "missing Debian packages, and not allowed to install them: $*" >&2
+        return
+    fi
+    echo "installing $*" >&2
+    {
+        apt-get update -q
+        DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@"
+    } >"$out/apt.log" 2>&1 || echo "apt-get failed: see out/peers/apt.log" >&2
+}
+
+# build NAME SOURCE PACKAGES COMPILER ARGUMENTS...: compiles a peer unless it is up to date.
+build() {
+    local name=$1 source=$2 needs=$3 compiler=$4
+    shift 4
+    if [ "$out/$name" -nt "$sources/$source" ] && [ "$out/$name" -nt "$sources/peer.h" ]; then
+        return
+    fi
+    if ! command -v "$compiler" >/dev/null; then
+        without "$name" "there is no $compiler: install $needs"
+    elif ! "$compiler" -O3 -Wall -Wextra -Wno-sign-compare "$sources/$source" -o "$out/$name" "$@" \
+        >"$out/$name.log" 2>&1; then
+        without "$name" "did not compile: install $needs (see out/peers/$name.log)"
+    fi
+}
+
+install libucx-dev ucx-utils libfabric-dev libfabric-bin libopenmpi-dev openmpi-bin
+
+# Versions, for the report.
+version() { dpkg-query -W -f '${Version}' "$1" 2>/dev/null; }
+version libucx0 >"$out/ucx-debian.version"
+version libfabric1 >"$out/libfabric.version"
+version libopenmpi3 >"$out/openmpi.version"
+
+build ucx-debian ucx.c libucx-dev cc -lucp -lucs
+build libfabric libfabric.c libfabric-dev cc -lfabric
+build openmpi openmpi.c "libopenmpi-dev openmpi-bin" mpicc
+
+wheel=$out/libucx
+if [ ! -d "$wheel/libucx/lib" ]; then
+    rm -rf "$wheel"
+    echo "downloading libucx-cu12" >&2
+    if python3 -m pip download -q --no-deps --only-binary :all: -d "$wheel" libucx-cu12 >"$out/pip.log" 2>&1; then
+        python3 -m zipfile -e "$wheel"/*.whl "$wheel" && rm -f "$wheel"/*.whl
+    fi
+fi
+if [ -d "$wheel/libucx/lib" ]; then
+    cp "$wheel/libucx/UCX_WHEEL_VERSION.txt" "$out/ucx-newest.version"
+    # The library finds its parts relative to itself; the path is put into the program because the wheel is not installed.
+    build ucx-newest ucx.c "the wheel libucx-cu12" cc -I"$wheel/libucx/include" -L"$wheel/libucx/lib" \
+        -Wl,-rpath,"$wheel/libucx/lib" -lucp -lucs
+else
+    without ucx-newest "pip could not download libucx-cu12 (see out/peers/pip.log)"
+fi
+exit 0

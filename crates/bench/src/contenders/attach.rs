@@ -1,0 +1,104 @@
+//! Limit of one copy between private buffers: the receiver reads out of the sender's memory by cross-memory attach
+//! (`process_vm_readv`), where the kernel allows it.
+
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+
+use super::copy_straight::{LARGEST_STREAM_BYTES, stamp};
+use super::{Contender, Kind, Start};
+use crate::op::{Op, STREAM_WINDOW};
+use crate::worker::{
+    InHouse, Outcome, Party, SharedMemory, Side, check_arrived, meet, spin_until, touched,
+};
+
+/// Cross-memory attach.
+pub const CONTENDER: Contender = Contender {
+    name: "attach",
+    about: "one copy by process_vm_readv",
+    kind: Kind::Limit,
+    start: Start::InHouse(InHouse {
+        ops: &[Op::Stream],
+        followers: 1,
+        shared_bytes: 0,
+        open: |party| Ok(Box::new(Attach::open(party)?)),
+    }),
+};
+
+/// Control words after those of [`meet`].
+const OFFERED: usize = 2;
+const TAKEN: usize = 3;
+const SOURCE_ADDRESS: usize = 4;
+
+struct Attach {
+    index: usize,
+    shared: SharedMemory,
+    leader_pid: libc::pid_t,
+    private: Vec<u8>,
+}
+
+impl Attach {
+    /// Opens a side; the receiver tries one real transfer, because nothing else tells whether it is allowed.
+    fn open(party: &Party) -> Result<Attach> {
+        let mut side = Attach {
+            index: party.index,
+            shared: party.shared,
+            leader_pid: party.leader_pid,
+            private: touched(STREAM_WINDOW * LARGEST_STREAM_BYTES),
+        };
+        let address = side.shared.word(SOURCE_ADDRESS);
+        if side.index == 0 {
+            address.store(side.private.as_ptr().addr() as u64, Ordering::Release);
+        } else {
+            spin_until(|| address.load(Ordering::Acquire) != 0);
+            side.read(0, 8)?;
+        }
+        Ok(side)
+    }
+
+    /// Receiver: reads `len` bytes at `offset` of the leader's buffers into the same place of its own.
+    fn read(&mut self, offset: usize, len: usize) -> Result<()> {
+        let target = &mut self.private[offset..offset + len];
+        let local = libc::iovec { iov_base: target.as_mut_ptr().cast(), iov_len: len };
+        let source = self.shared.word(SOURCE_ADDRESS).load(Ordering::Relaxed) as usize + offset;
+        let remote =
+            libc::iovec { iov_base: std::ptr::without_provenance_mut(source), iov_len: len };
+        // SAFETY: the kernel writes into `target` only, and checks the other process's addresses itself.
+        let done = unsafe { libc::process_vm_readv(self.leader_pid, &local, 1, &remote, 1, 0) };
+        ensure!(
+            done == len as isize,
+            "process_vm_readv: {}; it needs CAP_SYS_PTRACE or kernel.yama.ptrace_scope = 0",
+            std::io::Error::last_os_error()
+        );
+        Ok(())
+    }
+}
+
+impl Side for Attach {
+    fn run(&mut self, _op: Op, bytes: usize, count: u64) -> Result<Outcome> {
+        let (offered, taken) = (self.shared.word(OFFERED), self.shared.word(TAKEN));
+        offered.store(0, Ordering::Relaxed);
+        taken.store(0, Ordering::Relaxed);
+        meet(self.shared, self.index);
+        let start = Instant::now();
+        for number in 0..count {
+            let offset = number as usize % STREAM_WINDOW * bytes;
+            if self.index == 0 {
+                let free = (number + 1).saturating_sub(STREAM_WINDOW as u64);
+                spin_until(|| taken.load(Ordering::Acquire) >= free);
+                self.private[offset..offset + 8].copy_from_slice(&number.to_ne_bytes());
+                offered.store(number + 1, Ordering::Release);
+            } else {
+                spin_until(|| offered.load(Ordering::Acquire) > number);
+                self.read(offset, bytes)?;
+                taken.store(number + 1, Ordering::Release);
+                check_arrived(number, stamp(&self.private[offset..]))?;
+            }
+        }
+        if self.index == 0 {
+            spin_until(|| taken.load(Ordering::Acquire) == count);
+        }
+        Ok(Outcome::since(start))
+    }
+}

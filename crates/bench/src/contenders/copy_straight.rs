@@ -1,0 +1,83 @@
+//! Limit of a stream with one copy: the source buffers lie in shared memory, and the receiver copies straight out of them.
+
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use anyhow::Result;
+
+use super::{Contender, Kind, Start};
+use crate::op::{Op, STREAM_WINDOW};
+use crate::worker::{
+    InHouse, Outcome, Party, SharedMemory, Side, check_arrived, meet, spin_until, touched,
+};
+
+/// The single copy.
+pub const CONTENDER: Contender = Contender {
+    name: "copy-straight",
+    about: "one copy, out of the sender's shared buffer",
+    kind: Kind::Limit,
+    start: Start::InHouse(InHouse {
+        ops: &[Op::Stream],
+        followers: 1,
+        shared_bytes: STREAM_WINDOW * LARGEST_STREAM_BYTES,
+        open: |party| Ok(Box::new(Straight::open(party))),
+    }),
+};
+
+/// The largest message of a stream row.
+pub const LARGEST_STREAM_BYTES: usize = 1 << 20;
+
+/// Control words after those of [`meet`]: messages offered, and messages taken.
+const OFFERED: usize = 2;
+const TAKEN: usize = 3;
+
+struct Straight {
+    index: usize,
+    shared: SharedMemory,
+    target: Vec<u8>,
+}
+
+impl Straight {
+    fn open(party: &Party) -> Straight {
+        let target = touched(STREAM_WINDOW * LARGEST_STREAM_BYTES);
+        Straight { index: party.index, shared: party.shared, target }
+    }
+}
+
+impl Side for Straight {
+    fn run(&mut self, _op: Op, bytes: usize, count: u64) -> Result<Outcome> {
+        let (offered, taken) = (self.shared.word(OFFERED), self.shared.word(TAKEN));
+        offered.store(0, Ordering::Relaxed);
+        taken.store(0, Ordering::Relaxed);
+        meet(self.shared, self.index);
+        let start = Instant::now();
+        for number in 0..count {
+            let offset = number as usize % STREAM_WINDOW * bytes;
+            let source = self.shared.data(offset, bytes);
+            if self.index == 0 {
+                // Acquire pairs with the receiver's Release: it has read the buffer that is now written again.
+                let free = (number + 1).saturating_sub(STREAM_WINDOW as u64);
+                spin_until(|| taken.load(Ordering::Acquire) >= free);
+                // SAFETY: the buffer is the sender's until it is offered.
+                unsafe { source.cast::<u64>().write(number) };
+                offered.store(number + 1, Ordering::Release);
+            } else {
+                spin_until(|| offered.load(Ordering::Acquire) > number);
+                let target = &mut self.target[offset..offset + bytes];
+                // SAFETY: the buffer is the receiver's from the offer until it is taken; the target is private.
+                unsafe { std::ptr::copy_nonoverlapping(source, target.as_mut_ptr(), bytes) };
+                taken.store(number + 1, Ordering::Release);
+                check_arrived(number, stamp(target))?;
+            }
+        }
+        if self.index == 0 {
+            spin_until(|| taken.load(Ordering::Acquire) == count);
+        }
+        Ok(Outcome::since(start))
+    }
+}
+
+/// The number that a message of a stream starts with.
+pub fn stamp(message: &[u8]) -> u64 {
+    u64::from_ne_bytes(std::array::from_fn(|at| message[at]))
+}

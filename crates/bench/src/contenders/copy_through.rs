@@ -1,0 +1,91 @@
+//! Limit of a stream between private buffers: the sender copies piece by piece into a small ring in shared memory, and
+//! the receiver copies out of it at the same time. The ring is small so that it stays in the caches.
+
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use anyhow::Result;
+
+use super::copy_straight::{LARGEST_STREAM_BYTES, stamp};
+use super::{Contender, Kind, Start};
+use crate::op::{Op, STREAM_WINDOW};
+use crate::worker::{
+    InHouse, Outcome, Party, SharedMemory, Side, check_arrived, meet, spin_until, touched,
+};
+
+/// The pipelined pair of copies.
+pub const CONTENDER: Contender = Contender {
+    name: "copy-through",
+    about: "copied in and out of a shared ring, pipelined",
+    kind: Kind::Limit,
+    start: Start::InHouse(InHouse {
+        ops: &[Op::Stream],
+        followers: 1,
+        shared_bytes: PIECES * PIECE_BYTES,
+        open: |party| Ok(Box::new(Through::open(party))),
+    }),
+};
+
+/// The ring: 8 KiB to 32 KiB a piece measured alike, and more pieces gained nothing.
+const PIECE_BYTES: usize = 16 << 10;
+const PIECES: usize = 8;
+
+/// Control words after those of [`meet`]: pieces put in, pieces taken out, and runs finished by the receiver.
+const IN: usize = 2;
+const OUT: usize = 3;
+
+struct Through {
+    index: usize,
+    shared: SharedMemory,
+    /// The sender's source buffers, or the receiver's target buffers.
+    private: Vec<u8>,
+}
+
+impl Through {
+    fn open(party: &Party) -> Through {
+        let private = touched(STREAM_WINDOW * LARGEST_STREAM_BYTES);
+        Through { index: party.index, shared: party.shared, private }
+    }
+}
+
+impl Side for Through {
+    fn run(&mut self, _op: Op, bytes: usize, count: u64) -> Result<Outcome> {
+        let (put_in, taken_out) = (self.shared.word(IN), self.shared.word(OUT));
+        put_in.store(0, Ordering::Relaxed);
+        taken_out.store(0, Ordering::Relaxed);
+        meet(self.shared, self.index);
+        let start = Instant::now();
+        let mut piece = 0_u64;
+        for number in 0..count {
+            let offset = number as usize % STREAM_WINDOW * bytes;
+            let message = &mut self.private[offset..offset + bytes];
+            if self.index == 0 {
+                message[..8].copy_from_slice(&number.to_ne_bytes());
+            }
+            for part in message.chunks_mut(PIECE_BYTES) {
+                let place = self.shared.data(piece as usize % PIECES * PIECE_BYTES, part.len());
+                if self.index == 0 {
+                    // Acquire pairs with the receiver's Release: it has read the piece that is now written again.
+                    let free = (piece + 1).saturating_sub(PIECES as u64);
+                    spin_until(|| taken_out.load(Ordering::Acquire) >= free);
+                    // SAFETY: the piece is the sender's until it is put in; the source is private.
+                    unsafe { std::ptr::copy_nonoverlapping(part.as_ptr(), place, part.len()) };
+                    put_in.store(piece + 1, Ordering::Release);
+                } else {
+                    spin_until(|| put_in.load(Ordering::Acquire) > piece);
+                    // SAFETY: the piece is the receiver's until it is taken out; the target is private.
+                    unsafe { std::ptr::copy_nonoverlapping(place, part.as_mut_ptr(), part.len()) };
+                    taken_out.store(piece + 1, Ordering::Release);
+                }
+                piece += 1;
+            }
+            if self.index == 1 {
+                check_arrived(number, stamp(message))?;
+            }
+        }
+        if self.index == 0 {
+            spin_until(|| taken_out.load(Ordering::Acquire) == piece);
+        }
+        Ok(Outcome::since(start))
+    }
+}

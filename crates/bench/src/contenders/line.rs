@@ -1,0 +1,53 @@
+//! Limit of every latency: a cache line goes back and forth between two processes, or for a put one line for each
+//! direction. Also the probe of near and far.
+
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use anyhow::Result;
+
+use super::{Contender, Kind, Start};
+use crate::op::Op;
+use crate::worker::{InHouse, Outcome, SharedMemory, Side, meet, spin_until};
+
+/// The bare line.
+pub const CONTENDER: Contender = Contender {
+    name: "line",
+    about: "bare cache line, back and forth",
+    kind: Kind::Limit,
+    start: Start::InHouse(InHouse {
+        ops: &[Op::Latency, Op::PutLatency],
+        followers: 1,
+        shared_bytes: 0,
+        open: |party| Ok(Box::new(Line { index: party.index, shared: party.shared })),
+    }),
+};
+
+/// The words that carry the numbers; words 0 and 1 are those of [`meet`].
+const BALLS: [usize; 2] = [2, 3];
+
+struct Line {
+    index: usize,
+    shared: SharedMemory,
+}
+
+impl Side for Line {
+    fn run(&mut self, op: Op, _bytes: usize, count: u64) -> Result<Outcome> {
+        // A put writes memory that belongs to the other side: one line for each direction.
+        let own = self.shared.word(BALLS[if op == Op::PutLatency { self.index } else { 0 }]);
+        let theirs = self.shared.word(BALLS[if op == Op::PutLatency { 1 - self.index } else { 0 }]);
+        own.store(0, Ordering::Relaxed);
+        meet(self.shared, self.index);
+        let start = Instant::now();
+        // Odd values are the leader's, even ones the follower's. Release pairs with the other one's Acquire.
+        for turn in 0..count {
+            let (due, next) = (2 * turn + self.index as u64, 2 * turn + 1 + self.index as u64);
+            spin_until(|| theirs.load(Ordering::Acquire) == due);
+            own.store(next, Ordering::Release);
+        }
+        if self.index == 0 {
+            spin_until(|| theirs.load(Ordering::Acquire) == 2 * count);
+        }
+        Ok(Outcome::since(start))
+    }
+}

@@ -1,0 +1,123 @@
+//! Who is measured: one file each. A contender says what it is, how to start it, and which operations it can run.
+//!
+//! To add one, write its file and put it into [`CONTENDERS`]; the rest of the program knows none of them. The limits are
+//! written out here, atomics included, and share no code with the product, so that a fault there cannot hide here.
+
+mod attach;
+mod copy_straight;
+mod copy_through;
+mod libfabric;
+mod line;
+mod memcpy;
+mod openmpi;
+mod ring;
+mod socket;
+mod ucx;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde::Serialize;
+
+use crate::worker::InHouse;
+
+/// One thing to measure.
+pub struct Contender {
+    /// The word that names it on the command line and in JSON.
+    pub name: &'static str,
+    /// What it is, for the report.
+    pub about: &'static str,
+    /// Which role it has in the ratios.
+    pub kind: Kind,
+    /// How it is started.
+    pub start: Start,
+}
+
+/// A contender's role in the ratios.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// What the hardware allows: code that does nothing but move the bytes.
+    Limit,
+    /// Bellwire itself.
+    Bellwire,
+    /// What programs use today.
+    Peer,
+}
+
+/// How a contender is started. Either way, what runs then speaks the lines of [`crate::worker`].
+pub enum Start {
+    /// As a worker of this program.
+    InHouse(InHouse),
+    /// As a program that the set-up built.
+    Program(fn(&Peers, [usize; 2]) -> Result<Command>),
+}
+
+/// Every contender, in the order of the report.
+pub const CONTENDERS: &[Contender] = &[
+    line::CONTENDER,
+    ring::CONTENDER,
+    memcpy::PLAIN,
+    memcpy::NON_TEMPORAL,
+    copy_straight::CONTENDER,
+    copy_through::CONTENDER,
+    attach::CONTENDER,
+    ucx::NEWEST,
+    ucx::DEBIAN,
+    openmpi::CONTENDER,
+    libfabric::CONTENDER,
+    socket::UNIX,
+    socket::TCP,
+];
+
+/// The contender of a name.
+pub fn named(name: &str) -> Option<&'static Contender> {
+    CONTENDERS.iter().find(|contender| contender.name == name)
+}
+
+/// The folder in which the set-up (`crates/bench/peers/setup.sh`) leaves the peers that it could build, and for the
+/// others a file `NAME.why`.
+pub struct Peers {
+    folder: PathBuf,
+}
+
+impl Peers {
+    /// The peers that were built under the project's `root`.
+    pub fn under(root: &Path) -> Peers {
+        Peers { folder: root.join("out/peers") }
+    }
+
+    /// Installs and builds what is not there yet. A peer that cannot be had is no error: [`Peers::program`] says why later.
+    pub fn set_up(root: &Path) -> Result<()> {
+        let script = root.join("crates/bench/peers/setup.sh");
+        let status = Command::new(&script).status();
+        let status = status.with_context(|| format!("starting {}", script.display()))?;
+        ensure!(status.success(), "setting up the peers failed: {status}");
+        Ok(())
+    }
+
+    /// A file of the set-up.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// The program that the set-up built for a peer.
+    ///
+    /// # Errors
+    /// Says why there is none, in the set-up's own words if it left any.
+    pub fn program(&self, name: &str) -> Result<PathBuf> {
+        let program = self.file(name);
+        if program.is_file() {
+            return Ok(program);
+        }
+        let why = std::fs::read_to_string(self.file(&format!("{name}.why")));
+        ensure!(why.is_err(), "{}", why.as_deref().unwrap_or_default().trim());
+        Err(why.expect_err("checked")).context("not built, and the set-up does not say why")
+    }
+    /// The version of a peer, if the set-up noted it.
+    pub fn version(&self, name: &str) -> Option<String> {
+        let version = std::fs::read_to_string(self.file(&format!("{name}.version"))).ok()?;
+        Some(version.trim().to_string()).filter(|version| !version.is_empty())
+    }
+}

@@ -1,0 +1,142 @@
+//! The measurement: rounds in which every contender runs every row once, one short sample after the other, so that
+//! whatever the machine does meanwhile meets all of them alike. A probe between two samples brackets both.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::contenders::Contender;
+use crate::distance::{Distance, PROBE_ROUND_TRIPS};
+use crate::op::{Op, ROWS, Row};
+use crate::session::Session;
+
+/// A contender under measurement.
+pub struct Runner {
+    /// Who it is.
+    pub contender: &'static Contender,
+    session: Option<Session>,
+    /// Messages a sample, once they have been found.
+    counts: BTreeMap<Row, u64>,
+}
+
+impl Runner {
+    /// A contender that has been started.
+    pub fn new(contender: &'static Contender, session: Session) -> Runner {
+        Runner { contender, session: Some(session), counts: BTreeMap::new() }
+    }
+}
+
+/// What the rounds found.
+#[derive(Default)]
+pub struct Findings {
+    /// Rounds that were run.
+    pub rounds: usize,
+    /// Samples in each class of distance.
+    pub samples: BTreeMap<Distance, usize>,
+    /// The probes' own figures, one-way, by the class of the bracket that they began.
+    pub probes: BTreeMap<Distance, Vec<f64>>,
+    /// All figures of the classes that are reported.
+    pub figures: BTreeMap<(Row, &'static str, Distance), Vec<f64>>,
+    /// Messages that came from each sender over all fan-ins.
+    pub shares: BTreeMap<&'static str, Vec<u64>>,
+    /// Contenders that gave up on the way, and why.
+    pub stopped: Vec<(&'static str, String)>,
+}
+
+/// At least so many rounds are run, however long they take.
+const LEAST_ROUNDS: usize = 3;
+
+/// Measures for about `time`, with `probe` as the line ping-pong between the samples.
+pub fn measure(runners: &mut [Runner], probe: &mut Session, time: Duration) -> Result<Findings> {
+    let mut findings = Findings::default();
+    let bar = ProgressBar::new(time.as_millis() as u64).with_style(
+        ProgressStyle::with_template("{bar:30} {percent:>3} %  {wide_msg}").expect("a template"),
+    );
+    let start = Instant::now();
+    while findings.rounds < LEAST_ROUNDS || start.elapsed() < time {
+        let mut before_ns = one_way_ns(probe)?;
+        for row in ROWS {
+            for turn in 0..runners.len() {
+                // Every round begins with another contender, so that none always follows the same one.
+                let place = (turn + findings.rounds) % runners.len();
+                before_ns = sample(&mut runners[place], row, probe, before_ns, &mut findings)?;
+            }
+            bar.set_position(start.elapsed().as_millis() as u64);
+            bar.set_message(format!("round {}: {}", findings.rounds + 1, row.title()));
+        }
+        findings.rounds += 1;
+    }
+    bar.finish_and_clear();
+    Ok(findings)
+}
+
+/// Takes one sample and the probe after it, whose figure it returns. A contender that fails is dropped, and told of.
+fn sample(
+    runner: &mut Runner,
+    row: Row,
+    probe: &mut Session,
+    before_ns: f64,
+    findings: &mut Findings,
+) -> Result<f64> {
+    let name = runner.contender.name;
+    let Some(session) = runner.session.as_mut().filter(|session| session.ops.contains(&row.op))
+    else {
+        return Ok(before_ns);
+    };
+    let mut before_ns = before_ns;
+    let outcome = match runner.counts.get(&row) {
+        Some(&count) => session.run(row.op, row.bytes, count).map(|outcome| (count, outcome)),
+        None => find_count(session, row).and_then(|count| {
+            runner.counts.insert(row, count);
+            before_ns = one_way_ns(probe)?;
+            session.run(row.op, row.bytes, count).map(|outcome| (count, outcome))
+        }),
+    };
+    let (count, outcome) = match outcome {
+        Ok(outcome) => outcome,
+        Err(why) => {
+            findings.stopped.push((name, format!("stopped at \"{}\": {why:#}", row.title())));
+            runner.session = None;
+            return one_way_ns(probe);
+        }
+    };
+    let after_ns = one_way_ns(probe)?;
+    let distance = Distance::bracketed(before_ns, after_ns);
+    *findings.samples.entry(distance).or_default() += 1;
+    findings.probes.entry(distance).or_default().push(before_ns);
+    if distance != Distance::Unclear {
+        let figure = row.op.figure(row.bytes, count, outcome.time_ns);
+        findings.figures.entry((row, name, distance)).or_default().push(figure);
+    }
+    if !outcome.shares.is_empty() {
+        let shares = findings.shares.entry(name).or_insert_with(|| vec![0; outcome.shares.len()]);
+        for (sum, share) in shares.iter_mut().zip(&outcome.shares) {
+            *sum += share;
+        }
+    }
+    Ok(after_ns)
+}
+
+/// Finds how many messages take about as long as a sample should.
+fn find_count(session: &mut Session, row: Row) -> Result<u64> {
+    let target_ns = row.op.sample_ns();
+    let mut count = 1;
+    loop {
+        let time_ns = session.run(row.op, row.bytes, count)?.time_ns.max(1);
+        if time_ns >= target_ns / 4 || count >= MOST_MESSAGES {
+            let scaled = u128::from(count) * u128::from(target_ns) / u128::from(time_ns);
+            return Ok(scaled.clamp(1, u128::from(MOST_MESSAGES)) as u64);
+        }
+        count *= 4;
+    }
+}
+
+/// No sample has more messages than this.
+const MOST_MESSAGES: u64 = 1 << 30;
+
+fn one_way_ns(probe: &mut Session) -> Result<f64> {
+    let outcome = probe.run(Op::Latency, 8, PROBE_ROUND_TRIPS).context("the probe failed")?;
+    Ok(Op::Latency.figure(8, PROBE_ROUND_TRIPS, outcome.time_ns))
+}

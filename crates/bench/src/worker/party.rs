@@ -1,0 +1,159 @@
+//! Forked processes that act together: how they start, are pinned, are told what to do, and end.
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::memory::SharedMemory;
+use crate::op::Op;
+
+/// One of the processes of a contender.
+pub struct Party {
+    /// 0 for the leader, then 1, 2, ... for the followers.
+    pub index: usize,
+    /// What all parties share.
+    pub shared: SharedMemory,
+    /// Process number of the leader.
+    pub leader_pid: libc::pid_t,
+    /// At the leader one socket to each follower; at a follower one socket to the leader.
+    control: Vec<UnixStream>,
+    /// The leader's children.
+    followers: Vec<libc::pid_t>,
+}
+
+impl Party {
+    /// Forks `followers` processes and returns in all of them. The leader runs on the first CPU, the followers on the
+    /// second. Must be called while the program has one thread.
+    pub fn assemble(followers: usize, shared_bytes: usize, cpus: [usize; 2]) -> Result<Party> {
+        let shared = SharedMemory::map(shared_bytes)?;
+        let leader_pid = std::process::id() as libc::pid_t;
+        let (mut control, mut children) = (Vec::new(), Vec::new());
+        for index in 1..=followers {
+            let (ours, theirs) = UnixStream::pair().context("making a control socket")?;
+            // SAFETY: the program has one thread, so the child may go on as usual.
+            match unsafe { libc::fork() } {
+                -1 => bail!("cannot fork a follower: {}", std::io::Error::last_os_error()),
+                0 => {
+                    end_with_parent(leader_pid)?;
+                    pin(cpus[1])?;
+                    // Dropping the copies of the leader's ends lets the other followers see the leader's end.
+                    drop(ours);
+                    let control = vec![theirs];
+                    return Ok(Party { index, shared, leader_pid, control, followers: vec![] });
+                }
+                child => {
+                    control.push(ours);
+                    children.push(child);
+                }
+            }
+        }
+        pin(cpus[0])?;
+        Ok(Party { index: 0, shared, leader_pid, control, followers: children })
+    }
+
+    /// Whether this is the process that the driver talks to.
+    pub fn is_leader(&self) -> bool {
+        self.index == 0
+    }
+
+    /// Leader: tells the followers that take part what to do. All take part in a fan-in, only the first in the rest.
+    pub fn order(&mut self, op: Op, bytes: usize, count: u64) -> Result<()> {
+        let kind =
+            Op::ALL.iter().position(|&other| other == op).expect("every operation is in ALL");
+        for (place, socket) in self.control.iter_mut().enumerate() {
+            let kind = if place == 0 || op == Op::FanIn { kind as u64 } else { SIT_OUT };
+            let mut frame = [0; FRAME_BYTES];
+            for (field, value) in frame.chunks_exact_mut(8).zip([kind, bytes as u64, count]) {
+                field.copy_from_slice(&value.to_le_bytes());
+            }
+            socket.write_all(&frame).context("a follower is gone")?;
+        }
+        Ok(())
+    }
+
+    /// Follower: sleeps until the leader's next order that concerns it; `None` when the leader has ended.
+    pub fn next_order(&mut self) -> Result<Option<(Op, usize, u64)>> {
+        loop {
+            let mut frame = [0; FRAME_BYTES];
+            match self.control[0].read_exact(&mut frame) {
+                Ok(()) => {}
+                Err(why) if why.kind() == ErrorKind::UnexpectedEof => return Ok(None),
+                Err(why) => return Err(why).context("the leader is gone"),
+            }
+            let field = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| frame[at * 8 + i]));
+            if field(0) == SIT_OUT {
+                self.agree()?;
+                continue;
+            }
+            let op = *Op::ALL.get(field(0) as usize).context("an order without an operation")?;
+            return Ok(Some((op, field(1) as usize, field(2))));
+        }
+    }
+
+    /// Follower: tells the leader that the side is open, or that an order has been carried out.
+    pub fn agree(&mut self) -> Result<()> {
+        self.control[0].write_all(&[0; 2]).context("the leader is gone")
+    }
+
+    /// Follower: tells the leader why the side cannot be opened.
+    pub fn disagree(&mut self, why: &str) -> Result<()> {
+        let why = &why.as_bytes()[..why.len().min(u16::MAX as usize)];
+        self.control[0].write_all(&(why.len() as u16).to_le_bytes())?;
+        self.control[0].write_all(why).context("the leader is gone")
+    }
+
+    /// Leader: waits until every follower agrees; an error carries the words of the first that does not.
+    pub fn all_agree(&mut self) -> Result<()> {
+        for socket in &mut self.control {
+            let mut len = [0; 2];
+            socket.read_exact(&mut len).context("a follower ended early")?;
+            let mut why = vec![0; usize::from(u16::from_le_bytes(len))];
+            socket.read_exact(&mut why).context("a follower ended early")?;
+            ensure!(why.is_empty(), "{}", String::from_utf8_lossy(&why));
+        }
+        Ok(())
+    }
+
+    /// Leader: lets the followers end, and reaps them.
+    pub fn dismiss(mut self) {
+        self.control.clear();
+        for child in self.followers {
+            // SAFETY: waits for a child of this process; a null pointer says that its status is not wanted.
+            unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+        }
+    }
+}
+
+/// Operation, bytes and count, each 64 bits.
+const FRAME_BYTES: usize = 24;
+
+/// In place of an operation: this follower does not take part.
+const SIT_OUT: u64 = u64::MAX;
+
+/// Has the kernel end this process when its parent ends, so that nothing is left running however the parent dies.
+fn end_with_parent(parent: libc::pid_t) -> Result<()> {
+    // SAFETY: asks for a signal; touches no memory.
+    let outcome = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+    ensure!(outcome == 0, "cannot ask for the parent's death signal");
+    // SAFETY: has no arguments and cannot fail.
+    ensure!(unsafe { libc::getppid() } == parent, "the parent ended at once");
+    Ok(())
+}
+
+/// Keeps this process on one CPU.
+fn pin(cpu: usize) -> Result<()> {
+    // SAFETY: a zeroed CPU set is an empty one.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    ensure!(cpu < libc::CPU_SETSIZE as usize, "no CPU has the number {cpu}");
+    // SAFETY: `cpu` is inside the set, as just checked.
+    unsafe { libc::CPU_SET(cpu, &mut set) };
+    // SAFETY: the set lives across the call and its size is given.
+    let outcome = unsafe { libc::sched_setaffinity(0, size_of_val(&set), &set) };
+    ensure!(
+        outcome == 0,
+        "cannot stay on CPU {cpu}: {}; allow this process two CPUs",
+        std::io::Error::last_os_error()
+    );
+    Ok(())
+}
