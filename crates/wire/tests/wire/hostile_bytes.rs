@@ -1,0 +1,157 @@
+//! Bytes from outside: whatever they are, each parser refuses them or gives a value whose bytes
+//! they are, and none panics.
+
+use bellwire_wire::descriptor::{Descriptor, DescriptorRepr, MAX_DESCRIPTOR_BYTES, Work};
+use bellwire_wire::event::{EVENT_BYTES, Event, EventRepr};
+use bellwire_wire::header::{HEADER_BYTES, Header, HeaderRepr};
+use bellwire_wire::packet::{MAX_PACKET_BYTES, PacketRepr};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use crate::values;
+
+/// Gives the bytes to every parser and view. What is accepted must come back as the same bytes, or,
+/// for packets with idle lanes, as bytes of the same value.
+fn throw_at_all_parsers(bytes: &[u8]) -> Result<(), TestCaseError> {
+    let mut buffer = [0xee; MAX_PACKET_BYTES];
+    if let Ok(header) = HeaderRepr::parse(bytes) {
+        header.emit(&mut buffer).unwrap();
+        prop_assert_eq!(&buffer[..HEADER_BYTES], &bytes[..HEADER_BYTES]);
+        let _ = header.to_string();
+    }
+    if let Ok(packet) = PacketRepr::parse(bytes) {
+        packet.emit(&mut buffer).unwrap();
+        prop_assert_eq!(packet.buffer_len(), bytes.len());
+        prop_assert_eq!(PacketRepr::parse(&buffer[..bytes.len()]), Ok(packet));
+        let _ = packet.to_string();
+    }
+    if let Ok(descriptor) = DescriptorRepr::parse(bytes) {
+        let mut buffer = [0xee; MAX_DESCRIPTOR_BYTES];
+        descriptor.emit(&mut buffer).unwrap();
+        prop_assert_eq!(&buffer[..descriptor.buffer_len()], bytes);
+        if let Work::Put(chain) | Work::Get { chain, .. } = descriptor.work {
+            let moved: u64 = chain.moves().unwrap().map(|piece| piece.length).sum();
+            prop_assert_eq!(Ok(moved), chain.total_bytes());
+        }
+        let _ = descriptor.to_string();
+    }
+    if let Ok(event) = EventRepr::parse(bytes) {
+        event.emit(&mut buffer).unwrap();
+        prop_assert_eq!(&buffer[..EVENT_BYTES], &bytes[..EVENT_BYTES]);
+        let _ = event.to_string();
+    }
+    if let Ok(view) = Header::new(bytes) {
+        let _ = (view.primitive(), view.length_dw(), view.dwords().to_bytes(), view.source());
+    }
+    if let Ok(view) = Descriptor::new(bytes) {
+        let _ = (view.primitive(), view.tail(), view.sources().total_bytes());
+        let _ = view.destinations().iter().count();
+    }
+    if let Ok(view) = Event::new(bytes) {
+        let _ = view.phase();
+    }
+    Ok(())
+}
+
+/// What happens to valid bytes on the way.
+#[derive(Clone, Debug)]
+enum Damage {
+    FlipHeaderBit(usize),
+    FlipBit(Index),
+    SetByte(Index, u8),
+    CutAt(Index),
+    Append(Vec<u8>),
+}
+
+fn damage() -> impl Strategy<Value = Vec<Damage>> {
+    let one = prop_oneof![
+        // The formats are densest in their first bytes, so half of the flips go there.
+        4 => (0..128_usize).prop_map(Damage::FlipHeaderBit),
+        4 => any::<Index>().prop_map(Damage::FlipBit),
+        2 => (any::<Index>(), any::<u8>()).prop_map(|(place, byte)| Damage::SetByte(place, byte)),
+        1 => any::<Index>().prop_map(Damage::CutAt),
+        1 => vec(any::<u8>(), 1..20).prop_map(Damage::Append),
+    ];
+    vec(one, 0..4)
+}
+
+fn damaged(mut bytes: Vec<u8>, damages: Vec<Damage>) -> Vec<u8> {
+    for damage in damages {
+        match damage {
+            Damage::Append(more) => bytes.extend(more),
+            _ if bytes.is_empty() => {}
+            Damage::FlipHeaderBit(bit) => {
+                if let Some(byte) = bytes.get_mut(bit / 8) {
+                    *byte ^= 1 << (bit % 8);
+                }
+            }
+            Damage::FlipBit(place) => {
+                let bit = place.index(bytes.len() * 8);
+                bytes[bit / 8] ^= 1 << (bit % 8);
+            }
+            Damage::SetByte(place, byte) => {
+                let place = place.index(bytes.len());
+                bytes[place] = byte;
+            }
+            Damage::CutAt(place) => bytes.truncate(place.index(bytes.len())),
+        }
+    }
+    bytes
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    /// Random bytes of any length up to beyond the largest format.
+    // shows: C-37
+    #[test]
+    fn random_bytes(bytes in prop_oneof![vec(any::<u8>(), 0..80), vec(any::<u8>(), 0..5000)]) {
+        throw_at_all_parsers(&bytes)?;
+    }
+
+    /// Valid packets, descriptors and events with a few bits or bytes changed, cut or appended.
+    // shows: C-37
+    #[test]
+    fn damaged_bytes(
+        header in values::header(),
+        descriptor in values::descriptor_parts(),
+        event in values::event(),
+        tail in values::tail(),
+        damages in damage(),
+    ) {
+        let packet = PacketRepr { header, payload: &[0x55; 4096][..header.span.len()], tail };
+        let mut bytes = vec![0; packet.buffer_len()];
+        packet.emit(&mut bytes).unwrap();
+        throw_at_all_parsers(&damaged(bytes, damages.clone()))?;
+
+        let (destination, queue_pair, traffic_class, magic, wants_event, work, tail) = descriptor;
+        let work = work.borrow();
+        let descriptor = DescriptorRepr {
+            destination, queue_pair, traffic_class, magic, wants_event, work, tail,
+        };
+        let mut bytes = vec![0; descriptor.buffer_len()];
+        descriptor.emit(&mut bytes).unwrap();
+        throw_at_all_parsers(&damaged(bytes, damages.clone()))?;
+
+        let mut bytes = vec![0; event.buffer_len()];
+        event.emit(&mut bytes).unwrap();
+        throw_at_all_parsers(&damaged(bytes, damages))?;
+    }
+}
+
+/// The check of this module catches a parser that ignores a reserved bit (planted: the bit is
+/// cleared before parsing, as if it were not looked at).
+#[test]
+fn canary_ignored_reserved_bit_is_caught() {
+    let mut bytes = crate::header::emitted(&crate::header::put());
+    bytes[1] |= 0x01;
+    assert!(HeaderRepr::parse(&bytes).is_err());
+    let lax_parse = |bytes: &[u8]| {
+        let mut bytes: [u8; HEADER_BYTES] = bytes.try_into().unwrap();
+        bytes[1] &= !0x01;
+        HeaderRepr::parse(&bytes)
+    };
+    let back = crate::header::emitted(&lax_parse(&bytes).unwrap());
+    assert_ne!(back, bytes);
+}

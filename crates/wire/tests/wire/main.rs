@@ -1,0 +1,13 @@
+//! Tests of the byte layouts, one module per format, written against the public names only.
+
+mod bit_positions;
+mod descriptor;
+mod doorbell;
+mod event;
+mod header;
+mod hostile_bytes;
+mod packet;
+mod recut;
+mod refusals;
+mod span;
+mod values;
