@@ -1,1 +1,34 @@
-//! The shared-memory device.
+//! The shared-memory device: packets between processes of one host, without privileges and without names that can leak.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`name`] | `shm:JOB`, and the abstract sockets by which processes find each other |
+//! | `device` | a node of a job |
+//! | `transport` | one open function; the path of a packet out |
+//! | `service` | the path of a packet in: lanes in turn by weight, credits on demand, parking |
+//! | `sleep` | sleeping and being woken |
+//! | `check` | the rare look at control sockets, deaths and deadlines |
+//! | `connect`, `control`, `socket`, `stranger` | how links come to be |
+//! | `link` | what two functions share |
+//! | `region`, `key`, `attach` | put, get and atomics on peers' memory, without their help |
+//! | `mapping`, `barrier` | sealed memory, and fences that cost the sender nothing |
+
+mod attach;
+mod barrier;
+mod check;
+mod connect;
+mod control;
+mod device;
+mod key;
+mod link;
+mod mapping;
+pub mod name;
+mod region;
+mod service;
+mod sleep;
+mod socket;
+mod stranger;
+mod transport;
+
+pub use device::{NODES, ShmDevice};
+pub use transport::{LINKS, ShmCounters, ShmTransport};

@@ -1,0 +1,53 @@
+//! Cross-memory attach: one copy between this process and another, by the kernel, where it allows that.
+
+use bellwire_ring::memory::View;
+
+/// Another process whose memory can be reached, as found out by a real transfer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Process(i32);
+
+impl Process {
+    /// Tries to read the word at `address` in process `pid`; `None` if the kernel refuses or the word is not `value`.
+    pub fn probe(pid: i32, address: u64, value: u64) -> Option<Process> {
+        let mut word = [0; 8];
+        let process = Process(pid);
+        let copied = pid > 0 && process.read(address, View::of_mut(&mut word));
+        (copied && u64::from_le_bytes(word) == value).then_some(process)
+    }
+
+    /// Copies from `address` there to `into` here. `false`: not (all) copied.
+    pub fn read(self, address: u64, into: View<'_>) -> bool {
+        self.transfer(address, into, libc::process_vm_readv)
+    }
+
+    /// Copies `from` here to `address` there. `false`: not (all) copied.
+    pub fn write(self, address: u64, from: View<'_>) -> bool {
+        self.transfer(address, from, libc::process_vm_writev)
+    }
+
+    fn transfer(self, address: u64, here: View<'_>, call: Transfer) -> bool {
+        let mut done = 0;
+        while done < here.len() {
+            let rest = here.part(done, here.len() - done).expect("done <= length");
+            let local = libc::iovec { iov_base: rest.as_ptr().cast(), iov_len: rest.len() };
+            let remote =
+                libc::iovec { iov_base: (address as usize + done) as *mut _, iov_len: rest.len() };
+            // SAFETY: `local` describes a live view. The kernel checks `remote` against the other process's mappings.
+            let copied = unsafe { call(self.0, &local, 1, &remote, 1, 0) };
+            if copied <= 0 {
+                return false;
+            }
+            done += copied as usize;
+        }
+        true
+    }
+}
+
+type Transfer = unsafe extern "C" fn(
+    libc::pid_t,
+    *const libc::iovec,
+    libc::c_ulong,
+    *const libc::iovec,
+    libc::c_ulong,
+    libc::c_ulong,
+) -> isize;

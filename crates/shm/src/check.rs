@@ -1,0 +1,358 @@
+//! The look at everything that is not a packet: control sockets, deaths, deadlines. Rare, and the only place that makes system
+//! calls while a function is polled.
+
+use crate::control::{Control, Refused, VERSION};
+use crate::link::{Link, State};
+use crate::socket::{self, Received};
+use crate::stranger::{INTRODUCTION_TIME, STRANGERS, Stranger};
+use crate::transport::ShmTransport;
+use bellwire_device::{LinkId, Sink, Status};
+use rustix::event::epoll;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+/// Time between two looks while nothing special goes on.
+const INTERVAL: Duration = Duration::from_millis(1);
+/// Time between two looks while a link is set up or an answer is awaited.
+const URGENT_INTERVAL: Duration = Duration::from_micros(20);
+
+/// When the next look is due, without reading the clock at every poll.
+pub struct Pace {
+    polls_left: u32,
+    last_clock: Instant,
+    last_look: Instant,
+    stride: u32,
+}
+
+impl Pace {
+    /// Polls between two readings of the clock while polls are frequent.
+    const STRIDE: u32 = 64;
+
+    pub fn new() -> Self {
+        let now = Instant::now();
+        Pace { polls_left: 0, last_clock: now, last_look: now, stride: 1 }
+    }
+
+    /// Counts one poll; whether the clock should be read.
+    #[inline(always)]
+    pub fn is_due(&mut self) -> bool {
+        self.polls_left = self.polls_left.wrapping_sub(1);
+        self.polls_left > Self::STRIDE
+    }
+
+    /// Reads the clock; whether a look is due.
+    fn look(&mut self, interval: Duration) -> bool {
+        let now = Instant::now();
+        // A program that polls seldom is watched at every poll, so that deaths are still noticed in time.
+        let frequent = now - self.last_clock < Duration::from_micros(200);
+        self.stride = if frequent { Self::STRIDE } else { 1 };
+        self.last_clock = now;
+        self.polls_left = self.stride;
+        let due = now - self.last_look >= interval;
+        if due {
+            self.last_look = now;
+        }
+        due
+    }
+
+    /// Makes the next poll look.
+    pub fn hurry(&mut self) {
+        self.polls_left = 0;
+        self.last_look -= INTERVAL.min(self.last_look.elapsed() + INTERVAL);
+    }
+}
+
+/// What an epoll event is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Source {
+    Listener,
+    Link(u32),
+    Death(u32),
+    Stranger(u32),
+}
+
+impl Source {
+    fn to_data(self) -> epoll::EventData {
+        let (kind, number) = match self {
+            Source::Listener => (0, 0),
+            Source::Link(n) => (1, n),
+            Source::Death(n) => (2, n),
+            Source::Stranger(n) => (3, n),
+        };
+        epoll::EventData::new_u64(kind << 32 | u64::from(number))
+    }
+
+    fn from_data(data: epoll::EventData) -> Source {
+        let number = data.u64() as u32;
+        match data.u64() >> 32 {
+            1 => Source::Link(number),
+            2 => Source::Death(number),
+            3 => Source::Stranger(number),
+            _ => Source::Listener,
+        }
+    }
+}
+
+/// Adds a descriptor to those that are looked at, and that wake a sleeper.
+pub fn watch(epoll: &OwnedFd, fd: &OwnedFd, source: Source) -> rustix::io::Result<()> {
+    epoll::add(epoll, fd, source.to_data(), epoll::EventFlags::IN)
+}
+
+impl ShmTransport {
+    /// Looks, if it is time.
+    #[cold]
+    pub(crate) fn check(&mut self, sink: &mut impl Sink) {
+        let interval = if self.armed {
+            Duration::ZERO
+        } else if self.urgent {
+            URGENT_INTERVAL
+        } else {
+            INTERVAL
+        };
+        if !self.pace.look(interval) {
+            return;
+        }
+        if self.armed {
+            self.armed = false;
+            self.doorbell.awake();
+        }
+        self.urgent = false;
+        self.dispatch();
+        self.retry_connecting();
+        self.park_idle();
+        self.dismiss_strangers();
+        if !self.quarantine.is_empty() {
+            self.review_quarantine();
+        }
+        self.report_down(sink);
+    }
+
+    fn dispatch(&mut self) {
+        let mut events = Vec::with_capacity(64);
+        let now = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
+        let found =
+            epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&now));
+        if found.is_err() {
+            return;
+        }
+        for event in events {
+            match Source::from_data(event.data) {
+                Source::Listener => self.admit(),
+                Source::Stranger(number) => self.hear_stranger(number),
+                Source::Link(number) => self.hear_link(number),
+                Source::Death(number) => self.fail(number, Status::PeerGone),
+            }
+        }
+    }
+
+    /// Accepts what waits at the listener.
+    fn admit(&mut self) {
+        for _ in 0..STRANGERS {
+            let Some(slot) = self.stranger_slot() else { return };
+            let Ok(connection) = socket::accept(&self.listener) else { return };
+            let admitted = socket::credentials(&connection)
+                .is_ok_and(|(_, user, group)| self.device.job.admits(user, group));
+            if !admitted {
+                self.counters.refused_links += 1;
+                let _ =
+                    socket::send(&connection, Control::Refuse(Refused::Credentials, VERSION), &[]);
+                continue;
+            }
+            if watch(&self.epoll, &connection, Source::Stranger(slot as u32)).is_err() {
+                continue;
+            }
+            self.strangers[slot] = Some(Stranger { socket: connection, since: Instant::now() });
+            self.hear_stranger(slot as u32);
+        }
+    }
+
+    fn stranger_slot(&mut self) -> Option<usize> {
+        if let Some(slot) = self.strangers.iter().position(Option::is_none) {
+            return Some(slot);
+        }
+        (self.strangers.len() < STRANGERS).then(|| {
+            self.strangers.push(None);
+            self.strangers.len() - 1
+        })
+    }
+
+    fn hear_stranger(&mut self, number: u32) {
+        let Some(slot) = self.strangers.get_mut(number as usize) else { return };
+        let Some(stranger) = slot else { return };
+        match socket::receive(&stranger.socket) {
+            Received::Nothing => {}
+            Received::Message(Control::Hello(peer), fds) => {
+                let stranger = slot.take().expect("looked at above");
+                let _ = epoll::delete(&self.epoll, &stranger.socket);
+                self.welcome(stranger.socket, peer, fds);
+            }
+            Received::Message(..) | Received::Garbage => {
+                self.counters.violations += 1;
+                *slot = None;
+            }
+            Received::Closed => *slot = None,
+        }
+    }
+
+    fn dismiss_strangers(&mut self) {
+        for slot in &mut self.strangers {
+            if slot.as_ref().is_some_and(|s| s.since.elapsed() > INTRODUCTION_TIME) {
+                self.counters.refused_links += 1;
+                *slot = None;
+            }
+        }
+    }
+
+    fn hear_link(&mut self, number: u32) {
+        // Enough for anything orderly in one look; a peer that floods us waits for the next.
+        for _ in 0..64 {
+            let Some(link) = self.link_mut(number) else { return };
+            let Some(socket) = &link.socket else { return };
+            match socket::receive(socket) {
+                Received::Nothing => return,
+                Received::Closed => return self.hang_up(number),
+                Received::Garbage => return self.fail(number, Status::ProtocolViolation),
+                Received::Message(message, fds) => self.obey(number, message, fds),
+            }
+        }
+    }
+
+    fn obey(&mut self, number: u32, message: Control, mut fds: Vec<OwnedFd>) {
+        match message {
+            Control::Kick => self.wake_lane(number),
+            Control::Ask { index, key } => self.answer_ask(number, index, key),
+            Control::Answer { index, key, length, writable } => {
+                self.take_answer(number, (index, key, length, writable), fds.pop());
+            }
+            Control::WrongKey { .. } => self.counters.wrong_keys += 1,
+            Control::Welcome(peer) => self.welcomed(number, peer, fds),
+            Control::Refuse(why, version) => self.refused(number, why, version),
+            Control::Hello(_) => self.fail(number, Status::ProtocolViolation),
+        }
+    }
+
+    /// Sends a control message, now or as soon as the socket has room.
+    pub(crate) fn send_control(&mut self, number: u32, message: Control, fd: Option<OwnedFd>) {
+        /// A peer that lets this many pile up does not follow the protocol: at most one answer is due for each of its questions.
+        const UNSENT: usize = 8_192;
+        let Some(link) = self.link_mut(number) else { return };
+        link.unsent.push_back((message, fd));
+        Self::flush(link);
+        let (left, too_many) = (!link.unsent.is_empty(), link.unsent.len() > UNSENT);
+        if too_many {
+            self.fail(number, Status::ProtocolViolation);
+        } else if left {
+            self.urgent = true;
+        }
+    }
+
+    /// Sends what waits; stops when the socket is full.
+    fn flush(link: &mut Link) {
+        let Some(socket) = &link.socket else {
+            link.unsent.clear();
+            return;
+        };
+        while let Some((message, fd)) = link.unsent.front() {
+            let fds: Vec<_> = fd.iter().map(AsFd::as_fd).collect();
+            match socket::send(socket, *message, &fds) {
+                Err(rustix::io::Errno::AGAIN) => return,
+                // A closed socket is noticed by the next look at it.
+                Ok(()) | Err(_) => link.unsent.pop_front(),
+            };
+        }
+    }
+
+    /// The link fails: its peer is gone or broke the rules.
+    pub(crate) fn fail(&mut self, number: u32, why: Status) {
+        let Some(link) = self.links.get_mut(number as usize).and_then(Option::as_deref_mut) else {
+            return;
+        };
+        if matches!(link.state, State::Down(_)) {
+            return;
+        }
+        if why == Status::ProtocolViolation {
+            self.counters.violations += 1;
+            tracing::warn!(peer = %link.peer, "the peer broke the protocol; its link is closed");
+        }
+        link.state = State::Down(why);
+        link.socket = None;
+        link.death = None;
+        link.unsent.clear();
+        self.downs.push(number);
+        self.urgent = true;
+        if why == Status::ProtocolViolation {
+            self.abandon_lane(number);
+        } else {
+            // What the peer sent before it went is still delivered.
+            self.wake_lane(number);
+        }
+    }
+
+    /// The peer closed its end.
+    fn hang_up(&mut self, number: u32) {
+        let Some(link) = self.link_mut(number) else { return };
+        match link.state {
+            // It went away before it answered: it may come back while we are patient.
+            State::Connecting { .. } | State::Crossed { .. } => {
+                link.socket = None;
+                self.urgent = true;
+            }
+            _ => self.fail(number, Status::PeerGone),
+        }
+    }
+
+    /// Tells the engine of links that are down, once what they had sent is delivered, or if it cannot be delivered now.
+    fn report_down(&mut self, sink: &mut impl Sink) {
+        let mut kept = Vec::new();
+        for number in std::mem::take(&mut self.downs) {
+            let Some(link) = self.link_mut(number) else { continue };
+            let State::Down(why) = link.state else { continue };
+            let undelivered = link.receiver.as_ref().is_some_and(|r| link.polled && r.is_ready());
+            if undelivered && !link.stalled {
+                kept.push(number);
+                continue;
+            }
+            let peer = link.peer;
+            if !std::mem::replace(&mut link.reported, true) {
+                if self.by_peer.get(&peer) == Some(&number) {
+                    self.by_peer.remove(&peer);
+                }
+                sink.link_down(LinkId(number), peer, why);
+            }
+            if undelivered {
+                kept.push(number);
+            } else {
+                self.abandon_lane(number);
+                self.reap(number);
+            }
+        }
+        if !kept.is_empty() {
+            self.urgent = true;
+        }
+        self.downs.extend(kept);
+    }
+
+    /// Frees the slot of a link that is down, delivered, and closed by the engine.
+    pub(crate) fn reap(&mut self, number: u32) {
+        let done = self.link_mut(number).is_some_and(|link| {
+            link.closed && link.reported && matches!(link.state, State::Down(_)) && !link.polled
+        });
+        if done {
+            self.links[number as usize] = None;
+            self.free.push(number);
+        }
+    }
+
+    /// The engine is done with a link.
+    pub(crate) fn close_link(&mut self, number: u32) {
+        let Some(link) = self.link_mut(number) else { return };
+        link.closed = true;
+        link.reported = true;
+        let peer = link.peer;
+        if self.by_peer.get(&peer) == Some(&number) {
+            self.by_peer.remove(&peer);
+        }
+        self.fail(number, Status::PeerGone);
+        self.reap(number);
+    }
+}

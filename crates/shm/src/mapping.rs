@@ -1,0 +1,139 @@
+//! Shared memory without names: memfds, sealed, reserved at creation, mapped with just the rights needed.
+
+use bellwire_device::Error;
+use bellwire_ring::memory::{Memory, Owner};
+use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
+use rustix::mm::{Advice, MapFlags, ProtFlags};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// Size of a page. The device asks for 4 KiB pages, the only size of x86-64 and the common one elsewhere.
+pub const PAGE_BYTES: usize = 4096;
+
+/// What a peer that gets the descriptor may do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sharing {
+    /// Map it readable and writable.
+    ReadWrite,
+    /// Map it readable only: the seal refuses a writable mapping for good.
+    ReadOnly,
+}
+
+/// A segment that this process made: mapped here, and a descriptor to hand to peers.
+#[derive(Debug)]
+pub struct Segment {
+    pub fd: OwnedFd,
+    pub memory: Memory,
+}
+
+struct Mapping {
+    start: NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: a mapping is plain memory; it is unmapped once, by its only owner.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Owner for Mapping {}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `map` with this length; every view borrows from a `Memory` that keeps this owner alive.
+        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.length) };
+    }
+}
+
+/// Makes a zeroed segment of `bytes` (rounded up to pages), of which the first `reserved` have their memory from the start: if
+/// there is not enough, this is where it is said, never by a signal later.
+pub fn create(
+    purpose: &'static str,
+    bytes: usize,
+    reserved: usize,
+    sharing: Sharing,
+) -> Result<Segment, Error> {
+    let bytes = bytes.next_multiple_of(PAGE_BYTES);
+    let refused = |error: rustix::io::Errno| Error::NoMemory { bytes, purpose, why: reason(error) };
+    let fd = rustix::fs::memfd_create(
+        format!("bellwire {purpose}"),
+        MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING,
+    )
+    .map_err(refused)?;
+    rustix::fs::ftruncate(&fd, bytes as u64).map_err(refused)?;
+    if reserved > 0 {
+        rustix::fs::fallocate(&fd, FallocateFlags::empty(), 0, reserved as u64).map_err(refused)?;
+    }
+    let memory = map(&fd, bytes, true).map_err(refused)?;
+    let mut seals = SealFlags::SHRINK | SealFlags::GROW;
+    if sharing == Sharing::ReadOnly {
+        // Our own writable mapping exists already and stays writable.
+        seals |= SealFlags::FUTURE_WRITE;
+    }
+    rustix::fs::fcntl_add_seals(&fd, seals | SealFlags::SEAL).map_err(refused)?;
+    Ok(Segment { fd, memory })
+}
+
+/// Maps a segment that a peer made. It must have exactly `bytes` and be sealed against shrinking: otherwise the peer could make
+/// our next access a fatal signal.
+pub fn adopt(fd: &OwnedFd, bytes: usize, writable: bool) -> io::Result<Memory> {
+    let bytes = bytes.next_multiple_of(PAGE_BYTES);
+    let size = rustix::fs::fstat(fd)?.st_size;
+    if u64::try_from(size) != Ok(bytes as u64) {
+        return Err(io::Error::other(format!(
+            "the peer's segment has {size} bytes, expected {bytes}"
+        )));
+    }
+    if !rustix::fs::fcntl_get_seals(fd)?.contains(SealFlags::SHRINK) {
+        return Err(io::Error::other("the peer's segment is not sealed against shrinking"));
+    }
+    Ok(map(fd, bytes, writable)?)
+}
+
+fn map(fd: &OwnedFd, bytes: usize, writable: bool) -> rustix::io::Result<Memory> {
+    let protection = if writable { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
+    // SAFETY: a fresh mapping at an address that the kernel chooses.
+    let start = unsafe {
+        rustix::mm::mmap(std::ptr::null_mut(), bytes, protection, MapFlags::SHARED, fd.as_fd(), 0)
+    }?;
+    // A forked child would write to memory that both processes believe to be theirs alone, so it does not get it. Shared
+    // huge pages are a wish: large regions copy faster with them.
+    // SAFETY: advice on the mapping just made.
+    unsafe {
+        let _ = rustix::mm::madvise(start, bytes, Advice::LinuxDontFork);
+        if bytes >= 2 << 20 {
+            let _ = rustix::mm::madvise(start, bytes, Advice::LinuxHugepage);
+        }
+    }
+    let start = NonNull::new(start.cast::<u8>()).expect("mmap does not return null");
+    let owner = Arc::new(Mapping { start, length: bytes });
+    // SAFETY: mapped with these rights until `owner` is dropped.
+    Ok(unsafe { Memory::from_owner(start, bytes, writable, owner) })
+}
+
+/// Gives pages `offset..offset + bytes` of `memory` their memory now. `false` if there is none to be had.
+pub fn populate(memory: &Memory, offset: usize, bytes: usize) -> bool {
+    let part = memory.view().part(offset, bytes).expect("a part of the segment");
+    // SAFETY: advice on our own mapping; it allocates pages and changes no byte.
+    unsafe { rustix::mm::madvise(part.as_ptr().cast(), bytes, Advice::LinuxPopulateWrite) }.is_ok()
+}
+
+/// Gives the memory of pages `offset..offset + bytes` back to the system; they read as zero afterwards.
+pub fn release(memory: &Memory, offset: usize, bytes: usize) {
+    let part = memory.view().part(offset, bytes).expect("a part of the segment");
+    // SAFETY: the pages are ours and the peer's, and nothing in them is in use (the caller's condition).
+    let _ = unsafe { libc::madvise(part.as_ptr().cast(), bytes, libc::MADV_REMOVE) };
+}
+
+fn reason(error: rustix::io::Errno) -> String {
+    use rustix::io::Errno;
+    match error {
+        Errno::NOMEM | Errno::NOSPC => "the system or the container has not enough memory".into(),
+        Errno::MFILE => "this process has too many open files (see `ulimit -n`)".into(),
+        Errno::NFILE => "the system has too many open files".into(),
+        Errno::NOSYS | Errno::PERM => "memfd_create is not allowed here (seccomp?)".into(),
+        other => other.to_string(),
+    }
+}

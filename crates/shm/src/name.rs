@@ -1,0 +1,153 @@
+//! Device names `shm:JOB[?option=value&...]`, and the socket names made from them.
+//!
+//! Processes find each other by abstract Unix sockets: names without files, which the kernel takes back when their owner ends,
+//! however it ends. `JOB` is any short text without `/`, `?` and control characters.
+//!
+//! | socket | bound by | means |
+//! |---|---|---|
+//! | `bellwire.shm/SCOPE/JOB/NODE` | the device | the node number is taken |
+//! | `bellwire.shm/SCOPE/JOB/NODE/FUNCTION` | the function | peers connect here |
+//!
+//! `SCOPE` is the user's number, so that jobs of two users do not meet, or `any` if the device is open to others.
+
+use bellwire_device::FunctionAddress;
+
+/// Who may connect.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Access {
+    /// Processes of the same user (and root).
+    #[default]
+    Owner,
+    /// Processes of the same user, and those whose group is this one.
+    Group(u32),
+    /// Everybody on the host.
+    Everyone,
+}
+
+/// A job: the name space of nodes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Job {
+    /// Its name.
+    pub name: String,
+    /// Who may join and connect.
+    pub access: Access,
+}
+
+/// Longest job name, in bytes: a socket name has 108.
+pub const JOB_BYTES: usize = 48;
+
+const PREFIX: &str = "bellwire.shm";
+
+impl Job {
+    /// Checks a job's name.
+    pub fn new(name: &str, access: Access) -> Result<Job, String> {
+        if name.is_empty() {
+            return Err("the job has no name".into());
+        }
+        if name.len() > JOB_BYTES {
+            return Err(format!("the job's name has {} bytes, more than {JOB_BYTES}", name.len()));
+        }
+        if let Some(bad) =
+            name.chars().find(|c| c.is_control() || c.is_whitespace() || "/?&".contains(*c))
+        {
+            return Err(format!(
+                "the job's name holds {bad:?}; use letters, digits, '-', '_' and '.'"
+            ));
+        }
+        Ok(Job { name: name.into(), access })
+    }
+
+    fn scope(&self) -> String {
+        match self.access {
+            Access::Owner => rustix::process::geteuid().as_raw().to_string(),
+            Access::Group(_) | Access::Everyone => "any".into(),
+        }
+    }
+
+    /// Name of the socket that reserves a node.
+    pub fn node_socket(&self, node: u32) -> String {
+        format!("{PREFIX}/{}/{}/{node}", self.scope(), self.name)
+    }
+
+    /// Name of the socket that a function listens at.
+    pub fn function_socket(&self, address: FunctionAddress) -> String {
+        format!("{}/{}", self.node_socket(address.node), address.function)
+    }
+
+    /// Whether a process of this user and group may connect.
+    pub fn admits(&self, user: u32, group: u32) -> bool {
+        let own = rustix::process::geteuid().as_raw();
+        match self.access {
+            Access::Everyone => true,
+            Access::Group(allowed) => user == own || user == 0 || group == allowed,
+            Access::Owner => user == own || user == 0,
+        }
+    }
+}
+
+/// A function that listens somewhere on this host.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Listening {
+    /// User number, or `any`.
+    pub scope: String,
+    /// Job name.
+    pub job: String,
+    /// Node and function.
+    pub address: FunctionAddress,
+}
+
+/// All functions that listen on this host, of any job and user.
+pub fn listening() -> std::io::Result<Vec<Listening>> {
+    let table = std::fs::read_to_string("/proc/net/unix")?;
+    let mut found: Vec<_> = table.lines().filter_map(parse_line).collect();
+    found.sort();
+    found.dedup();
+    Ok(found)
+}
+
+fn parse_line(line: &str) -> Option<Listening> {
+    let (_, name) = line.rsplit_once('@')?;
+    let mut parts = name.strip_prefix(PREFIX)?.strip_prefix('/')?.split('/');
+    let found = Listening {
+        scope: parts.next()?.into(),
+        job: parts.next()?.into(),
+        address: FunctionAddress {
+            node: parts.next()?.parse().ok()?,
+            function: parts.next()?.parse().ok()?,
+        },
+    };
+    parts.next().is_none().then_some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn job_names_are_checked() {
+        assert!(Job::new("job", Access::Owner).is_ok());
+        for bad in ["", "a/b", "a b", "a?b", "a\nb", &"x".repeat(49)] {
+            assert!(Job::new(bad, Access::Owner).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn socket_table_lines_are_understood() {
+        let line =
+            "0000000000000000: 00000002 00000000 00010000 0005 01 12345 @bellwire.shm/0/job/7/2";
+        let address = FunctionAddress { node: 7, function: 2 };
+        assert_eq!(
+            parse_line(line),
+            Some(Listening { scope: "0".into(), job: "job".into(), address })
+        );
+        for other in [
+            "",
+            "x @bellwire.shm/0/job/7",
+            "x @bellwire.shm/0/job/7/2/1",
+            "x /run/foo",
+            "x @else/0/job/7/2",
+        ] {
+            assert_eq!(parse_line(other), None, "{other:?}");
+        }
+    }
+}

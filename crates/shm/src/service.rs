@@ -1,0 +1,308 @@
+//! The path of a packet in: lanes are served in turn, each in proportion to its weight; credit is granted as they go.
+
+use crate::link::{Link, State, release_host};
+use crate::transport::ShmTransport;
+use bellwire_device::{LinkId, PacketHeader, Sink, Status, Verdict};
+use bellwire_protocol::Extent;
+use bellwire_ring::lane::{Arrival, Position};
+use bellwire_ring::steps::step;
+
+/// Lines that a lane of weight 1 may deliver in one round (deficit round robin, C-41).
+const QUANTUM_LINES: i64 = 16;
+
+/// Extents that an active lane holds ahead of the one that it fills.
+const AHEAD: usize = 2;
+
+impl ShmTransport {
+    /// Hands at most `budget` packets of the polled lanes to `sink`.
+    #[inline]
+    pub(crate) fn serve(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
+        match self.active[..] {
+            [] => 0,
+            // A pair that is alone: no turn to keep.
+            [lane] => self.drain(lane, i64::MAX, sink, budget).0,
+            _ => self.serve_in_turn(sink, budget),
+        }
+    }
+
+    fn serve_in_turn(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
+        let mut taken = 0;
+        let mut quiet = 0;
+        while taken < budget && quiet < self.active.len() {
+            if self.turn >= self.active.len() {
+                self.turn = 0;
+            }
+            let lane = self.active[self.turn];
+            let Some(link) = self.links[lane as usize].as_deref_mut() else { break };
+            if link.allowance <= 0 {
+                link.allowance += i64::from(link.weight) * QUANTUM_LINES;
+            }
+            let allowance = link.allowance;
+            let (packets, lines, more) = self.drain(lane, allowance, sink, budget - taken);
+            taken += packets;
+            quiet = if packets == 0 { quiet + 1 } else { 0 };
+            let Some(link) = self.links[lane as usize].as_deref_mut() else { break };
+            // What an empty lane saved up is lost; what a long packet overdrew is paid back in later rounds.
+            link.allowance = if more { link.allowance - lines } else { 0 };
+            if link.allowance <= 0 {
+                self.turn += 1;
+            }
+        }
+        taken
+    }
+
+    /// Takes packets off one lane while it has some, `lines` last and `sink` takes them. Returns packets, lines, and whether
+    /// there may be more that could be taken now.
+    #[inline]
+    fn drain(
+        &mut self,
+        lane: u32,
+        allowance: i64,
+        sink: &mut impl Sink,
+        budget: usize,
+    ) -> (usize, i64, bool) {
+        let (mut packets, mut lines, mut moves) = (0, 0, 0);
+        loop {
+            let Some(link) = self.links[lane as usize].as_deref_mut() else {
+                return (packets, lines, false);
+            };
+            let Some(receiver) = link.receiver.as_mut() else { return (packets, lines, false) };
+            if packets == budget || lines >= allowance {
+                return (packets, lines, true);
+            }
+            match receiver.peek() {
+                Arrival::Nothing => {
+                    link.stalled = false;
+                    return (packets, lines, false);
+                }
+                Arrival::Packet(words) => {
+                    let header = PacketHeader::from_words(words);
+                    let (segment, word) = receiver.payload();
+                    let payload = segment.view(word, header.length as usize);
+                    match sink.packet(LinkId(lane), link.peer, header, payload) {
+                        Verdict::Taken => {
+                            step("packet-taken");
+                            receiver.take(words[0]);
+                            link.stalled = false;
+                            link.recent += 1;
+                            self.counters.packets_received += 1;
+                            packets += 1;
+                            lines += 1 + i64::from(header.length) / 64;
+                        }
+                        Verdict::Stalled => {
+                            link.stalled = true;
+                            return (packets, lines, false);
+                        }
+                        Verdict::Violation => {
+                            self.fail(lane, Status::ProtocolViolation);
+                            return (packets, lines, false);
+                        }
+                    }
+                }
+                Arrival::Moved { freed, dry } => {
+                    // A peer could send us from run to run without end.
+                    moves += 1;
+                    if moves > 64 {
+                        return (packets, lines, true);
+                    }
+                    self.follow(lane, freed, dry);
+                }
+                Arrival::Violation => {
+                    self.fail(lane, Status::ProtocolViolation);
+                    return (packets, lines, false);
+                }
+            }
+        }
+    }
+
+    /// A lane went on to its next run: credit comes back, and goes out on demand, first come first served (D-14 to D-17).
+    #[cold]
+    fn follow(&mut self, lane: u32, freed: Option<(u16, u16)>, dry: bool) {
+        if let Some((first, count)) = freed {
+            // The lane's receiver keeps its own record, so this can only fail by a mistake of ours.
+            self.credits
+                .consumed(lane as u16, Extent { first, count })
+                .expect("a lane returns what it was granted");
+        }
+        if dry {
+            if let Some(link) = self.links[lane as usize].as_deref_mut() {
+                link.host_used = true;
+            }
+            if let Some(extent) = self.credits.want(lane as u16) {
+                self.grant(lane, extent);
+            }
+        }
+        self.serve_waiting();
+        self.top_up(lane);
+    }
+
+    /// Grants what came back to the lanes that wait for it.
+    pub(crate) fn serve_waiting(&mut self) {
+        while let Some((lane, extent)) = self.credits.next_grant() {
+            self.grant(lane.into(), extent);
+        }
+    }
+
+    fn top_up(&mut self, lane: u32) {
+        while self.links[lane as usize]
+            .as_deref()
+            .and_then(|link| link.receiver.as_ref())
+            .is_some_and(|r| r.position() == Position::Active && r.open_grants() < AHEAD)
+        {
+            let Some(extent) = self.credits.top_up(lane as u16) else { break };
+            self.grant(lane, extent);
+        }
+    }
+
+    fn grant(&mut self, lane: u32, extent: Extent) {
+        let receiver = self.links[lane as usize].as_deref_mut().and_then(|l| l.receiver.as_mut());
+        match receiver {
+            Some(receiver) if receiver.position() == Position::Active => {
+                receiver.grant(extent.first, extent.count);
+                self.counters.grants += 1;
+            }
+            // It waited, and is being parked meanwhile: it will ask again.
+            _ => self.credits.consumed(lane as u16, extent).expect("granted just now"),
+        }
+    }
+
+    /// Polls the lanes that rang.
+    #[cold]
+    pub(crate) fn answer_doorbell(&mut self) {
+        let mut rung = std::mem::take(&mut self.rung);
+        self.doorbell.answer(|lane| rung.push(lane as u32));
+        for lane in rung.drain(..) {
+            self.wake_lane(lane);
+        }
+        self.rung = rung;
+    }
+
+    /// Polls a lane again if something waits there. A lane can only be woken once its link is up.
+    pub(crate) fn wake_lane(&mut self, lane: u32) {
+        let Some(link) = self.link_mut(lane) else { return };
+        if matches!(link.state, State::Connecting { .. } | State::Crossed { .. }) {
+            return;
+        }
+        let Some(receiver) = link.receiver.as_mut() else { return };
+        match receiver.position() {
+            Position::Active => {}
+            // Drained and looked at by `park_idle`.
+            Position::Parking => {}
+            Position::Parked if receiver.is_ready() => {
+                receiver.unpark();
+                step("lane-woken");
+                if let Some(extent) = self.credits.want(lane as u16) {
+                    self.grant(lane, extent);
+                }
+                self.top_up(lane);
+            }
+            Position::Parked => return,
+        }
+        self.poll_lane(lane);
+    }
+
+    fn poll_lane(&mut self, lane: u32) {
+        let Some(link) = self.link_mut(lane) else { return };
+        if !link.polled {
+            link.polled = true;
+            self.active.push(lane);
+        }
+    }
+
+    pub(crate) fn stop_polling(&mut self, lane: u32) {
+        if let Some(link) = self.link_mut(lane) {
+            link.polled = false;
+        }
+        self.active.retain(|&l| l != lane);
+    }
+
+    /// Parks `lanes`: those that are active begin, then one barrier for all, then those whose senders have nothing under way
+    /// are done. Returns whether any has a packet that should be taken first.
+    pub(crate) fn park(&mut self, lanes: &[u32]) -> bool {
+        let mut fences = None;
+        for &lane in lanes {
+            let Some(receiver) = self.link_mut(lane).and_then(|l| l.receiver.as_mut()) else {
+                continue;
+            };
+            if receiver.position() == Position::Active {
+                receiver.begin_park();
+                // One barrier serves all: the strongest that any of them needs.
+                if fences != Some(bellwire_ring::sync::Fences::Asymmetric) {
+                    fences = Some(receiver.fences());
+                }
+            }
+        }
+        step("park-begun");
+        if let Some(fences) = fences {
+            fences.heavy(crate::barrier::issue);
+        }
+        let mut packets = false;
+        for &lane in lanes {
+            packets |= self.try_park(lane);
+        }
+        self.serve_waiting();
+        packets
+    }
+
+    /// Completes the parking of a lane if it can be; whether a packet stands at its cursor.
+    pub(crate) fn try_park(&mut self, lane: u32) -> bool {
+        let Some(link) = self.link_mut(lane) else { return false };
+        let stalled = link.stalled;
+        let Some(receiver) = link.receiver.as_mut() else { return false };
+        if receiver.position() != Position::Parking {
+            return receiver.is_ready() && !stalled;
+        }
+        // The credit manager takes everything back at once, below.
+        if !receiver.try_park(|_| {}) {
+            return receiver.is_ready() && !stalled;
+        }
+        // The sender may have come to the new place already.
+        let ready = receiver.is_ready();
+        let used = std::mem::take(&mut link.host_used);
+        if used
+            && !ready
+            && let Some(pair) = &link.pair
+        {
+            release_host(pair, link.side.other());
+        }
+        self.credits.park(lane as u16);
+        self.counters.parks += 1;
+        self.stop_polling(lane);
+        if ready {
+            self.wake_lane(lane);
+        }
+        ready
+    }
+
+    /// Parks lanes that delivered nothing since the last look, if others need their credit or there are many to poll; completes
+    /// parkings that had to wait.
+    pub(crate) fn park_idle(&mut self) {
+        /// Polling this many lanes costs less than the barrier of parking one.
+        const FEW: usize = 8;
+        let pressed = self.credits.waiting() > 0 || self.active.len() > FEW;
+        let mut idle = Vec::new();
+        for &lane in &self.active {
+            let Some(link) = self.links[lane as usize].as_deref_mut() else { continue };
+            let Some(receiver) = &link.receiver else { continue };
+            let parking = receiver.position() == Position::Parking;
+            let quiet = link.recent == 0 && !receiver.is_ready();
+            link.recent = 0;
+            if parking || (pressed && quiet) {
+                idle.push(lane);
+            }
+        }
+        if !idle.is_empty() {
+            self.park(&idle);
+        }
+    }
+
+    /// Takes all credit from a lane whose sender is gone.
+    pub(crate) fn abandon_lane(&mut self, lane: u32) {
+        if let Some(receiver) = self.link_mut(lane).and_then(|l: &mut Link| l.receiver.as_mut()) {
+            receiver.abandon(|_| {});
+        }
+        self.credits.park(lane as u16);
+        self.stop_polling(lane);
+        self.serve_waiting();
+    }
+}

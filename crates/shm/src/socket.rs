@@ -1,0 +1,121 @@
+//! Control sockets: abstract Unix sockets of sequenced packets, which carry descriptors and are taken back by the kernel.
+
+use crate::control::{Control, RECORD_BYTES};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
+};
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// Most descriptors in one message.
+const DESCRIPTORS: usize = 3;
+
+fn new_socket() -> rustix::io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
+}
+
+/// A socket bound to an abstract name; `ADDRINUSE` if somebody has it.
+pub fn reserve(name: &str) -> rustix::io::Result<OwnedFd> {
+    let socket = new_socket()?;
+    rustix::net::bind(&socket, &SocketAddrUnix::new_abstract_name(name.as_bytes())?)?;
+    Ok(socket)
+}
+
+/// A listening socket at an abstract name.
+pub fn listen(name: &str) -> rustix::io::Result<OwnedFd> {
+    let socket = reserve(name)?;
+    rustix::net::listen(&socket, 1024)?;
+    Ok(socket)
+}
+
+/// Connects at once or fails: `CONNREFUSED` when nobody listens, `AGAIN` when too many wait there.
+pub fn connect(name: &str) -> rustix::io::Result<OwnedFd> {
+    let socket = new_socket()?;
+    rustix::net::connect(&socket, &SocketAddrUnix::new_abstract_name(name.as_bytes())?)?;
+    Ok(socket)
+}
+
+/// The next connection, if one waits.
+pub fn accept(listener: &OwnedFd) -> rustix::io::Result<OwnedFd> {
+    rustix::net::accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)
+}
+
+/// Process, user and group at the other end, as the kernel knows them. Process 0: not visible from here.
+pub fn credentials(socket: &OwnedFd) -> rustix::io::Result<(i32, u32, u32)> {
+    let peer = rustix::net::sockopt::socket_peercred(socket)?;
+    Ok((peer.pid.as_raw_nonzero().get(), peer.uid.as_raw(), peer.gid.as_raw()))
+}
+
+/// Sends a message with descriptors. `AGAIN`: no room now.
+pub fn send(socket: &OwnedFd, message: Control, fds: &[BorrowedFd<'_>]) -> rustix::io::Result<()> {
+    let (bytes, length) = message.to_bytes();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !fds.is_empty() {
+        assert!(ancillary.push(SendAncillaryMessage::ScmRights(fds)), "room for {DESCRIPTORS}");
+    }
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    loop {
+        match rustix::net::sendmsg(
+            socket.as_fd(),
+            &[IoSlice::new(&bytes[..length])],
+            &mut ancillary,
+            flags,
+        ) {
+            Err(Errno::INTR) => {}
+            other => return other.map(drop),
+        }
+    }
+}
+
+/// What came from the other end.
+pub enum Received {
+    /// A message and its descriptors.
+    Message(Control, Vec<OwnedFd>),
+    /// Nothing now.
+    Nothing,
+    /// The other end is closed.
+    Closed,
+    /// Bytes that are no message of ours.
+    Garbage,
+}
+
+/// Receives one message.
+pub fn receive(socket: &OwnedFd) -> Received {
+    let mut bytes = [0; RECORD_BYTES + 1];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+    let answer = loop {
+        let mut parts = [IoSliceMut::new(&mut bytes)];
+        match rustix::net::recvmsg(socket.as_fd(), &mut parts, &mut ancillary, flags) {
+            Err(Errno::INTR) => {}
+            other => break other,
+        }
+    };
+    let answer = match answer {
+        Ok(answer) => answer,
+        Err(Errno::AGAIN) => return Received::Nothing,
+        Err(_) => return Received::Closed,
+    };
+    if answer.bytes == 0 {
+        return Received::Closed;
+    }
+    let mut fds = Vec::new();
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(received) = message {
+            fds.extend(received);
+        }
+    }
+    if answer.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
+        return Received::Garbage;
+    }
+    match Control::from_bytes(&bytes[..answer.bytes]) {
+        Some(message) => Received::Message(message, fds),
+        None => Received::Garbage,
+    }
+}

@@ -1,0 +1,347 @@
+//! One open function: its memory, its links, and the path of a packet out ([`Transport::send`]) and in ([`crate::service`]).
+
+use crate::control::Introduction;
+use crate::device::DeviceInner;
+use crate::link::{GATES, GEOMETRY, Link, QUEUE_PAIRS, REGIONS, State, Up, gate_index};
+use crate::mapping::{self, PAGE_BYTES, Segment as Mapped, Sharing};
+use crate::region::{Export, Quarantined};
+use crate::stranger::Stranger;
+use crate::{barrier, socket};
+use bellwire_device::{
+    Direct, Error, FunctionAddress, Gate, LinkId, PacketHeader, Refusal, RemoteKey, Rights, Sink,
+    Status, Transport, TransportLimits,
+};
+use bellwire_protocol::CreditManager;
+use bellwire_ring::board::Board;
+use bellwire_ring::doorbell::{DOORBELL_LINES, Doorbell, LANES};
+use bellwire_ring::lane::{GRANTS, Sent};
+use bellwire_ring::memory::{Memory, View};
+use bellwire_ring::segment::{LINE_BYTES, Segment};
+use bellwire_ring::steps::step;
+use std::collections::HashMap;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Most links of one function: the doorbell has a bit for each.
+pub const LINKS: usize = LANES;
+
+const POOL_BYTES: usize = GEOMETRY.pool_chunks * GEOMETRY.chunk_lines * LINE_BYTES;
+
+const _: () = assert!(DOORBELL_LINES * LINE_BYTES <= PAGE_BYTES);
+
+/// What a function counts besides packets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[allow(missing_docs)] // The names say it.
+pub struct ShmCounters {
+    pub packets_sent: u64,
+    pub packets_received: u64,
+    pub lane_full: u64,
+    pub rings: u64,
+    pub kicks: u64,
+    pub parks: u64,
+    pub grants: u64,
+    pub wrong_keys: u64,
+    pub refused_links: u64,
+    pub violations: u64,
+}
+
+/// One function of a shared-memory device.
+pub struct ShmTransport {
+    pub(crate) device: Arc<DeviceInner>,
+    pub(crate) address: FunctionAddress,
+    pub(crate) introduction: Introduction,
+    pub(crate) listener: OwnedFd,
+    pub(crate) epoll: OwnedFd,
+    /// The doorbell's page and the pool, which peers write.
+    pub(crate) pool: Mapped,
+    pub(crate) doorbell: Doorbell<Segment>,
+    /// What peers read.
+    pub(crate) board_segment: Mapped,
+    pub(crate) board: Board<Segment>,
+    pub(crate) credits: CreditManager,
+    pub(crate) links: Vec<Option<Box<Link>>>,
+    pub(crate) by_peer: HashMap<FunctionAddress, u32>,
+    pub(crate) free: Vec<u32>,
+    pub(crate) strangers: Vec<Option<Stranger>>,
+    /// Lanes that are polled.
+    pub(crate) active: Vec<u32>,
+    pub(crate) turn: usize,
+    /// Scratch of `answer_doorbell`.
+    pub(crate) rung: Vec<u32>,
+    /// Links that went down and whose end is not yet told or delivered.
+    pub(crate) downs: Vec<u32>,
+    pub(crate) last_attempt: Instant,
+    pub(crate) allocated: HashMap<usize, OwnedFd>,
+    pub(crate) exports: Vec<Option<Export>>,
+    pub(crate) quarantine: Vec<Quarantined>,
+    pub(crate) pace: crate::check::Pace,
+    /// Something waits for the control sockets: look at them often.
+    pub(crate) urgent: bool,
+    /// A wake-up was asked for.
+    pub(crate) armed: bool,
+    pub(crate) counters: ShmCounters,
+    /// The word that peers probe cross-memory attach with, and its home.
+    _probe: Box<u64>,
+}
+
+/// Random bytes from the kernel.
+pub(crate) fn random() -> u64 {
+    let mut bytes = [0; 8];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty()) {
+            Ok(count) => filled += count,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => panic!("the kernel gives no random numbers: {error}"),
+        }
+    }
+    u64::from_ne_bytes(bytes)
+}
+
+/// The pool of a segment whose first page is the doorbell's.
+pub(crate) fn pool_of(memory: &Memory) -> Segment {
+    Segment::new(memory, PAGE_BYTES, POOL_BYTES)
+}
+
+/// The doorbell of that segment.
+pub(crate) fn doorbell_of(memory: &Memory) -> Doorbell<Segment> {
+    Doorbell::new(Segment::new(memory, 0, PAGE_BYTES))
+}
+
+/// Bytes of the segment with doorbell and pool.
+pub(crate) const POOL_SEGMENT_BYTES: usize = PAGE_BYTES + POOL_BYTES;
+
+/// Bytes of the board.
+pub(crate) const BOARD_BYTES: usize =
+    (Board::<Segment>::words(GATES, REGIONS) * 8).next_multiple_of(PAGE_BYTES);
+
+/// The board in a segment.
+pub(crate) fn board_of(memory: &Memory) -> Board<Segment> {
+    Board::new(Segment::new(memory, 0, BOARD_BYTES), GATES, REGIONS)
+}
+
+impl ShmTransport {
+    pub(crate) fn open(
+        device: Arc<DeviceInner>,
+        function: u8,
+        weight: u8,
+    ) -> Result<ShmTransport, Error> {
+        let address = FunctionAddress { node: device.node, function };
+        let system = |what| move |e: rustix::io::Errno| Error::System { what, source: e.into() };
+        let pool =
+            mapping::create("pool", POOL_SEGMENT_BYTES, POOL_SEGMENT_BYTES, Sharing::ReadWrite)?;
+        let board_segment = mapping::create("board", BOARD_BYTES, BOARD_BYTES, Sharing::ReadOnly)?;
+        let epoll = rustix::event::epoll::create(rustix::event::epoll::CreateFlags::CLOEXEC)
+            .map_err(system("create an epoll descriptor"))?;
+        let listener = match socket::listen(&device.job.function_socket(address)) {
+            Err(rustix::io::Errno::ADDRINUSE) => {
+                return Err(Error::BadFunction { function, why: "it is open already" });
+            }
+            other => other.map_err(system("listen at the function's socket"))?,
+        };
+        crate::check::watch(&epoll, &listener, crate::check::Source::Listener)
+            .map_err(system("watch the function's socket"))?;
+        let probe = Box::new(random());
+        let introduction = Introduction {
+            version: crate::control::VERSION,
+            node: address.node,
+            function,
+            weight,
+            barriers: barrier::available(),
+            pool_chunks: GEOMETRY.pool_chunks as u32,
+            gates: GATES as u32,
+            regions: REGIONS as u32,
+            lane: 0,
+            probe_address: &raw const *probe as u64,
+            probe_value: *probe,
+        };
+        Ok(ShmTransport {
+            doorbell: doorbell_of(&pool.memory),
+            board: board_of(&board_segment.memory),
+            device,
+            address,
+            introduction,
+            listener,
+            epoll,
+            pool,
+            board_segment,
+            credits: CreditManager::new(GEOMETRY.pool_chunks as u16, LINKS as u16, GRANTS as u16),
+            links: Vec::new(),
+            by_peer: HashMap::new(),
+            free: Vec::new(),
+            strangers: Vec::new(),
+            active: Vec::new(),
+            turn: 0,
+            rung: Vec::new(),
+            downs: Vec::new(),
+            last_attempt: Instant::now(),
+            allocated: HashMap::new(),
+            exports: Vec::new(),
+            quarantine: Vec::new(),
+            pace: crate::check::Pace::new(),
+            urgent: false,
+            armed: false,
+            counters: ShmCounters::default(),
+            _probe: probe,
+        })
+    }
+
+    /// What was counted so far.
+    pub fn shm_counters(&self) -> ShmCounters {
+        self.counters
+    }
+
+    pub(crate) fn link_mut(&mut self, number: u32) -> Option<&mut Link> {
+        self.links.get_mut(number as usize)?.as_deref_mut()
+    }
+
+    /// Wakes the peer behind `link`, which sleeps.
+    #[cold]
+    fn kick(&mut self, link: u32) {
+        self.counters.kicks += 1;
+        step("kick");
+        self.send_control(link, crate::control::Control::Kick, None);
+    }
+}
+
+impl Transport for ShmTransport {
+    fn address(&self) -> FunctionAddress {
+        self.address
+    }
+
+    fn limits(&self) -> TransportLimits {
+        TransportLimits {
+            packet_bytes: GEOMETRY.packet_bytes(),
+            queue_pairs: QUEUE_PAIRS,
+            regions: REGIONS,
+            links: LINKS,
+        }
+    }
+
+    fn link(&mut self, peer: FunctionAddress, patience: Duration) -> Result<LinkId, Error> {
+        self.find_or_connect(peer, patience).map(LinkId)
+    }
+
+    fn close(&mut self, link: LinkId) {
+        self.close_link(link.0);
+    }
+
+    #[inline]
+    fn gate(&self, link: LinkId, queue_pair: u32) -> Option<Gate> {
+        let link = self.links.get(link.0 as usize)?.as_deref()?;
+        Some(match link.up()?.board.gate(gate_index(queue_pair)) {
+            1 => Gate::Open,
+            2 => Gate::Stopped,
+            _ => Gate::Closed,
+        })
+    }
+
+    fn set_gate(&mut self, queue_pair: u32, gate: Gate) {
+        self.board.set_gate(gate_index(queue_pair), gate as u8);
+    }
+
+    #[inline]
+    fn send(
+        &mut self,
+        link: LinkId,
+        mut header: PacketHeader,
+        head: &[u8],
+        body: View<'_>,
+    ) -> Result<(), Refusal> {
+        assert!(
+            head.len() + body.len() <= GEOMETRY.packet_bytes(),
+            "the engine keeps to the limits"
+        );
+        header.length = (head.len() + body.len()) as u32;
+        let Some(entry) = self.links.get_mut(link.0 as usize).and_then(Option::as_deref_mut) else {
+            return Err(Refusal::Down(Status::PeerGone));
+        };
+        let up = match &mut entry.state {
+            State::Up(up) => up,
+            State::Down(why) => return Err(Refusal::Down(*why)),
+            State::Connecting { .. } | State::Crossed { .. } => return Err(Refusal::Busy),
+        };
+        let (pair, side) = (&up.pair, up.side);
+        match up.sender.send(header.to_words(), head, body, || Up::populate_host(pair, side)) {
+            Ok(Sent::Done) => {}
+            Ok(Sent::Ring) => {
+                step("ring");
+                self.counters.rings += 1;
+                if up.doorbell.ring(up.remote_lane) {
+                    self.kick(link.0);
+                }
+            }
+            Err(_full) => {
+                self.counters.lane_full += 1;
+                return Err(Refusal::Busy);
+            }
+        }
+        self.counters.packets_sent += 1;
+        Ok(())
+    }
+
+    #[inline]
+    fn poll(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
+        let mut taken = self.serve(sink, budget);
+        if self.doorbell.is_rung() {
+            self.answer_doorbell();
+            if taken == 0 {
+                taken = self.serve(sink, budget);
+            }
+        }
+        if self.pace.is_due() {
+            self.check(sink);
+        }
+        taken
+    }
+
+    fn allocate(&mut self, length: usize, rights: Rights) -> Result<Memory, Error> {
+        self.allocate_region(length, rights)
+    }
+
+    fn export(&mut self, key: RemoteKey, memory: &Memory, rights: Rights) -> Result<(), Error> {
+        self.export_region(key, memory, rights)
+    }
+
+    fn retract(&mut self, key: RemoteKey) {
+        self.retract_region(key);
+    }
+
+    #[inline]
+    fn put(&mut self, link: LinkId, key: RemoteKey, offset: u64, from: View<'_>) -> Direct {
+        self.direct_put(link, key, offset, from)
+    }
+
+    #[inline]
+    fn get(&mut self, link: LinkId, key: RemoteKey, offset: u64, into: View<'_>) -> Direct {
+        self.direct_get(link, key, offset, into)
+    }
+
+    fn fetch_add(&mut self, link: LinkId, key: RemoteKey, offset: u64, operand: u64) -> Direct {
+        self.direct_atomic(link, key, offset, |word| word.fetch_add(0, operand))
+    }
+
+    fn compare_swap(
+        &mut self,
+        link: LinkId,
+        key: RemoteKey,
+        offset: u64,
+        expected: u64,
+        new: u64,
+    ) -> Direct {
+        self.direct_atomic(link, key, offset, |word| word.compare_swap(0, expected, new))
+    }
+
+    fn wait_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
+    fn arm(&mut self) -> bool {
+        self.prepare_sleep()
+    }
+
+    fn sleep(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
+        self.sleep_until_woken(timeout.map(|t| Instant::now() + t))
+    }
+}
