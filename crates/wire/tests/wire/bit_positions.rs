@@ -173,7 +173,7 @@ fn doorbell_bits() {
 }
 
 /// Every bit of an event; the phase bit is the top bit of the last byte.
-// shows: C-13, C-14
+// shows: C-13
 #[test]
 fn event_bits() {
     let emit = |event: EventRepr| {

@@ -99,7 +99,7 @@ fn unequal_sums_are_refused_everywhere() {
 }
 
 /// An immediate NAP carries 2048 bytes and not 2049; an indirect one likewise.
-// shows: C-17, C-18, C-19
+// shows: C-19
 #[test]
 fn nap_limit_is_exact() {
     let data = [7; 2049];
@@ -120,7 +120,7 @@ fn nap_limit_is_exact() {
 }
 
 /// 254 entries and a full tail fill a GET's payload exactly; one entry more is refused.
-// shows: C-25, C-28
+// shows: C-28
 #[test]
 fn largest_descriptor_fits_one_packet() {
     let list = [A; MAX_ENTRIES / 2 + 1];
@@ -244,6 +244,26 @@ fn fields_are_range_checked() {
 }
 
 proptest! {
+    /// The moves of a chain pair source and destination addresses byte for byte.
+    // shows: C-28
+    #[test]
+    fn moves_pair_addresses(lists in values::length_lists(12, 10)) {
+        let placed = |base: u64, lengths: &[u64]| -> Vec<Entry> {
+            let entries = (1..).zip(lengths);
+            entries.map(|(i, length)| Entry { address: base + i * 100, length: *length }).collect()
+        };
+        let addresses = |list: &[Entry]| -> Vec<u64> {
+            list.iter().flat_map(|entry| entry.address..entry.address + entry.length).collect()
+        };
+        let (sources, destinations) = (placed(0x1000, &lists.0), placed(0x2000, &lists.1));
+        let mut paired = (Vec::new(), Vec::new());
+        for piece in chain(&sources, &destinations).moves().unwrap() {
+            paired.0.extend(piece.source..piece.source + piece.length);
+            paired.1.extend(piece.destination..piece.destination + piece.length);
+        }
+        prop_assert_eq!(paired, (addresses(&sources), addresses(&destinations)));
+    }
+
     /// Any descriptor survives the way to bytes and back, tail included, and its moves carry as
     /// many bytes as its lists hold.
     // shows: C-10, C-28

@@ -104,14 +104,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     /// Random bytes of any length up to beyond the largest format.
-    // shows: C-37
     #[test]
     fn random_bytes(bytes in prop_oneof![vec(any::<u8>(), 0..80), vec(any::<u8>(), 0..5000)]) {
         throw_at_all_parsers(&bytes)?;
     }
 
     /// Valid packets, descriptors and events with a few bits or bytes changed, cut or appended.
-    // shows: C-37
     #[test]
     fn damaged_bytes(
         header in values::header(),

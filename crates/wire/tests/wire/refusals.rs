@@ -19,7 +19,7 @@ use crate::values::chain;
 
 /// Each reserved bit of the header, a wrong shape, an unassigned type and an address where none
 /// belongs are refused by name.
-// shows: C-06, C-37
+// shows: C-06
 #[test]
 fn header_bits_without_meaning_are_refused() {
     let with_bit = |dw: usize, bit: usize| {
@@ -48,7 +48,6 @@ fn header_bits_without_meaning_are_refused() {
 }
 
 /// Codes outside the tables and endpoints outside their fields are refused; all inside are not.
-// shows: C-37, C-38
 #[test]
 fn codes_and_endpoints_have_exact_ranges() {
     let primitives = (0..=255).filter_map(|code| Primitive::from_code(code).ok());
