@@ -18,6 +18,7 @@ fn start(name: &str) -> Option<Worker> {
     let mut child = Command::new(env!("CARGO_BIN_EXE_bellwire-bench"))
         .args(["worker", name, "0", "1"])
         .stdin(Stdio::piped())
+        .stderr(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
         .expect("the benchmark's own program");
