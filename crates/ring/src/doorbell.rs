@@ -4,7 +4,7 @@
 //! word per poll, which stays in its cache.
 
 use crate::segment::{LINE_WORDS, Words};
-use crate::sync::Ordering;
+use crate::sync::{Ordering, fence};
 
 /// Lanes that one doorbell serves.
 pub const LANES: usize = 64 * 64;
@@ -31,12 +31,16 @@ impl<W: Words> Doorbell<W> {
     /// Sender: rings for `lane`. `true`: the receiver slept, and this call is the one that must wake it.
     pub fn ring(&self, lane: usize) -> bool {
         assert!(lane < LANES);
-        // SeqCst read-modify-writes: in one total order with the receiver's store of SLEEPER and its look at SUMMARY, so that
-        // either it sees the bell or we see the sleeper.
-        self.words.word(BITS + lane / 64).fetch_or(1 << (lane % 64), Ordering::SeqCst);
-        self.words.word(SUMMARY).fetch_or(1 << (lane / 64), Ordering::SeqCst);
-        self.words.word(SLEEPER).load(Ordering::SeqCst) != 0
-            && self.words.word(SLEEPER).swap(0, Ordering::SeqCst) != 0
+        // Release, both: pair with the acquires in `answer`. The bit comes first, so that who sees the summary sees the bit.
+        self.words.word(BITS + lane / 64).fetch_or(1 << (lane % 64), Ordering::Release);
+        if !crate::canary::planted("bell-lost") {
+            self.words.word(SUMMARY).fetch_or(1 << (lane / 64), Ordering::Release);
+        }
+        // Pairs with the fence in `prepare_sleep`: either the receiver sees the bell or we see the sleeper. Fences and not
+        // SeqCst accesses, because the model checker treats the latter as mere acquires and releases.
+        fence(Ordering::SeqCst);
+        self.words.word(SLEEPER).load(Ordering::Relaxed) != 0
+            && self.words.word(SLEEPER).swap(0, Ordering::Relaxed) != 0
     }
 
     /// Receiver: whether any lane rang.
@@ -48,12 +52,12 @@ impl<W: Words> Doorbell<W> {
     /// Receiver: takes all bells and names their lanes.
     #[cold]
     pub fn answer(&self, mut lane: impl FnMut(usize)) {
-        // SeqCst swaps acquire what the ringers wrote before they rang.
-        let mut groups = self.words.word(SUMMARY).swap(0, Ordering::SeqCst);
+        // Acquire, both: pair with the releases in `ring`: we see what the ringers wrote before they rang.
+        let mut groups = self.words.word(SUMMARY).swap(0, Ordering::Acquire);
         while groups != 0 {
             let group = groups.trailing_zeros() as usize;
             groups &= groups - 1;
-            let mut bits = self.words.word(BITS + group).swap(0, Ordering::SeqCst);
+            let mut bits = self.words.word(BITS + group).swap(0, Ordering::Acquire);
             while bits != 0 {
                 lane(group * 64 + bits.trailing_zeros() as usize);
                 bits &= bits - 1;
@@ -63,9 +67,13 @@ impl<W: Words> Doorbell<W> {
 
     /// Receiver: announces sleep, all lanes being parked. `false`: somebody rang, do not sleep.
     pub fn prepare_sleep(&self) -> bool {
-        self.words.word(SLEEPER).store(1, Ordering::SeqCst);
+        // Swaps, here and in `awake`: every change of SLEEPER reads the one before, so a ringer that was late with its swap for
+        // an earlier sleep cannot hide this announcement.
+        self.words.word(SLEEPER).swap(1, Ordering::Relaxed);
+        // Pairs with the fence in `ring`.
+        fence(Ordering::SeqCst);
         if !crate::canary::planted("sleep-without-look")
-            && self.words.word(SUMMARY).load(Ordering::SeqCst) != 0
+            && self.words.word(SUMMARY).load(Ordering::Relaxed) != 0
         {
             self.awake();
             return false;
@@ -75,6 +83,6 @@ impl<W: Words> Doorbell<W> {
 
     /// Receiver: takes the announcement back.
     pub fn awake(&self) {
-        self.words.word(SLEEPER).store(0, Ordering::SeqCst);
+        self.words.word(SLEEPER).swap(0, Ordering::Relaxed);
     }
 }
