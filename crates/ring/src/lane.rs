@@ -146,7 +146,8 @@ impl Cursor {
 impl Geometry {
     /// The small chunk that a parking command names.
     fn small(&self, command: u64) -> Cursor {
-        let second = usize::from(command & SECOND != 0);
+        let second =
+            usize::from(command & SECOND != 0 && !crate::canary::planted("one-small-chunk"));
         let line = SMALL_LINE + second * self.small_lines;
         let end = line + self.small_lines;
         Cursor { area: Area::Control, line, end, chunks: 0, nonce: command | PARKED }

@@ -5,18 +5,24 @@
 //! keeps the pool's accounts: every chunk is either here or with the lane, and one that is here is poisoned, so that a write
 //! by a sender that no longer owns it is seen. A lost wake-up is a deadlock, which the checker reports.
 //!
-//! All models but those marked are exhaustive for the preemption bound that they state: with four preemptions at places of
-//! the checker's choice (it switches threads freely wherever one blocks or yields) each stays under a minute.
+//! Each model states its preemptions: it is exhaustive for that many switches of threads at places of the checker's choice,
+//! besides those where a thread blocks or yields. Without a bound they do not end within hours.
 
 use super::*;
 use crate::doorbell::{DOORBELL_LINES, Doorbell};
 use crate::memory::View;
-use crate::segment::ModelSegment;
+use crate::segment::{ModelSegment, Words};
 use crate::sync::{Fences, Ordering};
-use loom::sync::{Arc, Condvar, Mutex};
+use loom::sync::{Condvar, Mutex};
 use loom::thread;
+use std::sync::Arc;
 
-const GEOMETRY: Geometry =
+/// Every run takes one packet and a LINK.
+const ONE_PACKET_RUNS: Geometry =
+    Geometry { pool_chunks: 2, chunk_lines: 2, small_lines: 2, host_chunks: 2 };
+
+/// Every run takes two packets and a LINK.
+const TWO_PACKET_RUNS: Geometry =
     Geometry { pool_chunks: 2, chunk_lines: 3, small_lines: 3, host_chunks: 2 };
 
 /// Where the receiver's counters start: the second grant carries sequence 0.
@@ -25,11 +31,29 @@ const START: u64 = u32::MAX as u64 - 1;
 /// Tag of a line that is with the receiver: even, so never a nonce.
 const POISON: u64 = 0xdead_beef_0000_0000;
 
-fn memory() -> LaneMemory<ModelSegment> {
+/// A model: what the two sides do.
+#[derive(Clone, Copy)]
+struct Model {
+    geometry: Geometry,
+    /// Switches of threads that the checker may make of its own.
+    preemptions: usize,
+    /// Lanes, each with a sending thread.
+    senders: usize,
+    /// Packets that each sender sends.
+    packets: u64,
+    /// Chunks that the receiver lets a lane hold.
+    credit: usize,
+    /// Whether it grants them only after the lane has gone to host memory.
+    grant_late: bool,
+    /// How often the receiver parks each lane.
+    parkings: u32,
+}
+
+fn memory(geometry: &Geometry) -> LaneMemory<ModelSegment> {
     LaneMemory {
-        pool: ModelSegment::new(GEOMETRY.pool_chunks * GEOMETRY.chunk_lines * LINE_WORDS),
-        control: ModelSegment::new(GEOMETRY.control_lines() * LINE_WORDS),
-        host: ModelSegment::new(GEOMETRY.host_lines() * LINE_WORDS),
+        pool: ModelSegment::new(geometry.pool_chunks * geometry.chunk_lines * LINE_WORDS),
+        control: ModelSegment::new(geometry.control_lines() * LINE_WORDS),
+        host: ModelSegment::new(geometry.host_lines() * LINE_WORDS),
     }
 }
 
@@ -102,10 +126,9 @@ impl Source {
 struct Sink {
     lane: LaneReceiver<ModelSegment>,
     memory: LaneMemory<ModelSegment>,
+    model: Model,
     /// Chunks that are here, not with the lane.
     free: Vec<u16>,
-    /// Chunks to grant whenever the lane holds none.
-    credit: usize,
     taken: u64,
     parkings_left: u32,
 }
@@ -133,8 +156,9 @@ impl Sink {
                 self.lane.take(words[0]);
                 true
             }
-            Arrival::Moved { freed, .. } => {
+            Arrival::Moved { freed, dry } => {
                 freed.into_iter().for_each(|extent| self.take_back(extent));
+                self.model.grant_late &= !dry;
                 self.grant();
                 true
             }
@@ -147,8 +171,13 @@ impl Sink {
         let parked = self.lane.try_park(|extent| freed.push(extent));
         freed.into_iter().for_each(|extent| self.take_back(extent));
         if self.lane.position() != Position::Parking {
-            assert_eq!(self.free.len(), GEOMETRY.pool_chunks, "parking returns every extent");
+            assert_eq!(
+                self.free.len(),
+                self.model.geometry.pool_chunks,
+                "parking returns every extent"
+            );
         }
+        self.grant();
         parked
     }
 
@@ -160,9 +189,10 @@ impl Sink {
     }
 
     fn grant(&mut self) {
-        while self.lane.position() == Position::Active
-            && GEOMETRY.pool_chunks - self.free.len() < self.credit
-        {
+        if self.lane.position() != Position::Active || self.model.grant_late {
+            return;
+        }
+        while self.model.geometry.pool_chunks - self.free.len() < self.model.credit {
             let chunk = self.free.remove(0);
             self.check_poison(chunk);
             self.lane.grant(chunk, 1);
@@ -172,7 +202,7 @@ impl Sink {
     fn take_back(&mut self, (first, chunks): Freed) {
         for chunk in first..first + chunks {
             assert!(!self.free.contains(&chunk), "chunk {chunk} came back twice");
-            for line in 0..GEOMETRY.chunk_lines {
+            for line in 0..self.model.geometry.chunk_lines {
                 self.tag(chunk, line).store(POISON, Ordering::Relaxed);
             }
             self.free.push(chunk);
@@ -180,7 +210,7 @@ impl Sink {
     }
 
     fn check_poison(&self, chunk: u16) {
-        for line in 0..GEOMETRY.chunk_lines {
+        for line in 0..self.model.geometry.chunk_lines {
             let tag = self.tag(chunk, line).load(Ordering::Relaxed);
             assert!(
                 tag == POISON || tag == 0,
@@ -190,7 +220,8 @@ impl Sink {
     }
 
     fn tag(&self, chunk: u16, line: usize) -> &crate::sync::AtomicU64 {
-        self.memory.pool.word((usize::from(chunk) * GEOMETRY.chunk_lines + line) * LINE_WORDS)
+        let first = usize::from(chunk) * self.model.geometry.chunk_lines;
+        self.memory.pool.word((first + line) * LINE_WORDS)
     }
 
     /// After the senders are gone.
@@ -201,13 +232,19 @@ impl Sink {
     }
 }
 
-fn lane(index: usize, credit: usize, parkings: u32, shared: &Shared) -> (Source, Sink) {
-    let memory = memory();
-    let receiver = LaneReceiver::new(memory.clone(), GEOMETRY, Fences::Symmetric, 11, START);
-    let sender = LaneSender::new(memory.clone(), GEOMETRY, Fences::Symmetric, 22);
-    let free = (0..GEOMETRY.pool_chunks as u16).collect();
-    let sink =
-        Sink { lane: receiver, memory, free, credit, taken: 0, parkings_left: parkings };
+fn lane(model: Model, index: usize, shared: &Shared) -> (Source, Sink) {
+    let geometry = model.geometry;
+    let memory = memory(&geometry);
+    let receiver = LaneReceiver::new(memory.clone(), geometry, Fences::Symmetric, 11, START);
+    let sender = LaneSender::new(memory.clone(), geometry, Fences::Symmetric, 22);
+    let sink = Sink {
+        lane: receiver,
+        memory,
+        model,
+        free: (0..geometry.pool_chunks as u16).collect(),
+        taken: 0,
+        parkings_left: model.parkings,
+    };
     (Source { lane: sender, index, shared: shared.clone() }, sink)
 }
 
@@ -234,28 +271,120 @@ fn receive(sinks: &mut [Sink], packets: u64, shared: &Shared) {
     }
 }
 
-/// Runs `senders` lanes, each with its own thread, against one receiver.
-fn run(preemptions: Option<usize>, senders: usize, packets: u64, credit: usize, parkings: u32) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = preemptions;
-    builder.max_branches = 5_000;
-    builder.check(move || {
-        let shared = Shared::new();
-        let (sources, mut sinks): (Vec<_>, Vec<_>) =
-            (0..senders).map(|index| lane(index, credit, parkings, &shared)).unzip();
-        let threads: Vec<_> = sources
-            .into_iter()
-            .map(|source| thread::spawn(move || source.run(packets)))
-            .collect();
-        receive(&mut sinks, packets, &shared);
-        threads.into_iter().for_each(|thread| thread.join().unwrap());
-        sinks.iter().for_each(Sink::check_accounts);
-    });
+impl Model {
+    fn check(self) {
+        let mut builder = loom::model::Builder::new();
+        // LOOM_MAX_PREEMPTIONS, which the builder has read, looks deeper.
+        builder.preemption_bound = builder.preemption_bound.or(Some(self.preemptions));
+        builder.max_branches = 5_000;
+        builder.check(move || {
+            let shared = Shared::new();
+            let (sources, mut sinks): (Vec<_>, Vec<_>) =
+                (0..self.senders).map(|index| lane(self, index, &shared)).unzip();
+            let threads: Vec<_> = sources
+                .into_iter()
+                .map(|source| thread::spawn(move || source.run(self.packets)))
+                .collect();
+            receive(&mut sinks, self.packets, &shared);
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            sinks.iter().for_each(Sink::check_accounts);
+        });
+    }
 }
 
-/// Packets pass from the small chunk over a granted extent to the next, each once, in order, whole.
-// shows: D-02, D-13, D-17, D-19
+/// Packets pass from the small chunk over one granted extent to the next: each once, in order, whole.
+// shows: D-02, D-13
 #[test]
-fn polling_and_granting() {
-    run(Some(3), 1, 3, 1, 0);
+fn granting() {
+    Model {
+        geometry: TWO_PACKET_RUNS,
+        preemptions: 3,
+        senders: 1,
+        packets: 3,
+        credit: 1,
+        grant_late: false,
+        parkings: 0,
+    }
+    .check();
+}
+
+/// Without credit the lane goes on in host memory, in order, and a host chunk is used again only after it was read.
+// shows: D-16, D-19
+#[test]
+fn host_memory() {
+    Model {
+        geometry: ONE_PACKET_RUNS,
+        preemptions: 2,
+        senders: 1,
+        packets: 4,
+        credit: 0,
+        grant_late: false,
+        parkings: 0,
+    }
+    .check();
+}
+
+/// Credit that comes while the lane is in host memory brings it back to the pool, in order.
+// shows: D-16, D-17, D-19
+#[test]
+fn back_from_host_memory() {
+    Model {
+        geometry: ONE_PACKET_RUNS,
+        preemptions: 3,
+        senders: 1,
+        packets: 3,
+        credit: 1,
+        grant_late: true,
+        parkings: 0,
+    }
+    .check();
+}
+
+/// A lane that parks when idle, and a receiver that then sleeps: no wake-up is lost, and no extent is taken back from under
+/// a sender in mid-packet.
+// shows: D-02, D-13
+#[test]
+fn parking() {
+    Model {
+        geometry: ONE_PACKET_RUNS,
+        preemptions: 4,
+        senders: 1,
+        packets: 2,
+        credit: 1,
+        grant_late: false,
+        parkings: 1,
+    }
+    .check();
+}
+
+/// A second parking, while the sender may still be on its way to where the first sent it.
+// shows: D-02, D-13
+#[test]
+fn parking_twice() {
+    Model {
+        geometry: ONE_PACKET_RUNS,
+        preemptions: 3,
+        senders: 1,
+        packets: 3,
+        credit: 1,
+        grant_late: false,
+        parkings: 2,
+    }
+    .check();
+}
+
+/// Two senders ring one doorbell, and either may be the one that wakes the receiver.
+// shows: D-02
+#[test]
+fn two_senders() {
+    Model {
+        geometry: ONE_PACKET_RUNS,
+        preemptions: 3,
+        senders: 2,
+        packets: 1,
+        credit: 1,
+        grant_late: false,
+        parkings: 1,
+    }
+    .check();
 }

@@ -15,7 +15,9 @@ impl Nonces {
     }
 
     pub fn draw(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        if !crate::canary::planted("stale-nonce") {
+            self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        }
         let mut x = self.state;
         x = (x ^ (x >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
         x = (x ^ (x >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);

@@ -82,6 +82,11 @@ impl<W: Words> LaneReceiver<W> {
         }
     }
 
+    /// Settles which fences the two processes use, before the lane is polled for the first time.
+    pub fn settle(&mut self, fences: Fences) {
+        self.fences = fences;
+    }
+
     /// Whether the lane is polled.
     #[inline]
     pub fn position(&self) -> Position {
@@ -145,6 +150,9 @@ impl<W: Words> LaneReceiver<W> {
             u64::from(self.granted as u32) << 32 | u64::from(first) << 16 | u64::from(chunks);
         self.open.push_back((first, chunks, nonce));
         let control = &self.memory.control;
+        if crate::canary::planted("grant-before-nonce") {
+            control.word(entry).store(word, Ordering::Release);
+        }
         control.word(entry + 1).store(nonce, Ordering::Relaxed);
         // Release: pairs with the acquire in `LaneSender::next_grant`, so that the nonce is seen with the grant.
         control.word(entry).store(word, Ordering::Release);
@@ -169,11 +177,14 @@ impl<W: Words> LaneReceiver<W> {
     }
 
     /// Completes a parking if the sender has no packet under way and none is left; `freed` is given every extent that comes
-    /// back. `false`: a packet is there or is being written; it must be drained first.
+    /// back. `true`: parked. `false`: keep polling. Either a packet is there or is being written, and the lane is still parking;
+    /// or the sender has already sent to the new place, and the lane is active again, without credit.
     pub fn try_park(&mut self, mut freed: impl FnMut(Freed)) -> bool {
         assert!(self.position == Position::Parking);
         // Acquire: pairs with the release of intent 0 in `LaneSender::send`: its packet is visible before we look.
-        if self.memory.control.word(INTENT).load(Ordering::Acquire) != 0 {
+        if self.memory.control.word(INTENT).load(Ordering::Acquire) != 0
+            && !crate::canary::planted("park-ignores-intent")
+        {
             return false;
         }
         if self.is_ready() {
@@ -187,6 +198,11 @@ impl<W: Words> LaneReceiver<W> {
         }
         self.at = self.geometry.small(self.command);
         self.position = Position::Parked;
+        // A bell that was answered while the lane was parking will not ring again; whoever rang it had published by then.
+        if self.is_ready() && !crate::canary::planted("bell-forgotten") {
+            self.unpark();
+            return false;
+        }
         true
     }
 

@@ -85,12 +85,9 @@ impl<W: Words> LaneSender<W> {
         }
         let area = self.memory.area(self.at.area);
         let first = self.at.line * LINE_WORDS;
-        area.word(first + 1).store(words[0], Ordering::Relaxed);
-        area.word(first + 2).store(words[1], Ordering::Relaxed);
-        area.word(first + 3).store(words[2], Ordering::Relaxed);
         area.fill(first + HEADER_WORDS, head, body);
         // Release: pairs with the acquire of the tag in `LaneReceiver::peek`.
-        area.word(first).store(self.at.nonce, publish_ordering());
+        area.publish(first, [self.at.nonce, words[0], words[1], words[2]], publish_ordering());
         self.at.line += lines;
         // Release: pairs with the acquire of the intent in `LaneReceiver::try_park`: intent 0 means that the packet is visible.
         self.memory.control.word(INTENT).store(0, Ordering::Release);
@@ -124,16 +121,18 @@ impl<W: Words> LaneSender<W> {
         self.at.area == Area::Pool
     }
 
-    /// Obeys a command that differs from the last: a parking moves us to a small chunk and voids all open grants.
+    /// Obeys a command that differs from the last. One with a new nonce moves us to its small chunk and voids all open grants,
+    /// parked or not: the receiver may have parked the lane and polled it again while we did not look.
     #[cold]
     fn obey(&mut self, command: u64) {
-        self.command = command;
-        if command & PARKED != 0 {
-            self.at = self.geometry.small(command);
-            self.taken = self.memory.control.word(GRANT_BASE).load(Ordering::Relaxed);
+        let seen = crate::canary::planted("unseen-parking") && command & PARKED == 0;
+        if command | PARKED != self.command | PARKED && !seen {
             // The receiver gives the pages of an idle lane's host chunks back to the system.
             self.host_ready = false;
+            self.at = self.geometry.small(command);
+            self.taken = self.memory.control.word(GRANT_BASE).load(Ordering::Relaxed);
         }
+        self.command = command;
     }
 
     /// Moves to the next run if the packet does not fit here, or if we are in DMA mode and credit has come back (D-17).
@@ -150,7 +149,9 @@ impl<W: Words> LaneSender<W> {
         }
         // Acquire: pairs with the release in `LaneReceiver::leave`; the receiver has read all of the chunk that we reuse.
         let consumed = self.memory.control.word(HOST_CONSUMED).load(Ordering::Acquire);
-        if self.host_entered.wrapping_sub(consumed) >= self.geometry.host_chunks as u64 {
+        if self.host_entered.wrapping_sub(consumed) >= self.geometry.host_chunks as u64
+            && !crate::canary::planted("host-reuse")
+        {
             return false;
         }
         self.host_ready = self.host_ready || host_memory();
