@@ -1,1 +1,16 @@
-fn main() {}
+//! The `bellwire` command: measures, copies, diagnoses and lists. Each command has a file or folder of its own.
+
+mod child;
+mod command;
+mod cpu;
+mod doctor;
+mod list;
+mod paper;
+mod units;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    command::Command::parse().run()
+}

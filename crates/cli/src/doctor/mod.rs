@@ -1,0 +1,183 @@
+//! `bellwire doctor`: which devices can be used here, and if not, why and what would change that.
+
+mod attach;
+mod limits;
+mod probes;
+mod selftest;
+
+pub use attach::{Reader, read_from_parent};
+
+use crate::command::{Outcome, print_json};
+use anyhow::Result;
+use serde::Serialize;
+
+/// Says for each device whether it can be used here, and if not, why and which command helps
+#[derive(clap::Args)]
+#[command(after_help = "\
+Exit code 0 if the default device (shm) works, 1 if it does not.
+
+Examples:
+  bellwire doctor
+  bellwire doctor --json | jq '.devices[] | select(.usable)'")]
+pub struct Arguments {
+    /// One JSON object instead of tables
+    #[arg(long)]
+    json: bool,
+}
+
+/// Looks at the machine and reports; fails if the default device cannot be used.
+pub fn run(arguments: &Arguments) -> Result<Outcome> {
+    let report = Report::look();
+    if arguments.json {
+        print_json(&report)?;
+    } else {
+        report.print();
+    }
+    Ok(Outcome::done_if(report.devices[0].usable))
+}
+
+/// What was found.
+#[derive(Serialize)]
+struct Report {
+    /// The default device first.
+    devices: Vec<DeviceReport>,
+    checks: Vec<Check>,
+}
+
+/// Whether a device can be used.
+#[derive(Serialize)]
+struct DeviceReport {
+    device: &'static str,
+    usable: bool,
+    /// What carries the messages, or why there are none.
+    why: String,
+    /// What to do about it.
+    hint: Option<String>,
+}
+
+/// One thing that a device relies on.
+#[derive(Serialize)]
+struct Check {
+    name: &'static str,
+    state: State,
+    /// What is there, or what the kernel said.
+    found: String,
+    /// What to do about it.
+    hint: Option<String>,
+}
+
+/// How it stands with one thing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    /// As it should be.
+    Good,
+    /// Everything works, but something is slower or smaller than it could be.
+    Limited,
+    /// What needs it does not work.
+    Missing,
+}
+
+impl Check {
+    fn good(name: &'static str, found: impl Into<String>) -> Check {
+        Check { name, state: State::Good, found: found.into(), hint: None }
+    }
+
+    fn limited(name: &'static str, found: impl Into<String>, hint: impl Into<String>) -> Check {
+        Check { name, state: State::Limited, found: found.into(), hint: Some(hint.into()) }
+    }
+
+    fn missing(name: &'static str, found: impl Into<String>, hint: impl Into<String>) -> Check {
+        Check { name, state: State::Missing, found: found.into(), hint: Some(hint.into()) }
+    }
+}
+
+impl Report {
+    fn look() -> Report {
+        let checks = vec![
+            probes::memfd(),
+            probes::seals(),
+            probes::abstract_sockets(),
+            probes::pidfd(),
+            probes::membarrier(),
+            attach::check(),
+            probes::proc(),
+            limits::descriptors(),
+            limits::memory(),
+            limits::cpus(),
+        ];
+        let not_yet = |device, why: &str| DeviceReport {
+            device,
+            usable: false,
+            why: format!("not yet: {why}"),
+            hint: None,
+        };
+        let devices = vec![
+            shm(&checks),
+            not_yet("eth", "plain Ethernet frames are a later version's"),
+            not_yet("udp", "the same frames inside UDP are a later version's"),
+            not_yet("model", "the model of a network card is a later version's"),
+            not_yet("rtl", "the synthesizable network card is a later version's"),
+        ];
+        Report { devices, checks }
+    }
+
+    fn print(&self) {
+        println!("Devices");
+        for DeviceReport { device, usable, why, hint } in &self.devices {
+            println!("  {device:<6} {:<4} {why}", if *usable { "yes" } else { "no" });
+            print_hint(13, hint.as_deref());
+        }
+        println!("\nWhat they rely on");
+        for Check { name, state, found, hint } in &self.checks {
+            let state = match state {
+                State::Good => "good",
+                State::Limited => "limited",
+                State::Missing => "missing",
+            };
+            println!("  {name:<22} {state:<8} {found}");
+            print_hint(33, hint.as_deref());
+        }
+        if self.devices[0].usable {
+            println!("\nTry: bellwire perf");
+        }
+    }
+}
+
+fn print_hint(indent: usize, hint: Option<&str>) {
+    if let Some(hint) = hint {
+        println!("{:indent$}try: {hint}", "");
+    }
+}
+
+/// The shm device, by what its self-test says; a check that failed explains better than the error that came of it.
+fn shm(checks: &[Check]) -> DeviceReport {
+    match selftest::run() {
+        Ok(carried_by) => DeviceReport { device: "shm", usable: true, why: carried_by, hint: None },
+        Err(error) => {
+            let cause = checks.iter().find(|check| check.state == State::Missing);
+            DeviceReport {
+                device: "shm",
+                usable: false,
+                why: format!("its self-test failed: {error:#}"),
+                hint: cause.and_then(|check| check.hint.clone()),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every check says something, and whatever is not good comes with advice.
+    #[test]
+    fn whatever_is_not_good_comes_with_advice() {
+        let checks =
+            [probes::memfd(), probes::seals(), probes::pidfd(), limits::memory(), limits::cpus()];
+        for check in checks {
+            assert!(!check.found.is_empty(), "{}", check.name);
+            assert_eq!(check.state == State::Good, check.hint.is_none(), "{}", check.name);
+        }
+    }
+}

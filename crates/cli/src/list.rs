@@ -1,0 +1,146 @@
+//! `bellwire list`: who uses Bellwire on this host.
+
+use crate::command::{Outcome, print_json};
+use anyhow::{Context, Result};
+use bellwire_shm::name::{Listening, listening};
+use serde::Serialize;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs;
+
+/// Lists the jobs, nodes and functions that are open on this host
+#[derive(clap::Args)]
+#[command(after_help = "\
+The process is shown if it can be found: of other users only by root, of other containers not at all.
+
+Examples:
+  bellwire list
+  bellwire list --json | jq '.functions[].pid'")]
+pub struct Arguments {
+    /// One JSON object instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints the list; an empty one is no failure.
+pub fn run(arguments: &Arguments) -> Result<Outcome> {
+    let functions = functions()?;
+    if arguments.json {
+        print_json(&serde_json::json!({ "functions": functions }))?;
+    } else if functions.is_empty() {
+        println!("No function is open on this host. Try: bellwire perf --listen");
+    } else {
+        println!(
+            "{:<24} {:>5} {:>8} {:>8} {:>8}  program",
+            "device", "node", "function", "user", "pid"
+        );
+        for Function { device, node, function, user, pid, program } in &functions {
+            let pid = pid.map_or("?".into(), |pid| pid.to_string());
+            let program = program.as_deref().unwrap_or("?");
+            println!("{device:<24} {node:>5} {function:>8} {user:>8} {pid:>8}  {program}");
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+/// A function that listens.
+#[derive(Serialize)]
+struct Function {
+    device: String,
+    node: u32,
+    function: u8,
+    /// User number of the job's owner, or `any` if the job is open to others.
+    user: String,
+    pid: Option<i32>,
+    program: Option<String>,
+}
+
+fn functions() -> Result<Vec<Function>> {
+    let listening = listening().context("cannot read /proc/net/unix")?;
+    let inodes = listening_inodes(&fs::read_to_string("/proc/net/unix").unwrap_or_default());
+    let wanted: HashSet<u64> = inodes.values().copied().collect();
+    let owners = if wanted.is_empty() { HashMap::new() } else { socket_owners(&wanted) };
+    let describe = |Listening { scope, job, address }: Listening| {
+        let name = format!("bellwire.shm/{scope}/{job}/{}/{}", address.node, address.function);
+        let pid = inodes.get(&name).and_then(|inode| owners.get(inode)).copied();
+        Function {
+            device: format!("shm:{job}"),
+            node: address.node,
+            function: address.function,
+            user: scope,
+            pid,
+            program: pid.and_then(program_of),
+        }
+    };
+    Ok(listening.into_iter().map(describe).collect())
+}
+
+/// The name (without its @) and inode of every abstract socket that listens. An accepted connection shows its listener's name
+/// too, so that the flag has to tell them apart.
+fn listening_inodes(table: &str) -> BTreeMap<String, u64> {
+    const ACCEPTS: u32 = 1 << 16;
+    let parse = |line: &str| {
+        let (fields, name) = line.split_once('@')?;
+        let mut fields = fields.split_whitespace().skip(3);
+        let flags = u32::from_str_radix(fields.next()?, 16).ok()?;
+        let inode = fields.nth(2)?.parse().ok()?;
+        (flags & ACCEPTS != 0).then(|| (name.to_owned(), inode))
+    };
+    table.lines().filter_map(parse).collect()
+}
+
+/// The process that holds each of the `wanted` sockets open, of those whose descriptors we may see.
+fn socket_owners(wanted: &HashSet<u64>) -> HashMap<u64, i32> {
+    let mut owners = HashMap::new();
+    for pid in processes() {
+        let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { continue };
+        for descriptor in descriptors.flatten() {
+            let Ok(target) = fs::read_link(descriptor.path()) else { continue };
+            let inode = target
+                .to_str()
+                .and_then(|text| text.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok());
+            if let Some(inode) = inode.filter(|inode| wanted.contains(inode)) {
+                owners.entry(inode).or_insert(pid);
+            }
+        }
+    }
+    owners
+}
+
+/// The numbers of all processes that we can see, in order.
+pub fn processes() -> Vec<i32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut pids: Vec<i32> =
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    pids.sort_unstable();
+    pids
+}
+
+/// The short name of a process.
+pub fn program_of(pid: i32) -> Option<String> {
+    Some(fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim_end().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Only the socket that listens counts, not the connections that it accepted.
+    #[test]
+    fn listeners_are_told_from_their_connections() {
+        let table = "Num       RefCount Protocol Flags    Type St Inode Path\n\
+            0: 00000002 00000000 00010000 0005 01 12345 @bellwire.shm/0/job/7/2\n\
+            0: 00000003 00000000 00000000 0005 03 12346 @bellwire.shm/0/job/7/2\n\
+            0: 00000002 00000000 00010000 0001 01 99 /run/other\n\
+            0: broken @x";
+        let found = listening_inodes(table);
+        assert_eq!(found, BTreeMap::from([("bellwire.shm/0/job/7/2".to_owned(), 12345)]));
+    }
+
+    /// We find ourselves among the processes.
+    #[test]
+    fn this_process_is_listed() {
+        let own = std::process::id() as i32;
+        assert!(processes().contains(&own));
+        assert!(program_of(own).is_some());
+    }
+}
