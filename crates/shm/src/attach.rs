@@ -6,6 +6,13 @@ use bellwire_ring::memory::View;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Process(i32);
 
+/// Whether the kernel lets this process copy from itself: if not, the call is not to be had at all (seccomp). Whether another
+/// process can be reached is only known once it is there.
+pub fn works_here() -> bool {
+    let word = 0x5eed_u64;
+    Process::probe(std::process::id() as i32, &raw const word as u64, word).is_some()
+}
+
 impl Process {
     /// Tries to read the word at `address` in process `pid`; `None` if the kernel refuses or the word is not `value`.
     pub fn probe(pid: i32, address: u64, value: u64) -> Option<Process> {

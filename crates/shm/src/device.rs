@@ -1,9 +1,11 @@
 //! The device: one node of a job.
 
+use crate::link::GEOMETRY;
 use crate::name::{Access, Job};
-use crate::socket;
 use crate::transport::ShmTransport;
+use crate::{attach, barrier, socket};
 use bellwire_device::Error;
+use bellwire_ring::segment::LINE_BYTES;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -70,6 +72,26 @@ impl ShmDevice {
     /// Our node number.
     pub fn node(&self) -> u32 {
         self.0.node
+    }
+
+    /// One line: how messages travel here.
+    pub fn describe(&self) -> String {
+        let fences = if barrier::available() {
+            "membarrier (senders pay no fence)"
+        } else {
+            "full fences (membarrier is not available)"
+        };
+        let attach = if attach::works_here() {
+            "cross-memory attach for memory that programs bring"
+        } else {
+            "staged copies for memory that programs bring (cross-memory attach is not allowed)"
+        };
+        format!(
+            "shared memory, node {} of job {}: pool of {} KiB per function, {fences}, {attach}",
+            self.0.node,
+            self.0.job.name,
+            GEOMETRY.pool_chunks * GEOMETRY.chunk_lines * LINE_BYTES / 1024
+        )
     }
 
     /// Opens a function. `weight`: its share of a receiver that several functions send to.
