@@ -1,1 +1,3 @@
 //! Conformance suite, oracles, fault injection and canaries.
+
+pub mod loopback;

@@ -94,12 +94,9 @@ impl Device {
             });
         }
         match name.split_once(':') {
-            // The shm device is connected here.
-            Some(("shm", job)) if !job.is_empty() => Err(Error::DeviceUnavailable {
-                device: name.to_owned(),
-                why: "the shm device is not built yet".to_owned(),
-                hint: "a later version".to_owned(),
-            }),
+            Some(("shm", job)) if !job.is_empty() => {
+                Ok(Self::from_backend(name, Box::new(crate::shm::Shm::open(job, options)?)))
+            }
             Some(("shm", _)) => Err(bad_name(name, "the job's name is missing after the colon")),
             Some(_) => Err(bad_name(name, "this kind of device is not known")),
             None => Err(bad_name(name, "there is no colon between kind and name")),
@@ -159,7 +156,7 @@ impl std::fmt::Debug for Device {
 }
 
 /// One owner's hold of a function or channel number; given up when dropped.
-pub(crate) struct Claim {
+pub struct Claim {
     shared: Arc<Shared>,
     what: Claimed,
 }

@@ -2,10 +2,10 @@
 
 use crate::descriptor::{Get, Put, Refused, Send};
 use crate::device::Claim;
-use crate::engine::Port;
+use crate::engine::{Change, Core, Port};
 use crate::fork::ForkGuard;
+use crate::wait::{Next, Patience};
 use crate::*;
-use bellwire_device::{Completion, QueuePair};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::os::fd::BorrowedFd;
@@ -83,13 +83,14 @@ pub struct Limits {
 /// It makes progress in [`Function::poll`], [`Function::wait`] and [`Function::progress`], and nowhere else.
 pub struct Function {
     fork: ForkGuard,
+    core: Box<Core>,
     port: Box<dyn Port>,
-    _claim: Claim,
+    /// The function's number, which nobody else has while this is open.
+    claim: Claim,
     /// Not `Sync`: one thread at a time.
     _one_thread: PhantomData<Cell<()>>,
 }
 
-#[allow(unused_variables, missing_docs, clippy::result_large_err)]
 impl Function {
     pub(crate) fn new(
         port: Box<dyn Port>,
@@ -97,22 +98,23 @@ impl Function {
         claim: Claim,
     ) -> Result<Function> {
         let fork = ForkGuard::new()?;
-        Ok(Function { fork, port, _claim: claim, _one_thread: PhantomData })
+        let core = Box::new(port.start(options)?);
+        Ok(Function { fork, core, port, claim, _one_thread: PhantomData })
     }
 
     /// Who we are.
     pub fn address(&self) -> FunctionAddress {
-        todo!()
+        self.core.address
     }
 
     /// What is possible.
     pub fn limits(&self) -> Limits {
-        todo!()
+        self.core.limits
     }
 
     /// What was done so far.
     pub fn counters(&self) -> Counters {
-        todo!()
+        self.core.counters()
     }
 
     // Objects
@@ -120,7 +122,7 @@ impl Function {
     /// A completion queue for `depth` completions (1 to 1,048,576). It never overflows: each post reserves an entry (C-16).
     pub fn create_completion_queue(&mut self, depth: usize) -> Result<CompletionQueue> {
         self.fork.check()?;
-        todo!()
+        self.core.create_completion_queue(depth)
     }
 
     /// Destroys a completion queue that no queue pair uses any more; completions in it are dropped.
@@ -128,12 +130,14 @@ impl Function {
     /// # Errors
     /// [`Error::InUse`], [`Error::NoSuchCompletionQueue`].
     pub fn destroy_completion_queue(&mut self, queue: CompletionQueue) -> Result<()> {
-        todo!()
+        self.fork.check()?;
+        self.core.destroy_completion_queue(queue)
     }
 
     /// A receive queue that several queue pairs share, for `depth` receives (1 to 65,536).
     pub fn create_shared_receive_queue(&mut self, depth: usize) -> Result<SharedReceiveQueue> {
-        todo!()
+        self.fork.check()?;
+        self.core.create_shared_receive_queue(depth)
     }
 
     /// Destroys a shared receive queue that no queue pair uses any more, and gives back the buffers in it with their contexts.
@@ -144,12 +148,14 @@ impl Function {
         &mut self,
         queue: SharedReceiveQueue,
     ) -> Result<Vec<(Buffer, u64)>> {
-        todo!()
+        self.fork.check()?;
+        self.core.destroy_shared_receive_queue(queue)
     }
 
     /// A queue pair with a number that peers can send to: the lowest that was never used, counted from 1.
     pub fn create_queue_pair(&mut self, options: &QueuePairOptions) -> Result<QueuePair> {
-        todo!()
+        self.fork.check()?;
+        self.port.create_queue_pair(&mut self.core, options, None)
     }
 
     /// A member of channel `number`: it receives from members of the same channel on any node, and sends to them with
@@ -158,35 +164,40 @@ impl Function {
     /// # Errors
     /// [`Error::ChannelTaken`] if it is open on this node already.
     pub fn open_channel(&mut self, number: u16, options: &QueuePairOptions) -> Result<QueuePair> {
-        todo!()
+        self.fork.check()?;
+        let claim = self.claim.channel(number)?;
+        self.port.create_queue_pair(&mut self.core, options, Some((number, claim)))
     }
 
     /// Destroys a queue pair. Whatever was posted to it completes as [`Status::Flushed`] (unless it finished before), with its
     /// buffer, in its completion queues; a peer hears of it as of [`Function::disconnect`].
     pub fn destroy_queue_pair(&mut self, queue_pair: QueuePair) -> Result<()> {
-        todo!()
+        self.fork.check()?;
+        self.port.destroy_queue_pair(&mut self.core, queue_pair)
     }
 
     /// The state of a queue pair.
     pub fn query(&self, queue_pair: QueuePair) -> Result<QueuePairState> {
-        todo!()
+        self.core.query(queue_pair)
     }
 
     /// All queue pairs.
     pub fn list(&self) -> Vec<QueuePair> {
-        todo!()
+        self.core.list()
     }
 
     // Memory
 
     /// A region of `length` zeroed bytes that peers with the right key reach without a copy in between.
     pub fn allocate(&mut self, length: usize, rights: Rights) -> Result<MemoryRegion> {
-        todo!()
+        self.fork.check()?;
+        self.port.allocate(&mut self.core, length, rights)
     }
 
     /// Makes a region of memory that the program brings.
     pub fn register(&mut self, memory: Vec<u8>, rights: Rights) -> Result<MemoryRegion> {
-        todo!()
+        self.fork.check()?;
+        self.port.register(&mut self.core, memory, rights)
     }
 
     /// Ends a region: its key is dead when this returns. Gives back the vector that was registered, or a copy of the bytes if
@@ -196,7 +207,8 @@ impl Function {
     /// # Errors
     /// [`Error::InUse`] while a posted descriptor uses a part of it: nothing changed then. [`Error::NoSuchRegion`].
     pub fn deregister(&mut self, region: MemoryRegion) -> Result<Vec<u8>> {
-        todo!()
+        self.fork.check()?;
+        self.port.deregister(&mut self.core, region)
     }
 
     // Posting
@@ -215,7 +227,10 @@ impl Function {
         queue_pair: QueuePair,
         send: Send<'a>,
     ) -> Result<(), Refused<Send<'a>>> {
-        todo!()
+        if !self.fork.is_same_process() {
+            return Err(Refused::new(Error::Forked, send));
+        }
+        self.port.post_send(&mut self.core, queue_pair, send)
     }
 
     /// Posts a buffer for one message; it reserves an entry of the receive completion queue.
@@ -229,7 +244,11 @@ impl Function {
         buffer: impl Into<Buffer>,
         context: u64,
     ) -> Result<(), Refused<Buffer>> {
-        todo!()
+        let buffer = buffer.into();
+        if !self.fork.is_same_process() {
+            return Err(Refused::new(Error::Forked, buffer));
+        }
+        self.core.post_receive(queue_pair, buffer, context)
     }
 
     /// Posts a buffer for one message to any queue pair of a shared receive queue.
@@ -242,7 +261,11 @@ impl Function {
         buffer: impl Into<Buffer>,
         context: u64,
     ) -> Result<(), Refused<Buffer>> {
-        todo!()
+        let buffer = buffer.into();
+        if !self.fork.is_same_process() {
+            return Err(Refused::new(Error::Forked, buffer));
+        }
+        self.core.post_shared_receive(queue, buffer, context)
     }
 
     /// Posts a one-sided write.
@@ -251,7 +274,10 @@ impl Function {
     /// With the descriptor: [`Error::UnequalSums`], [`Error::BadChain`], [`Error::OutOfRange`] (a part lies outside its key's
     /// region), and those of [`Function::post_send`]. Nothing has moved then.
     pub fn post_put(&mut self, queue_pair: QueuePair, put: Put) -> Result<(), Refused<Put>> {
-        todo!()
+        if !self.fork.is_same_process() {
+            return Err(Refused::new(Error::Forked, put));
+        }
+        self.port.post_put(&mut self.core, queue_pair, put)
     }
 
     /// Posts a one-sided read.
@@ -259,7 +285,10 @@ impl Function {
     /// # Errors
     /// As [`Function::post_put`].
     pub fn post_get(&mut self, queue_pair: QueuePair, get: Get) -> Result<(), Refused<Get>> {
-        todo!()
+        if !self.fork.is_same_process() {
+            return Err(Refused::new(Error::Forked, get));
+        }
+        self.port.post_get(&mut self.core, queue_pair, get)
     }
 
     /// Adds `operand` to a peer's word, atomically; the completion's `value` is what was there before.
@@ -273,7 +302,9 @@ impl Function {
         operand: u64,
         context: u64,
     ) -> Result<()> {
-        todo!()
+        self.fork.check()?;
+        let change = Change::Add(operand);
+        self.port.post_atomic(&mut self.core, queue_pair, at, change, context)
     }
 
     /// Replaces a peer's word by `new` if it equals `expected`, atomically; the completion's `value` is what was there before.
@@ -288,19 +319,27 @@ impl Function {
         new: u64,
         context: u64,
     ) -> Result<()> {
-        todo!()
+        self.fork.check()?;
+        let change = Change::Swap { expected, new };
+        self.port.post_atomic(&mut self.core, queue_pair, at, change, context)
     }
 
     // Completing
 
     /// The oldest completion of a queue, if there is one; makes progress if the queue is empty.
     pub fn poll(&mut self, queue: CompletionQueue) -> Result<Option<Completion>> {
-        todo!()
+        self.fork.check()?;
+        if let Some(completion) = self.core.pop(queue)? {
+            return Ok(Some(completion));
+        }
+        self.port.progress(&mut self.core);
+        self.core.pop(queue)
     }
 
     /// Makes progress: takes what peers sent, and sends what waits. Returns how much it did; 0: nothing to do now.
     pub fn progress(&mut self) -> Result<usize> {
-        todo!()
+        self.fork.check()?;
+        Ok(self.port.progress(&mut self.core))
     }
 
     /// The next completion of a queue, waiting for it.
@@ -313,18 +352,19 @@ impl Function {
         how: Wait,
         timeout: Duration,
     ) -> Result<Completion> {
-        todo!()
+        self.wait_for(how, timeout, |core| core.pop(queue))
     }
 
     /// A descriptor for `poll` or `epoll`: readable when [`Function::progress`] has something to do, once
     /// [`Function::arm`] returned `true`.
     pub fn wait_fd(&self) -> BorrowedFd<'_> {
-        todo!()
+        self.port.wakeup_fd()
     }
 
     /// Asks for [`Function::wait_fd`] to become readable. `false`: there is something to do already, poll first.
     pub fn arm(&mut self) -> Result<bool> {
-        todo!()
+        self.fork.check()?;
+        Ok(self.port.progress(&mut self.core) == 0 && self.port.arm_wakeup())
     }
 
     // Connections
@@ -343,7 +383,13 @@ impl Function {
         private_data: &[u8],
         timeout: Duration,
     ) -> Result<Vec<u8>> {
-        todo!()
+        self.start_connect(queue_pair, to, private_data, timeout)?;
+        // The connection has a deadline of its own, which says more than one of the wait's.
+        let patient = timeout.saturating_add(Duration::from_secs(1));
+        self.wait_for(Wait::Adaptive, patient, |core| match core.connection(queue_pair)? {
+            ConnectionProgress::Waiting => Ok(None),
+            ConnectionProgress::Connected(private_data) => Ok(Some(private_data)),
+        })
     }
 
     /// Asks a listener for a connection, without waiting: [`Function::poll_connection`] tells the outcome.
@@ -357,7 +403,8 @@ impl Function {
         private_data: &[u8],
         timeout: Duration,
     ) -> Result<()> {
-        todo!()
+        self.fork.check()?;
+        self.port.start_connect(&mut self.core, queue_pair, to, private_data, timeout)
     }
 
     /// How far a connection is that [`Function::start_connect`] began; makes progress. Its end is told once.
@@ -365,7 +412,8 @@ impl Function {
     /// # Errors
     /// As [`Function::connect`]; [`Error::WrongState`] if none was begun, or its end was told already.
     pub fn poll_connection(&mut self, queue_pair: QueuePair) -> Result<ConnectionProgress> {
-        todo!()
+        self.progress()?;
+        self.core.connection(queue_pair)
     }
 
     /// Takes connection requests on `number`, any below [`Address::CHANNEL_BASE`]; numbers of listeners and of queue pairs
@@ -374,17 +422,24 @@ impl Function {
     /// # Errors
     /// [`Error::InUse`] if this function listens on it already, [`Error::Exhausted`].
     pub fn listen(&mut self, number: u32) -> Result<Listener> {
-        todo!()
+        self.fork.check()?;
+        self.core.listen(number)
     }
 
     /// Stops listening; requests that wait are refused.
     pub fn stop_listening(&mut self, listener: Listener) -> Result<()> {
-        todo!()
+        self.fork.check()?;
+        self.core.stop_listening(listener)
     }
 
     /// The oldest connection request, if there is one; makes progress if there is none.
     pub fn poll_request(&mut self, listener: Listener) -> Result<Option<ConnectionRequest>> {
-        todo!()
+        self.fork.check()?;
+        if let Some(request) = self.core.next_request(listener)? {
+            return Ok(Some(request));
+        }
+        self.port.progress(&mut self.core);
+        self.core.next_request(listener)
     }
 
     /// The next connection request, waiting for it.
@@ -397,7 +452,7 @@ impl Function {
         how: Wait,
         timeout: Duration,
     ) -> Result<ConnectionRequest> {
-        todo!()
+        self.wait_for(how, timeout, |core| core.next_request(listener))
     }
 
     /// Accepts a request: `queue_pair` (unconnected or disconnected, no channel) is connected to the peer from now on.
@@ -410,22 +465,66 @@ impl Function {
         queue_pair: QueuePair,
         private_data: &[u8],
     ) -> Result<()> {
-        todo!()
+        self.fork.check()?;
+        self.core.accept_connection(request, queue_pair, private_data)?;
+        self.port.progress(&mut self.core);
+        Ok(())
     }
 
     /// Refuses a request; the peer's `connect` fails with [`Error::Rejected`] and the private data as its reason.
     pub fn reject(&mut self, request: ConnectionRequest, private_data: &[u8]) -> Result<()> {
-        todo!()
+        self.fork.check()?;
+        self.core.reject_connection(request, private_data)?;
+        self.port.progress(&mut self.core);
+        Ok(())
     }
 
     /// Ends a connection: what is posted completes as [`Status::Flushed`] here and [`Status::PeerGone`] there.
     pub fn disconnect(&mut self, queue_pair: QueuePair) -> Result<()> {
-        todo!()
+        self.fork.check()?;
+        self.port.disconnect(&mut self.core, queue_pair)?;
+        self.port.progress(&mut self.core);
+        Ok(())
     }
 }
 
+impl Function {
+    /// Makes progress until `look` finds something.
+    fn wait_for<R>(
+        &mut self,
+        how: Wait,
+        timeout: Duration,
+        mut look: impl FnMut(&mut Core) -> Result<Option<R>>,
+    ) -> Result<R> {
+        self.fork.check()?;
+        let mut patience = Patience::new(how, timeout);
+        loop {
+            if let Some(found) = look(&mut self.core)? {
+                return Ok(found);
+            }
+            let done = self.port.progress(&mut self.core);
+            if let Some(found) = look(&mut self.core)? {
+                return Ok(found);
+            }
+            match patience.after_look(done > 0) {
+                Next::Look => {}
+                Next::Sleep(left) => {
+                    let limit = if self.core.waits_for_peers() { SHORT_SLEEP } else { left };
+                    self.port.sleep_until_wakeup(Some(left.min(limit)))?;
+                }
+                Next::GiveUp(waited_ms) => return Err(Error::TimedOut { waited_ms }),
+            }
+        }
+    }
+}
+
+/// Longest sleep while something waits for a peer. The device wakes us when the peer has made room; this bounds the harm if it
+/// does not know, and keeps the deadlines of connections.
+const SHORT_SLEEP: Duration = Duration::from_millis(1);
+
 impl std::fmt::Debug for Function {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Function")
+        let pairs = self.core.list().len();
+        write!(f, "Function({}, {pairs} queue pairs)", self.core.address)
     }
 }

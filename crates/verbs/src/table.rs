@@ -6,6 +6,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// a destroyed object is noticed.
 static GENERATIONS: AtomicU32 = AtomicU32::new(1);
 
+/// A generation that no other object has.
+pub(crate) fn next_generation() -> u32 {
+    // Relaxed: only uniqueness matters.
+    GENERATIONS.fetch_add(1, Ordering::Relaxed)
+}
+
 /// Slots, free or taken.
 #[derive(Debug)]
 pub(crate) struct Table<T> {
@@ -29,8 +35,7 @@ impl<T> Table<T> {
 
     /// Slot and generation of the new object; gives it back if the table is full.
     pub(crate) fn insert(&mut self, value: T) -> Result<(u32, u32), T> {
-        // Relaxed: only uniqueness matters.
-        let generation = GENERATIONS.fetch_add(1, Ordering::Relaxed);
+        let generation = next_generation();
         let taken = Slot { generation, value: Some(value) };
         if self.slots.len() < self.limit {
             self.slots.push(taken);
@@ -71,12 +76,6 @@ impl<T> Table<T> {
         self.slots.get_mut(slot as usize)?.value.as_mut()
     }
 
-    /// The generation of the object in a slot.
-    #[inline]
-    pub(crate) fn generation(&self, slot: u32) -> u32 {
-        self.slots.get(slot as usize).map_or(0, |slot| slot.generation)
-    }
-
     /// Takes the object out; its handle is stale from now on.
     pub(crate) fn remove(&mut self, slot: u32, generation: u32) -> Option<T> {
         self.find(slot, generation)?;
@@ -93,5 +92,22 @@ impl<T> Table<T> {
     /// How many objects there can be.
     pub(crate) fn limit(&self) -> usize {
         self.limit
+    }
+}
+
+/// The object in a slot that is known to be taken.
+impl<T> std::ops::Index<u32> for Table<T> {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, slot: u32) -> &T {
+        self.at(slot).expect("a slot that is taken")
+    }
+}
+
+impl<T> std::ops::IndexMut<u32> for Table<T> {
+    #[inline]
+    fn index_mut(&mut self, slot: u32) -> &mut T {
+        self.at_mut(slot).expect("a slot that is taken")
     }
 }

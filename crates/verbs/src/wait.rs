@@ -1,6 +1,6 @@
 //! Waiting for completions.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long [`Wait::Adaptive`] spins before it sleeps.
 pub const ADAPTIVE_SPIN: Duration = Duration::from_micros(50);
@@ -15,4 +15,90 @@ pub enum Wait {
     Adaptive,
     /// Sleeps in the kernel until something comes: near zero processor time.
     Block,
+}
+
+/// What to do after a look that found nothing.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Look again.
+    Look,
+    /// Sleep, at most so long.
+    Sleep(Duration),
+    /// The deadline has passed; so many milliseconds were waited.
+    GiveUp(u64),
+}
+
+/// Looks between two looks at the clock, which costs as much as several of them.
+const LOOKS_PER_CLOCK: u32 = 32;
+
+/// One wait, from its first look that found nothing.
+pub(crate) struct Patience {
+    how: Wait,
+    timeout: Duration,
+    started: Option<Instant>,
+    looks: u32,
+}
+
+impl Patience {
+    pub(crate) fn new(how: Wait, timeout: Duration) -> Self {
+        Patience { how, timeout, started: None, looks: 0 }
+    }
+
+    /// What to do now that a look found nothing. `busy`: something was done, so another look may find more.
+    #[inline]
+    pub(crate) fn after_look(&mut self, busy: bool) -> Next {
+        self.looks = self.looks.wrapping_add(1);
+        let sleeps = self.how == Wait::Block && !busy;
+        if !sleeps && !self.looks.is_multiple_of(LOOKS_PER_CLOCK) && self.started.is_some() {
+            std::hint::spin_loop();
+            return Next::Look;
+        }
+        let now = Instant::now();
+        let waited = now - *self.started.get_or_insert(now);
+        if waited >= self.timeout {
+            return Next::GiveUp(waited.as_millis() as u64);
+        }
+        let left = self.timeout - waited;
+        match self.how {
+            _ if busy => Next::Look,
+            Wait::Block => Next::Sleep(left),
+            Wait::Adaptive if waited >= ADAPTIVE_SPIN => Next::Sleep(left),
+            Wait::Adaptive | Wait::Spin => {
+                std::hint::spin_loop();
+                Next::Look
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn block_sleeps_at_once_and_spin_never() {
+        let hour = Duration::from_secs(3600);
+        assert!(matches!(Patience::new(Wait::Block, hour).after_look(false), Next::Sleep(_)));
+        assert_eq!(Patience::new(Wait::Block, hour).after_look(true), Next::Look);
+        let mut spin = Patience::new(Wait::Spin, hour);
+        assert!((0..1000).all(|_| spin.after_look(false) == Next::Look));
+    }
+
+    #[test]
+    fn adaptive_sleeps_after_its_stated_time() {
+        let mut adaptive = Patience::new(Wait::Adaptive, Duration::from_secs(3600));
+        let started = Instant::now();
+        while adaptive.after_look(false) == Next::Look {}
+        assert!(started.elapsed() >= ADAPTIVE_SPIN);
+    }
+
+    #[test]
+    fn every_way_gives_up_at_the_deadline() {
+        for how in [Wait::Spin, Wait::Adaptive, Wait::Block] {
+            assert!(matches!(
+                Patience::new(how, Duration::ZERO).after_look(false),
+                Next::GiveUp(_)
+            ));
+        }
+    }
 }

@@ -1,8 +1,389 @@
 //! The engine: everything that is the same on every device.
+//!
+//! [`Core`] is a function's state; it knows no transport, and is what the transport reports to (`Sink`). What needs the
+//! transport is generic over it and reached through [`Port`] with one dynamic call, so that everything below that call,
+//! including the transport's part of the small-message path, is one piece of code to the compiler.
+//!
+//! | file | what |
+//! |---|---|
+//! | `send.rs` | posting a message; the eager path |
+//! | `receive.rs` | a packet arrives; matching it with a receive, or with the `backlog.rs` |
+//! | `waiting.rs` | descriptors that could not leave at once |
+//! | `rendezvous.rs` | messages longer than a packet |
+//! | `put.rs`, `get.rs`, `atomic.rs`, `event.rs` | one-sided operations, at both ends |
+//! | `outbox.rs` | answers and streams to peers |
+//! | `connect.rs` | connections |
+//! | `close.rs` | the end of queue pairs, connections and links |
+//! | `links.rs`, `regions.rs`, `entry.rs`, `payload.rs` | what the others keep, and say to each other |
+//!
+//! The cost of an 8-byte message that finds its way free: at the sender one look-up of the queue pair, one of the gate, one
+//! packet, one completion; at the receiver one look-up, one copy, one completion. No allocation, lock, system call, hashing or
+//! clock.
 
-use bellwire_device::Transport;
+mod atomic;
+mod backlog;
+mod chain;
+mod close;
+mod connect;
+mod entry;
+mod event;
+mod get;
+mod links;
+mod objects;
+mod outbox;
+mod payload;
+mod port;
+mod put;
+mod receive;
+mod regions;
+mod rendezvous;
+mod send;
+mod waiting;
 
-/// A transport behind one dynamic call. Every [`Transport`] is one.
-pub trait Port: Send {}
+pub use atomic::Change;
+pub use port::Port;
 
-impl<T: Transport> Port for T {}
+use crate::completion_queue::CompletionRing;
+use crate::shared_receive::SharedReceives;
+use crate::table::Table;
+use crate::{CompletionQueue, FunctionCounters, FunctionOptions, Limits, QueuePairCounters};
+use backlog::Backlog;
+use bellwire_device::{
+    Completion, Error, FunctionAddress, Gate, LinkId, Result, Status, Transport, TransportLimits,
+    Verdict,
+};
+use bellwire_protocol::{OpId, Outstanding, Signal};
+use close::Ending;
+use connect::Listening;
+use entry::{Entry, Held, HeldState, Route};
+use links::Links;
+use regions::Regions;
+use rendezvous::Transfer;
+use std::collections::VecDeque;
+use waiting::{Operation, Stage};
+
+/// Packets that one call of `progress` takes at most.
+const POLL_BUDGET: usize = 64;
+/// Bytes that a direct put, get or fetch moves in one turn, so that a huge one does not keep the others waiting.
+const SLICE_BYTES: usize = 256 << 10;
+/// Long messages that can be arriving at once at one function; more wait in the backlog.
+const TRANSFERS: u16 = 256;
+/// Most entries in one list of a chain descriptor.
+const CHAIN_ENTRIES: usize = 1024;
+/// Most private data of a connection message, in bytes.
+const PRIVATE_DATA_BYTES: usize = 256;
+/// Shortest packet that a device may offer, in bytes: a head and something behind it.
+const SHORTEST_PACKET: usize = 64;
+
+/// The state of a function.
+pub struct Core {
+    pub(crate) address: FunctionAddress,
+    pub(crate) limits: Limits,
+    pub(crate) queue_pairs: Table<Entry>,
+    /// Counters of the queue pair in each slot, all in one place.
+    pub(crate) tallies: Vec<QueuePairCounters>,
+    pub(crate) completion_queues: Table<CompletionRing>,
+    pub(crate) shared_receives: Table<SharedReceives>,
+    /// Channels that are open: number and slot, by number.
+    channels: Vec<(u32, u32)>,
+    links: Links,
+    regions: Regions,
+    backlog: Backlog,
+    operations: Outstanding<Operation>,
+    transfers: Outstanding<Transfer>,
+
+    /// Queue pairs with descriptors to be tried again, in turn.
+    pending: VecDeque<u32>,
+    /// Long messages to be fetched, in turn.
+    fetching: VecDeque<OpId>,
+    /// Queue pairs with messages in the backlog.
+    backlogged: Vec<u32>,
+    /// Something that the backlog waited for has come.
+    retry_backlog: bool,
+    /// What a packet ended, but only the transport can finish.
+    endings: Vec<Ending>,
+    /// Gates to be published.
+    gates: Vec<(u32, Gate)>,
+    listening: Vec<Listening>,
+    /// Queue pairs that ask for a connection.
+    connecting: Vec<u32>,
+    /// Connection requests so far.
+    requests: u64,
+
+    pub(crate) counters: FunctionCounters,
+    /// Counters of queue pairs that were destroyed.
+    pub(crate) retired: QueuePairCounters,
+}
+
+impl Core {
+    /// The state of the function at `address`.
+    pub(crate) fn new(
+        address: FunctionAddress,
+        device: TransportLimits,
+        options: &FunctionOptions,
+    ) -> Result<Core> {
+        let unusable = |why: String| Error::DeviceUnavailable {
+            device: format!("function {address}"),
+            why,
+            hint: "larger packets or a larger backlog".to_owned(),
+        };
+        if device.packet_bytes < SHORTEST_PACKET || device.queue_pairs < 2 {
+            return Err(unusable(format!(
+                "its packets carry {} bytes and it has {} queue pairs; {SHORTEST_PACKET} and 2 are the least",
+                device.packet_bytes, device.queue_pairs
+            )));
+        }
+        if options.backlog_bytes < 4 * device.packet_bytes {
+            return Err(unusable(format!(
+                "its backlog of {} bytes holds fewer than four packets of {} bytes",
+                options.backlog_bytes, device.packet_bytes
+            )));
+        }
+        let limits = Limits {
+            eager_bytes: device.packet_bytes,
+            message_bytes: 1 << 40,
+            packet_bytes: device.packet_bytes,
+            // Number 0 is nobody's.
+            queue_pairs: device.queue_pairs - 1,
+            completion_queues: device.queue_pairs,
+            shared_receive_queues: device.queue_pairs,
+            listeners: 64,
+            regions: device.regions.min(1 << 16),
+            links: device.links,
+            chain_entries: CHAIN_ENTRIES,
+            private_data_bytes: PRIVATE_DATA_BYTES.min(device.packet_bytes),
+            queue_depth: 1 << 16,
+            outstanding: options.outstanding,
+        };
+        Ok(Core {
+            address,
+            limits,
+            queue_pairs: Table::new(limits.queue_pairs),
+            tallies: Vec::new(),
+            completion_queues: Table::new(limits.completion_queues),
+            shared_receives: Table::new(limits.shared_receive_queues),
+            channels: Vec::new(),
+            links: Links::new(),
+            regions: Regions::new(address, limits.regions),
+            backlog: Backlog::new(options.backlog_bytes, limits.queue_pairs),
+            operations: Outstanding::new(options.outstanding as u16),
+            transfers: Outstanding::new(TRANSFERS),
+            pending: VecDeque::new(),
+            fetching: VecDeque::new(),
+            backlogged: Vec::new(),
+            retry_backlog: false,
+            endings: Vec::new(),
+            gates: Vec::new(),
+            listening: Vec::new(),
+            connecting: Vec::new(),
+            requests: 0,
+            counters: FunctionCounters::default(),
+            retired: QueuePairCounters::default(),
+        })
+    }
+
+    /// Takes what peers sent, then sends what waits. Returns how much was done.
+    pub(crate) fn progress<T: Transport>(&mut self, transport: &mut T) -> usize {
+        let mut done = transport.poll(self, POLL_BUDGET);
+        if !self.endings.is_empty() {
+            done += self.carry_out_endings(transport);
+        }
+        if self.retry_backlog {
+            done += self.drain_backlogs();
+        }
+        if !self.fetching.is_empty() {
+            done += self.fetch(transport);
+        }
+        if !self.connecting.is_empty() {
+            self.check_connecting(transport);
+        }
+        if !self.links.outgoing.is_empty() {
+            done += self.flush_outboxes(transport);
+        }
+        if !self.pending.is_empty() {
+            done += self.advance_all(transport);
+        }
+        if !self.gates.is_empty() {
+            for (number, gate) in self.gates.drain(..) {
+                transport.set_gate(number, gate);
+            }
+        }
+        done
+    }
+
+    /// Whether something here waits for a peer to go on, so that sleeping long would be a risk if the device forgot to wake us.
+    pub(crate) fn waits_for_peers(&self) -> bool {
+        !(self.pending.is_empty()
+            && self.fetching.is_empty()
+            && self.links.outgoing.is_empty()
+            && self.connecting.is_empty())
+    }
+
+    /// The oldest completion of a queue.
+    #[inline]
+    pub(crate) fn pop(&mut self, queue: CompletionQueue) -> Result<Option<Completion>> {
+        let ring = self
+            .completion_queues
+            .find_mut(queue.slot, queue.generation)
+            .ok_or(Error::NoSuchCompletionQueue)?;
+        let completion = ring.pop();
+        if ring.starved {
+            ring.starved = false;
+            self.retry_backlog = true;
+        }
+        Ok(completion)
+    }
+
+    /// Ends a posted descriptor. Its reservation becomes its completion, or is given up if nobody wants to hear of it.
+    fn finish(&mut self, slot: u32, signaled: bool, completion: Completion) {
+        let entry = &mut self.queue_pairs[slot];
+        entry.posted_sends -= 1;
+        let tally = &mut self.tallies[slot as usize];
+        tally.sends_completed += 1;
+        if !completion.status.is_success() {
+            tally.sends_failed += 1;
+            entry.last_error = Some(completion.status);
+        }
+        let ring = &mut self.completion_queues[entry.send_completions];
+        if signaled || !completion.status.is_success() {
+            ring.push_reserved(completion);
+        } else {
+            ring.release();
+            self.retry_backlog |= std::mem::take(&mut ring.starved);
+        }
+    }
+
+    /// Ends a receive that has a reservation. Its completion waits if an older message of the same sender is not done.
+    #[inline]
+    fn finish_receive(&mut self, slot: u32, completion: Completion) {
+        let entry = &mut self.queue_pairs[slot];
+        let tally = &mut self.tallies[slot as usize];
+        tally.receives_completed += 1;
+        if !completion.status.is_success() {
+            tally.receives_failed += 1;
+            entry.last_error = Some(completion.status);
+        }
+        self.keep_order(slot, completion);
+    }
+
+    /// Puts a reserved completion of the receive side in its place.
+    #[inline]
+    fn keep_order(&mut self, slot: u32, completion: Completion) {
+        let entry = &mut self.queue_pairs[slot];
+        if entry.held.is_empty() {
+            self.completion_queues[entry.receive_completions].push_reserved(completion);
+        } else {
+            let source = completion.peer;
+            entry.held.push_back(Held { source, state: HeldState::Done(completion) });
+            self.release_held(slot);
+        }
+    }
+
+    /// Lets completions go that have nothing of the same sender before them any more.
+    fn release_held(&mut self, slot: u32) {
+        let entry = &mut self.queue_pairs[slot];
+        let ring = &mut self.completion_queues[entry.receive_completions];
+        let mut busy: Vec<bellwire_device::Address> = Vec::new();
+        let mut kept = VecDeque::with_capacity(entry.held.len());
+        for held in entry.held.drain(..) {
+            match held.state {
+                HeldState::Done(completion) if !busy.contains(&held.source) => {
+                    ring.push_reserved(completion);
+                }
+                HeldState::Done(_) => kept.push_back(held),
+                HeldState::UnderWay(_) => {
+                    busy.push(held.source);
+                    kept.push_back(held);
+                }
+            }
+        }
+        entry.held = kept;
+    }
+
+    /// The slot of the queue pair that peers call `number`.
+    #[inline]
+    fn slot_of(&self, number: u32) -> Option<u32> {
+        if number < bellwire_device::Address::CHANNEL_BASE {
+            let slot = number.wrapping_sub(1);
+            self.queue_pairs.at(slot).filter(|entry| entry.handle.number == number)?;
+            return Some(slot);
+        }
+        let place = self.channels.binary_search_by_key(&number, |channel| channel.0).ok()?;
+        Some(self.channels[place].1)
+    }
+
+    /// The link to `peer`, set up now if there is none.
+    #[inline]
+    fn link_to<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        peer: FunctionAddress,
+    ) -> Result<LinkId> {
+        match self.links.to(peer) {
+            Some(link) => Ok(link),
+            None => self.open_link(transport, peer, LINK_PATIENCE),
+        }
+    }
+
+    #[cold]
+    fn open_link<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        peer: FunctionAddress,
+        patience: std::time::Duration,
+    ) -> Result<LinkId> {
+        let link = transport.link(peer, patience)?;
+        self.learn(link, peer);
+        Ok(link)
+    }
+
+    /// Remembers a link that we opened, or that a peer did.
+    #[inline]
+    fn learn(&mut self, link: LinkId, peer: FunctionAddress) {
+        if self.links.find(link).is_none() && self.links.learn(link, peer) {
+            self.counters.links_opened += 1;
+        }
+    }
+
+    /// What is said to the senders of a queue pair when its backlog grew or shrank.
+    fn signal(&mut self, slot: u32, signal: Option<Signal>) {
+        let Some(signal) = signal else { return };
+        let gate = match signal {
+            Signal::Stop => {
+                self.tallies[slot as usize].stops += 1;
+                Gate::Stopped
+            }
+            Signal::Go => Gate::Open,
+        };
+        self.gates.push((self.queue_pairs[slot].handle.number, gate));
+    }
+
+    /// The peer broke the protocol: the link is to be closed.
+    #[cold]
+    fn violation(&mut self) -> Verdict {
+        self.counters.violations += 1;
+        Verdict::Violation
+    }
+
+    /// The packet has to stay in its link until there is room.
+    #[cold]
+    fn stalled(&mut self) -> Verdict {
+        self.counters.packets_stalled += 1;
+        Verdict::Stalled
+    }
+
+    /// Counts why a peer's request was refused.
+    #[cold]
+    fn count_refusal(&mut self, status: Status) {
+        match status {
+            Status::WrongKey => self.counters.wrong_keys += 1,
+            Status::OutOfBounds => self.counters.out_of_bounds += 1,
+            Status::NotPermitted => self.counters.not_permitted += 1,
+            Status::Misaligned => self.counters.misaligned += 1,
+            _ => {}
+        }
+    }
+}
+
+/// How long a link may take to come up before its descriptors complete as [`Status::Unreachable`].
+const LINK_PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);

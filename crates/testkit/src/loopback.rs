@@ -1,0 +1,595 @@
+//! A device inside one process, for testing the engine: small queues, odd answers, and accidents on demand.
+//!
+//! All functions of one [`Fabric`] can reach each other and themselves. What real devices do rarely, this one does as often as
+//! its [`FabricOptions`] say: queues of two packets, memory that cannot be reached directly, access that has to be asked for
+//! first, links that die. It tells peers of nothing that it need not, and reuses link numbers as soon as it may.
+
+use bellwire::engine::Port;
+use bellwire::{Device, DeviceBackend, Error, FunctionAddress, FunctionOptions, RemoteKey};
+use bellwire::{Result, Rights, Status};
+use bellwire_device::{
+    Direct, Gate, LinkId, PacketHeader, Refusal, Sink, Transport, TransportLimits, Verdict,
+};
+use bellwire_ring::memory::{Memory, Owner, View};
+use std::collections::{HashMap, VecDeque};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How a fabric behaves.
+#[derive(Clone, Debug)]
+pub struct FabricOptions {
+    /// Longest payload of a packet, in bytes.
+    pub packet_bytes: usize,
+    /// Packets that one direction of a link holds.
+    pub link_packets: usize,
+    /// Queue pair numbers.
+    pub queue_pairs: usize,
+    /// Registered regions.
+    pub regions: usize,
+    /// Whether memory that was allocated can be reached directly.
+    pub direct_allocated: bool,
+    /// Whether memory that the program brought can be reached directly.
+    pub direct_brought: bool,
+    /// Each so-manieth direct access is told to come again later; 0: none.
+    pub pending_every: u64,
+    /// Each so-manieth packet is refused once although there is room; 0: none.
+    pub busy_every: u64,
+    /// Longest time until an unanswered link counts as unreachable.
+    pub patience: Duration,
+}
+
+impl Default for FabricOptions {
+    fn default() -> Self {
+        FabricOptions {
+            packet_bytes: 1024,
+            link_packets: 64,
+            queue_pairs: 256,
+            regions: 64,
+            direct_allocated: true,
+            direct_brought: true,
+            pending_every: 0,
+            busy_every: 0,
+            patience: Duration::from_secs(5),
+        }
+    }
+}
+
+/// A set of functions that reach each other.
+#[derive(Clone)]
+pub struct Fabric {
+    state: Arc<Mutex<State>>,
+    options: FabricOptions,
+}
+
+struct State {
+    functions: HashMap<FunctionAddress, Node>,
+    links: Vec<Wire>,
+    /// Counts accesses and packets, for the accidents.
+    clock: u64,
+}
+
+/// One function that is open.
+#[derive(Default)]
+struct Node {
+    gates: HashMap<u32, Gate>,
+    exports: HashMap<u16, (RemoteKey, Memory, Rights)>,
+    /// By link number: which wire, and which end of it.
+    links: Vec<Option<(usize, usize)>>,
+    /// Something changed since the last look.
+    news: bool,
+    bell: Option<Arc<OwnedFd>>,
+    armed: bool,
+}
+
+/// A link, seen from outside.
+struct Wire {
+    ends: [FunctionAddress; 2],
+    condition: Condition,
+    /// Packets towards each end.
+    towards: [VecDeque<Packet>; 2],
+    /// The first packet towards this end is known not to fit.
+    stalled: [bool; 2],
+    told: [bool; 2],
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Condition {
+    /// Until when the other function may still appear.
+    Asking(Instant),
+    Up,
+    Down(Status),
+}
+
+struct Packet {
+    header: PacketHeader,
+    payload: Vec<u8>,
+}
+
+impl Fabric {
+    /// A fabric without functions.
+    pub fn new(options: FabricOptions) -> Fabric {
+        let state = State { functions: HashMap::new(), links: Vec::new(), clock: 0 };
+        Fabric { state: Arc::new(Mutex::new(state)), options }
+    }
+
+    /// Node `node` of it, as the API sees it.
+    pub fn device(&self, node: u32) -> Device {
+        Device::from_backend(
+            "loopback:test",
+            Box::new(LoopbackDevice { fabric: self.clone(), node }),
+        )
+    }
+
+    /// A function without an engine: for a test that plays a hostile peer.
+    pub fn transport(&self, address: FunctionAddress) -> Loopback {
+        let bell = rustix::event::eventfd(0, rustix::event::EventfdFlags::NONBLOCK);
+        let bell = Arc::new(bell.expect("an eventfd"));
+        let node = Node { bell: Some(bell.clone()), ..Node::default() };
+        let old = self.lock().functions.insert(address, node);
+        assert!(old.is_none(), "{address} is open already");
+        Loopback { fabric: self.clone(), address, bell, turn: 0 }
+    }
+
+    /// Ends all links of a function, as if its process had died.
+    pub fn kill(&self, address: FunctionAddress) {
+        self.lock().end_links(|ends| ends.contains(&address), Status::PeerGone);
+    }
+
+    /// Ends the link between two functions.
+    pub fn cut(&self, a: FunctionAddress, b: FunctionAddress, why: Status) {
+        self.lock().end_links(|ends| ends == [a, b] || ends == [b, a], why);
+    }
+
+    /// Packets that are on their way to `address`.
+    pub fn packets_towards(&self, address: FunctionAddress) -> usize {
+        let state = self.lock();
+        let towards = |wire: &Wire| {
+            (0..2).filter(|&end| wire.ends[end] == address).map(|end| wire.towards[end].len()).sum()
+        };
+        let counts: Vec<usize> = state.links.iter().map(towards).collect();
+        counts.into_iter().sum()
+    }
+
+    /// Keys that `address` has exported now.
+    pub fn exports(&self, address: FunctionAddress) -> usize {
+        self.lock().functions.get(&address).map_or(0, |node| node.exports.len())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn end_links(&mut self, which: impl Fn([FunctionAddress; 2]) -> bool, why: Status) {
+        for wire in &mut self.links {
+            if which(wire.ends) && !matches!(wire.condition, Condition::Down(_)) {
+                wire.condition = Condition::Down(why);
+                for end in wire.ends {
+                    if let Some(node) = self.functions.get_mut(&end) {
+                        node.wake();
+                    }
+                }
+            }
+        }
+    }
+
+    fn wake(&mut self, address: FunctionAddress) {
+        if let Some(node) = self.functions.get_mut(&address) {
+            node.wake();
+        }
+    }
+
+    /// The wire behind a function's link number, and the end that the function is at.
+    fn wire(&mut self, address: FunctionAddress, link: LinkId) -> Option<(&mut Wire, usize)> {
+        let node = self.functions.get(&address)?;
+        let (wire, end) = (*node.links.get(link.0 as usize)?)?;
+        let wire = &mut self.links[wire];
+        if let Condition::Asking(until) = wire.condition {
+            if self.functions.contains_key(&wire.ends[1 - end]) {
+                wire.condition = Condition::Up;
+            } else if Instant::now() >= until {
+                wire.condition = Condition::Down(Status::Unreachable);
+            }
+        }
+        Some((wire, end))
+    }
+
+    /// A number for one end of a wire: the one that was freed last, so that a stale one is noticed.
+    fn attach(&mut self, address: FunctionAddress, wire: usize, end: usize) -> LinkId {
+        let node = self.functions.get_mut(&address).expect("an open function");
+        let place = match node.links.iter().rposition(Option::is_none) {
+            Some(place) => place,
+            None => {
+                node.links.push(None);
+                node.links.len() - 1
+            }
+        };
+        node.links[place] = Some((wire, end));
+        LinkId(place as u32)
+    }
+
+    /// Whether `each`, counted over the whole fabric, is due now.
+    fn is_due(&mut self, each: u64) -> bool {
+        self.clock += 1;
+        each > 0 && self.clock.is_multiple_of(each)
+    }
+}
+
+impl Node {
+    fn wake(&mut self) {
+        self.news = true;
+        if std::mem::take(&mut self.armed)
+            && let Some(bell) = &self.bell
+        {
+            let rung = rustix::io::write(bell, &1u64.to_ne_bytes());
+            rung.expect("an eventfd takes a small number");
+        }
+    }
+}
+
+/// One node of a fabric as a device.
+struct LoopbackDevice {
+    fabric: Fabric,
+    node: u32,
+}
+
+impl DeviceBackend for LoopbackDevice {
+    fn node(&self) -> u32 {
+        self.node
+    }
+
+    fn functions(&self) -> u8 {
+        8
+    }
+
+    fn describe(&self) -> String {
+        "loopback: queues inside one process".to_owned()
+    }
+
+    fn open_function(&self, function: u8, _options: &FunctionOptions) -> Result<Box<dyn Port>> {
+        let address = FunctionAddress { node: self.node, function };
+        Ok(Box::new(self.fabric.transport(address)))
+    }
+}
+
+/// One function of a fabric.
+pub struct Loopback {
+    fabric: Fabric,
+    address: FunctionAddress,
+    bell: Arc<OwnedFd>,
+    /// Whose turn it is among the links.
+    turn: usize,
+}
+
+impl Drop for Loopback {
+    fn drop(&mut self) {
+        self.fabric.kill(self.address);
+        self.fabric.lock().functions.remove(&self.address);
+    }
+}
+
+impl Transport for Loopback {
+    fn address(&self) -> FunctionAddress {
+        self.address
+    }
+
+    fn limits(&self) -> TransportLimits {
+        TransportLimits {
+            packet_bytes: self.fabric.options.packet_bytes,
+            queue_pairs: self.fabric.options.queue_pairs,
+            regions: self.fabric.options.regions,
+            links: 1024,
+        }
+    }
+
+    fn link(&mut self, peer: FunctionAddress, patience: Duration) -> Result<LinkId, Error> {
+        let mut state = self.fabric.lock();
+        let links = state.functions[&self.address].links.clone();
+        for (number, place) in links.iter().enumerate() {
+            let Some((wire, end)) = *place else { continue };
+            let wire = &state.links[wire];
+            if wire.ends[1 - end] == peer && !matches!(wire.condition, Condition::Down(_)) {
+                return Ok(LinkId(number as u32));
+            }
+        }
+        let until = Instant::now() + patience.min(self.fabric.options.patience);
+        state.links.push(Wire {
+            ends: [self.address, peer],
+            condition: Condition::Asking(until),
+            towards: Default::default(),
+            stalled: [false; 2],
+            told: [false; 2],
+        });
+        let wire = state.links.len() - 1;
+        Ok(state.attach(self.address, wire, 0))
+    }
+
+    fn close(&mut self, link: LinkId) {
+        let mut state = self.fabric.lock();
+        let Some((wire, end)) = state.wire(self.address, link) else { return };
+        let peer = wire.ends[1 - end];
+        if !matches!(wire.condition, Condition::Down(_)) {
+            wire.condition = Condition::Down(Status::PeerGone);
+        }
+        state.wake(peer);
+        let node = state.functions.get_mut(&self.address).expect("an open function");
+        node.links[link.0 as usize] = None;
+    }
+
+    fn gate(&self, link: LinkId, queue_pair: u32) -> Option<Gate> {
+        let mut state = self.fabric.lock();
+        let (wire, end) = state.wire(self.address, link)?;
+        if wire.condition != Condition::Up {
+            return None;
+        }
+        let peer = wire.ends[1 - end];
+        let gates = &state.functions.get(&peer)?.gates;
+        Some(gates.get(&queue_pair).copied().unwrap_or(Gate::Closed))
+    }
+
+    fn set_gate(&mut self, queue_pair: u32, gate: Gate) {
+        let mut state = self.fabric.lock();
+        let node = state.functions.get_mut(&self.address).expect("an open function");
+        node.gates.insert(queue_pair, gate);
+        let waiting: Vec<FunctionAddress> = state.functions.keys().copied().collect();
+        waiting.into_iter().for_each(|peer| state.wake(peer));
+    }
+
+    fn send(
+        &mut self,
+        link: LinkId,
+        mut header: PacketHeader,
+        head: &[u8],
+        body: View<'_>,
+    ) -> Result<(), Refusal> {
+        let length = head.len() + body.len();
+        assert!(length <= self.fabric.options.packet_bytes, "a packet of {length} bytes");
+        let mut state = self.fabric.lock();
+        let busy = state.is_due(self.fabric.options.busy_every);
+        let (wire, end) = state.wire(self.address, link).ok_or(Refusal::Down(Status::PeerGone))?;
+        match wire.condition {
+            Condition::Asking(_) => return Err(Refusal::Busy),
+            Condition::Down(why) => return Err(Refusal::Down(why)),
+            Condition::Up => {}
+        }
+        let peer = wire.ends[1 - end];
+        let to = if peer == self.address { end } else { 1 - end };
+        if busy || wire.towards[to].len() >= self.fabric.options.link_packets {
+            return Err(Refusal::Busy);
+        }
+        let mut payload = head.to_vec();
+        payload.resize(length, 0);
+        body.read(0, &mut payload[head.len()..]);
+        header.length = length as u32;
+        // Through the words, as a real device sends it.
+        let header = PacketHeader::from_words(header.to_words());
+        wire.towards[to].push_back(Packet { header, payload });
+        state.wake(peer);
+        Ok(())
+    }
+
+    fn poll(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
+        self.welcome();
+        let mut taken = 0;
+        let count = {
+            let mut state = self.fabric.lock();
+            let node = state.functions.get_mut(&self.address).expect("an open function");
+            node.news = false;
+            node.links.len()
+        };
+        self.turn = self.turn.wrapping_add(1);
+        for step in 0..count {
+            let link = LinkId(((self.turn + step) % count) as u32);
+            while taken < budget && self.poll_link(sink, link) {
+                taken += 1;
+            }
+        }
+        taken
+    }
+
+    fn allocate(&mut self, length: usize, _rights: Rights) -> Result<Memory, Error> {
+        let words = Box::new(Words(vec![0u64; length.div_ceil(8)].into_boxed_slice()));
+        let start = NonNull::new(words.0.as_ptr().cast_mut().cast::<u8>()).expect("not null");
+        // SAFETY: the boxed words stay where they are until the owner is dropped, and nobody else names them.
+        Ok(unsafe { Memory::from_owner(start, length, true, Arc::from(words as Box<dyn Owner>)) })
+    }
+
+    fn export(&mut self, key: RemoteKey, memory: &Memory, rights: Rights) -> Result<(), Error> {
+        let mut state = self.fabric.lock();
+        let node = state.functions.get_mut(&self.address).expect("an open function");
+        let old = node.exports.insert(key.index, (key, memory.clone(), rights));
+        assert!(old.is_none(), "index {} is exported twice", key.index);
+        Ok(())
+    }
+
+    fn retract(&mut self, key: RemoteKey) {
+        let mut state = self.fabric.lock();
+        let node = state.functions.get_mut(&self.address).expect("an open function");
+        let old = node.exports.remove(&key.index);
+        assert_eq!(old.map(|old| old.0), Some(key), "only what was exported is retracted");
+    }
+
+    fn put(&mut self, link: LinkId, key: RemoteKey, offset: u64, from: View<'_>) -> Direct {
+        self.reach(link, key, offset, from.len(), Rights::REMOTE_WRITE, |part| {
+            part.copy_from(from);
+            Some(0)
+        })
+    }
+
+    fn get(&mut self, link: LinkId, key: RemoteKey, offset: u64, into: View<'_>) -> Direct {
+        self.reach(link, key, offset, into.len(), Rights::REMOTE_READ, |part| {
+            into.copy_from(part);
+            Some(0)
+        })
+    }
+
+    fn fetch_add(&mut self, link: LinkId, key: RemoteKey, offset: u64, operand: u64) -> Direct {
+        self.reach(link, key, offset, 8, Rights::REMOTE_ATOMIC, |part| part.fetch_add(0, operand))
+    }
+
+    fn compare_swap(
+        &mut self,
+        link: LinkId,
+        key: RemoteKey,
+        offset: u64,
+        expected: u64,
+        new: u64,
+    ) -> Direct {
+        self.reach(link, key, offset, 8, Rights::REMOTE_ATOMIC, |part| {
+            part.compare_swap(0, expected, new)
+        })
+    }
+
+    fn wait_fd(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+
+    fn arm(&mut self) -> bool {
+        self.welcome();
+        let mut drained = [0; 8];
+        let _ = rustix::io::read(&self.bell, &mut drained);
+        let mut state = self.fabric.lock();
+        let links = state.functions[&self.address].links.len();
+        for number in 0..links {
+            let Some((wire, end)) = state.wire(self.address, LinkId(number as u32)) else {
+                continue;
+            };
+            let down = matches!(wire.condition, Condition::Down(_)) && !wire.told[end];
+            if down || (!wire.towards[end].is_empty() && !wire.stalled[end]) {
+                return false;
+            }
+        }
+        let node = state.functions.get_mut(&self.address).expect("an open function");
+        node.armed = !node.news;
+        node.armed
+    }
+
+    fn sleep(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
+        if !self.arm() {
+            return Ok(());
+        }
+        let mut waiting = [rustix::event::PollFd::new(&self.bell, rustix::event::PollFlags::IN)];
+        let timeout = timeout.and_then(|timeout| timeout.try_into().ok());
+        match rustix::event::poll(&mut waiting, timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(Error::System { what: "sleeping", source: error.into() }),
+        }
+    }
+}
+
+impl Loopback {
+    /// Gives a number to links that peers have made to us.
+    fn welcome(&mut self) {
+        let mut state = self.fabric.lock();
+        let known: Vec<usize> =
+            state.functions[&self.address].links.iter().flatten().map(|place| place.0).collect();
+        for wire in 0..state.links.len() {
+            let Wire { ends, condition, told, .. } = &state.links[wire];
+            let ours = ends[1] == self.address && ends[0] != self.address;
+            let over = matches!(condition, Condition::Down(_)) || told[1];
+            if ours && !over && !known.contains(&wire) {
+                state.links[wire].condition = Condition::Up;
+                state.attach(self.address, wire, 1);
+            }
+        }
+    }
+
+    /// Takes one packet, or the news of a link's end. `false`: there was none.
+    fn poll_link(&mut self, sink: &mut impl Sink, link: LinkId) -> bool {
+        let mut state = self.fabric.lock();
+        let Some((wire, end)) = state.wire(self.address, link) else { return false };
+        let peer = wire.ends[1 - end];
+        let Some(packet) = wire.towards[end].pop_front() else {
+            // What a peer sent before its end is still delivered.
+            if let Condition::Down(why) = wire.condition
+                && !std::mem::replace(&mut wire.told[end], true)
+            {
+                drop(state);
+                sink.link_down(link, peer, why);
+                return true;
+            }
+            return false;
+        };
+        wire.stalled[end] = false;
+        drop(state);
+        let verdict = sink.packet(link, peer, packet.header, View::of(&packet.payload));
+        let mut state = self.fabric.lock();
+        let Some((wire, end)) = state.wire(self.address, link) else { return true };
+        match verdict {
+            Verdict::Taken => {
+                state.wake(peer);
+                true
+            }
+            Verdict::Stalled => {
+                wire.towards[end].push_front(packet);
+                wire.stalled[end] = true;
+                false
+            }
+            Verdict::Violation => {
+                wire.towards[end].clear();
+                wire.condition = Condition::Down(Status::ProtocolViolation);
+                state.wake(peer);
+                true
+            }
+        }
+    }
+
+    /// Reaches a peer's memory, if this fabric allows it and the key does.
+    fn reach(
+        &mut self,
+        link: LinkId,
+        key: RemoteKey,
+        offset: u64,
+        length: usize,
+        right: Rights,
+        access: impl FnOnce(View<'_>) -> Option<u64>,
+    ) -> Direct {
+        let options = &self.fabric.options;
+        let mut state = self.fabric.lock();
+        if state.is_due(options.pending_every) {
+            return Direct::Pending;
+        }
+        let Some((wire, end)) = state.wire(self.address, link) else {
+            return Direct::Refused(Status::PeerGone);
+        };
+        match wire.condition {
+            Condition::Asking(_) => return Direct::Pending,
+            Condition::Down(why) => return Direct::Refused(why),
+            Condition::Up => {}
+        }
+        let owner = wire.ends[1 - end];
+        assert_eq!(key.owner(), owner, "a key is used on its owner's link");
+        if !options.direct_allocated && !options.direct_brought {
+            return Direct::ByPacket;
+        }
+        let export = state.functions.get(&owner).and_then(|node| node.exports.get(&key.index));
+        let Some((known, memory, rights)) = export else {
+            return Direct::Refused(Status::WrongKey);
+        };
+        if known.key != key.key {
+            return Direct::Refused(Status::WrongKey);
+        }
+        let direct =
+            if memory.is_brought() { options.direct_brought } else { options.direct_allocated };
+        if !direct {
+            return Direct::ByPacket;
+        }
+        let part = usize::try_from(offset).ok().and_then(|at| memory.view().part(at, length));
+        let Some(part) = part else { return Direct::Refused(Status::OutOfBounds) };
+        if !rights.contains(right) {
+            return Direct::Refused(Status::NotPermitted);
+        }
+        match access(part) {
+            Some(value) => Direct::Done(value),
+            None => Direct::Refused(Status::Misaligned),
+        }
+    }
+}
+
+/// Aligned memory.
+struct Words(Box<[u64]>);
+
+impl Owner for Words {}

@@ -1,0 +1,207 @@
+//! The end of queue pairs, connections and links: everything that was posted completes, and buffers that a peer may read are
+//! taken back before the program gets them.
+
+use super::outbox::Reply;
+use super::waiting::Outcome;
+use super::*;
+use bellwire_device::{Address, Kind, Operation as Finished, PacketHeader, QueuePair};
+
+/// What a packet ended, but only the transport can finish.
+pub(crate) enum Ending {
+    /// The far side answered an operation.
+    Answered { id: OpId, status: Status, length: u64, value: u64 },
+    /// The peer ended a connection.
+    Connection { queue_pair: QueuePair },
+    /// A link is gone.
+    Link { link: LinkId, why: Status },
+}
+
+impl Core {
+    /// Finishes what packets ended. Returns how much that was.
+    pub(super) fn carry_out_endings<T: Transport>(&mut self, transport: &mut T) -> usize {
+        let mut endings = std::mem::take(&mut self.endings);
+        let count = endings.len();
+        for ending in endings.drain(..) {
+            match ending {
+                Ending::Answered { id, status, length, value } => {
+                    self.answered(transport, id, status, length, value);
+                }
+                Ending::Connection { queue_pair } => {
+                    let QueuePair { slot, generation, .. } = queue_pair;
+                    if self.queue_pairs.find(slot, generation).is_some() {
+                        self.end_connection(transport, slot, Status::PeerGone);
+                    }
+                }
+                Ending::Link { link, why } => self.end_link(transport, link, why),
+            }
+        }
+        // Keeps its allocation for the next time.
+        self.endings = endings;
+        count
+    }
+
+    /// A link is gone: so is everything that was under way on it.
+    fn end_link<T: Transport>(&mut self, transport: &mut T, link: LinkId, why: Status) {
+        if self.links.forget(link).is_some() {
+            self.counters.links_lost += 1;
+        }
+        let slots: Vec<u32> = self.queue_pairs.iter().map(|(slot, _)| slot).collect();
+        for slot in slots {
+            match self.queue_pairs[slot].route {
+                Route::Connected { link: ours, .. } if ours == link => {
+                    self.end_connection(transport, slot, why);
+                }
+                _ => self.flush(transport, slot, Some(link), why),
+            }
+            if let Some(attempt) = &mut self.queue_pairs[slot].attempt {
+                attempt.lose(link);
+            }
+        }
+        for listening in &mut self.listening {
+            listening.requests.retain(|request| request.link != link.0);
+        }
+        transport.close(link);
+    }
+
+    /// A connection is over: everything that was posted completes with `why`, receives too.
+    fn end_connection<T: Transport>(&mut self, transport: &mut T, slot: u32, why: Status) {
+        self.queue_pairs[slot].route = Route::Disconnected { why };
+        self.flush(transport, slot, None, why);
+        self.flush_receives(slot, why);
+    }
+
+    /// Completes the sends, operations and arriving messages of a queue pair, all or those of one link.
+    fn flush<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        slot: u32,
+        only: Option<LinkId>,
+        why: Status,
+    ) {
+        let concerns = |link: LinkId| only.is_none_or(|only| only == link);
+        // Operations are older than what still waits.
+        for id in self.queue_pairs[slot].operations.clone() {
+            let Ok(operation) = self.operations.operation(id) else { continue };
+            if !concerns(operation.link) {
+                continue;
+            }
+            if let Some(operation) = self.end_operation(id) {
+                let length = match &operation.stage {
+                    Stage::Get(get) => get.done as usize,
+                    _ => 0,
+                };
+                self.finish_operation(transport, operation, Outcome::failure(why, length));
+            }
+        }
+        for posted in std::mem::take(&mut self.queue_pairs[slot].sends) {
+            if concerns(posted.link) {
+                self.give_up(transport, slot, posted, why);
+            } else {
+                self.queue_pairs[slot].sends.push_back(posted);
+            }
+        }
+        for id in self.queue_pairs[slot].transfers.clone() {
+            if self.transfers.operation(id).is_ok_and(|transfer| concerns(transfer.link)) {
+                self.give_up_transfer(id, why);
+            }
+        }
+    }
+
+    /// Completes the receives that wait in a queue pair's own queue.
+    pub(super) fn flush_receives(&mut self, slot: u32, why: Status) {
+        let entry = &mut self.queue_pairs[slot];
+        let queue_pair = entry.handle;
+        let own = Address::new(self.address.node, self.address.function, queue_pair.number);
+        for receive in std::mem::take(&mut entry.receives) {
+            let completion = Completion {
+                queue_pair,
+                operation: Finished::Receive,
+                status: why,
+                context: receive.context,
+                length: 0,
+                immediate: None,
+                value: 0,
+                // No message, no sender.
+                peer: own,
+                buffer: Some(receive.buffer),
+                chain: Vec::new(),
+            };
+            self.finish_receive(slot, completion);
+        }
+    }
+
+    /// Destroys a queue pair.
+    pub(super) fn destroy_queue_pair<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        queue_pair: QueuePair,
+    ) -> Result<()> {
+        let QueuePair { slot, generation, number } = queue_pair;
+        self.queue_pairs.find(slot, generation).ok_or(Error::NoSuchQueuePair)?;
+        // From here on no peer sends to it.
+        transport.set_gate(number, Gate::Closed);
+        self.gates.retain(|gate| gate.0 != number);
+        self.tell_disconnected(slot);
+        self.cancel_attempt(slot);
+        self.end_connection(transport, slot, Status::Flushed);
+        while self.backlog.front(slot).is_some() {
+            self.discard_oldest(slot);
+        }
+        self.gates.retain(|gate| gate.0 != number);
+        self.pending.retain(|&listed| listed != slot);
+        self.backlogged.retain(|&listed| listed != slot);
+        self.channels.retain(|channel| channel.1 != slot);
+
+        let entry = self.queue_pairs.remove(slot, generation).ok_or(Error::NoSuchQueuePair)?;
+        debug_assert!(entry.held.is_empty() && entry.posted_sends == 0, "all is flushed");
+        self.completion_queues[entry.send_completions].users -= 1;
+        self.completion_queues[entry.receive_completions].users -= 1;
+        if let Some(shared) = entry.shared_receive {
+            self.shared_receives[shared].users -= 1;
+        }
+        self.retired.add(&std::mem::take(&mut self.tallies[slot as usize]));
+        Ok(())
+    }
+
+    /// Ends a queue pair's connection.
+    pub(super) fn disconnect<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        queue_pair: QueuePair,
+    ) -> Result<()> {
+        let QueuePair { slot, generation, .. } = queue_pair;
+        let entry = self.queue_pairs.find(slot, generation).ok_or(Error::NoSuchQueuePair)?;
+        let state = match entry.route {
+            Route::Connected { .. } | Route::Connecting => {
+                self.tell_disconnected(slot);
+                self.cancel_attempt(slot);
+                self.end_connection(transport, slot, Status::Flushed);
+                return Ok(());
+            }
+            Route::Unconnected => "unconnected",
+            Route::Disconnected { .. } => "disconnected",
+        };
+        Err(Error::WrongState { call: "disconnect", state, hint: "there is no connection to end" })
+    }
+
+    fn tell_disconnected(&mut self, slot: u32) {
+        let entry = &self.queue_pairs[slot];
+        if let Route::Connected { link, peer } = entry.route {
+            let number = entry.handle.number;
+            let header = PacketHeader::new(Kind::Disconnect, peer.queue_pair, number, 0);
+            self.reply(link, Reply::new(header, &[]));
+        }
+    }
+
+    /// The peer of a connection ended it.
+    pub(super) fn on_disconnect(&mut self, from: FunctionAddress, header: PacketHeader) -> Verdict {
+        let Some(slot) = self.slot_of(header.destination) else { return Verdict::Taken };
+        let entry = &self.queue_pairs[slot];
+        if let Route::Connected { peer, .. } = entry.route
+            && peer == Address::new(from.node, from.function, header.source)
+        {
+            self.endings.push(Ending::Connection { queue_pair: entry.handle });
+        }
+        Verdict::Taken
+    }
+}

@@ -1,0 +1,87 @@
+//! What the engine keeps per queue pair.
+
+use super::connect::Attempt;
+use super::waiting::Posted;
+use crate::device::Claim;
+use crate::shared_receive::Receive;
+use bellwire_device::{Address, Completion, FunctionAddress, LinkId, QueuePair, Status};
+use bellwire_protocol::OpId;
+use std::collections::VecDeque;
+
+/// Where sends go, and whose messages are taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Route {
+    /// To and from anybody; a channel: its other members.
+    Unconnected,
+    /// Nowhere yet.
+    Connecting,
+    /// To and from one peer.
+    Connected { link: LinkId, peer: Address },
+    /// Nowhere any more.
+    Disconnected { why: Status },
+}
+
+/// A queue pair.
+pub(crate) struct Entry {
+    pub(crate) handle: QueuePair,
+    pub(crate) route: Route,
+    /// Slots of the completion queues, which live as long as their users.
+    pub(crate) send_completions: u32,
+    pub(crate) receive_completions: u32,
+    /// Descriptors that have not started, or not quite, oldest first.
+    pub(crate) sends: VecDeque<Posted>,
+    /// Whether the queue pair is in the list of those whose `sends` are to be tried.
+    pub(crate) listed: bool,
+    /// Receives, unless they are shared.
+    pub(crate) receives: VecDeque<Receive>,
+    /// Slot of the shared receive queue.
+    pub(crate) shared_receive: Option<u32>,
+    /// Whether messages wait in the backlog.
+    pub(crate) backlogged: bool,
+    /// Receives that are done, or under way, behind a long message of the same sender that is not.
+    pub(crate) held: VecDeque<Held>,
+
+    pub(crate) send_depth: usize,
+    pub(crate) receive_depth: usize,
+    /// Descriptors in `sends` and in `operations`, without counting one twice.
+    pub(crate) posted_sends: usize,
+    /// Operations under way at peers.
+    pub(crate) operations: Vec<OpId>,
+    /// Long messages that are arriving.
+    pub(crate) transfers: Vec<OpId>,
+    pub(crate) attempt: Option<Box<Attempt>>,
+    pub(crate) last_error: Option<Status>,
+    /// The channel's number, node-wide.
+    pub(crate) channel: Option<Claim>,
+}
+
+/// The place of a receive in the order of completions.
+pub(crate) struct Held {
+    /// Order is kept per sender only, so that a slow one does not hold the others up.
+    pub(crate) source: Address,
+    pub(crate) state: HeldState,
+}
+
+pub(crate) enum HeldState {
+    /// A long message is still arriving.
+    UnderWay(OpId),
+    Done(Completion),
+}
+
+impl Entry {
+    /// Whether a message from `source` of `from` is for this queue pair (M-03, H-22).
+    #[inline]
+    pub(crate) fn takes_from(&self, from: FunctionAddress, source: u32) -> bool {
+        match self.route {
+            Route::Connected { peer, .. } => {
+                peer.queue_pair == source && peer.function_address() == from
+            }
+            Route::Unconnected => match self.channel {
+                None => source < Address::CHANNEL_BASE,
+                // The same number talks; different numbers never meet.
+                Some(_) => source == self.handle.number,
+            },
+            Route::Connecting | Route::Disconnected { .. } => false,
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Remote events (S-Flag): a put tells a queue pair of its target that the bytes are in memory (C-14, C-23).
+//!
+//! An event takes no receive, but a completion; if there is no room for one, it waits in the backlog like a message, so that
+//! nothing overtakes and nothing is lost (C-16).
+
+use super::backlog::Waiting;
+use super::payload::{Head, words};
+use super::*;
+use crate::descriptor::Event;
+use bellwire_device::{Address, Kind, Operation as Finished, PacketFlags, PacketHeader, Refusal};
+use bellwire_ring::memory::View;
+
+/// Tells the target of a put of `length` bytes that was carried out directly.
+pub(super) fn send_event<T: Transport>(
+    transport: &mut T,
+    link: LinkId,
+    from: u32,
+    event: Event,
+    length: u64,
+) -> Result<(), Refusal> {
+    let argument = event.immediate.unwrap_or_default();
+    let mut header = PacketHeader::new(Kind::Event, event.queue_pair, from, argument);
+    header.flags.set(PacketFlags::IMMEDIATE, event.immediate.is_some());
+    transport.send(link, header, Head::new(&[length]).as_slice(), View::empty())
+}
+
+impl Core {
+    /// A peer's put was carried out directly, and it tells us.
+    pub(super) fn on_event(
+        &mut self,
+        link: LinkId,
+        from: FunctionAddress,
+        header: PacketHeader,
+        payload: View<'_>,
+    ) -> Verdict {
+        let Some([length]) = words(payload) else { return self.violation() };
+        self.raise(link, from, header, length)
+    }
+
+    /// Raises an event at the queue pair that `header` names.
+    pub(super) fn raise(
+        &mut self,
+        link: LinkId,
+        from: FunctionAddress,
+        header: PacketHeader,
+        length: u64,
+    ) -> Verdict {
+        let Some(slot) = self.admit(from, &header) else { return Verdict::Taken };
+        if !self.queue_pairs[slot].backlogged && self.reserve_receive_completion(slot) {
+            self.tallies[slot as usize].messages_arrived += 1;
+            let source = Address::new(from.node, from.function, header.source);
+            self.complete_event(slot, source, immediate_of(&header), length);
+            return Verdict::Taken;
+        }
+        let waiting = Waiting {
+            kind: Kind::Event,
+            flags: header.flags,
+            link,
+            link_generation: 0,
+            from,
+            source: header.source,
+            argument: header.argument,
+        };
+        self.set_aside(slot, waiting, View::of(Head::new(&[length]).as_slice()))
+    }
+
+    /// Completes an event for which an entry is reserved.
+    pub(super) fn complete_event(
+        &mut self,
+        slot: u32,
+        source: Address,
+        immediate: Option<u64>,
+        length: u64,
+    ) {
+        let tally = &mut self.tallies[slot as usize];
+        tally.messages_received += 1;
+        tally.events_received += 1;
+        let completion = Completion {
+            queue_pair: self.queue_pairs[slot].handle,
+            operation: Finished::RemotePut,
+            status: Status::Success,
+            context: 0,
+            length: length as usize,
+            immediate,
+            value: 0,
+            peer: source,
+            buffer: None,
+            chain: Vec::new(),
+        };
+        self.keep_order(slot, completion);
+    }
+}
+
+#[inline]
+pub(super) fn immediate_of(header: &PacketHeader) -> Option<u64> {
+    header.flags.contains(PacketFlags::IMMEDIATE).then_some(header.argument)
+}

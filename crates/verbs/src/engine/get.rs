@@ -1,0 +1,198 @@
+//! GET: a peer's memory into local buffers (C-25).
+//!
+//! Where the device reaches the memory directly, the bytes are here when `Transport::get` returns. Otherwise the owner's engine
+//! sends them as a stream, one piece of the chain after the other.
+
+use super::chain::{local_lengths, pieces, remote_lengths};
+use super::outbox::{Reply, Stream};
+use super::payload::words;
+use super::regions::Request;
+use super::waiting::{Outcome, Posted, Tried, Work};
+use super::*;
+use crate::descriptor::{LocalChain, RemoteChain};
+use crate::{Get, Refused};
+use bellwire_device::{Direct, Kind, PacketFlags, PacketHeader, QueuePair, Refusal, Rights};
+use bellwire_ring::memory::View;
+use bellwire_wire::recut::Piece;
+
+/// A get that is under way.
+pub(crate) struct GetWork {
+    sources: RemoteChain,
+    pub(crate) destinations: LocalChain,
+    total: u64,
+    pub(super) done: u64,
+    /// What the owner was asked for last, and how much of it has come.
+    asked: Option<(Piece, u64)>,
+}
+
+impl GetWork {
+    fn next_piece(&self) -> Option<Piece> {
+        pieces(remote_lengths(&self.sources), local_lengths(&self.destinations), self.done).next()
+    }
+
+    /// The request for a piece.
+    fn request(&self, piece: Piece) -> [u64; 4] {
+        let slice = &self.sources.0.items()[piece.source_index];
+        let key = slice.key;
+        [key.key, key.index as u64, slice.offset + piece.source_offset, piece.length]
+    }
+}
+
+// The initiator's side.
+impl Core {
+    /// Posts a get to `queue_pair`.
+    pub(super) fn post_get<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        queue_pair: QueuePair,
+        get: Get,
+    ) -> Result<(), Refused<Get>> {
+        let checked = self.room_to_post(queue_pair).and_then(|slot| {
+            let (total, owner) = self.check_chain(&get.destinations, &get.sources, false)?;
+            let (link, to) = self.route_to_owner(transport, queue_pair, owner)?;
+            Ok((slot, total, link, to))
+        });
+        let (slot, total, link, to) = match checked {
+            Ok(checked) => checked,
+            Err(error) => return Err(Refused::new(error, get)),
+        };
+        let Get { sources, destinations, context } = get;
+        let work = Work::Get(GetWork { sources, destinations, total, done: 0, asked: None });
+        self.accept(transport, slot, Posted { link, to, context, signaled: true, work });
+        Ok(())
+    }
+
+    /// Tries to go on with a get.
+    pub(super) fn attempt_get<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        slot: u32,
+        mut posted: Posted,
+    ) -> Tried {
+        let Work::Get(get) = &mut posted.work else { unreachable!("the caller looked") };
+        let mut budget = SLICE_BYTES as u64;
+        while let Some(piece) = get.next_piece() {
+            if budget == 0 {
+                return Tried::GoesOn(posted);
+            }
+            let length = piece.length.min(budget);
+            let slice = get.sources.0.items()[piece.source_index];
+            let buffer = &mut get.destinations.0.items_mut()[piece.destination_index];
+            let into = buffer.view_mut().part(piece.destination_offset as usize, length as usize);
+            let into = into.expect("a piece lies inside its buffer");
+            let at = slice.offset + piece.source_offset;
+            match transport.get(posted.link, slice.key, at, into) {
+                Direct::Done(_) => {
+                    get.done += length;
+                    budget -= length;
+                }
+                Direct::Pending => return Tried::Waits(posted),
+                Direct::ByPacket => return self.ask_owner(transport, slot, posted, piece),
+                Direct::Refused(status) => return self.give_up(transport, slot, posted, status),
+            }
+        }
+        let total = get.total as usize;
+        self.finish_posted(slot, posted, Outcome::success(total));
+        Tried::Gone
+    }
+
+    /// Asks the owner's engine for a piece; the rest follows from its answers.
+    fn ask_owner<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        slot: u32,
+        mut posted: Posted,
+        piece: Piece,
+    ) -> Tried {
+        let Some(id) = self.start_operation(slot, &posted) else { return Tried::Waits(posted) };
+        let Work::Get(get) = &mut posted.work else { unreachable!("the caller looked") };
+        let header = PacketHeader::new(Kind::Get, 0, 0, id.to_bits());
+        let head = super::payload::Head::new(&get.request(piece));
+        match transport.send(posted.link, header, head.as_slice(), View::empty()) {
+            Ok(()) => {
+                get.asked = Some((piece, 0));
+                let Work::Get(get) = posted.work else { unreachable!("as above") };
+                self.hand_over(id, Stage::Get(get));
+                Tried::Gone
+            }
+            Err(refusal) => {
+                self.end_operation(id);
+                match refusal {
+                    Refusal::Busy => Tried::Waits(posted),
+                    Refusal::Down(status) => self.give_up(transport, slot, posted, status),
+                }
+            }
+        }
+    }
+
+    /// Bytes that a get of ours asked for.
+    pub(super) fn on_reply_data(
+        &mut self,
+        link: LinkId,
+        header: PacketHeader,
+        payload: View<'_>,
+    ) -> Verdict {
+        let id = OpId::from_bits(header.argument);
+        let operation = match self.operations.operation(id) {
+            Ok(operation) if operation.link == link => operation,
+            _ => {
+                self.counters.stale_operations += 1;
+                return Verdict::Taken;
+            }
+        };
+        let Stage::Get(get) = &mut operation.stage else { return self.violation() };
+        let Some((piece, come)) = get.asked else { return self.violation() };
+        let offset = header.destination as u64 | (header.source as u64) << 32;
+        let length = payload.len() as u64;
+        let last = header.flags.contains(PacketFlags::LAST);
+        let expected = offset == come && length <= piece.length - come;
+        if !expected || last != (come + length == piece.length) {
+            return self.violation();
+        }
+        let buffer = &mut get.destinations.0.items_mut()[piece.destination_index];
+        let at = (piece.destination_offset + come) as usize;
+        let into = buffer.view_mut().part(at, payload.len());
+        into.expect("a piece lies inside its buffer").copy_from(payload);
+        get.done += length;
+        get.asked = Some((piece, come + length));
+        if !last {
+            return Verdict::Taken;
+        }
+        match get.next_piece() {
+            Some(next) => {
+                get.asked = Some((next, 0));
+                let header = PacketHeader::new(Kind::Get, 0, 0, id.to_bits());
+                let request = get.request(next);
+                self.reply(link, Reply::new(header, &request));
+            }
+            None => {
+                let length = get.done;
+                get.asked = None;
+                let status = Status::Success;
+                self.endings.push(Ending::Answered { id, status, length, value: 0 });
+            }
+        }
+        Verdict::Taken
+    }
+}
+
+// The owner's side.
+impl Core {
+    /// A peer wants bytes of our memory.
+    pub(super) fn on_get(
+        &mut self,
+        link: LinkId,
+        header: PacketHeader,
+        payload: View<'_>,
+    ) -> Verdict {
+        let Some([key, index, offset, length]) = words(payload) else { return self.violation() };
+        let operation = header.argument;
+        let request = Request { key, index, offset, length };
+        if let Err(status) = self.regions.check(request, Rights::REMOTE_READ) {
+            self.count_refusal(status);
+            return self.answer(link, Ok(Reply::done(operation, status, 0, 0)));
+        }
+        self.counters.served_gets += 1;
+        self.answer(link, Err(Stream::Region { operation, request, at: 0 }))
+    }
+}

@@ -1,0 +1,103 @@
+//! Which link leads to which peer.
+
+use super::outbox::Outbox;
+use bellwire_device::{FunctionAddress, LinkId, Status};
+use std::collections::{HashMap, VecDeque};
+
+/// Entries of the small cache in front of the map of peers; a power of two.
+const CACHE_ENTRIES: usize = 64;
+/// "No link", in the cache.
+const NONE: LinkId = LinkId(u32::MAX);
+
+/// The links of a function, by the device's numbers.
+pub(crate) struct Links {
+    entries: Vec<Option<Link>>,
+    by_peer: HashMap<FunctionAddress, LinkId>,
+    /// Direct-mapped, so that a connectionless send finds its link without hashing.
+    cache: [(FunctionAddress, LinkId); CACHE_ENTRIES],
+    generations: u32,
+    /// Links with something in their outbox.
+    pub(crate) outgoing: VecDeque<LinkId>,
+}
+
+/// One link.
+pub(crate) struct Link {
+    pub(crate) peer: FunctionAddress,
+    /// Tells it from an earlier link of the same number.
+    pub(crate) generation: u32,
+    pub(crate) outbox: Outbox,
+    /// Puts of the peer of which a piece failed, until their last piece.
+    pub(crate) failed_puts: VecDeque<(u64, Status)>,
+}
+
+impl Links {
+    pub(crate) fn new() -> Self {
+        Links {
+            entries: Vec::new(),
+            by_peer: HashMap::new(),
+            cache: [(FunctionAddress { node: 0, function: 0 }, NONE); CACHE_ENTRIES],
+            generations: 0,
+            outgoing: VecDeque::new(),
+        }
+    }
+
+    fn place(peer: FunctionAddress) -> usize {
+        (peer.node as usize).wrapping_mul(8).wrapping_add(peer.function as usize) % CACHE_ENTRIES
+    }
+
+    /// The link to `peer`, if there is one.
+    #[inline]
+    pub(crate) fn to(&mut self, peer: FunctionAddress) -> Option<LinkId> {
+        let place = &mut self.cache[Self::place(peer)];
+        if place.1 != NONE && place.0 == peer {
+            return Some(place.1);
+        }
+        let link = *self.by_peer.get(&peer)?;
+        *place = (peer, link);
+        Some(link)
+    }
+
+    /// Remembers a link; `true` if it was not known.
+    pub(crate) fn learn(&mut self, link: LinkId, peer: FunctionAddress) -> bool {
+        let index = link.0 as usize;
+        if self.entries.len() <= index {
+            self.entries.resize_with(index + 1, || None);
+        }
+        if self.entries[index].is_some() {
+            return false;
+        }
+        self.generations += 1;
+        self.entries[index] = Some(Link {
+            peer,
+            generation: self.generations,
+            outbox: Outbox::default(),
+            failed_puts: VecDeque::new(),
+        });
+        self.by_peer.entry(peer).or_insert(link);
+        true
+    }
+
+    #[inline]
+    pub(crate) fn find(&self, link: LinkId) -> Option<&Link> {
+        self.entries.get(link.0 as usize)?.as_ref()
+    }
+
+    #[inline]
+    pub(crate) fn find_mut(&mut self, link: LinkId) -> Option<&mut Link> {
+        self.entries.get_mut(link.0 as usize)?.as_mut()
+    }
+
+    /// Forgets a link.
+    pub(crate) fn forget(&mut self, link: LinkId) -> Option<Link> {
+        let gone = self.entries.get_mut(link.0 as usize)?.take()?;
+        if self.by_peer.get(&gone.peer) == Some(&link) {
+            self.by_peer.remove(&gone.peer);
+        }
+        let place = &mut self.cache[Self::place(gone.peer)];
+        if place.1 == link {
+            place.1 = NONE;
+        }
+        self.outgoing.retain(|&listed| listed != link);
+        Some(gone)
+    }
+}

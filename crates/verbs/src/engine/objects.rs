@@ -1,0 +1,275 @@
+//! Creating, destroying and looking at queue pairs, queues and memory.
+
+use super::*;
+use crate::device::Claim;
+use crate::{ConnectionState, Counters, QueuePairOptions, QueuePairState, SharedReceiveQueue};
+use bellwire_device::{Address, Buffer, MemoryRegion, QueuePair, Rights};
+use bellwire_ring::memory::Memory;
+
+// Queues.
+impl Core {
+    pub(crate) fn create_completion_queue(&mut self, depth: usize) -> Result<CompletionQueue> {
+        check_range("depth", depth, 1 << 20, "1 to 1,048,576")?;
+        let limit = self.completion_queues.limit() as u64;
+        let hint = "One completion queue can serve many queue pairs";
+        match self.completion_queues.insert(CompletionRing::new(depth)) {
+            Ok((slot, generation)) => Ok(CompletionQueue { slot, generation }),
+            Err(_) => Err(Error::Exhausted { what: "completion queues", limit, hint }),
+        }
+    }
+
+    pub(crate) fn destroy_completion_queue(&mut self, queue: CompletionQueue) -> Result<()> {
+        let CompletionQueue { slot, generation } = queue;
+        let ring = self.completion_queues.find(slot, generation);
+        if ring.ok_or(Error::NoSuchCompletionQueue)?.users > 0 {
+            return Err(Error::InUse { object: "the completion queue", user: "a queue pair" });
+        }
+        self.completion_queues.remove(slot, generation);
+        Ok(())
+    }
+
+    pub(crate) fn create_shared_receive_queue(
+        &mut self,
+        depth: usize,
+    ) -> Result<SharedReceiveQueue> {
+        check_range("depth", depth, self.limits.queue_depth, "1 to 65,536")?;
+        let limit = self.shared_receives.limit() as u64;
+        let hint = "One shared receive queue can serve many queue pairs";
+        match self.shared_receives.insert(SharedReceives::new(depth)) {
+            Ok((slot, generation)) => Ok(SharedReceiveQueue { slot, generation }),
+            Err(_) => Err(Error::Exhausted { what: "shared receive queues", limit, hint }),
+        }
+    }
+
+    pub(crate) fn destroy_shared_receive_queue(
+        &mut self,
+        queue: SharedReceiveQueue,
+    ) -> Result<Vec<(Buffer, u64)>> {
+        let SharedReceiveQueue { slot, generation } = queue;
+        let shared = self.shared_receives.find(slot, generation);
+        if shared.ok_or(Error::NoSuchSharedReceiveQueue)?.users > 0 {
+            return Err(Error::InUse { object: "the shared receive queue", user: "a queue pair" });
+        }
+        let shared = self.shared_receives.remove(slot, generation);
+        let receives = shared.into_iter().flat_map(|shared| shared.receives);
+        Ok(receives.map(|receive| (receive.buffer, receive.context)).collect())
+    }
+}
+
+// Queue pairs.
+impl Core {
+    /// Creates a queue pair, or a member of the channel whose claim is given.
+    pub(super) fn create_queue_pair<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        options: &QueuePairOptions,
+        channel: Option<(u16, Claim)>,
+    ) -> Result<QueuePair> {
+        let depth = self.limits.queue_depth;
+        check_range("send_depth", options.send_depth, depth, "1 to 65,536")?;
+        check_range("receive_depth", options.receive_depth, depth, "1 to 65,536")?;
+        for queue in [options.send_completions, options.receive_completions] {
+            let ring = self.completion_queues.find(queue.slot, queue.generation);
+            ring.ok_or(Error::NoSuchCompletionQueue)?;
+        }
+        if let Some(queue) = options.shared_receive {
+            let shared = self.shared_receives.find_mut(queue.slot, queue.generation);
+            shared.ok_or(Error::NoSuchSharedReceiveQueue)?.users += 1;
+        }
+        let (number, claim) = match channel {
+            Some((channel, claim)) => (Address::CHANNEL_BASE + channel as u32, Some(claim)),
+            None => (0, None),
+        };
+        let receives = match options.shared_receive {
+            Some(_) => VecDeque::new(),
+            None => VecDeque::with_capacity(options.receive_depth.min(256)),
+        };
+        let entry = Entry {
+            handle: QueuePair { number, slot: 0, generation: 0 },
+            route: Route::Unconnected,
+            send_completions: options.send_completions.slot,
+            receive_completions: options.receive_completions.slot,
+            sends: VecDeque::new(),
+            listed: false,
+            receives,
+            shared_receive: options.shared_receive.map(|queue| queue.slot),
+            backlogged: false,
+            held: VecDeque::new(),
+            send_depth: options.send_depth,
+            receive_depth: options.receive_depth,
+            posted_sends: 0,
+            operations: Vec::new(),
+            transfers: Vec::new(),
+            attempt: None,
+            last_error: None,
+            channel: claim,
+        };
+        let Ok((slot, generation)) = self.queue_pairs.insert(entry) else {
+            if let Some(queue) = options.shared_receive {
+                self.shared_receives[queue.slot].users -= 1;
+            }
+            let limit = self.limits.queue_pairs as u64;
+            let hint = "Destroy one, or use connectionless addressing with fewer";
+            return Err(Error::Exhausted { what: "queue pairs", limit, hint });
+        };
+        self.completion_queues[options.send_completions.slot].users += 1;
+        self.completion_queues[options.receive_completions.slot].users += 1;
+        if self.tallies.len() <= slot as usize {
+            self.tallies.resize(slot as usize + 1, QueuePairCounters::default());
+        }
+        let number = if number == 0 { slot + 1 } else { number };
+        let handle = QueuePair { number, slot, generation };
+        self.queue_pairs[slot].handle = handle;
+        if number >= Address::CHANNEL_BASE {
+            let place = self.channels.partition_point(|channel| channel.0 < number);
+            self.channels.insert(place, (number, slot));
+        }
+        transport.set_gate(number, Gate::Open);
+        Ok(handle)
+    }
+
+    pub(crate) fn query(&self, queue_pair: QueuePair) -> Result<QueuePairState> {
+        let QueuePair { slot, generation, number } = queue_pair;
+        let entry = self.queue_pairs.find(slot, generation).ok_or(Error::NoSuchQueuePair)?;
+        let connection = match entry.route {
+            Route::Unconnected => ConnectionState::Unconnected,
+            Route::Connecting => {
+                let to = entry.attempt.as_ref().map(|attempt| attempt.to()).unwrap_or_default();
+                ConnectionState::Connecting { to }
+            }
+            Route::Connected { peer, .. } => ConnectionState::Connected { peer },
+            Route::Disconnected { why } => ConnectionState::Disconnected { why },
+        };
+        Ok(QueuePairState {
+            address: Address::new(self.address.node, self.address.function, number),
+            connection,
+            posted_sends: entry.posted_sends,
+            posted_receives: entry.receives.len() + entry.transfers.len(),
+            backlog_messages: self.backlog.messages_of(slot),
+            last_error: entry.last_error,
+            counters: self.tallies[slot as usize],
+        })
+    }
+
+    pub(crate) fn list(&self) -> Vec<QueuePair> {
+        self.queue_pairs.iter().map(|(_, entry)| entry.handle).collect()
+    }
+
+    pub(crate) fn counters(&self) -> Counters {
+        let numbered =
+            |(slot, entry): (u32, &Entry)| (entry.handle.number, self.tallies[slot as usize]);
+        let queue_pairs: Vec<_> = self.queue_pairs.iter().map(numbered).collect();
+        let mut total = self.retired;
+        for (_, counters) in &queue_pairs {
+            total.add(counters);
+        }
+        Counters { function: self.counters, total, queue_pairs }
+    }
+}
+
+// Memory.
+impl Core {
+    pub(super) fn allocate<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        length: usize,
+        rights: Rights,
+    ) -> Result<MemoryRegion> {
+        check_length(length)?;
+        let memory = transport.allocate(length, rights)?;
+        self.register_memory(transport, memory, rights)
+    }
+
+    pub(super) fn register<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        memory: Vec<u8>,
+        rights: Rights,
+    ) -> Result<MemoryRegion> {
+        check_length(memory.len())?;
+        self.register_memory(transport, Memory::from_vec(memory), rights)
+    }
+
+    fn register_memory<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        memory: Memory,
+        rights: Rights,
+    ) -> Result<MemoryRegion> {
+        let key = self.regions.reserve(memory.len())?;
+        if let Err(error) = transport.export(key, &memory, rights) {
+            self.regions.release(key);
+            return Err(error);
+        }
+        let region = MemoryRegion::new(memory, rights, key);
+        self.regions.publish(region.clone());
+        Ok(region)
+    }
+
+    pub(super) fn deregister<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        region: MemoryRegion,
+    ) -> Result<Vec<u8>> {
+        if !self.regions.holds(&region) {
+            return Err(Error::NoSuchRegion);
+        }
+        if self.is_posted(&region) {
+            return Err(Error::InUse { object: "the memory region", user: "a posted descriptor" });
+        }
+        let key = region.remote_key();
+        transport.retract(key);
+        self.regions.release(key);
+        Ok(region.into_memory().into_vec())
+    }
+
+    /// Whether a descriptor that has not finished uses a part of `region`. Walks everything that is posted, so that the data path
+    /// need not count.
+    fn is_posted(&mut self, region: &MemoryRegion) -> bool {
+        let key = region.remote_key();
+        let uses = |buffer: &Buffer| match buffer {
+            Buffer::Region(slice) => slice.region().remote_key() == key,
+            Buffer::Vec(_) => false,
+        };
+        let shared = self.shared_receives.iter().flat_map(|(_, shared)| &shared.receives);
+        if shared.into_iter().any(|receive| uses(&receive.buffer)) {
+            return true;
+        }
+        for (_, entry) in self.queue_pairs.iter() {
+            let waiting = entry.sends.iter().flat_map(|posted| posted.work.buffers());
+            let receives = entry.receives.iter().map(|receive| &receive.buffer);
+            if waiting.chain(receives).any(uses) {
+                return true;
+            }
+            for &id in &entry.operations {
+                let Ok(operation) = self.operations.operation(id) else { continue };
+                if operation.stage.buffers().iter().any(uses) {
+                    return true;
+                }
+            }
+            for &id in &entry.transfers {
+                let Ok(transfer) = self.transfers.operation(id) else { continue };
+                if uses(&transfer.receive.buffer) {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+}
+
+fn check_range(
+    parameter: &'static str,
+    value: usize,
+    maximum: usize,
+    range: &'static str,
+) -> Result<()> {
+    if (1..=maximum).contains(&value) {
+        return Ok(());
+    }
+    Err(Error::OutOfRange { parameter, value: value as u64, range })
+}
+
+fn check_length(length: usize) -> Result<()> {
+    check_range("length of a region", length, 1 << 40, "1 to 2^40 bytes")
+}

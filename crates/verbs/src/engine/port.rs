@@ -1,0 +1,180 @@
+//! The calls of a function that need its transport, behind one dynamic call each.
+
+use super::{Change, Core};
+use crate::device::Claim;
+use crate::{
+    FunctionOptions, Get, MemoryRegion, Put, QueuePairOptions, Refused, RemoteAt, Result, Rights,
+    Send,
+};
+use bellwire_device::{Address, QueuePair, Transport};
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+/// A transport as a function sees it. Every [`Transport`] is one; nobody else implements it.
+#[allow(missing_docs)]
+pub trait Port: std::marker::Send {
+    fn start(&self, options: &FunctionOptions) -> Result<Core>;
+    fn progress(&mut self, core: &mut Core) -> usize;
+
+    fn post_send<'a>(
+        &mut self,
+        core: &mut Core,
+        queue_pair: QueuePair,
+        send: Send<'a>,
+    ) -> Result<(), Refused<Send<'a>>>;
+    fn post_put(
+        &mut self,
+        core: &mut Core,
+        queue_pair: QueuePair,
+        put: Put,
+    ) -> Result<(), Refused<Put>>;
+    fn post_get(
+        &mut self,
+        core: &mut Core,
+        queue_pair: QueuePair,
+        get: Get,
+    ) -> Result<(), Refused<Get>>;
+    fn post_atomic(
+        &mut self,
+        core: &mut Core,
+        queue_pair: QueuePair,
+        at: RemoteAt,
+        change: Change,
+        context: u64,
+    ) -> Result<()>;
+
+    fn create_queue_pair(
+        &mut self,
+        core: &mut Core,
+        options: &QueuePairOptions,
+        channel: Option<(u16, Claim)>,
+    ) -> Result<QueuePair>;
+    fn destroy_queue_pair(&mut self, core: &mut Core, queue_pair: QueuePair) -> Result<()>;
+    fn start_connect(
+        &mut self,
+        core: &mut Core,
+        queue_pair: QueuePair,
+        to: Address,
+        private_data: &[u8],
+        timeout: Duration,
+    ) -> Result<()>;
+    fn disconnect(&mut self, core: &mut Core, queue_pair: QueuePair) -> Result<()>;
+
+    fn allocate(&mut self, core: &mut Core, length: usize, rights: Rights) -> Result<MemoryRegion>;
+    fn register(
+        &mut self,
+        core: &mut Core,
+        memory: Vec<u8>,
+        rights: Rights,
+    ) -> Result<MemoryRegion>;
+    fn deregister(&mut self, core: &mut Core, region: MemoryRegion) -> Result<Vec<u8>>;
+
+    fn wakeup_fd(&self) -> BorrowedFd<'_>;
+    fn arm_wakeup(&mut self) -> bool;
+    fn sleep_until_wakeup(&mut self, timeout: Option<Duration>) -> Result<()>;
+}
+
+impl<T: Transport> Port for T {
+    fn start(&self, options: &FunctionOptions) -> Result<Core> {
+        Core::new(self.address(), self.limits(), options)
+    }
+
+    fn progress(&mut self, core: &mut Core) -> usize {
+        core.progress(self)
+    }
+
+    fn post_send<'a>(
+        &mut self,
+        core: &mut Core,
+        queue_pair: QueuePair,
+        send: Send<'a>,
+    ) -> Result<(), Refused<Send<'a>>> {
+        core.post_send(self, queue_pair, send)
+    }
+
+    fn post_put(
+        &mut self,
+        core: &mut Core,
+        queue_pair: QueuePair,
+        put: Put,
+    ) -> Result<(), Refused<Put>> {
+        core.post_put(self, queue_pair, put)
+    }
+
+    fn post_get(
+        &mut self,
+        core: &mut Core,
+        queue_pair: QueuePair,
+        get: Get,
+    ) -> Result<(), Refused<Get>> {
+        core.post_get(self, queue_pair, get)
+    }
+
+    fn post_atomic(
+        &mut self,
+        core: &mut Core,
+        queue_pair: QueuePair,
+        at: RemoteAt,
+        change: Change,
+        context: u64,
+    ) -> Result<()> {
+        core.post_atomic(self, queue_pair, at, change, context)
+    }
+
+    fn create_queue_pair(
+        &mut self,
+        core: &mut Core,
+        options: &QueuePairOptions,
+        channel: Option<(u16, Claim)>,
+    ) -> Result<QueuePair> {
+        core.create_queue_pair(self, options, channel)
+    }
+
+    fn destroy_queue_pair(&mut self, core: &mut Core, queue_pair: QueuePair) -> Result<()> {
+        core.destroy_queue_pair(self, queue_pair)
+    }
+
+    fn start_connect(
+        &mut self,
+        core: &mut Core,
+        queue_pair: QueuePair,
+        to: Address,
+        private_data: &[u8],
+        timeout: Duration,
+    ) -> Result<()> {
+        core.start_connect(self, queue_pair, to, private_data, timeout)
+    }
+
+    fn disconnect(&mut self, core: &mut Core, queue_pair: QueuePair) -> Result<()> {
+        core.disconnect(self, queue_pair)
+    }
+
+    fn allocate(&mut self, core: &mut Core, length: usize, rights: Rights) -> Result<MemoryRegion> {
+        core.allocate(self, length, rights)
+    }
+
+    fn register(
+        &mut self,
+        core: &mut Core,
+        memory: Vec<u8>,
+        rights: Rights,
+    ) -> Result<MemoryRegion> {
+        core.register(self, memory, rights)
+    }
+
+    fn deregister(&mut self, core: &mut Core, region: MemoryRegion) -> Result<Vec<u8>> {
+        core.deregister(self, region)
+    }
+
+    fn wakeup_fd(&self) -> BorrowedFd<'_> {
+        self.wait_fd()
+    }
+
+    fn arm_wakeup(&mut self) -> bool {
+        self.arm()
+    }
+
+    fn sleep_until_wakeup(&mut self, timeout: Option<Duration>) -> Result<()> {
+        self.sleep(timeout)
+    }
+}

@@ -1,0 +1,352 @@
+//! PUT: local bytes to a peer's memory (C-22, C-28).
+//!
+//! Where the device reaches the memory directly, the bytes are there when `Transport::put` returns, and nobody at the peer runs.
+//! Otherwise the owner's engine carries the put out, packet by packet, and answers the last one.
+
+use super::chain::{local_lengths, pieces, remote_lengths};
+use super::outbox::Reply;
+use super::payload::{Head, words};
+use super::regions::Request;
+use super::waiting::{Outcome, Posted, Tried, Work};
+use super::*;
+use crate::descriptor::{Chain, Event, LocalChain, RemoteChain};
+use crate::{Put, Refused};
+use bellwire_device::{
+    Direct, Kind, Operation as Finished, PacketFlags, PacketHeader, QueuePair, Refusal, Rights,
+};
+use bellwire_ring::memory::View;
+
+/// Failed puts per link that are remembered until their last piece.
+const FAILED_PUTS: usize = 1024;
+
+/// A put that is under way.
+pub(crate) struct PutWork {
+    pub(crate) sources: LocalChain,
+    destinations: RemoteChain,
+    event: Option<Event>,
+    pub(super) total: u64,
+    done: u64,
+    way: Way,
+}
+
+#[derive(Clone, Copy)]
+enum Way {
+    Direct,
+    /// The owner's engine does it; the operation, once the first packet has one.
+    Packets(Option<OpId>),
+}
+
+/// How far a direct put came in one turn.
+enum Turn {
+    Complete,
+    Waits,
+    GoesOn,
+    /// The memory cannot be reached directly.
+    ByPacket,
+    Refused(Status),
+}
+
+impl PutWork {
+    /// Writes the next slice directly.
+    fn write_slice<T: Transport>(&mut self, transport: &mut T, link: LinkId) -> Turn {
+        let mut budget = SLICE_BYTES as u64;
+        let lengths = (local_lengths(&self.sources), remote_lengths(&self.destinations));
+        for piece in pieces(lengths.0, lengths.1, self.done) {
+            let length = piece.length.min(budget);
+            let buffer = &self.sources.0.items()[piece.source_index];
+            let from = buffer.view().part(piece.source_offset as usize, length as usize);
+            let from = from.expect("a piece lies inside its buffer");
+            let slice = &self.destinations.0.items()[piece.destination_index];
+            let at = slice.offset + piece.destination_offset;
+            match transport.put(link, slice.key, at, from) {
+                Direct::Done(_) => self.done += length,
+                Direct::Pending => return Turn::Waits,
+                Direct::ByPacket => return Turn::ByPacket,
+                Direct::Refused(status) => return Turn::Refused(status),
+            }
+            budget -= length;
+            if budget == 0 && self.done < self.total {
+                return Turn::GoesOn;
+            }
+        }
+        Turn::Complete
+    }
+
+    /// Sends the pieces that are left, for the owner's engine to write.
+    fn send_pieces<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        link: LinkId,
+        from: u32,
+        id: OpId,
+        packet_bytes: usize,
+    ) -> Result<(), Refusal> {
+        let head_bytes = 8 * if self.event.is_some() { 5 } else { 3 };
+        let room = (packet_bytes - head_bytes) as u64;
+        while self.done < self.total {
+            let lengths = (local_lengths(&self.sources), remote_lengths(&self.destinations));
+            let piece = pieces(lengths.0, lengths.1, self.done).next();
+            let piece = piece.expect("bytes are left");
+            let length = piece.length.min(room);
+            let buffer = &self.sources.0.items()[piece.source_index];
+            let bytes = buffer.view().part(piece.source_offset as usize, length as usize);
+            let bytes = bytes.expect("a piece lies inside its buffer");
+            let slice = &self.destinations.0.items()[piece.destination_index];
+            let at = slice.offset + piece.destination_offset;
+            let last = self.done + length == self.total;
+
+            let mut header = PacketHeader::new(Kind::Put, 0, from, id.to_bits());
+            header.flags.set(PacketFlags::LAST, last);
+            let mut head = [slice.key.key, slice.key.index as u64, at, 0, 0];
+            let mut words = 3;
+            if let Some(event) = self.event.filter(|_| last) {
+                header.destination = event.queue_pair;
+                header.flags |= PacketFlags::EVENT;
+                header.flags.set(PacketFlags::IMMEDIATE, event.immediate.is_some());
+                head[3..].copy_from_slice(&[event.immediate.unwrap_or_default(), self.total]);
+                words = 5;
+            }
+            transport.send(link, header, Head::new(&head[..words]).as_slice(), bytes)?;
+            self.done += length;
+        }
+        Ok(())
+    }
+
+    /// Its operation, and how many bytes have gone for certain.
+    pub(super) fn under_way(&self) -> (Option<OpId>, usize) {
+        match self.way {
+            Way::Direct => (None, self.done as usize),
+            Way::Packets(operation) => (operation, 0),
+        }
+    }
+}
+
+// The initiator's side.
+impl Core {
+    /// Posts a put to `queue_pair`.
+    pub(super) fn post_put<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        queue_pair: QueuePair,
+        put: Put,
+    ) -> Result<(), Refused<Put>> {
+        let checked = self.room_to_post(queue_pair).and_then(|slot| {
+            let (total, owner) = self.check_chain(&put.sources, &put.destinations, true)?;
+            let (link, mut to) = self.route_to_owner(transport, queue_pair, owner)?;
+            if let Some(event) = put.event {
+                if to.queue_pair != 0 && to.queue_pair != event.queue_pair {
+                    return Err(Error::BadDestination(
+                        "this queue pair is connected: its puts raise events at its peer only",
+                    ));
+                }
+                to.queue_pair = event.queue_pair;
+            }
+            Ok((slot, total, link, to))
+        });
+        let (slot, total, link, to) = match checked {
+            Ok(checked) => checked,
+            Err(error) => return Err(Refused::new(error, put)),
+        };
+        let mut put = put;
+        if put.event.is_none() && self.queue_pairs[slot].sends.is_empty() {
+            match self.put_at_once(transport, slot, link, to, put) {
+                None => return Ok(()),
+                Some(back) => put = back,
+            }
+        }
+        let Put { sources, destinations, event, context } = put;
+        let way = Way::Direct;
+        let work = Work::Put(PutWork { sources, destinations, event, total, done: 0, way });
+        self.accept(transport, slot, Posted { link, to, context, signaled: true, work });
+        Ok(())
+    }
+
+    /// The shortest way, for one short buffer to memory that is reached directly. Gives the put back if that is not possible.
+    #[inline]
+    fn put_at_once<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        slot: u32,
+        link: LinkId,
+        to: bellwire_device::Address,
+        put: Put,
+    ) -> Option<Put> {
+        let (Chain::One(buffer), Chain::One(slice)) = (&put.sources.0, &put.destinations.0) else {
+            return Some(put);
+        };
+        let length = buffer.len();
+        if length == 0 || length > SLICE_BYTES {
+            return Some(put);
+        }
+        let Direct::Done(_) = transport.put(link, slice.key, slice.offset, buffer.view()) else {
+            return Some(put);
+        };
+        let entry = &mut self.queue_pairs[slot];
+        let tally = &mut self.tallies[slot as usize];
+        tally.sends_posted += 1;
+        tally.sends_completed += 1;
+        tally.puts += 1;
+        tally.put_bytes += length as u64;
+        let (buffer, chain) = put.sources.0.into_parts();
+        self.completion_queues[entry.send_completions].push(Completion {
+            queue_pair: entry.handle,
+            operation: Finished::Put,
+            status: Status::Success,
+            context: put.context,
+            length,
+            immediate: None,
+            value: 0,
+            peer: to,
+            buffer,
+            chain,
+        });
+        None
+    }
+
+    /// Tries to go on with a put.
+    pub(super) fn attempt_put<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        slot: u32,
+        mut posted: Posted,
+    ) -> Tried {
+        let Work::Put(put) = &mut posted.work else { unreachable!("the caller looked") };
+        if let Some(event) = put.event {
+            // Nothing may move if nobody can be told of it.
+            match transport.gate(posted.link, event.queue_pair) {
+                Some(Gate::Open) => {}
+                None | Some(Gate::Stopped) => return Tried::Waits(posted),
+                Some(Gate::Closed) => {
+                    return self.give_up(transport, slot, posted, Status::NoSuchQueuePair);
+                }
+            }
+        }
+        if matches!(put.way, Way::Direct) {
+            match put.write_slice(transport, posted.link) {
+                Turn::Complete => return self.finish_direct_put(transport, slot, posted),
+                Turn::Waits => return Tried::Waits(posted),
+                Turn::GoesOn => return Tried::GoesOn(posted),
+                Turn::Refused(status) => return self.give_up(transport, slot, posted, status),
+                Turn::ByPacket => put.way = Way::Packets(None),
+            }
+        }
+        self.put_by_packets(transport, slot, posted)
+    }
+
+    /// All bytes are there: raises the event, if there is one, and completes.
+    fn finish_direct_put<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        slot: u32,
+        posted: Posted,
+    ) -> Tried {
+        let Work::Put(put) = &posted.work else { unreachable!("the caller looked") };
+        let total = put.total;
+        if let Some(event) = put.event {
+            let number = self.queue_pairs[slot].handle.number;
+            match super::event::send_event(transport, posted.link, number, event, total) {
+                Ok(()) => {}
+                Err(Refusal::Busy) => return Tried::Waits(posted),
+                Err(Refusal::Down(status)) => return self.give_up(transport, slot, posted, status),
+            }
+        }
+        self.finish_posted(slot, posted, Outcome::success(total as usize));
+        Tried::Gone
+    }
+
+    /// Sends the pieces that are left for the owner's engine to write.
+    fn put_by_packets<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        slot: u32,
+        mut posted: Posted,
+    ) -> Tried {
+        let Work::Put(put) = &posted.work else { unreachable!("the caller looked") };
+        let id = match put.way {
+            Way::Packets(Some(id)) => id,
+            _ => match self.start_operation(slot, &posted) {
+                Some(id) => id,
+                None => return Tried::Waits(posted),
+            },
+        };
+        let number = self.queue_pairs[slot].handle.number;
+        let Work::Put(put) = &mut posted.work else { unreachable!("the caller looked") };
+        put.way = Way::Packets(Some(id));
+        let sent = put.send_pieces(transport, posted.link, number, id, self.limits.packet_bytes);
+        match sent {
+            Ok(()) => {}
+            Err(Refusal::Busy) => return Tried::Waits(posted),
+            Err(Refusal::Down(status)) => return self.give_up(transport, slot, posted, status),
+        }
+        let Work::Put(put) = posted.work else { unreachable!("as above") };
+        self.hand_over(id, Stage::Put(put));
+        Tried::Gone
+    }
+}
+
+// The owner's side.
+impl Core {
+    /// A piece of a put to our memory.
+    pub(super) fn on_put(
+        &mut self,
+        link: LinkId,
+        from: FunctionAddress,
+        header: PacketHeader,
+        payload: View<'_>,
+    ) -> Verdict {
+        let last = header.flags.contains(PacketFlags::LAST);
+        let raises = header.flags.contains(PacketFlags::EVENT);
+        let Some([key, index, offset]) = words(payload) else { return self.violation() };
+        let event = match raises {
+            false => None,
+            true if !last => return self.violation(),
+            true => match words::<5>(payload) {
+                Some([_, _, _, immediate, total]) => Some((immediate, total)),
+                None => return self.violation(),
+            },
+        };
+        if event.is_some() && !self.backlog.has_room(8) {
+            // Before anything is written, because the packet will come again.
+            return self.stalled();
+        }
+        let head = 8 * if raises { 5 } else { 3 };
+        let bytes = payload.part(head, payload.len() - head).expect("the head was read");
+        let operation = header.argument;
+        let request = Request { key, index, offset, length: bytes.len() as u64 };
+        let mut status = Status::Success;
+        match self.regions.check(request, Rights::REMOTE_WRITE) {
+            Ok(region) => {
+                let into = region.view().part(offset as usize, bytes.len());
+                into.expect("bounds were checked").copy_from(bytes);
+                self.counters.served_puts += 1;
+            }
+            Err(refused) => {
+                status = refused;
+                self.count_refusal(refused);
+            }
+        }
+        let Some(entry) = self.links.find_mut(link) else { return Verdict::Taken };
+        let place = entry.failed_puts.iter().position(|failed| failed.0 == operation);
+        if !last {
+            // Each put is answered once, at its last piece, so that answers stay as few as operations.
+            if status != Status::Success && place.is_none() {
+                if entry.failed_puts.len() == FAILED_PUTS {
+                    entry.failed_puts.pop_front();
+                }
+                entry.failed_puts.push_back((operation, status));
+            }
+            return Verdict::Taken;
+        }
+        if let Some(place) = place {
+            status = entry.failed_puts.remove(place).expect("just found").1;
+        }
+        if let (Status::Success, Some((immediate, total))) = (status, event) {
+            // C-23: all bytes are in memory by now.
+            let mut header = header;
+            header.argument = immediate;
+            let raised = self.raise(link, from, header, total);
+            debug_assert_eq!(raised, Verdict::Taken, "room was checked above");
+        }
+        self.answer(link, Ok(Reply::done(operation, status, 0, 0)))
+    }
+}

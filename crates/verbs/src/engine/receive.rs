@@ -1,0 +1,417 @@
+//! A packet arrives. Messages meet a receive, in the order of arrival, or wait for one in the backlog.
+
+use super::backlog::Waiting;
+use super::event::immediate_of;
+use super::outbox::Reply;
+use super::payload::{DATA_REPLY, words};
+use super::rendezvous::Offered;
+use super::*;
+use crate::shared_receive::Receive;
+use crate::{Refused, SharedReceiveQueue};
+use bellwire_device::{
+    Address, Buffer, Kind, Operation as Finished, PacketFlags, PacketHeader, QueuePair, Sink,
+};
+use bellwire_ring::memory::View;
+
+impl Sink for Core {
+    /// Each kind of packet has its handler (C-37). Every field comes from a peer that may be hostile.
+    #[inline]
+    fn packet(
+        &mut self,
+        link: LinkId,
+        from: FunctionAddress,
+        header: PacketHeader,
+        payload: View<'_>,
+    ) -> Verdict {
+        let verdict = if header.kind == Kind::Send as u8 {
+            self.on_send(link, from, header, payload)
+        } else {
+            self.on_other(link, from, header, payload)
+        };
+        self.counters.packets_taken += (verdict == Verdict::Taken) as u64;
+        verdict
+    }
+
+    fn link_down(&mut self, link: LinkId, _peer: FunctionAddress, why: Status) {
+        self.endings.push(Ending::Link { link, why });
+    }
+}
+
+impl Core {
+    fn on_other(
+        &mut self,
+        link: LinkId,
+        from: FunctionAddress,
+        header: PacketHeader,
+        payload: View<'_>,
+    ) -> Verdict {
+        self.learn(link, from);
+        let Some(kind) = Kind::from_number(header.kind) else {
+            self.counters.unknown_kinds += 1;
+            return Verdict::Taken;
+        };
+        match kind {
+            Kind::Send => self.on_send(link, from, header, payload),
+            Kind::Offer => self.on_offer(link, from, header, payload),
+            Kind::Grant => self.on_grant(link, header, payload),
+            Kind::Data if header.aux == DATA_REPLY => self.on_reply_data(link, header, payload),
+            Kind::Data => self.on_transfer_data(link, header, payload),
+            Kind::Done => self.on_done(link, header, payload),
+            Kind::Put => self.on_put(link, from, header, payload),
+            Kind::Get => self.on_get(link, header, payload),
+            Kind::Atomic => self.on_atomic(link, header, payload),
+            Kind::Event => self.on_event(link, from, header, payload),
+            Kind::Connect => self.on_connect(link, from, header, payload),
+            Kind::Accept => self.on_accept(link, from, header, payload),
+            Kind::Reject => self.on_reject(link, from, header, payload),
+            Kind::Disconnect => self.on_disconnect(from, header),
+        }
+    }
+
+    /// A whole message.
+    #[inline]
+    fn on_send(
+        &mut self,
+        link: LinkId,
+        from: FunctionAddress,
+        header: PacketHeader,
+        payload: View<'_>,
+    ) -> Verdict {
+        let Some(slot) = self.admit(from, &header) else { return Verdict::Taken };
+        if !self.queue_pairs[slot].backlogged
+            && let Some(mut receive) = self.take_receive(slot)
+        {
+            self.tallies[slot as usize].messages_arrived += 1;
+            let kept = payload.len().min(receive.buffer.len());
+            let bytes = payload.part(0, kept).expect("not longer than the payload");
+            receive.buffer.view_mut().copy_from(bytes);
+            let source = Address::new(from.node, from.function, header.source);
+            self.complete_receive(slot, source, receive, immediate_of(&header), payload.len());
+            return Verdict::Taken;
+        }
+        let waiting = Waiting {
+            kind: Kind::Send,
+            flags: header.flags,
+            link,
+            link_generation: 0,
+            from,
+            source: header.source,
+            argument: header.argument,
+        };
+        self.set_aside(slot, waiting, payload)
+    }
+
+    /// A long message is ready at its sender.
+    fn on_offer(
+        &mut self,
+        link: LinkId,
+        from: FunctionAddress,
+        header: PacketHeader,
+        payload: View<'_>,
+    ) -> Verdict {
+        let offered = Offered::parse(from, header.source, immediate_of(&header), payload)
+            .filter(|offered| offered.total <= self.limits.message_bytes as u64);
+        let Some(offered) = offered else { return self.violation() };
+        let Some(slot) = self.admit(from, &header) else {
+            let gone = Reply::done(offered.operation, Status::NoSuchQueuePair, 0, 0);
+            return self.answer(link, Ok(gone));
+        };
+        if !self.queue_pairs[slot].backlogged
+            && self.transfers.in_flight() < self.transfers.limit()
+            && let Some(receive) = self.take_receive(slot)
+        {
+            self.tallies[slot as usize].messages_arrived += 1;
+            self.begin_transfer(slot, link, offered, receive);
+            return Verdict::Taken;
+        }
+        let waiting = Waiting {
+            kind: Kind::Offer,
+            flags: header.flags,
+            link,
+            link_generation: self.links.find(link).map_or(0, |link| link.generation),
+            from,
+            source: header.source,
+            argument: header.argument,
+        };
+        self.set_aside(slot, waiting, payload)
+    }
+
+    /// The queue pair that a message is for, if it exists and takes messages from there. Otherwise it is counted and dropped.
+    #[inline]
+    pub(super) fn admit(&mut self, from: FunctionAddress, header: &PacketHeader) -> Option<u32> {
+        let Some(slot) = self.slot_of(header.destination) else {
+            self.counters.no_such_queue_pairs += 1;
+            return None;
+        };
+        if !self.queue_pairs[slot].takes_from(from, header.source) {
+            self.tallies[slot as usize].messages_refused += 1;
+            return None;
+        }
+        Some(slot)
+    }
+
+    /// The oldest receive that a message can have, with an entry reserved for its completion.
+    #[inline]
+    fn take_receive(&mut self, slot: u32) -> Option<Receive> {
+        let entry = &mut self.queue_pairs[slot];
+        let Some(shared) = entry.shared_receive else { return entry.receives.pop_front() };
+        let queue = &mut self.shared_receives[shared];
+        if queue.receives.is_empty() {
+            queue.starved = true;
+            return None;
+        }
+        if !self.reserve_receive_completion(slot) {
+            return None;
+        }
+        self.tallies[slot as usize].receives_posted += 1;
+        self.shared_receives[shared].receives.pop_front()
+    }
+
+    /// Keeps an entry free for something that nobody posted. `false`: there is none, and what wants it has to wait.
+    #[inline]
+    pub(super) fn reserve_receive_completion(&mut self, slot: u32) -> bool {
+        let ring = &mut self.completion_queues[self.queue_pairs[slot].receive_completions];
+        let reserved = ring.reserve();
+        ring.starved |= !reserved;
+        reserved
+    }
+
+    /// Completes a receive whose bytes are in its buffer, as far as they fit.
+    #[inline]
+    fn complete_receive(
+        &mut self,
+        slot: u32,
+        source: Address,
+        receive: Receive,
+        immediate: Option<u64>,
+        length: usize,
+    ) {
+        let kept = length.min(receive.buffer.len());
+        let tally = &mut self.tallies[slot as usize];
+        tally.messages_received += 1;
+        tally.bytes_received += kept as u64;
+        let status = if kept == length {
+            Status::Success
+        } else {
+            tally.messages_truncated += 1;
+            Status::Truncated
+        };
+        let completion = Completion {
+            queue_pair: self.queue_pairs[slot].handle,
+            operation: Finished::Receive,
+            status,
+            context: receive.context,
+            length: kept,
+            immediate,
+            value: 0,
+            peer: source,
+            buffer: Some(receive.buffer),
+            chain: Vec::new(),
+        };
+        self.finish_receive(slot, completion);
+    }
+
+    /// Puts a message or event in the backlog. Only when that is full, it has to stay in its link.
+    #[cold]
+    pub(super) fn set_aside(&mut self, slot: u32, waiting: Waiting, payload: View<'_>) -> Verdict {
+        match self.backlog.push(slot, waiting, payload) {
+            Ok(signal) => {
+                let tally = &mut self.tallies[slot as usize];
+                tally.messages_arrived += 1;
+                tally.messages_backlogged += 1;
+                if !std::mem::replace(&mut self.queue_pairs[slot].backlogged, true) {
+                    self.backlogged.push(slot);
+                }
+                self.signal(slot, signal);
+                Verdict::Taken
+            }
+            Err(_) => self.stalled(),
+        }
+    }
+
+    /// Lets all queue pairs try their backlogs again. Returns how many messages left them.
+    pub(super) fn drain_backlogs(&mut self) -> usize {
+        self.retry_backlog = false;
+        let slots = std::mem::take(&mut self.backlogged);
+        let drained = slots.iter().map(|&slot| self.drain_backlog(slot)).sum();
+        debug_assert!(self.backlogged.is_empty(), "draining sets nothing aside");
+        self.backlogged = slots;
+        self.backlogged
+            .retain(|&slot| self.queue_pairs.at(slot).is_some_and(|entry| entry.backlogged));
+        drained
+    }
+
+    /// Gives the messages in a queue pair's backlog the receives that there are now.
+    fn drain_backlog(&mut self, slot: u32) -> usize {
+        let mut drained = 0;
+        while let Some((waiting, length)) = self.backlog.front(slot) {
+            let source = Address::new(waiting.from.node, waiting.from.function, waiting.source);
+            let immediate =
+                waiting.flags.contains(PacketFlags::IMMEDIATE).then_some(waiting.argument);
+            match waiting.kind {
+                Kind::Send => {
+                    let Some(mut receive) = self.take_receive(slot) else { break };
+                    let kept = length.min(receive.buffer.len());
+                    let into = receive.buffer.view_mut();
+                    let signal = self.backlog.pop(slot, |offset, piece| {
+                        let end = kept.min(offset + piece.len());
+                        if offset < end {
+                            into.write(offset, &piece[..end - offset]);
+                        }
+                    });
+                    self.signal(slot, signal);
+                    self.complete_receive(slot, source, receive, immediate, length);
+                }
+                Kind::Offer => {
+                    if !self.is_current(slot, &waiting) {
+                        self.discard_oldest(slot);
+                    } else {
+                        if self.transfers.in_flight() == self.transfers.limit() {
+                            break;
+                        }
+                        let Some(receive) = self.take_receive(slot) else { break };
+                        let offered = self.pop_offer(slot, &waiting, immediate);
+                        self.begin_transfer(slot, waiting.link, offered, receive);
+                    }
+                }
+                _ => {
+                    if !self.reserve_receive_completion(slot) {
+                        break;
+                    }
+                    let mut bytes = [0; 8];
+                    let signal = self.backlog.pop(slot, |offset, piece| {
+                        bytes[offset..][..piece.len()].copy_from_slice(piece)
+                    });
+                    self.signal(slot, signal);
+                    self.complete_event(slot, source, immediate, u64::from_le_bytes(bytes));
+                }
+            }
+            drained += 1;
+        }
+        if self.backlog.messages_of(slot) == 0 {
+            self.queue_pairs[slot].backlogged = false;
+        }
+        drained
+    }
+
+    /// Whether the sender of an offer can still be asked for its bytes.
+    fn is_current(&self, slot: u32, waiting: &Waiting) -> bool {
+        let link = self.links.find(waiting.link);
+        link.is_some_and(|link| link.generation == waiting.link_generation)
+            && !matches!(self.queue_pairs[slot].route, Route::Disconnected { .. })
+    }
+
+    /// Takes the offer at the front of a backlog, which was parsed before it was put there.
+    fn pop_offer(&mut self, slot: u32, waiting: &Waiting, immediate: Option<u64>) -> Offered {
+        let (bytes, length) = self.pop_front(slot);
+        Offered::parse(waiting.from, waiting.source, immediate, View::of(&bytes[..length]))
+            .expect("it was parsed before")
+    }
+
+    /// Takes a short message from the front of a backlog.
+    fn pop_front(&mut self, slot: u32) -> ([u8; 64], usize) {
+        let mut bytes = [0; 64];
+        let mut length = 0;
+        let signal = self.backlog.pop(slot, |offset, piece| {
+            bytes[offset..][..piece.len()].copy_from_slice(piece);
+            length = offset + piece.len();
+        });
+        self.signal(slot, signal);
+        (bytes, length)
+    }
+
+    /// Drops the message at the front of a backlog. An offer's sender is told, if it is still there.
+    pub(super) fn discard_oldest(&mut self, slot: u32) {
+        let Some((waiting, _)) = self.backlog.front(slot) else { return };
+        self.tallies[slot as usize].messages_discarded += 1;
+        if waiting.kind != Kind::Offer {
+            let signal = self.backlog.pop(slot, |_, _| {});
+            self.signal(slot, signal);
+            return;
+        }
+        let link = self.links.find(waiting.link);
+        let current = link.is_some_and(|link| link.generation == waiting.link_generation);
+        let (bytes, length) = self.pop_front(slot);
+        if let (true, Some([operation])) = (current, words(View::of(&bytes[..length]))) {
+            self.reply(waiting.link, Reply::done(operation, Status::NoSuchQueuePair, 0, 0));
+        }
+    }
+
+    /// Posts a receive to a queue pair's own queue.
+    pub(crate) fn post_receive(
+        &mut self,
+        queue_pair: QueuePair,
+        buffer: Buffer,
+        context: u64,
+    ) -> Result<(), Refused<Buffer>> {
+        match self.check_receive(queue_pair, &buffer) {
+            Ok(()) => {}
+            Err(error) => return Err(Refused::new(error, buffer)),
+        }
+        let slot = queue_pair.slot;
+        let entry = &mut self.queue_pairs[slot];
+        entry.receives.push_back(Receive { buffer, context });
+        self.tallies[slot as usize].receives_posted += 1;
+        if entry.backlogged {
+            self.drain_backlog(slot);
+            if !self.queue_pairs[slot].backlogged {
+                self.backlogged.retain(|&listed| listed != slot);
+                if let Route::Disconnected { why } = self.queue_pairs[slot].route {
+                    // What waited was an offer that nobody stands by any more.
+                    self.flush_receives(slot, why);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks a receive and reserves an entry for its completion.
+    #[inline]
+    fn check_receive(&mut self, queue_pair: QueuePair, buffer: &Buffer) -> Result<()> {
+        let wrong = |state, hint| Err(Error::WrongState { call: "posting a receive", state, hint });
+        let entry = self
+            .queue_pairs
+            .find(queue_pair.slot, queue_pair.generation)
+            .ok_or(Error::NoSuchQueuePair)?;
+        if entry.shared_receive.is_some() {
+            return wrong("using a shared receive queue", "post to that queue instead");
+        }
+        // What arrived before the end can still be received.
+        if matches!(entry.route, Route::Disconnected { .. }) && !entry.backlogged {
+            return wrong("disconnected", "connect it again, or use another one");
+        }
+        if entry.receives.len() + entry.transfers.len() >= entry.receive_depth {
+            return Err(Error::QueueFull { queue: "receive queue", depth: entry.receive_depth });
+        }
+        if !super::send::registered(&self.regions, buffer) {
+            return Err(Error::NoSuchRegion);
+        }
+        let ring = &mut self.completion_queues[entry.receive_completions];
+        if !ring.reserve() {
+            return Err(Error::QueueFull { queue: "completion queue", depth: ring.depth() });
+        }
+        Ok(())
+    }
+
+    /// Posts a receive to a shared receive queue.
+    pub(crate) fn post_shared_receive(
+        &mut self,
+        queue: SharedReceiveQueue,
+        buffer: Buffer,
+        context: u64,
+    ) -> Result<(), Refused<Buffer>> {
+        if !super::send::registered(&self.regions, &buffer) {
+            return Err(Refused::new(Error::NoSuchRegion, buffer));
+        }
+        let Some(shared) = self.shared_receives.find_mut(queue.slot, queue.generation) else {
+            return Err(Refused::new(Error::NoSuchSharedReceiveQueue, buffer));
+        };
+        if shared.receives.len() >= shared.depth {
+            let error = Error::QueueFull { queue: "shared receive queue", depth: shared.depth };
+            return Err(Refused::new(error, buffer));
+        }
+        shared.receives.push_back(Receive { buffer, context });
+        self.retry_backlog |= std::mem::take(&mut shared.starved);
+        Ok(())
+    }
+}

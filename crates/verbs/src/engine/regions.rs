@@ -1,0 +1,148 @@
+//! The registered memory of a function, and its keys.
+
+use bellwire_device::{Error, FunctionAddress, MemoryRegion, RemoteKey, Result, Rights, Status};
+use std::collections::VecDeque;
+
+/// Regions by index. A key names index and secret; the secret is compared whole (C-09).
+pub(crate) struct Regions {
+    owner: FunctionAddress,
+    entries: Vec<Entry>,
+    /// Free indices, oldest first, so that a dead key's index is reused late.
+    free: VecDeque<u16>,
+    limit: usize,
+    secrets: Secrets,
+}
+
+enum Entry {
+    Free,
+    /// Peers may have been given the key by the program.
+    Region(MemoryRegion),
+    /// Lent to one receiver for one long message; reached by the device only, never by packets.
+    Lent,
+}
+
+impl Regions {
+    /// At most `limit` regions of `owner`.
+    pub(crate) fn new(owner: FunctionAddress, limit: usize) -> Self {
+        let limit = limit.min(1 << 16);
+        Regions {
+            owner,
+            entries: Vec::new(),
+            free: VecDeque::new(),
+            limit,
+            secrets: Secrets::new(),
+        }
+    }
+
+    /// A new key for `length` bytes, and a place for them. [`Regions::release`] gives it up.
+    pub(crate) fn reserve(&mut self, length: usize) -> Result<RemoteKey> {
+        let key = self.secrets.next()?;
+        let index = if self.entries.len() < self.limit {
+            self.entries.push(Entry::Lent);
+            self.entries.len() - 1
+        } else {
+            let hint = "Deregister one, or make fewer and larger ones";
+            let limit = self.limit as u64;
+            let index = self.free.pop_front();
+            index.ok_or(Error::Exhausted { what: "memory regions", limit, hint })? as usize
+        };
+        self.entries[index] = Entry::Lent;
+        let FunctionAddress { node, function } = self.owner;
+        Ok(RemoteKey { node, function, index: index as u16, key, length: length as u64 })
+    }
+
+    /// Lets peers that hold its key reach `region` by packets too.
+    pub(crate) fn publish(&mut self, region: MemoryRegion) {
+        let index = region.remote_key().index as usize;
+        self.entries[index] = Entry::Region(region);
+    }
+
+    /// Forgets what is behind `key`, which is dead from now on.
+    pub(crate) fn release(&mut self, key: RemoteKey) {
+        self.entries[key.index as usize] = Entry::Free;
+        self.free.push_back(key.index);
+    }
+
+    /// Whether `region` is registered here (M-05).
+    #[inline]
+    pub(crate) fn holds(&self, region: &MemoryRegion) -> bool {
+        let key = region.remote_key();
+        match self.entries.get(key.index as usize) {
+            Some(Entry::Region(known)) => known.remote_key() == key,
+            _ => false,
+        }
+    }
+
+    /// The region that a peer's request names, if it may do this there: secret, bounds and rights, in this order, so that
+    /// somebody without the secret learns nothing else.
+    pub(crate) fn check(&self, request: Request, right: Rights) -> Result<&MemoryRegion, Status> {
+        let entry = usize::try_from(request.index).ok().and_then(|index| self.entries.get(index));
+        let region = match entry {
+            Some(Entry::Region(region)) if region.remote_key().key == request.key => region,
+            _ => return Err(Status::WrongKey),
+        };
+        let length = region.remote_key().length;
+        if request.offset > length || request.length > length - request.offset {
+            return Err(Status::OutOfBounds);
+        }
+        if !region.rights().contains(right) {
+            return Err(Status::NotPermitted);
+        }
+        Ok(region)
+    }
+}
+
+/// What a peer asks to reach.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request {
+    pub(crate) key: u64,
+    pub(crate) index: u64,
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
+}
+
+/// Random words from the kernel, fetched many at a time because a long message needs one each.
+struct Secrets {
+    pool: [u8; 512],
+    used: usize,
+}
+
+impl Secrets {
+    fn new() -> Self {
+        Secrets { pool: [0; 512], used: 512 }
+    }
+
+    /// Never zero.
+    fn next(&mut self) -> Result<u64> {
+        loop {
+            if self.used == self.pool.len() {
+                self.fill()?;
+            }
+            let bytes = &mut self.pool[self.used..self.used + 8];
+            let secret = u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
+            // Given out once and kept nowhere else.
+            bytes.fill(0);
+            self.used += 8;
+            if secret != 0 {
+                return Ok(secret);
+            }
+        }
+    }
+
+    fn fill(&mut self) -> Result<()> {
+        let mut filled = 0;
+        while filled < self.pool.len() {
+            let flags = rustix::rand::GetRandomFlags::empty();
+            match rustix::rand::getrandom(&mut self.pool[filled..], flags) {
+                Ok(count) => filled += count,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => {
+                    let what = "asking the kernel for a random key";
+                    return Err(Error::System { what, source: error.into() });
+                }
+            }
+        }
+        self.used = 0;
+        Ok(())
+    }
+}

@@ -1,0 +1,254 @@
+//! Posting a message, and the eager path: the message leaves inside one packet, at once.
+
+use super::rendezvous::{Data, Message};
+use super::waiting::{Outcome, Posted, Tried, Work};
+use super::*;
+use crate::descriptor::Payload;
+use crate::{Refused, Send};
+use bellwire_device::{
+    Address, Buffer, Kind, Operation as Finished, PacketFlags, PacketHeader, QueuePair, Refusal,
+};
+use bellwire_ring::memory::View;
+
+impl Core {
+    /// Posts a message to `queue_pair`.
+    #[inline]
+    pub(super) fn post_send<'a, T: Transport>(
+        &mut self,
+        transport: &mut T,
+        queue_pair: QueuePair,
+        send: Send<'a>,
+    ) -> Result<(), Refused<Send<'a>>> {
+        let (link, to) = match self.route(transport, queue_pair, send.to) {
+            Ok(route) => route,
+            Err(error) => return Err(Refused::new(error, send)),
+        };
+        let entry = &mut self.queue_pairs[queue_pair.slot];
+        let length = send.len();
+        let alone = entry.sends.is_empty();
+        if alone
+            && length <= self.limits.eager_bytes
+            && transport.gate(link, to.queue_pair) == Some(Gate::Open)
+        {
+            let ring = &mut self.completion_queues[entry.send_completions];
+            if send.signaled && !ring.has_room() {
+                let error = Error::QueueFull { queue: "completion queue", depth: ring.depth() };
+                return Err(Refused::new(error, send));
+            }
+            let body = match &send.payload {
+                Payload::Immediate(bytes) => View::of(bytes),
+                Payload::Buffer(buffer) => {
+                    if !registered(&self.regions, buffer) {
+                        return Err(Refused::new(Error::NoSuchRegion, send));
+                    }
+                    buffer.view()
+                }
+            };
+            let header = message_header(queue_pair.number, to, send.immediate);
+            if transport.send(link, header, &[], body).is_ok() {
+                let tally = &mut self.tallies[queue_pair.slot as usize];
+                tally.sends_posted += 1;
+                tally.sends_completed += 1;
+                tally.messages_sent += 1;
+                tally.bytes_sent += length as u64;
+                if send.signaled {
+                    ring.push(Completion {
+                        queue_pair,
+                        operation: Finished::Send,
+                        status: Status::Success,
+                        context: send.context,
+                        length,
+                        immediate: None,
+                        value: 0,
+                        peer: to,
+                        buffer: match send.payload {
+                            Payload::Immediate(_) => None,
+                            Payload::Buffer(buffer) => Some(buffer),
+                        },
+                        chain: Vec::new(),
+                    });
+                }
+                return Ok(());
+            }
+        }
+        self.post_waiting_send(transport, queue_pair, link, to, send)
+    }
+
+    /// Posts a message that cannot leave at once, or not as one packet.
+    #[cold]
+    fn post_waiting_send<'a, T: Transport>(
+        &mut self,
+        transport: &mut T,
+        queue_pair: QueuePair,
+        link: LinkId,
+        to: Address,
+        send: Send<'a>,
+    ) -> Result<(), Refused<Send<'a>>> {
+        let length = send.len();
+        let (maximum, what) = match send.payload {
+            Payload::Immediate(_) => (self.limits.eager_bytes, "data inside a descriptor"),
+            Payload::Buffer(_) => (self.limits.message_bytes, "a message"),
+        };
+        if length > maximum {
+            return Err(Refused::new(Error::TooLong { length, maximum, what }, send));
+        }
+        let slot = match self.room_to_post(queue_pair) {
+            Ok(slot) => slot,
+            Err(error) => return Err(Refused::new(error, send)),
+        };
+        let data = match send.payload {
+            Payload::Immediate(bytes) => Data::Copied(bytes.into()),
+            Payload::Buffer(ref buffer) if !registered(&self.regions, buffer) => {
+                return Err(Refused::new(Error::NoSuchRegion, send));
+            }
+            Payload::Buffer(buffer) => Data::Buffer(buffer),
+        };
+        let work = Work::Message(Message { data, immediate: send.immediate, length });
+        let Send { context, signaled, .. } = send;
+        self.accept(transport, slot, Posted { link, to, context, signaled, work });
+        Ok(())
+    }
+
+    /// Tries to send a message that waits.
+    pub(super) fn attempt_message<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        slot: u32,
+        posted: Posted,
+    ) -> Tried {
+        match transport.gate(posted.link, posted.to.queue_pair) {
+            Some(Gate::Open) => {}
+            // Set-up is under way, or the receiver said STOP.
+            None | Some(Gate::Stopped) => return Tried::Waits(posted),
+            Some(Gate::Closed) => {
+                return self.give_up(transport, slot, posted, Status::NoSuchQueuePair);
+            }
+        }
+        let Work::Message(message) = &posted.work else { unreachable!("the caller looked") };
+        if message.length > self.limits.eager_bytes {
+            return self.offer(transport, slot, posted);
+        }
+        let number = self.queue_pairs[slot].handle.number;
+        let header = message_header(number, posted.to, message.immediate);
+        let length = message.length;
+        match transport.send(posted.link, header, &[], message.data.view()) {
+            Ok(()) => {
+                self.finish_posted(slot, posted, Outcome::success(length));
+                Tried::Gone
+            }
+            Err(Refusal::Busy) => Tried::Waits(posted),
+            Err(Refusal::Down(status)) => self.give_up(transport, slot, posted, status),
+        }
+    }
+
+    /// Ends a descriptor that cannot be started.
+    pub(super) fn give_up<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        slot: u32,
+        mut posted: Posted,
+        status: Status,
+    ) -> Tried {
+        let length = self.take_back(transport, &mut posted);
+        self.finish_posted(slot, posted, Outcome::failure(status, length));
+        Tried::Gone
+    }
+
+    /// Frees what a descriptor that is still in its queue holds: a key, or a place among the operations. Returns how many bytes
+    /// had moved.
+    pub(super) fn take_back<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        posted: &mut Posted,
+    ) -> usize {
+        match &mut posted.work {
+            Work::Message(message) => {
+                self.withdraw(transport, message);
+                0
+            }
+            Work::Put(put) => {
+                let (operation, done) = put.under_way();
+                operation.and_then(|id| self.end_operation(id));
+                done
+            }
+            Work::Get(get) => get.done as usize,
+            Work::Atomic(_) => 0,
+        }
+    }
+
+    /// The link to send by, and whom to.
+    #[inline]
+    pub(super) fn route<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        queue_pair: QueuePair,
+        to: Option<Address>,
+    ) -> Result<(LinkId, Address)> {
+        let entry = self
+            .queue_pairs
+            .find(queue_pair.slot, queue_pair.generation)
+            .ok_or(Error::NoSuchQueuePair)?;
+        match (entry.route, to) {
+            (Route::Connected { link, peer }, None) => Ok((link, peer)),
+            (Route::Unconnected, Some(to)) => {
+                if is_channel(to.queue_pair) || entry.channel.is_some() {
+                    same_channel(queue_pair.number, to.queue_pair)?;
+                }
+                Ok((self.link_to(transport, to.function_address())?, to))
+            }
+            (route, to) => Err(no_route(route, to)),
+        }
+    }
+}
+
+#[inline]
+fn is_channel(number: u32) -> bool {
+    number >= Address::CHANNEL_BASE
+}
+
+/// Different numbers never meet (H-22).
+fn same_channel(ours: u32, theirs: u32) -> Result<()> {
+    match (is_channel(ours), is_channel(theirs)) {
+        (true, true) if ours == theirs => Ok(()),
+        (true, _) => Err(Error::BadDestination(
+            "a channel sends only to its own number: use Address::channel with it",
+        )),
+        _ => Err(Error::BadDestination(
+            "only a member of a channel can send to it: open the channel first",
+        )),
+    }
+}
+
+#[cold]
+pub(super) fn no_route(route: Route, to: Option<Address>) -> Error {
+    let wrong = |state, hint| Error::WrongState { call: "posting a send", state, hint };
+    match (route, to) {
+        (Route::Connecting, _) => wrong("connecting", "wait for the connection first"),
+        (Route::Disconnected { .. }, _) => {
+            wrong("disconnected", "connect it again, or use another one")
+        }
+        (Route::Connected { .. }, _) => Error::BadDestination(
+            "this queue pair is connected and sends to its peer only: name no destination",
+        ),
+        (Route::Unconnected, _) => Error::BadDestination(
+            "this queue pair is not connected: name a destination with Send::to, or connect it",
+        ),
+    }
+}
+
+/// Whether a buffer is the program's own or part of a region that is registered here (M-05).
+#[inline]
+pub(super) fn registered(regions: &Regions, buffer: &Buffer) -> bool {
+    match buffer {
+        Buffer::Vec(_) => true,
+        Buffer::Region(slice) => regions.holds(slice.region()),
+    }
+}
+
+#[inline]
+fn message_header(from: u32, to: Address, immediate: Option<u64>) -> PacketHeader {
+    let mut header =
+        PacketHeader::new(Kind::Send, to.queue_pair, from, immediate.unwrap_or_default());
+    header.flags.set(PacketFlags::IMMEDIATE, immediate.is_some());
+    header
+}

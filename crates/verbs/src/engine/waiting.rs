@@ -1,0 +1,311 @@
+//! Descriptors that could not leave at once, and operations that a peer has not answered.
+//!
+//! Each queue pair has a queue of its own (D-20), and its oldest descriptor is tried again by `progress`, the queue pairs taking
+//! turns. A later descriptor never starts before an earlier one of the same queue pair (D-19).
+
+use super::atomic::AtomicWork;
+use super::get::GetWork;
+use super::put::PutWork;
+use super::rendezvous::Message;
+use super::*;
+use bellwire_device::{Address, Buffer, Operation as Finished, QueuePair};
+
+/// Descriptors of one queue pair that start in one turn, at most.
+const BURST: usize = 16;
+
+/// An accepted descriptor.
+pub(crate) struct Posted {
+    pub(crate) link: LinkId,
+    pub(crate) to: Address,
+    pub(crate) context: u64,
+    pub(crate) signaled: bool,
+    pub(crate) work: Work,
+}
+
+pub(crate) enum Work {
+    Message(Message),
+    Put(PutWork),
+    Get(GetWork),
+    Atomic(AtomicWork),
+}
+
+/// How a try to start a descriptor ended.
+pub(crate) enum Tried {
+    /// It has finished, or a peer has it now.
+    Gone,
+    /// It has to wait for a peer, or for another operation to end.
+    Waits(Posted),
+    /// It can go on, but it is somebody else's turn.
+    GoesOn(Posted),
+}
+
+/// An operation that a peer has not answered yet.
+pub(crate) struct Operation {
+    pub(crate) slot: u32,
+    pub(crate) link: LinkId,
+    pub(crate) to: Address,
+    pub(crate) context: u64,
+    pub(crate) signaled: bool,
+    pub(crate) stage: Stage,
+}
+
+pub(crate) enum Stage {
+    /// Its packets are being sent; the descriptor is still the oldest of its queue pair.
+    Sending,
+    /// The receiver has our offer, or fetches the message.
+    Offered { message: Message, streaming: bool },
+    /// All pieces are sent.
+    Put(PutWork),
+    /// The owner was asked for the next piece.
+    Get(GetWork),
+    /// The owner was asked.
+    Atomic(AtomicWork),
+}
+
+impl Work {
+    pub(super) fn operation(&self) -> Finished {
+        match self {
+            Work::Message(_) => Finished::Send,
+            Work::Put(_) => Finished::Put,
+            Work::Get(_) => Finished::Get,
+            Work::Atomic(atomic) => atomic.operation(),
+        }
+    }
+
+    /// The buffer and the further buffers that are given back.
+    fn into_buffers(self) -> (Option<Buffer>, Vec<Buffer>) {
+        match self {
+            Work::Message(message) => (message.data.into_buffer(), Vec::new()),
+            Work::Put(put) => put.sources.0.into_parts(),
+            Work::Get(get) => get.destinations.0.into_parts(),
+            Work::Atomic(_) => (None, Vec::new()),
+        }
+    }
+
+    /// The local buffers.
+    pub(super) fn buffers(&self) -> &[Buffer] {
+        match self {
+            Work::Message(message) => message.data.buffers(),
+            Work::Put(put) => put.sources.0.items(),
+            Work::Get(get) => get.destinations.0.items(),
+            Work::Atomic(_) => &[],
+        }
+    }
+}
+
+impl Stage {
+    /// The local buffers that are in use.
+    pub(super) fn buffers(&self) -> &[Buffer] {
+        match self {
+            Stage::Offered { message, .. } => message.data.buffers(),
+            Stage::Put(put) => put.sources.0.items(),
+            Stage::Get(get) => get.destinations.0.items(),
+            Stage::Sending | Stage::Atomic(_) => &[],
+        }
+    }
+}
+
+/// What is left to say about a descriptor when it has ended.
+#[derive(Clone, Copy)]
+pub(super) struct Outcome {
+    pub(super) status: Status,
+    pub(super) length: usize,
+    pub(super) value: u64,
+}
+
+impl Outcome {
+    pub(super) fn success(length: usize) -> Self {
+        Outcome { status: Status::Success, length, value: 0 }
+    }
+
+    pub(super) fn failure(status: Status, length: usize) -> Self {
+        Outcome { status, length, value: 0 }
+    }
+}
+
+impl Core {
+    /// The queue pair behind a handle, and whether `sends` more descriptors may be posted to it.
+    pub(super) fn room_to_post(&mut self, queue_pair: QueuePair) -> Result<u32> {
+        let entry = self
+            .queue_pairs
+            .find(queue_pair.slot, queue_pair.generation)
+            .ok_or(Error::NoSuchQueuePair)?;
+        if entry.posted_sends >= entry.send_depth {
+            return Err(Error::QueueFull { queue: "send queue", depth: entry.send_depth });
+        }
+        let ring = &self.completion_queues[entry.send_completions];
+        if !ring.has_room() {
+            return Err(Error::QueueFull { queue: "completion queue", depth: ring.depth() });
+        }
+        Ok(queue_pair.slot)
+    }
+
+    /// Takes a descriptor, for which there is [room](Core::room_to_post), and starts it if none is before it.
+    pub(super) fn accept<T: Transport>(&mut self, transport: &mut T, slot: u32, posted: Posted) {
+        let entry = &mut self.queue_pairs[slot];
+        self.tallies[slot as usize].sends_posted += 1;
+        entry.posted_sends += 1;
+        let reserved = self.completion_queues[entry.send_completions].reserve();
+        debug_assert!(reserved, "the caller checked for room");
+        let waits = if entry.sends.is_empty() {
+            match self.attempt(transport, slot, posted) {
+                Tried::Gone => return,
+                Tried::Waits(posted) | Tried::GoesOn(posted) => posted,
+            }
+        } else {
+            posted
+        };
+        let entry = &mut self.queue_pairs[slot];
+        entry.sends.push_back(waits);
+        self.tallies[slot as usize].sends_waited += 1;
+        if !std::mem::replace(&mut entry.listed, true) {
+            self.pending.push_back(slot);
+        }
+    }
+
+    /// Lets each queue pair that has descriptors waiting have a turn. Returns how much was done.
+    pub(super) fn advance_all<T: Transport>(&mut self, transport: &mut T) -> usize {
+        let mut done = 0;
+        for _ in 0..self.pending.len() {
+            let Some(slot) = self.pending.pop_front() else { break };
+            done += self.advance(transport, slot);
+            let Some(entry) = self.queue_pairs.at_mut(slot) else { continue };
+            entry.listed = !entry.sends.is_empty();
+            if entry.listed {
+                self.pending.push_back(slot);
+            }
+        }
+        done
+    }
+
+    fn advance<T: Transport>(&mut self, transport: &mut T, slot: u32) -> usize {
+        for done in 0..BURST {
+            let Some(entry) = self.queue_pairs.at_mut(slot) else { return done };
+            let Some(posted) = entry.sends.pop_front() else { return done };
+            let (posted, done) = match self.attempt(transport, slot, posted) {
+                Tried::Gone => continue,
+                Tried::Waits(posted) => (posted, done),
+                Tried::GoesOn(posted) => (posted, done + 1),
+            };
+            self.queue_pairs[slot].sends.push_front(posted);
+            return done;
+        }
+        BURST
+    }
+
+    /// Tries to start, or to go on with, the oldest descriptor of a queue pair.
+    fn attempt<T: Transport>(&mut self, transport: &mut T, slot: u32, posted: Posted) -> Tried {
+        match &posted.work {
+            Work::Message(_) => self.attempt_message(transport, slot, posted),
+            Work::Put(_) => self.attempt_put(transport, slot, posted),
+            Work::Get(_) => self.attempt_get(transport, slot, posted),
+            Work::Atomic(_) => self.attempt_atomic(transport, slot, posted),
+        }
+    }
+
+    /// A place among the operations under way for a descriptor that needs a peer's answer; `None`: it has to wait (C-33).
+    pub(super) fn start_operation(&mut self, slot: u32, posted: &Posted) -> Option<OpId> {
+        let operation = Operation {
+            slot,
+            link: posted.link,
+            to: posted.to,
+            context: posted.context,
+            signaled: posted.signaled,
+            stage: Stage::Sending,
+        };
+        let id = self.operations.start(operation).ok()?;
+        self.queue_pairs[slot].operations.push(id);
+        Some(id)
+    }
+
+    /// Gives up a place that [`Core::start_operation`] gave, or takes the operation out of it.
+    pub(super) fn end_operation(&mut self, id: OpId) -> Option<Operation> {
+        let operation = self.operations.finish(id).ok()?;
+        let ids = &mut self.queue_pairs[operation.slot].operations;
+        if let Some(place) = ids.iter().position(|&known| known == id) {
+            ids.swap_remove(place);
+        }
+        Some(operation)
+    }
+
+    /// Hands a descriptor over to the operation that its peer will answer.
+    pub(super) fn hand_over(&mut self, id: OpId, stage: Stage) {
+        if let Ok(operation) = self.operations.operation(id) {
+            operation.stage = stage;
+        }
+    }
+
+    /// Ends a descriptor that no peer has.
+    pub(super) fn finish_posted(&mut self, slot: u32, posted: Posted, outcome: Outcome) {
+        let Posted { to, context, signaled, work, .. } = posted;
+        self.finish_work(slot, to, context, signaled, work, outcome);
+    }
+
+    pub(super) fn finish_work(
+        &mut self,
+        slot: u32,
+        to: Address,
+        context: u64,
+        signaled: bool,
+        work: Work,
+        outcome: Outcome,
+    ) {
+        let operation = work.operation();
+        if outcome.status.is_success() {
+            let tally = &mut self.tallies[slot as usize];
+            let bytes = outcome.length as u64;
+            match operation {
+                Finished::Send => {
+                    tally.messages_sent += 1;
+                    tally.bytes_sent += bytes;
+                }
+                Finished::Put => {
+                    tally.puts += 1;
+                    tally.put_bytes += bytes;
+                }
+                Finished::Get => {
+                    tally.gets += 1;
+                    tally.get_bytes += bytes;
+                }
+                _ => tally.atomics += 1,
+            }
+        }
+        let (buffer, chain) = work.into_buffers();
+        let completion = Completion {
+            queue_pair: self.queue_pairs[slot].handle,
+            operation,
+            status: outcome.status,
+            context,
+            length: outcome.length,
+            immediate: None,
+            value: outcome.value,
+            peer: to,
+            buffer,
+            chain,
+        };
+        self.finish(slot, signaled, completion);
+    }
+
+    /// Ends an operation that its peer has answered, or never will.
+    pub(super) fn finish_operation<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        operation: Operation,
+        outcome: Outcome,
+    ) {
+        let Operation { slot, to, context, signaled, stage, .. } = operation;
+        let work = match stage {
+            // The descriptor is still in its queue, and ends there.
+            Stage::Sending => return,
+            Stage::Offered { mut message, .. } => {
+                // Nobody may read it any more when the program has it back.
+                self.withdraw(transport, &mut message);
+                Work::Message(message)
+            }
+            Stage::Put(put) => Work::Put(put),
+            Stage::Get(get) => Work::Get(get),
+            Stage::Atomic(atomic) => Work::Atomic(atomic),
+        };
+        self.finish_work(slot, to, context, signaled, work, outcome);
+    }
+}
