@@ -54,7 +54,7 @@ pub struct Geometry {
     pub chunk_lines: usize,
     /// Lines of each of the two small chunks in the control block.
     pub small_lines: usize,
-    /// Host chunks in the pair's memory.
+    /// Host chunks in the pair's memory; at least 2, because the lane leaves one by a LINK to the next.
     pub host_chunks: usize,
 }
 
@@ -137,6 +137,11 @@ struct Cursor {
 }
 
 impl Cursor {
+    /// Whether nothing was taken from this run yet, in the pool or in host memory.
+    fn is_fresh(&self, geometry: &Geometry) -> bool {
+        self.area != Area::Control && self.line + self.chunks * geometry.chunk_lines == self.end
+    }
+
     /// First chunk and number of chunks, of a run in the pool.
     fn extent(&self, geometry: &Geometry) -> (u16, u16) {
         ((self.end / geometry.chunk_lines - self.chunks) as u16, self.chunks as u16)

@@ -236,6 +236,10 @@ impl<W: Words> LaneReceiver<W> {
     /// Follows a LINK to where the sender went on.
     #[cold]
     fn follow(&mut self, target: u64, nonce: u64) -> Arrival {
+        // An honest sender enters a run only to write a packet there. A ring of empty runs would keep us busy for ever.
+        if self.at.is_fresh(&self.geometry) {
+            return Arrival::Violation;
+        }
         if target & LINK_HOST == 0 {
             let Some((first, chunks, nonce)) = self.open.pop_front() else {
                 return Arrival::Violation;

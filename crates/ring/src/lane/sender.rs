@@ -38,17 +38,17 @@ pub struct LaneSender<W> {
 }
 
 impl<W: Words> LaneSender<W> {
-    /// A new lane, parked. `command` is the receiver's first command; `seed` starts the sequence of host nonces.
+    /// A new lane, parked; the receiver has made its end already. `seed` starts the sequence of host nonces.
     pub fn new(memory: LaneMemory<W>, geometry: Geometry, fences: Fences, seed: u64) -> Self {
-        // A cursor without room: the first send obeys the first command before it looks at it.
-        let at = Cursor { area: Area::Control, line: 0, end: 0, chunks: 0, nonce: 0 };
+        let command = memory.control.word(COMMAND).load(Ordering::Acquire);
+        let taken = memory.control.word(GRANT_BASE).load(Ordering::Relaxed);
         LaneSender {
             memory,
             geometry,
             fences,
-            at,
-            command: 0,
-            taken: 0,
+            at: geometry.small(command),
+            command,
+            taken,
             host_entered: 0,
             host_ready: false,
             went_host: 0,
@@ -85,9 +85,12 @@ impl<W: Words> LaneSender<W> {
         }
         let area = self.memory.area(self.at.area);
         let first = self.at.line * LINE_WORDS;
+        area.word(first + 1).store(words[0], Ordering::Relaxed);
+        area.word(first + 2).store(words[1], Ordering::Relaxed);
+        area.word(first + 3).store(words[2], Ordering::Relaxed);
         area.fill(first + HEADER_WORDS, head, body);
         // Release: pairs with the acquire of the tag in `LaneReceiver::peek`.
-        area.publish(first, [self.at.nonce, words[0], words[1], words[2]], publish_ordering());
+        area.word(first).store(self.at.nonce, publish_ordering());
         self.at.line += lines;
         // Release: pairs with the acquire of the intent in `LaneReceiver::try_park`: intent 0 means that the packet is visible.
         self.memory.control.word(INTENT).store(0, Ordering::Release);
@@ -116,6 +119,12 @@ impl<W: Words> LaneSender<W> {
         self.went_host
     }
 
+    /// Whether the lane was parked when the last packet was tried. After a [`Full`] on a parked lane (no page could be had for
+    /// the host chunks) ring the doorbell, or the receiver never grants the credit that we wait for.
+    pub fn is_parked(&self) -> bool {
+        self.command & PARKED != 0
+    }
+
     /// Whether the next packet would go to the receiver's pool.
     pub fn is_in_pool(&self) -> bool {
         self.at.area == Area::Pool
@@ -140,7 +149,7 @@ impl<W: Words> LaneSender<W> {
     fn go_on(&mut self, fits: bool, host_memory: impl FnOnce() -> bool) -> bool {
         if let Some(extent) = self.next_grant() {
             self.link(LINK, 0);
-            self.taken += 1;
+            self.taken = self.taken.wrapping_add(1);
             self.at = extent;
             return true;
         }
