@@ -28,7 +28,7 @@ const TWO_PACKET_RUNS: Geometry =
 /// Where the receiver's counters start: the second grant carries sequence 0.
 const START: u64 = u32::MAX as u64 - 1;
 
-/// Tag of a line that is with the receiver: even, so never a nonce.
+/// Third word of a line that is with the receiver. Packets and LINKs overwrite it; the tag is left as the sender left it.
 const POISON: u64 = 0xdead_beef_0000_0000;
 
 /// A model: what the two sides do.
@@ -47,6 +47,8 @@ struct Model {
     grant_late: bool,
     /// How often the receiver parks each lane.
     parkings: u32,
+    /// Whether it parks a lane at once when its bell has rung, not when it is idle.
+    park_early: bool,
 }
 
 fn memory(geometry: &Geometry) -> LaneMemory<ModelSegment> {
@@ -140,9 +142,7 @@ impl Sink {
             Arrival::Nothing => match self.lane.position() {
                 Position::Parking => self.try_park(),
                 Position::Active if self.parkings_left > 0 => {
-                    self.parkings_left -= 1;
-                    self.lane.begin_park();
-                    self.lane.fences().heavy(|| ());
+                    self.park();
                     true
                 }
                 _ => false,
@@ -185,7 +185,16 @@ impl Sink {
         if self.lane.position() == Position::Parked {
             self.lane.unpark();
             self.grant();
+            if self.model.park_early && self.parkings_left > 0 {
+                self.park();
+            }
         }
+    }
+
+    fn park(&mut self) {
+        self.parkings_left -= 1;
+        self.lane.begin_park();
+        self.lane.fences().heavy(|| ());
     }
 
     fn grant(&mut self) {
@@ -203,7 +212,7 @@ impl Sink {
         for chunk in first..first + chunks {
             assert!(!self.free.contains(&chunk), "chunk {chunk} came back twice");
             for line in 0..self.model.geometry.chunk_lines {
-                self.tag(chunk, line).store(POISON, Ordering::Relaxed);
+                self.third_word(chunk, line).store(POISON, Ordering::Relaxed);
             }
             self.free.push(chunk);
         }
@@ -211,17 +220,17 @@ impl Sink {
 
     fn check_poison(&self, chunk: u16) {
         for line in 0..self.model.geometry.chunk_lines {
-            let tag = self.tag(chunk, line).load(Ordering::Relaxed);
+            let word = self.third_word(chunk, line).load(Ordering::Relaxed);
             assert!(
-                tag == POISON || tag == 0,
+                word == POISON || word == 0,
                 "somebody wrote to chunk {chunk}, which was not granted"
             );
         }
     }
 
-    fn tag(&self, chunk: u16, line: usize) -> &crate::sync::AtomicU64 {
+    fn third_word(&self, chunk: u16, line: usize) -> &crate::sync::AtomicU64 {
         let first = usize::from(chunk) * self.model.geometry.chunk_lines;
-        self.memory.pool.word((first + line) * LINE_WORDS)
+        self.memory.pool.word((first + line) * LINE_WORDS + 2)
     }
 
     /// After the senders are gone.
@@ -304,6 +313,7 @@ fn granting() {
         credit: 1,
         grant_late: false,
         parkings: 0,
+        park_early: false,
     }
     .check();
 }
@@ -320,6 +330,7 @@ fn host_memory() {
         credit: 0,
         grant_late: false,
         parkings: 0,
+        park_early: false,
     }
     .check();
 }
@@ -336,6 +347,7 @@ fn back_from_host_memory() {
         credit: 1,
         grant_late: true,
         parkings: 0,
+        park_early: false,
     }
     .check();
 }
@@ -353,6 +365,7 @@ fn parking() {
         credit: 1,
         grant_late: false,
         parkings: 1,
+        park_early: false,
     }
     .check();
 }
@@ -369,6 +382,24 @@ fn parking_twice() {
         credit: 1,
         grant_late: false,
         parkings: 2,
+        park_early: false,
+    }
+    .check();
+}
+
+/// A parking that begins before the packet that rang was read: the sender's next one must not overwrite it.
+// shows: D-02
+#[test]
+fn parking_early() {
+    Model {
+        geometry: ONE_PACKET_RUNS,
+        preemptions: 3,
+        senders: 1,
+        packets: 2,
+        credit: 1,
+        grant_late: false,
+        parkings: 1,
+        park_early: true,
     }
     .check();
 }
@@ -385,6 +416,7 @@ fn two_senders() {
         credit: 1,
         grant_late: false,
         parkings: 1,
+        park_early: false,
     }
     .check();
 }

@@ -1,1 +1,425 @@
+//! The lane and the doorbell in one thread, step by step, and with peers that do what they like.
 
+use super::*;
+use crate::doorbell::{DOORBELL_LINES, Doorbell, LANES};
+use crate::memory::{Memory, Owner, View};
+use crate::segment::{LINE_BYTES, Segment, Words};
+use crate::sync::{Fences, Ordering};
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+
+const GEOMETRY: Geometry =
+    Geometry { pool_chunks: 4, chunk_lines: 4, small_lines: 3, host_chunks: 2 };
+
+const ROUNDS: u64 = if cfg!(miri) { 30 } else { 20_000 };
+
+type Ends = (LaneSender<Segment>, LaneReceiver<Segment>);
+
+fn segment(lines: usize) -> Segment {
+    struct Block(NonNull<u8>, Layout);
+    // SAFETY: the block is only freed here; all access goes through views and atomics.
+    unsafe impl Send for Block {}
+    // SAFETY: as above.
+    unsafe impl Sync for Block {}
+    impl Owner for Block {}
+    impl Drop for Block {
+        fn drop(&mut self) {
+            // SAFETY: allocated below with this layout.
+            unsafe { dealloc(self.0.as_ptr(), self.1) }
+        }
+    }
+    let layout = Layout::from_size_align(lines * LINE_BYTES, LINE_BYTES).unwrap();
+    // SAFETY: no test asks for 0 lines.
+    let start = NonNull::new(unsafe { alloc_zeroed(layout) }).unwrap();
+    // SAFETY: the block lives until its owner is dropped.
+    let memory =
+        unsafe { Memory::from_owner(start, layout.size(), true, Arc::new(Block(start, layout))) };
+    Segment::new(&memory, 0, memory.len())
+}
+
+fn memory() -> LaneMemory<Segment> {
+    LaneMemory {
+        pool: segment(GEOMETRY.pool_chunks * GEOMETRY.chunk_lines),
+        control: segment(GEOMETRY.control_lines()),
+        host: segment(GEOMETRY.host_lines()),
+    }
+}
+
+fn ends(memory: &LaneMemory<Segment>, start: u64) -> Ends {
+    let fences = Fences::Symmetric;
+    let receiver = LaneReceiver::new(memory.clone(), GEOMETRY, fences, 5, start);
+    (LaneSender::new(memory.clone(), GEOMETRY, fences, 6), receiver)
+}
+
+/// Sends a packet with `bytes` bytes that carries `number`.
+fn send(sender: &mut LaneSender<Segment>, number: u64, bytes: usize) -> Result<Sent, Full> {
+    let body = vec![number as u8; bytes];
+    sender.send([1 | (bytes as u64) << 32, number, 0], &[], View::of(&body), || true)
+}
+
+/// Receives until nothing is there; returns the packets' numbers and the extents that came back.
+fn receive(receiver: &mut LaneReceiver<Segment>) -> (Vec<u64>, Vec<Freed>) {
+    let (mut numbers, mut extents) = (Vec::new(), Vec::new());
+    loop {
+        match receiver.peek() {
+            Arrival::Nothing => return (numbers, extents),
+            Arrival::Packet([first, number, _]) => {
+                let (area, at) = receiver.payload();
+                let mut body = vec![0; (first >> 32) as usize];
+                area.view(at, body.len()).read(0, &mut body);
+                assert!(body.iter().all(|byte| *byte == number as u8));
+                numbers.push(number);
+                receiver.take(first);
+            }
+            Arrival::Moved { freed, .. } => extents.extend(freed),
+            Arrival::Violation => panic!("the sender broke no rule"),
+        }
+    }
+}
+
+/// A parked lane takes packets in its small chunk, and says that the bell must ring; then it goes over the grants.
+// shows: D-02, D-13
+#[test]
+fn small_chunk_then_grants() {
+    let (mut sender, mut receiver) = ends(&memory(), 0);
+    assert_eq!(send(&mut sender, 1, 8), Ok(Sent::Ring));
+    receiver.unpark();
+    receiver.grant(2, 1);
+    receiver.grant(0, 2);
+    for number in 2..=6 {
+        assert_eq!(send(&mut sender, number, 20), Ok(Sent::Done));
+    }
+    assert_eq!(receive(&mut receiver), (vec![1, 2, 3, 4, 5, 6], vec![(2, 1)]));
+    assert_eq!(sender.went_host(), 0);
+}
+
+/// Without credit the lane goes to host memory and says when that is full; with credit it comes back, in order.
+// shows: D-16, D-17, D-19
+#[test]
+fn host_memory_and_back() {
+    let (mut sender, mut receiver) = ends(&memory(), 0);
+    let mut sent = 0;
+    while send(&mut sender, sent + 1, 8).is_ok() {
+        sent += 1;
+    }
+    assert_eq!(sent, 2 + 2 * 3, "a small chunk and two host chunks");
+    assert!(sender.is_parked() && sender.went_host() == 2);
+    receiver.unpark();
+    receiver.grant(3, 1);
+    assert_eq!(send(&mut sender, 9, 8), Ok(Sent::Done));
+    assert!(sender.is_in_pool());
+    assert_eq!(receive(&mut receiver).0, (1..=9).collect::<Vec<_>>());
+}
+
+/// The longest packet fits into one chunk of the pool, and one of the host's.
+// shows: D-13, D-16
+#[test]
+fn longest_packet() {
+    let (mut sender, mut receiver) = ends(&memory(), 0);
+    let bytes = GEOMETRY.packet_bytes();
+    assert_eq!(send(&mut sender, 1, bytes), Ok(Sent::Ring));
+    receiver.unpark();
+    receiver.grant(3, 1);
+    assert_eq!(send(&mut sender, 2, bytes), Ok(Sent::Done));
+    assert_eq!(receive(&mut receiver).0, [1, 2]);
+}
+
+/// A bell that comes late unparks a lane whose sender has not seen the parking: it must leave the extent that was taken back.
+// shows: D-02, D-13
+#[test]
+fn parking_that_the_sender_did_not_see() {
+    let (mut sender, mut receiver) = ends(&memory(), 0);
+    send(&mut sender, 1, 8).unwrap();
+    receiver.unpark();
+    receiver.grant(0, 1);
+    send(&mut sender, 2, 8).unwrap();
+    receive(&mut receiver);
+    receiver.begin_park();
+    let mut freed = Vec::new();
+    assert!(receiver.try_park(|extent| freed.push(extent)));
+    assert_eq!(freed, [(0, 1)]);
+    receiver.unpark();
+    receiver.grant(1, 1);
+    assert_eq!(send(&mut sender, 3, 8), Ok(Sent::Done));
+    assert_eq!(receive(&mut receiver).0, [3]);
+}
+
+/// A packet that came to the new place while the lane was parking makes it active again, without credit.
+// shows: D-02
+#[test]
+fn packet_while_parking() {
+    let (mut sender, mut receiver) = ends(&memory(), 0);
+    send(&mut sender, 1, 8).unwrap();
+    receiver.unpark();
+    receiver.grant(0, 2);
+    receiver.begin_park();
+    assert_eq!(send(&mut sender, 2, 8), Ok(Sent::Ring));
+    assert!(!receiver.try_park(|_| panic!("packet 1 is not read yet")));
+    assert_eq!(
+        (receiver.peek(), receiver.position()),
+        (Arrival::Packet([1 | 8 << 32, 1, 0]), Position::Parking)
+    );
+    receiver.take(1 | 8 << 32);
+    let mut freed = Vec::new();
+    assert!(!receiver.try_park(|extent| freed.push(extent)));
+    assert_eq!((freed, receiver.position()), (vec![(0, 2)], Position::Active));
+    assert_eq!(receive(&mut receiver).0, [2]);
+}
+
+/// The grant ring goes round many times, and past the wrap-around of its 32-bit sequence and 64-bit counter.
+// shows: D-13
+#[test]
+fn grant_ring_wraps() {
+    for start in [0, u64::from(u32::MAX) - 20, u64::MAX - 20] {
+        let (mut sender, mut receiver) = ends(&memory(), start);
+        send(&mut sender, 0, 8).unwrap();
+        receiver.unpark();
+        let mut expected = 0;
+        for number in 1..60 {
+            receiver.grant((number % 4) as u16, 1);
+            // Two lines leave no room for a second such packet, so each takes a grant.
+            send(&mut sender, number, 90).unwrap();
+            assert!(sender.is_in_pool());
+            for found in receive(&mut receiver).0 {
+                assert_eq!(found, expected);
+                expected += 1;
+            }
+        }
+        assert_eq!((expected, sender.went_host()), (60, 0));
+    }
+}
+
+/// What a dead sender's lane held comes back: the extent it was in, and the grants that it had not entered.
+#[test]
+fn abandoned_lane() {
+    let (mut sender, mut receiver) = ends(&memory(), 0);
+    send(&mut sender, 1, 8).unwrap();
+    receiver.unpark();
+    receiver.grant(1, 1);
+    receiver.grant(2, 2);
+    send(&mut sender, 2, 8).unwrap();
+    receive(&mut receiver);
+    let mut freed = Vec::new();
+    receiver.abandon(|extent| freed.push(extent));
+    assert_eq!(freed, [(1, 1), (2, 2)]);
+}
+
+/// Every lane's bell is answered once, and only a ring to a sleeper asks for a wake-up.
+#[test]
+fn bells() {
+    let doorbell = Doorbell::new(segment(DOORBELL_LINES));
+    for lane in (0..LANES).step_by(if cfg!(miri) { 777 } else { 1 }) {
+        assert!(!doorbell.is_rung() && !doorbell.ring(lane) && doorbell.is_rung());
+        assert!(!doorbell.prepare_sleep(), "a bell is not answered yet");
+        let mut rang = Vec::new();
+        doorbell.answer(|lane| rang.push(lane));
+        assert_eq!(rang, [lane]);
+        assert!(doorbell.prepare_sleep());
+        assert!(doorbell.ring(lane) && !doorbell.ring(lane), "one ringer wakes the sleeper");
+        doorbell.awake();
+        doorbell.answer(|_| ());
+    }
+}
+
+struct Random(u64);
+
+impl Random {
+    fn draw(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    /// A word that is likely to be taken for something.
+    fn likely(&mut self, memory: &LaneMemory<Segment>) -> u64 {
+        let random = self.draw();
+        let control = |index| memory.control.word(index).load(Ordering::Relaxed);
+        match random % 9 {
+            // The nonces that count now: of the command, and of the grants.
+            0 => control(COMMAND) | PARKED,
+            1 => control(GRANT_RING + 1 + (random >> 8) as usize % GRANTS * 2),
+            2 => LINK | (random >> 8 & 1) << 8 | (random >> 16 & 3) << 16,
+            3 => 1 | (random >> 8 & 0x1ff) << 32,
+            4 => u64::MAX << (random >> 8 & 63),
+            5 => random >> (random >> 8 & 63),
+            6 => (random >> 8 & 1) | SECOND,
+            7 => (control(GRANT_BASE).wrapping_add(1) << 32) | (random >> 8 & 0x7_0007),
+            _ => random,
+        }
+    }
+}
+
+/// Writes random words to everything in `targets` until told to stop.
+fn scribble(
+    memory: &LaneMemory<Segment>,
+    targets: &[(&Segment, std::ops::Range<usize>)],
+    random: &mut Random,
+) {
+    let (segment, words) = &targets[random.draw() as usize % targets.len()];
+    let at = words.start + random.draw() as usize % words.len();
+    segment.word(at).store(random.likely(memory), Ordering::Relaxed);
+    // Often a whole header, at a line.
+    if random.draw().is_multiple_of(2) {
+        let line = at / LINE_WORDS * LINE_WORDS;
+        if line >= words.start && line + HEADER_WORDS <= words.end {
+            for offset in [3, 2, 1, 0] {
+                segment.word(line + offset).store(random.likely(memory), Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+fn all(segment: &Segment) -> std::ops::Range<usize> {
+    0..segment.bytes() / 8
+}
+
+/// Receives as a device would from a sender that cannot be trusted; a lane that broke the rules is made anew.
+fn endure(receiver: &mut LaneReceiver<Segment>, memory: &LaneMemory<Segment>, random: &mut Random) {
+    // Between two moves of an honest lane there is a packet, so a poll of this many steps ends.
+    for _ in 0..8 {
+        match receiver.peek() {
+            Arrival::Nothing => break,
+            Arrival::Packet(words) => {
+                let bytes = (words[0] >> 32) as usize;
+                assert!(bytes <= GEOMETRY.packet_bytes());
+                let (area, at) = receiver.payload();
+                let mut body = vec![0; bytes];
+                area.view(at, bytes).read(0, &mut body);
+                receiver.take(words[0]);
+            }
+            Arrival::Moved { freed, .. } => {
+                if let Some((first, chunks)) = freed {
+                    assert!(usize::from(first + chunks) <= GEOMETRY.pool_chunks && chunks > 0);
+                }
+            }
+            Arrival::Violation => {
+                receiver.abandon(|_| ());
+                *receiver = ends(memory, random.draw()).1;
+            }
+        }
+    }
+    match receiver.position() {
+        Position::Parked if random.draw().is_multiple_of(2) => receiver.unpark(),
+        Position::Active if random.draw().is_multiple_of(16) => receiver.begin_park(),
+        Position::Active if receiver.open_grants() < GRANTS => {
+            receiver.grant((random.draw() % 3) as u16, 1 + (random.draw() % 2) as u16);
+        }
+        Position::Parking => {
+            receiver.try_park(|_| ());
+        }
+        _ => (),
+    }
+}
+
+/// A sender that writes whatever it likes, wherever it can, whenever it likes, does no more harm than to its own lane.
+// shows: D-13
+#[test]
+fn hostile_sender() {
+    let memory = memory();
+    let bells = segment(DOORBELL_LINES);
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut random = Random(77);
+            // A sender can map the control block writable as a whole, so all of it.
+            let targets = [
+                (&memory.pool, all(&memory.pool)),
+                (&memory.control, all(&memory.control)),
+                (&memory.host, all(&memory.host)),
+                (&bells, all(&bells)),
+            ];
+            while !stop.load(Ordering::Relaxed) {
+                scribble(&memory, &targets, &mut random);
+            }
+        });
+        let doorbell = Doorbell::new(bells.clone());
+        let mut random = Random(99);
+        let mut receiver = ends(&memory, u64::MAX - 5).1;
+        for _ in 0..ROUNDS * 10 {
+            endure(&mut receiver, &memory, &mut random);
+            if doorbell.is_rung() {
+                doorbell.answer(|lane| assert!(lane < LANES));
+            }
+            if doorbell.prepare_sleep() {
+                doorbell.awake();
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+}
+
+/// A receiver that writes whatever it likes cannot make a sender write outside the segments, or panic.
+// shows: D-13
+#[test]
+fn hostile_receiver() {
+    let memory = memory();
+    let bells = segment(DOORBELL_LINES);
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut random = Random(78);
+            let targets =
+                [(&memory.control, all(&memory.control)), (&memory.pool, all(&memory.pool))];
+            while !stop.load(Ordering::Relaxed) {
+                scribble(&memory, &targets, &mut random);
+            }
+        });
+        let doorbell = Doorbell::new(bells.clone());
+        let mut sender = ends(&memory, 0).0;
+        let mut random = Random(100);
+        for number in 0..ROUNDS * 10 {
+            let bytes = random.draw() as usize % (GEOMETRY.packet_bytes() + 1);
+            if send(&mut sender, number, bytes) == Ok(Sent::Ring) {
+                doorbell.ring(number as usize % LANES);
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+}
+
+/// The same with the peer's writes between the steps instead of beside them, from many seeds: every run can be repeated.
+// shows: D-13
+#[test]
+fn arbitrary_memory() {
+    for seed in 1..=ROUNDS / 20 {
+        let memory = memory();
+        let mut random = Random(seed);
+        let (mut sender, mut receiver) = ends(&memory, random.draw());
+        let targets = [
+            (&memory.pool, all(&memory.pool)),
+            (&memory.control, all(&memory.control)),
+            (&memory.host, all(&memory.host)),
+        ];
+        for number in 0..100 {
+            for _ in 0..random.draw() % 8 {
+                scribble(&memory, &targets, &mut random);
+            }
+            let bytes = random.draw() as usize % (GEOMETRY.packet_bytes() + 1);
+            let _ = send(&mut sender, number, bytes);
+            endure(&mut receiver, &memory, &mut random);
+        }
+    }
+}
+
+/// Two runs that link to each other without a packet between do not keep the receiver busy for ever.
+#[test]
+fn ring_of_empty_runs() {
+    let memory = memory();
+    let (_, mut receiver) = ends(&memory, 0);
+    let small = GEOMETRY.small(memory.control.word(COMMAND).load(Ordering::Relaxed));
+    let link = |segment: &Segment, line: usize, tag: u64| {
+        let header = [tag, LINK | LINK_HOST, 1, 0];
+        for (offset, word) in header.into_iter().enumerate().rev() {
+            segment.word(line * LINE_WORDS + offset).store(word, Ordering::Release);
+        }
+    };
+    link(&memory.control, small.line, small.nonce);
+    link(&memory.host, 0, 1);
+    receiver.unpark();
+    assert!(matches!(receiver.peek(), Arrival::Moved { dry: true, .. }));
+    assert_eq!(receiver.peek(), Arrival::Violation);
+}

@@ -1,0 +1,133 @@
+//! Memory that others may change: views copy exactly what they are asked to, stay inside, and never write where they may not.
+#![cfg(not(loom))]
+
+use bellwire_ring::memory::{Memory, View, copy_bytes};
+use std::panic::{self, AssertUnwindSafe};
+
+/// Lengths to try: all that a branch of `copy_bytes` treats on its own, and more.
+const LENGTHS: usize = if cfg!(miri) { 40 } else { 300 };
+const ALIGNMENTS: usize = if cfg!(miri) { 3 } else { 16 };
+
+fn panics(action: impl FnOnce()) -> bool {
+    panic::catch_unwind(AssertUnwindSafe(action)).is_err()
+}
+
+fn bytes(length: usize) -> Vec<u8> {
+    (0..length).map(|at| (at * 7 + 3) as u8).collect()
+}
+
+/// A copy of any length from any alignment to any other moves those bytes and no others.
+#[test]
+fn copy_of_every_length_and_alignment() {
+    let from = bytes(LENGTHS + ALIGNMENTS);
+    for length in 0..=LENGTHS {
+        for (source, target) in
+            (0..ALIGNMENTS).flat_map(|a| [(a, 0), (0, a), (a, a), (a, ALIGNMENTS - 1 - a)])
+        {
+            let mut to = vec![0xee; LENGTHS + 2 * ALIGNMENTS];
+            // SAFETY: both vectors are longer than alignment and length together, and apart.
+            unsafe {
+                copy_bytes(from.as_ptr().add(source), to.as_mut_ptr().add(target), length);
+            }
+            let (before, rest) = to.split_at(target);
+            let (copied, after) = rest.split_at(length);
+            assert_eq!(copied, &from[source..source + length]);
+            assert!(before.iter().chain(after).all(|byte| *byte == 0xee));
+        }
+    }
+}
+
+/// A copy between views that overlap gives what a copy by way of a third place would give.
+#[test]
+fn copy_between_overlapping_views() {
+    for (from, to) in [(0, 5), (5, 0), (3, 3), (0, 40), (40, 0), (8, 9)] {
+        for length in [0, 1, 3, 7, 16, 33, 50] {
+            let memory = Memory::from_vec(bytes(100));
+            let mut expected = bytes(100);
+            expected.copy_within(from..from + length, to);
+            let view = memory.view();
+            let source = view.part(from, length).expect("inside");
+            view.part(to, 100 - to).expect("inside").copy_from(source);
+            assert_eq!(memory.into_vec(), expected, "{length} bytes from {from} to {to}");
+        }
+    }
+}
+
+/// A part lies inside its view, or there is none.
+#[test]
+fn parts_lie_inside() {
+    let all = bytes(10);
+    let view = View::of(&all);
+    for (offset, length) in [(0, 0), (0, 10), (10, 0), (4, 6), (9, 1)] {
+        assert_eq!(view.part(offset, length).map(|part| part.len()), Some(length));
+    }
+    for (offset, length) in [(0, 11), (11, 0), (10, 1), (4, 7), (usize::MAX, 2), (2, usize::MAX)] {
+        assert!(view.part(offset, length).is_none(), "{length} bytes at {offset}");
+    }
+    let empty = View::empty();
+    assert!(empty.is_empty() && empty.part(0, 0).is_some() && empty.part(0, 1).is_none());
+    assert_eq!((empty.load(0), View::of(&[]).len()), (None, 0));
+}
+
+/// Reads and writes go where they are told, and panic outside.
+#[test]
+fn reads_and_writes() {
+    let memory = Memory::from_vec(vec![0; 20]);
+    memory.view().write(3, &[1, 2, 3]);
+    let mut found = [9; 5];
+    memory.view().read(2, &mut found);
+    assert_eq!(found, [0, 1, 2, 3, 0]);
+    assert!(panics(|| memory.view().write(18, &[0; 3])));
+    assert!(panics(|| memory.view().read(18, &mut [0; 3])));
+    assert!(panics(|| memory.view().copy_from(View::of(&[0; 21]))));
+    assert!(panics(|| memory.view().copy_apart(View::of(&[0; 21]))));
+}
+
+/// Nothing is written through a view that is only for reading.
+#[test]
+fn read_only_views_refuse_writes() {
+    let fixed = [5_u64; 4].map(u64::to_le_bytes).concat();
+    let view = View::of(&fixed);
+    assert!(panics(|| view.write(0, &[1])));
+    assert!(panics(|| view.copy_from(View::of(&[1]))));
+    assert!(panics(|| view.copy_apart(View::of(&[1]))));
+    for offset in 0..8 {
+        assert_eq!(view.fetch_add(offset, 1), None);
+        assert_eq!(view.compare_swap(offset, 5, 6), None);
+        assert_eq!(view.store(offset, 6), None);
+    }
+    assert_eq!(fixed, [5_u64; 4].map(u64::to_le_bytes).concat());
+}
+
+/// Atomics work on aligned words inside the view, and nowhere else.
+#[test]
+fn atomics_on_aligned_words() {
+    let mut words = [0_u64; 4];
+    // SAFETY: any bytes are good words, and the slice covers exactly these.
+    let bytes = unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast::<u8>(), 32) };
+    let view = View::of_mut(bytes);
+    assert_eq!((view.fetch_add(8, 7), view.load(8)), (Some(0), Some(7)));
+    assert_eq!((view.compare_swap(8, 6, 1), view.load(8)), (Some(7), Some(7)));
+    assert_eq!((view.compare_swap(8, 7, 1), view.load(8)), (Some(7), Some(1)));
+    assert_eq!((view.store(24, u64::MAX), view.fetch_add(24, 2)), (Some(()), Some(u64::MAX)));
+    for offset in [1, 4, 7, 25, 32, usize::MAX] {
+        assert_eq!((view.load(offset), view.fetch_add(offset, 1)), (None, None));
+    }
+    assert_eq!(words, [0, 1, 0, 1]);
+}
+
+/// A vector that was brought comes back as it is, in the same place; a clone that is still there makes it a copy.
+#[test]
+fn a_brought_vector_comes_back() {
+    let brought = bytes(1000);
+    let place = brought.as_ptr();
+    let memory = Memory::from_vec(brought);
+    assert!(memory.is_brought() && memory.len() == 1000);
+    memory.view().write(0, &[42]);
+    let clone = memory.clone();
+    let copy = memory.into_vec();
+    assert!(copy.as_ptr() != place && copy[0] == 42);
+    let back = clone.into_vec();
+    assert_eq!((back.as_ptr(), &back), (place, &copy));
+    assert!(Memory::from_vec(Vec::new()).into_vec().is_empty());
+}

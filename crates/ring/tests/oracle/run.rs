@@ -1,0 +1,362 @@
+//! A sender and a receiver in two threads, on real memory, against an oracle that knows every packet: its place in the order,
+//! its length and all its bytes follow from its number.
+//!
+//! The receiver grants, starves, parks and sleeps at random, and keeps the pool's accounts: a chunk is either here or with
+//! the lane, and nobody writes to one that is here.
+
+use bellwire_ring::doorbell::{DOORBELL_LINES, Doorbell};
+use bellwire_ring::lane::{
+    Arrival, Freed, Full, Geometry, LaneMemory, LaneReceiver, LaneSender, Position, Sent,
+};
+use bellwire_ring::memory::{Memory, Owner, View};
+use bellwire_ring::segment::{LINE_BYTES, LINE_WORDS, Segment, Words};
+use bellwire_ring::sync::{Fences, Ordering};
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+/// What happened in a run, so that a test can see that it had what it was to test.
+#[derive(Default, Debug)]
+pub struct Report {
+    pub packets: u64,
+    pub bytes: u64,
+    pub parkings: u64,
+    pub sleeps: u64,
+    pub went_host: u64,
+    pub grants: u64,
+}
+
+/// Sends `packets` packets through one lane. `start` is where the receiver's counters begin.
+pub fn run(
+    geometry: Geometry,
+    fences: Fences,
+    packets: u64,
+    max_bytes: usize,
+    seed: u64,
+    start: u64,
+) -> Report {
+    let fences = if fences == Fences::Asymmetric && !register_barrier() {
+        Fences::Symmetric
+    } else {
+        fences
+    };
+    let segment = |lines: usize| {
+        let memory = aligned(lines * LINE_BYTES);
+        Segment::new(&memory, 0, memory.len())
+    };
+    let memory = LaneMemory {
+        pool: segment(geometry.pool_chunks * geometry.chunk_lines),
+        control: segment(geometry.control_lines()),
+        host: segment(geometry.host_lines()),
+    };
+    let bells = segment(DOORBELL_LINES);
+    let lane = LaneReceiver::new(memory.clone(), geometry, fences, mix(seed), start);
+    let sender = LaneSender::new(memory.clone(), geometry, fences, mix(seed ^ 1));
+    let source = Source { lane: sender, doorbell: Doorbell::new(bells.clone()), max_bytes };
+    let mut sink = Sink {
+        lane,
+        pool: memory.pool,
+        geometry,
+        doorbell: Doorbell::new(bells),
+        here: vec![true; geometry.pool_chunks],
+        random: Random(mix(seed ^ 2)),
+        max_bytes,
+        starving: false,
+        report: Report::default(),
+    };
+    let receiver = thread::current();
+    pin(0);
+    let thread = thread::spawn(move || {
+        pin(1);
+        source.run(packets, &receiver)
+    });
+    while sink.report.packets < packets {
+        sink.step();
+    }
+    let went_host = thread.join().expect("the sender does not panic");
+    sink.drain();
+    Report { went_host, ..sink.report }
+}
+
+struct Source {
+    lane: LaneSender<Segment>,
+    doorbell: Doorbell<Segment>,
+    max_bytes: usize,
+}
+
+impl Source {
+    fn run(mut self, packets: u64, receiver: &Thread) -> u64 {
+        let mut buffer = vec![0; self.max_bytes + 8];
+        for number in 0..packets {
+            let bytes = length(number, self.max_bytes);
+            pattern(number, &mut buffer[..bytes.next_multiple_of(8)]);
+            let head = (mix(number) as usize % 41).min(bytes);
+            let (head, body) = buffer[..bytes].split_at(head);
+            let words = [1 | (bytes as u64) << 32, number, !number];
+            let mut tries = 0_u32;
+            let sent = loop {
+                match self.lane.send(words, head, View::of(body), || true) {
+                    Ok(sent) => break sent,
+                    Err(Full) => pause(&mut tries),
+                }
+            };
+            if sent == Sent::Ring && self.doorbell.ring(77) {
+                receiver.unpark();
+            }
+        }
+        self.lane.went_host()
+    }
+}
+
+struct Sink {
+    lane: LaneReceiver<Segment>,
+    pool: Segment,
+    geometry: Geometry,
+    doorbell: Doorbell<Segment>,
+    here: Vec<bool>,
+    random: Random,
+    max_bytes: usize,
+    starving: bool,
+    report: Report,
+}
+
+impl Sink {
+    fn step(&mut self) {
+        if self.doorbell.is_rung() {
+            let mut rang = false;
+            self.doorbell.answer(|lane| {
+                assert_eq!(lane, 77);
+                rang = true;
+            });
+            if rang && self.lane.position() == Position::Parked {
+                self.lane.unpark();
+                self.grant();
+            }
+        }
+        match self.lane.position() {
+            Position::Parked => self.sleep(),
+            Position::Active if self.random.one_in(200) => {
+                self.report.parkings += 1;
+                self.lane.begin_park();
+                self.lane.fences().heavy(barrier);
+                self.poll();
+            }
+            _ => self.poll(),
+        }
+    }
+
+    fn sleep(&mut self) {
+        if self.doorbell.prepare_sleep() {
+            self.report.sleeps += 1;
+            let mut rounds = 0;
+            while !self.doorbell.is_rung() {
+                thread::park_timeout(Duration::from_secs(60));
+                rounds += 1;
+                assert!(rounds < 5, "the sender is stuck");
+            }
+            self.doorbell.awake();
+        }
+    }
+
+    fn poll(&mut self) {
+        for _ in 0..16 {
+            match self.lane.peek() {
+                Arrival::Packet(words) => self.packet(words),
+                Arrival::Moved { freed, .. } => {
+                    freed.into_iter().for_each(|extent| self.take_back(extent));
+                    if self.random.one_in(8) {
+                        self.starving = !self.starving;
+                    }
+                    self.grant();
+                }
+                Arrival::Nothing => return self.idle(),
+                Arrival::Violation => panic!("the sender broke no rule"),
+            }
+        }
+    }
+
+    fn packet(&mut self, words: [u64; 3]) {
+        let number = self.report.packets;
+        let bytes = length(number, self.max_bytes);
+        assert_eq!(words, [1 | (bytes as u64) << 32, number, !number], "packet {number}");
+        let (area, at) = self.lane.payload();
+        let mut found = [0; 8];
+        let view = area.view(at, bytes);
+        for (index, offset) in (0..bytes).step_by(8).enumerate() {
+            let piece = (bytes - offset).min(8);
+            view.read(offset, &mut found[..piece]);
+            assert_eq!(
+                found[..piece],
+                pattern_word(number, index)[..piece],
+                "byte {offset} of packet {number}"
+            );
+        }
+        self.lane.take(words[0]);
+        self.report.packets += 1;
+        self.report.bytes += bytes as u64;
+    }
+
+    fn idle(&mut self) {
+        if self.lane.position() == Position::Parking {
+            let mut freed = Vec::new();
+            self.lane.try_park(|extent| freed.push(extent));
+            freed.into_iter().for_each(|extent| self.take_back(extent));
+            if self.lane.position() != Position::Parking {
+                assert!(self.here.iter().all(|here| *here), "parking returns every extent");
+            }
+        }
+        if self.random.one_in(64) {
+            self.starving = false;
+            self.grant();
+        }
+        thread::yield_now();
+    }
+
+    fn grant(&mut self) {
+        while !self.starving
+            && self.lane.position() == Position::Active
+            && self.lane.open_grants() < 4
+        {
+            let chunks = 1 + self.random.below(4.min(self.here.len() as u64)) as usize;
+            let first = self.random.below((self.here.len() - chunks + 1) as u64) as usize;
+            if !self.here[first..first + chunks].iter().all(|here| *here) {
+                return;
+            }
+            for chunk in first..first + chunks {
+                let tag = self.tag(chunk);
+                assert!(tag == 0 || tag == POISON, "chunk {chunk} was not granted");
+                self.here[chunk] = false;
+            }
+            self.lane.grant(first as u16, chunks as u16);
+            self.report.grants += 1;
+        }
+    }
+
+    fn take_back(&mut self, (first, chunks): Freed) {
+        for chunk in usize::from(first)..usize::from(first) + usize::from(chunks) {
+            assert!(!self.here[chunk], "chunk {chunk} came back twice");
+            self.here[chunk] = true;
+            self.first_word(chunk).store(POISON, Ordering::Relaxed);
+        }
+    }
+
+    /// With the sender gone: whatever the lane holds comes back.
+    fn drain(&mut self) {
+        assert_eq!(self.lane.peek(), Arrival::Nothing);
+        let mut freed = Vec::new();
+        self.lane.abandon(|extent| freed.push(extent));
+        freed.into_iter().for_each(|extent| self.take_back(extent));
+        assert!(self.here.iter().all(|here| *here), "every extent is accounted for");
+    }
+
+    fn tag(&self, chunk: usize) -> u64 {
+        self.first_word(chunk).load(Ordering::Relaxed)
+    }
+
+    fn first_word(&self, chunk: usize) -> &bellwire_ring::sync::AtomicU64 {
+        self.pool.word(chunk * self.geometry.chunk_lines * LINE_WORDS)
+    }
+}
+
+/// Tag of a chunk that is with the receiver: even, so never a nonce.
+const POISON: u64 = 0xdead_beef_0000_0000;
+
+/// Bytes of packet `number`: mostly up to a line, sometimes up to the maximum.
+fn length(number: u64, max_bytes: usize) -> usize {
+    let random = mix(number);
+    let bound = match random as u8 {
+        0 => max_bytes,
+        1..=16 => 1024,
+        _ => 64,
+    };
+    (random >> 8) as usize % (bound.min(max_bytes) + 1)
+}
+
+fn pattern(number: u64, bytes: &mut [u8]) {
+    for (index, word) in bytes.chunks_exact_mut(8).enumerate() {
+        word.copy_from_slice(&pattern_word(number, index));
+    }
+}
+
+fn pattern_word(number: u64, index: usize) -> [u8; 8] {
+    (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (index as u64) << 56)
+        .rotate_left(index as u32)
+        .to_le_bytes()
+}
+
+fn mix(mut x: u64) -> u64 {
+    x = (x ^ (x >> 32)).wrapping_add(0x9e37_79b9_7f4a_7c15).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    x ^ (x >> 29)
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+
+    fn one_in(&mut self, odds: u64) -> bool {
+        self.below(odds) == 0
+    }
+}
+
+fn pause(tries: &mut u32) {
+    *tries += 1;
+    if tries.is_multiple_of(64) { thread::yield_now() } else { std::hint::spin_loop() }
+}
+
+/// Zeroed memory that starts at a cache line.
+pub fn aligned(bytes: usize) -> Memory {
+    struct Block(NonNull<u8>, Layout);
+    // SAFETY: the block is only freed here; all access goes through views.
+    unsafe impl Send for Block {}
+    // SAFETY: as above.
+    unsafe impl Sync for Block {}
+    impl Owner for Block {}
+    impl Drop for Block {
+        fn drop(&mut self) {
+            // SAFETY: allocated below with this layout.
+            unsafe { dealloc(self.0.as_ptr(), self.1) }
+        }
+    }
+    let layout = Layout::from_size_align(bytes, LINE_BYTES).expect("a small block");
+    // SAFETY: no caller asks for 0 bytes.
+    let start = NonNull::new(unsafe { alloc_zeroed(layout) }).expect("there is memory");
+    // SAFETY: the block lives until its owner is dropped.
+    unsafe { Memory::from_owner(start, bytes, true, Arc::new(Block(start, layout))) }
+}
+
+const REGISTER_PRIVATE_EXPEDITED: i32 = 1 << 4;
+const PRIVATE_EXPEDITED: i32 = 1 << 3;
+
+fn membarrier(command: i32) -> bool {
+    // SAFETY: the call takes two numbers and touches no memory of ours.
+    !cfg!(miri) && unsafe { libc::syscall(libc::SYS_membarrier, command, 0) } == 0
+}
+
+fn register_barrier() -> bool {
+    membarrier(REGISTER_PRIVATE_EXPEDITED)
+}
+
+fn barrier() {
+    assert!(membarrier(PRIVATE_EXPEDITED), "membarrier worked when it was registered");
+}
+
+/// Puts this thread on one processor, if there are enough.
+fn pin(processor: usize) {
+    if cfg!(miri) || thread::available_parallelism().map_or(1, usize::from) < 2 {
+        return;
+    }
+    // SAFETY: the set is ours, and its size is given.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(processor, &mut set);
+        libc::sched_setaffinity(0, size_of_val(&set), &set);
+    }
+}
