@@ -318,6 +318,7 @@ fn endure(receiver: &mut LaneReceiver<Segment>, memory: &LaneMemory<Segment>, ra
 /// A sender that writes whatever it likes, wherever it can, whenever it likes, does no more harm than to its own lane.
 // shows: D-13
 #[test]
+#[cfg_attr(miri, ignore = "the peer races on purpose")]
 fn hostile_sender() {
     let memory = memory();
     let bells = segment(DOORBELL_LINES);
@@ -355,6 +356,7 @@ fn hostile_sender() {
 /// A receiver that writes whatever it likes cannot make a sender write outside the segments, or panic.
 // shows: D-13
 #[test]
+#[cfg_attr(miri, ignore = "the peer races on purpose")]
 fn hostile_receiver() {
     let memory = memory();
     let bells = segment(DOORBELL_LINES);
@@ -384,6 +386,7 @@ fn hostile_receiver() {
 /// The same with the peer's writes between the steps instead of beside them, from many seeds: every run can be repeated.
 // shows: D-13
 #[test]
+#[cfg_attr(miri, ignore = "mixes atomic and plain bytes as only a hostile peer does")]
 fn arbitrary_memory() {
     for seed in 1..=ROUNDS / 20 {
         let memory = memory();

@@ -1,6 +1,8 @@
 //! The lane natively, in two threads, against an oracle.
 //!
-//! The long run is `cargo run --release -p bellwire-ring --example oracle -- --operations 1000000000`.
+//! The long run is `cargo run --release -p bellwire-ring --example oracle -- --operations 1000000000`. Under Miri this needs
+//! `MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-disable-weak-memory-emulation"`: its emulation of weak memory gives up on lines
+//! that carry now a tag, now payload.
 #![cfg(not(loom))]
 
 mod run;
