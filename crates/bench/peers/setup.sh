@@ -74,4 +74,16 @@ if [ -d "$wheel/libucx/lib" ]; then
 else
     without ucx-newest "pip could not download libucx-cu12 (see out/peers/pip.log)"
 fi
+
+# iceoryx2 is built by cargo, once for each version of its lock file and source (a minute or two).
+project=$sources/iceoryx2
+if [ "$out/iceoryx2" -nt "$project/src/main.rs" ] && [ "$out/iceoryx2" -nt "$project/Cargo.lock" ]; then
+    :
+elif echo "building iceoryx2" >&2 && cargo build -q --release --locked --manifest-path "$project/Cargo.toml" \
+    --target-dir "$out/iceoryx2-target" >"$out/iceoryx2.log" 2>&1; then
+    cp "$out/iceoryx2-target/release/peer-iceoryx2" "$out/iceoryx2"
+    sed -n '/^name = "iceoryx2"$/{n;s/version = "\(.*\)"/\1/p}' "$project/Cargo.lock" >"$out/iceoryx2.version"
+else
+    without iceoryx2 "cargo could not build it (see out/peers/iceoryx2.log)"
+fi
 exit 0

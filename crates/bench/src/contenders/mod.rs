@@ -6,6 +6,7 @@
 mod attach;
 mod copy_straight;
 mod copy_through;
+mod iceoryx2;
 mod libfabric;
 mod line;
 mod memcpy;
@@ -67,6 +68,7 @@ pub const CONTENDERS: &[Contender] = &[
     ucx::DEBIAN,
     openmpi::CONTENDER,
     libfabric::CONTENDER,
+    iceoryx2::CONTENDER,
     socket::UNIX,
     socket::TCP,
 ];
