@@ -170,14 +170,16 @@ impl Sink {
         let mut freed = Vec::new();
         let parked = self.lane.try_park(|extent| freed.push(extent));
         freed.into_iter().for_each(|extent| self.take_back(extent));
-        if self.lane.position() != Position::Parking {
+        if parked {
             assert_eq!(
                 self.free.len(),
                 self.model.geometry.pool_chunks,
                 "parking returns every extent"
             );
+            if self.lane.is_ready() && !crate::canary::planted("bell-forgotten") {
+                self.rang();
+            }
         }
-        self.grant();
         parked
     }
 

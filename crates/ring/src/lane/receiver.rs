@@ -177,8 +177,10 @@ impl<W: Words> LaneReceiver<W> {
     }
 
     /// Completes a parking if the sender has no packet under way and none is left; `freed` is given every extent that comes
-    /// back. `true`: parked. `false`: keep polling. Either a packet is there or is being written, and the lane is still parking;
-    /// or the sender has already sent to the new place, and the lane is active again, without credit.
+    /// back. `false`: a packet is there or is being written; it must be drained first.
+    ///
+    /// After `true` the caller looks at [`LaneReceiver::is_ready`] before it forgets the lane: the sender may have sent to the new
+    /// place already, and its bell may have been answered while the lane was parking. It does not ring again.
     pub fn try_park(&mut self, mut freed: impl FnMut(Freed)) -> bool {
         assert!(self.position == Position::Parking);
         // Acquire: pairs with the release of intent 0 in `LaneSender::send`: its packet is visible before we look.
@@ -198,11 +200,6 @@ impl<W: Words> LaneReceiver<W> {
         }
         self.at = self.geometry.small(self.command);
         self.position = Position::Parked;
-        // A bell that was answered while the lane was parking will not ring again; whoever rang it had published by then.
-        if self.is_ready() && !crate::canary::planted("bell-forgotten") {
-            self.unpark();
-            return false;
-        }
         true
     }
 

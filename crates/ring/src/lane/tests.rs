@@ -147,7 +147,7 @@ fn parking_that_the_sender_did_not_see() {
     assert_eq!(receive(&mut receiver).0, [3]);
 }
 
-/// A packet that came to the new place while the lane was parking makes it active again, without credit.
+/// A packet that came to the new place while the lane was parking is there as soon as the lane is parked.
 // shows: D-02
 #[test]
 fn packet_while_parking() {
@@ -164,8 +164,10 @@ fn packet_while_parking() {
     );
     receiver.take(1 | 8 << 32);
     let mut freed = Vec::new();
-    assert!(!receiver.try_park(|extent| freed.push(extent)));
-    assert_eq!((freed, receiver.position()), (vec![(0, 2)], Position::Active));
+    assert!(receiver.try_park(|extent| freed.push(extent)));
+    assert_eq!((freed, receiver.position()), (vec![(0, 2)], Position::Parked));
+    assert!(receiver.is_ready());
+    receiver.unpark();
     assert_eq!(receive(&mut receiver).0, [2]);
 }
 

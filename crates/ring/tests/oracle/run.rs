@@ -201,10 +201,13 @@ impl Sink {
     fn idle(&mut self) {
         if self.lane.position() == Position::Parking {
             let mut freed = Vec::new();
-            self.lane.try_park(|extent| freed.push(extent));
+            let parked = self.lane.try_park(|extent| freed.push(extent));
             freed.into_iter().for_each(|extent| self.take_back(extent));
-            if self.lane.position() != Position::Parking {
+            if parked {
                 assert!(self.here.iter().all(|here| *here), "parking returns every extent");
+                if self.lane.is_ready() {
+                    self.lane.unpark();
+                }
             }
         }
         if self.random.one_in(64) {
