@@ -3,8 +3,8 @@
 use bellwire::{Address, Device, Operation, QueuePairOptions, Send, Wait};
 use std::time::Duration;
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let node: u32 = std::env::args().nth(1).ok_or("say which node I am: 0 or 1")?.parse()?;
+fn main() -> bellwire::Result<()> {
+    let node = u32::from(std::env::args().nth(1).as_deref() == Some("1"));
     let device = Device::open(&format!("shm:first?node={node}"))?;
     let mut function = device.open_function(0)?;
     let completions = function.create_completion_queue(16)?;
