@@ -28,6 +28,7 @@ pub struct Command {
 
 #[derive(Subcommand)]
 enum What {
+    Perf(crate::perf::Arguments),
     Doctor(crate::doctor::Arguments),
     List(crate::list::Arguments),
     Paper(crate::paper::Arguments),
@@ -50,10 +51,30 @@ impl Outcome {
     }
 }
 
+/// Something about the arguments that only shows once they are looked at together.
+#[derive(Debug)]
+pub struct WrongUsage(String);
+
+impl WrongUsage {
+    /// An error that says so.
+    pub fn error(what: impl Into<String>) -> anyhow::Error {
+        anyhow::Error::new(WrongUsage(what.into()))
+    }
+}
+
+impl std::fmt::Display for WrongUsage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for WrongUsage {}
+
 impl Command {
     /// Runs the command to its end.
     pub fn run(self) -> ExitCode {
         let outcome = match self.what {
+            What::Perf(arguments) => crate::perf::run(arguments),
             What::Doctor(arguments) => crate::doctor::run(&arguments),
             What::List(arguments) => crate::list::run(&arguments),
             What::Paper(arguments) => crate::paper::run(&arguments),
@@ -64,7 +85,7 @@ impl Command {
             Ok(Outcome::Failed) => ExitCode::from(1),
             Err(error) => {
                 eprintln!("bellwire: {error:#}");
-                ExitCode::from(1)
+                ExitCode::from(if error.is::<WrongUsage>() { 2 } else { 1 })
             }
         }
     }

@@ -6,6 +6,7 @@ mod cpu;
 mod doctor;
 mod list;
 mod paper;
+mod perf;
 mod units;
 
 use clap::Parser;

@@ -1,0 +1,458 @@
+//! The data path of both ends: what is inside the timed loops.
+
+use super::end::{End, PATIENCE, successful};
+use super::pattern::{check, check_stamp, fill};
+use anyhow::{Context, Result, bail, ensure};
+use bellwire::{
+    Buffer, Completion, Error, Get, MemoryRegion, Operation, Put, RemoteKey, RemoteSlice, Rights,
+    Wait,
+};
+use std::time::Instant;
+
+/// The memory of one end that the other reaches by put and get. Its first half holds what goes out, its second what comes in,
+/// in slots that begin at cache lines.
+pub struct Arena {
+    region: MemoryRegion,
+    /// The other end's.
+    remote: RemoteKey,
+    /// What is sent inside the descriptor.
+    immediate: Vec<u8>,
+    /// Longest message that is sent inside the descriptor.
+    eager_bytes: usize,
+    /// What a put or get brought, for comparison.
+    scratch: Vec<u8>,
+    /// Puts of a ping-pong that have not completed yet.
+    thrown: u64,
+}
+
+/// Transfers that are under way at once in a stream of messages of `bytes`.
+pub fn window(bytes: usize) -> u64 {
+    ((256 << 10) / bytes as u64).clamp(4, 64)
+}
+
+/// Bytes of an arena that suffices for messages of all `sizes`.
+pub fn arena_bytes(sizes: &[usize]) -> usize {
+    let half = sizes.iter().map(|&bytes| window(bytes) as usize * stride(bytes)).max();
+    2 * half.unwrap_or(0)
+}
+
+fn stride(bytes: usize) -> usize {
+    bytes.next_multiple_of(64)
+}
+
+impl End {
+    /// Makes the memory, and returns the key for the other end.
+    pub fn allocate(&mut self, arena_bytes: usize) -> Result<MemoryRegion> {
+        let rights = Rights::REMOTE_READ | Rights::REMOTE_WRITE;
+        Ok(self.function.allocate(arena_bytes, rights)?)
+    }
+
+    /// Takes the memory into use, when the other end's key is known.
+    pub fn use_arena(&mut self, region: MemoryRegion, remote: RemoteKey) -> Result<()> {
+        ensure!(
+            remote.length == region.len() as u64,
+            "the two sides disagree about the memory for the test"
+        );
+        let eager_bytes = self.function.limits().eager_bytes;
+        let (immediate, scratch) = (vec![0; eager_bytes], Vec::new());
+        self.arena = Some(Arena { region, remote, immediate, eager_bytes, scratch, thrown: 0 });
+        Ok(())
+    }
+
+    fn arena(&mut self) -> Result<&mut Arena> {
+        self.arena.as_mut().context("something was to be measured before there was memory for it")
+    }
+
+    // Messages
+
+    /// Posts receives for a run of `count` messages of `bytes`; returns how many are still to be posted.
+    pub fn post_receives(&mut self, bytes: usize, count: u64) -> Result<u64> {
+        let arena = self.arena.as_mut().context("no memory")?;
+        let eager = bytes <= arena.eager_bytes;
+        let first = count.min(if eager { 2 * window(bytes) } else { window(bytes) });
+        for slot in 0..first {
+            let buffer: Buffer = if eager {
+                vec![0; bytes].into()
+            } else {
+                arena.region.slice(arena.in_at(slot, bytes), bytes).into()
+            };
+            self.function.post_receive(self.data.pair, buffer, 0)?;
+        }
+        Ok(count - first)
+    }
+
+    /// Posts one message that begins with `stamp`. Up to the eager length it travels inside the descriptor, otherwise it lies in
+    /// `slot`, which must be free.
+    #[inline]
+    pub fn send(&mut self, bytes: usize, slot: u64, stamp: u64, signaled: bool) -> Result<()> {
+        let arena = self.arena.as_mut().context("no memory")?;
+        let send = if bytes <= arena.eager_bytes {
+            arena.immediate[..8].copy_from_slice(&stamp.to_le_bytes());
+            bellwire::Send::immediate(&arena.immediate[..bytes])
+        } else {
+            let at = arena.out_at(slot, bytes);
+            arena.region.store_u64(at, stamp);
+            bellwire::Send::buffer(arena.region.slice(at, bytes))
+        };
+        let send = send.context(slot);
+        let send = if signaled { send } else { send.unsignaled() };
+        let posted = self.function.post_send(self.data.pair, send);
+        Ok(posted.map_err(Error::from)?)
+    }
+
+    /// The next message, which must have `bytes` and begin with `stamp`. Returns the buffer.
+    #[inline]
+    pub fn receive(&mut self, bytes: usize, stamp: u64) -> Result<Buffer> {
+        let completion = self.function.wait(self.data.receives, self.wait, PATIENCE)?;
+        let buffer = arrived(completion, bytes)?;
+        check_stamp(stamp_of(&buffer), stamp)?;
+        Ok(buffer)
+    }
+
+    /// Posts a buffer again, if there is still one `to_post`.
+    #[inline]
+    pub fn post_again(&mut self, buffer: Buffer, to_post: &mut u64) -> Result<()> {
+        if *to_post > 0 {
+            *to_post -= 1;
+            self.function.post_receive(self.data.pair, buffer, 0)?;
+        }
+        Ok(())
+    }
+
+    /// Sends `count` stamped messages, a window of them under way at once.
+    pub fn stream_out(&mut self, bytes: usize, count: u64) -> Result<()> {
+        let mut free: Vec<u64> = (0..window(bytes)).collect();
+        let (mut posted, mut completed) = (0, 0);
+        while completed < count {
+            while posted < count
+                && let Some(slot) = free.pop()
+            {
+                self.send(bytes, slot, posted, true)?;
+                posted += 1;
+            }
+            let mut next = Some(self.function.wait(self.data.sends, self.wait, PATIENCE)?);
+            while let Some(completion) = next {
+                free.push(successful(completion)?.context);
+                completed += 1;
+                next = self.function.poll(self.data.sends)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes `count` stamped messages, which must come in order.
+    pub fn stream_in(&mut self, bytes: usize, count: u64, to_post: &mut u64) -> Result<()> {
+        let mut stamp = 0;
+        while stamp < count {
+            let mut next = Some(self.function.wait(self.data.receives, self.wait, PATIENCE)?);
+            while let Some(completion) = next {
+                let buffer = arrived(completion, bytes)?;
+                check_stamp(stamp_of(&buffer), stamp)?;
+                stamp += 1;
+                self.post_again(buffer, to_post)?;
+                next = if stamp < count { self.function.poll(self.data.receives)? } else { None };
+            }
+        }
+        Ok(())
+    }
+
+    // Puts and gets
+
+    /// Forgets what earlier puts left where the next ping-pong looks.
+    pub fn clear_ball(&mut self, bytes: usize) -> Result<()> {
+        let arena = self.arena()?;
+        let at = arena.last_word(arena.in_at(0, bytes), bytes);
+        arena.region.store_u64(at, 0);
+        Ok(())
+    }
+
+    /// Puts a message whose last word is `ball`. Unless we spin, the other side is told by an event.
+    #[inline]
+    pub fn throw(&mut self, bytes: usize, ball: u64, event: Option<u32>) -> Result<()> {
+        let arena = self.arena.as_mut().context("no memory")?;
+        arena.thrown += 1;
+        let at = arena.out_at(0, bytes);
+        arena.region.store_u64(arena.last_word(at, bytes), ball);
+        let put = Put::new(arena.region.slice(at, bytes), arena.remote_in(0, bytes));
+        let put = match event {
+            Some(number) => put.event(number, Some(ball)),
+            None => put,
+        };
+        Ok(self.function.post_put(self.data.pair, put).map_err(Error::from)?)
+    }
+
+    /// Waits for the put whose last word is `ball`: by looking at that word, or by the event.
+    #[inline]
+    pub fn catch(&mut self, bytes: usize, ball: u64, event: Option<u32>) -> Result<()> {
+        if event.is_some() {
+            let completion = self.function.wait(self.data.receives, self.wait, PATIENCE)?;
+            let completion = successful(completion)?;
+            ensure!(completion.operation == Operation::RemotePut, "an event was due");
+            check_stamp(completion.immediate.unwrap_or(0), ball)?;
+            return self.reap();
+        }
+        self.reap()?;
+        let (mut looks, mut since) = (0_u64, None);
+        loop {
+            let arena = self.arena.as_ref().context("no memory")?;
+            if arena.region.load_u64(arena.last_word(arena.in_at(0, bytes), bytes)) == ball {
+                return Ok(());
+            }
+            std::hint::spin_loop();
+            looks += 1;
+            // A put that is not complete at once is one that the device needs us for.
+            if arena.thrown > 0 || looks.is_multiple_of(1024) {
+                self.reap()?;
+            }
+            if looks.is_multiple_of(1 << 16) {
+                self.peer()?;
+                if since.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
+                    bail!("no put arrived within {} s", PATIENCE.as_secs());
+                }
+            }
+        }
+    }
+
+    /// Takes the completions of thrown puts that there are.
+    #[inline]
+    fn reap(&mut self) -> Result<()> {
+        while let Some(completion) = self.function.poll(self.data.sends)? {
+            successful(completion)?;
+            self.arena()?.thrown -= 1;
+        }
+        Ok(())
+    }
+
+    /// Waits for the completions of all thrown puts.
+    pub fn settle(&mut self) -> Result<()> {
+        let thrown = std::mem::take(&mut self.arena()?.thrown);
+        self.reap_all(thrown)
+    }
+
+    /// Takes completions of puts or gets until none of `outstanding` is left.
+    fn reap_all(&mut self, mut outstanding: u64) -> Result<()> {
+        while outstanding > 0 {
+            successful(self.function.wait(self.data.sends, self.wait, PATIENCE)?)?;
+            outstanding -= 1;
+        }
+        Ok(())
+    }
+
+    /// Gets one message and waits for it.
+    #[inline]
+    pub fn get(&mut self, bytes: usize) -> Result<()> {
+        self.post_get(bytes, 0)?;
+        successful(self.function.wait(self.data.sends, self.wait, PATIENCE)?)?;
+        Ok(())
+    }
+
+    #[inline]
+    fn post_get(&mut self, bytes: usize, slot: u64) -> Result<()> {
+        let arena = self.arena.as_ref().context("no memory")?;
+        let into = arena.region.slice(arena.in_at(slot, bytes), bytes);
+        let get = Get::new(arena.remote_out(slot, bytes), into);
+        Ok(self.function.post_get(self.data.pair, get).map_err(Error::from)?)
+    }
+
+    #[inline]
+    fn post_put(&mut self, bytes: usize, slot: u64, event: Option<(u32, u64)>) -> Result<()> {
+        let arena = self.arena.as_ref().context("no memory")?;
+        let from = arena.region.slice(arena.out_at(slot, bytes), bytes);
+        let put = Put::new(from, arena.remote_in(slot, bytes));
+        let put = match event {
+            Some((number, value)) => put.event(number, Some(value)),
+            None => put,
+        };
+        Ok(self.function.post_put(self.data.pair, put).map_err(Error::from)?)
+    }
+
+    /// `count` puts or gets of one place, a window of them under way at once, until all are complete.
+    pub fn stream_alone(&mut self, put: bool, bytes: usize, count: u64) -> Result<()> {
+        let window = window(bytes);
+        let (mut posted, mut completed) = (0, 0);
+        while completed < count {
+            while posted < count && posted - completed < window {
+                if put {
+                    self.post_put(bytes, 0, None)?;
+                } else {
+                    self.post_get(bytes, 0)?;
+                }
+                posted += 1;
+            }
+            let mut next = Some(self.function.wait(self.data.sends, self.wait, PATIENCE)?);
+            while let Some(completion) = next {
+                successful(completion)?;
+                completed += 1;
+                next = self.function.poll(self.data.sends)?;
+            }
+        }
+        Ok(())
+    }
+
+    // Comparing every byte; nothing here is timed.
+
+    /// Sends `count` messages with patterns, one after the other.
+    pub fn send_patterns(&mut self, bytes: usize, count: u64) -> Result<()> {
+        for number in 0..count {
+            let mut message = vec![0; bytes];
+            fill(&mut message, number);
+            let arena = self.arena.as_mut().context("no memory")?;
+            let send = if bytes <= arena.eager_bytes {
+                bellwire::Send::immediate(&message)
+            } else {
+                let at = arena.out_at(number % window(bytes), bytes);
+                arena.region.write(at, &message);
+                bellwire::Send::buffer(arena.region.slice(at, bytes))
+            };
+            self.function.post_send(self.data.pair, send).map_err(Error::from)?;
+            successful(self.function.wait(self.data.sends, self.wait, PATIENCE)?)?;
+        }
+        Ok(())
+    }
+
+    /// Receives them, and compares.
+    pub fn receive_patterns(&mut self, bytes: usize, count: u64, to_post: &mut u64) -> Result<()> {
+        for number in 0..count {
+            let completion = self.function.wait(self.data.receives, self.wait, PATIENCE)?;
+            let buffer = arrived(completion, bytes)?;
+            match &buffer {
+                Buffer::Vec(message) => check(message, number)?,
+                Buffer::Region(slice) => {
+                    let mut message = vec![0; bytes];
+                    slice.region().read(slice.offset(), &mut message);
+                    check(&message, number)?;
+                }
+            }
+            self.post_again(buffer, to_post)?;
+        }
+        Ok(())
+    }
+
+    /// Fills the first `count` slots that go out with patterns.
+    pub fn fill_slots(&mut self, bytes: usize, count: u64) -> Result<()> {
+        let arena = self.arena()?;
+        arena.scratch.resize(bytes, 0);
+        for slot in 0..count {
+            fill(&mut arena.scratch, slot);
+            arena.region.write(arena.out_at(slot, bytes), &arena.scratch);
+        }
+        Ok(())
+    }
+
+    /// Compares the first `count` slots that came in.
+    pub fn check_slots(&mut self, bytes: usize, count: u64) -> Result<()> {
+        (0..count).try_for_each(|slot| self.check_slot(bytes, slot))
+    }
+
+    fn check_slot(&mut self, bytes: usize, slot: u64) -> Result<()> {
+        let arena = self.arena()?;
+        arena.scratch.resize(bytes, 0);
+        arena.region.read(arena.in_at(slot, bytes), &mut arena.scratch);
+        check(&arena.scratch, slot)
+    }
+
+    /// Overwrites the first `count` slots that come in, so that what is found there later was really brought.
+    pub fn spoil_slots(&mut self, bytes: usize, count: u64) -> Result<()> {
+        let arena = self.arena()?;
+        let nothing = vec![0xee; bytes];
+        for slot in 0..count {
+            arena.region.write(arena.in_at(slot, bytes), &nothing);
+        }
+        Ok(())
+    }
+
+    /// Puts the first `count` slots, each with an event that tells its number.
+    pub fn put_slots(&mut self, bytes: usize, count: u64) -> Result<()> {
+        let number = self.peer()?.queue_pair;
+        (0..count).try_for_each(|slot| self.post_put(bytes, slot, Some((number, slot))))?;
+        self.reap_all(count)
+    }
+
+    /// Waits for the events of `count` puts, and compares each slot when its event comes.
+    pub fn catch_slots(&mut self, bytes: usize, count: u64) -> Result<()> {
+        for _ in 0..count {
+            let completion = self.function.wait(self.data.receives, self.wait, PATIENCE)?;
+            let completion = successful(completion)?;
+            ensure!(completion.operation == Operation::RemotePut, "an event was due");
+            let slot = completion.immediate.context("an event without its value")?;
+            ensure!(slot < count, "an event for slot {slot} of {count}");
+            self.check_slot(bytes, slot)?;
+        }
+        Ok(())
+    }
+
+    /// Gets the first `count` slots.
+    pub fn get_slots(&mut self, bytes: usize, count: u64) -> Result<()> {
+        (0..count).try_for_each(|slot| self.post_get(bytes, slot))?;
+        self.reap_all(count)
+    }
+
+    /// The queue pair that is told of each put, if we do not spin.
+    pub fn event_of(&self) -> Result<Option<u32>> {
+        Ok(if self.wait == Wait::Spin { None } else { Some(self.peer()?.queue_pair) })
+    }
+}
+
+impl Arena {
+    #[inline]
+    fn out_at(&self, slot: u64, bytes: usize) -> usize {
+        slot as usize * stride(bytes)
+    }
+
+    #[inline]
+    fn in_at(&self, slot: u64, bytes: usize) -> usize {
+        self.region.len() / 2 + self.out_at(slot, bytes)
+    }
+
+    #[inline]
+    fn last_word(&self, at: usize, bytes: usize) -> usize {
+        at + bytes - 8
+    }
+
+    #[inline]
+    fn remote_in(&self, slot: u64, bytes: usize) -> RemoteSlice {
+        self.remote.slice(self.in_at(slot, bytes) as u64, bytes as u64)
+    }
+
+    #[inline]
+    fn remote_out(&self, slot: u64, bytes: usize) -> RemoteSlice {
+        self.remote.slice(self.out_at(slot, bytes) as u64, bytes as u64)
+    }
+}
+
+/// The buffer of a message that came, which must have `bytes`.
+#[inline]
+fn arrived(completion: Completion, bytes: usize) -> Result<Buffer> {
+    let completion = successful(completion)?;
+    ensure!(
+        completion.length == bytes,
+        "a message of {} bytes arrived where {bytes} were due",
+        completion.length
+    );
+    completion.buffer.context("a receive gives its buffer back")
+}
+
+/// The first word of a message.
+#[inline]
+fn stamp_of(buffer: &Buffer) -> u64 {
+    match buffer {
+        Buffer::Vec(message) => u64::from_le_bytes(message[..8].try_into().expect("8 bytes")),
+        Buffer::Region(slice) => slice.region().load_u64(slice.offset()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every slot that a run uses lies inside the half that is its.
+    #[test]
+    fn slots_fit_into_an_arena() {
+        let sizes = [8, 64, 72, 4096, 65_536, 4 << 20];
+        let half = arena_bytes(&sizes) / 2;
+        for bytes in sizes {
+            assert!((4..=64).contains(&window(bytes)));
+            assert!((window(bytes) as usize - 1) * stride(bytes) + bytes <= half, "{bytes}");
+        }
+    }
+}

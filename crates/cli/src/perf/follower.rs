@@ -1,0 +1,163 @@
+//! The side that does what the leader says.
+
+use super::end::{End, PATIENCE};
+use super::order::{Answer, Op, Order};
+use anyhow::{Context, Result, bail};
+use bellwire::{Device, Wait};
+use std::thread::JoinHandle;
+
+/// Serves one leader from its connection to its farewell, with as many functions as it asks for.
+pub fn serve(device: &Device) -> Result<()> {
+    let mut first = Pair::accept(device, 0)?;
+    let mut others = Vec::new();
+    let served = first.serve(|pairs| {
+        for number in 1..pairs {
+            others.push(start_other(device.clone(), number)?);
+        }
+        Ok(())
+    });
+    for other in others {
+        // Threads end as their leader does; what they say of it is what the first pair says.
+        if let Ok(Err(error)) = other.join()
+            && served.is_ok()
+        {
+            return Err(error);
+        }
+    }
+    served
+}
+
+fn start_other(device: Device, number: u8) -> Result<JoinHandle<Result<()>>> {
+    let serve = move || Pair::accept(&device, number)?.serve(|_| Ok(()));
+    let thread = std::thread::Builder::new().name(format!("pair {number}"));
+    thread.spawn(serve).context("cannot start a thread for a further pair")
+}
+
+struct Pair {
+    end: End,
+}
+
+impl Pair {
+    fn accept(device: &Device, number: u8) -> Result<Pair> {
+        let mut end = End::open(device, number)?;
+        end.accept()?;
+        Ok(Pair { end })
+    }
+
+    /// Obeys until told to go. `start_others` is called with the number of pairs.
+    fn serve(&mut self, mut start_others: impl FnMut(u8) -> Result<()>) -> Result<()> {
+        loop {
+            // Between orders we sleep, so that other things can be measured on this processor.
+            let order = self.end.hear(Wait::Block, None).context("the leader is gone")?;
+            if order == Order::Bye {
+                return Ok(());
+            }
+            if let Err(error) = self.obey(order, &mut start_others) {
+                // If the leader is gone, it does not want to know.
+                let _ = self.end.say(&Answer::Failed { why: format!("{error:#}") });
+                return Err(error);
+            }
+        }
+    }
+
+    fn obey(
+        &mut self,
+        order: Order,
+        start_others: &mut impl FnMut(u8) -> Result<()>,
+    ) -> Result<()> {
+        match order {
+            Order::Prepare { pairs, wait, cpu, arena_bytes, key } => {
+                if let Some(cpu) = cpu {
+                    crate::cpu::stay_on(cpu)
+                        .with_context(|| format!("the follower cannot run on CPU {cpu}"))?;
+                }
+                self.end.wait = wait.into();
+                let region = self.end.allocate(arena_bytes)?;
+                let own = region.remote_key().into();
+                self.end.use_arena(region, key.open()?)?;
+                start_others(pairs)?;
+                return self.end.say(&Answer::Ready { key: Some(own) });
+            }
+            Order::Verify { op, bytes, count } => self.verify(op, bytes, count)?,
+            Order::PingPong { op, bytes, count } => self.ping_pong(op, bytes, count)?,
+            Order::Stream { op, bytes, count } => self.stream(op, bytes, count)?,
+            Order::Rest | Order::Bye => bail!("the leader ended what it had not begun"),
+        }
+        self.end.say(&Answer::Done)
+    }
+
+    fn verify(&mut self, op: Op, bytes: usize, count: u64) -> Result<()> {
+        match op {
+            Op::Send => {
+                let mut to_post = self.end.post_receives(bytes, count)?;
+                self.ready()?;
+                self.end.receive_patterns(bytes, count, &mut to_post)
+            }
+            Op::Put => {
+                self.end.spoil_slots(bytes, count)?;
+                self.ready()?;
+                self.end.catch_slots(bytes, count)
+            }
+            Op::Get => {
+                self.end.fill_slots(bytes, count)?;
+                self.ready()?;
+                self.attend()
+            }
+        }
+    }
+
+    fn ping_pong(&mut self, op: Op, bytes: usize, count: u64) -> Result<()> {
+        match op {
+            Op::Send => {
+                let mut to_post = self.end.post_receives(bytes, count)?;
+                self.ready()?;
+                for stamp in 0..count {
+                    let buffer = self.end.receive(bytes, stamp)?;
+                    self.end.send(bytes, 0, stamp, false)?;
+                    self.end.post_again(buffer, &mut to_post)?;
+                }
+                Ok(())
+            }
+            Op::Put => {
+                let event = self.end.event_of()?;
+                self.end.clear_ball(bytes)?;
+                self.ready()?;
+                for ball in 1..=count {
+                    self.end.catch(bytes, ball, event)?;
+                    self.end.throw(bytes, ball, event)?;
+                }
+                self.end.settle()
+            }
+            Op::Get => {
+                self.ready()?;
+                self.attend()
+            }
+        }
+    }
+
+    fn stream(&mut self, op: Op, bytes: usize, count: u64) -> Result<()> {
+        match op {
+            Op::Send => {
+                let mut to_post = self.end.post_receives(bytes, count)?;
+                self.ready()?;
+                self.end.stream_in(bytes, count, &mut to_post)
+            }
+            Op::Put | Op::Get => {
+                self.ready()?;
+                self.attend()
+            }
+        }
+    }
+
+    fn ready(&mut self) -> Result<()> {
+        self.end.say(&Answer::Ready { key: None })
+    }
+
+    /// Waits as in a measurement until the leader is done: some devices need us to move data.
+    fn attend(&mut self) -> Result<()> {
+        match self.end.hear(self.end.wait, Some(PATIENCE))? {
+            Order::Rest => Ok(()),
+            other => bail!("{other:?} was not due"),
+        }
+    }
+}

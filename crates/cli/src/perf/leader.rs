@@ -1,0 +1,256 @@
+//! The side that decides what is done next, and holds the clock.
+
+use super::data::arena_bytes;
+use super::end::{End, PATIENCE};
+use super::order::{Answer, Op, Order, WaitMode};
+use anyhow::{Context, Result, bail};
+use bellwire::{Device, Wait};
+use std::sync::Barrier;
+use std::time::Instant;
+
+/// Round trips that are timed as one while they are short: a look at the clock costs about 25 ns, so that each of eight
+/// round trips is charged 3 ns for it.
+const SHORT_BATCH: u64 = 8;
+
+/// Round trips from here on, in nanoseconds, are timed one by one.
+const LONG_NS: f64 = 4e3;
+
+/// Connected pairs, driven together.
+pub struct Leader {
+    pairs: Vec<Pair>,
+}
+
+struct Pair {
+    end: End,
+    cpu: Option<usize>,
+}
+
+/// What one measurement of latency found.
+pub struct Latency {
+    /// One-way times in nanoseconds (of a get: of the whole operation), each the mean of a batch.
+    pub times_ns: Vec<f64>,
+    /// Round trips in a batch.
+    pub batch: u64,
+}
+
+/// What one measurement of a stream found.
+pub struct Stream {
+    /// Messages a second of each pair.
+    pub rates: Vec<f64>,
+    /// Messages a second of all pairs, over the time that the slowest took.
+    pub total: f64,
+}
+
+/// Where a side runs: pair number `n` on processor `n` modulo their number, or anywhere if there are none.
+pub fn cpu_of(cpus: &[usize], pair: usize) -> Option<usize> {
+    (!cpus.is_empty()).then(|| cpus[pair % cpus.len()])
+}
+
+impl Leader {
+    /// Connects `pairs` functions to as many of the follower that is `node`, and has both sides make memory for `sizes`.
+    /// `own_cpus` and `their_cpus`: where they run, in turn.
+    pub fn connect(
+        device: &Device,
+        node: u32,
+        pairs: u8,
+        wait: WaitMode,
+        (own_cpus, their_cpus): (&[usize], &[usize]),
+        sizes: &[usize],
+    ) -> Result<Leader> {
+        let mut leader = Leader { pairs: Vec::new() };
+        for number in 0..pairs {
+            let mut end = End::open(device, number)?;
+            end.wait = wait.into();
+            end.connect(node, number)?;
+            let region = end.allocate(arena_bytes(sizes))?;
+            end.say(&Order::Prepare {
+                pairs,
+                wait,
+                cpu: cpu_of(their_cpus, number.into()),
+                arena_bytes: region.len(),
+                key: region.remote_key().into(),
+            })?;
+            match answer(&mut end, Wait::Adaptive)? {
+                Answer::Ready { key: Some(key) } => end.use_arena(region, key.open()?)?,
+                other => bail!("{other:?} was not due"),
+            }
+            leader.pairs.push(Pair { end, cpu: cpu_of(own_cpus, number.into()) });
+        }
+        Ok(leader)
+    }
+
+    /// Has every byte of `count` transfers compared.
+    pub fn verify(&mut self, op: Op, bytes: usize, count: u64) -> Result<()> {
+        self.begin(&Order::Verify { op, bytes, count })?;
+        self.all(|end| {
+            match op {
+                Op::Send => end.send_patterns(bytes, count)?,
+                Op::Put => {
+                    end.fill_slots(bytes, count)?;
+                    end.put_slots(bytes, count)?;
+                }
+                Op::Get => {
+                    end.spoil_slots(bytes, count)?;
+                    end.get_slots(bytes, count)?;
+                    end.check_slots(bytes, count)?;
+                    end.say(&Order::Rest)?;
+                }
+            }
+            done(end)
+        })?;
+        Ok(())
+    }
+
+    /// Round trips on all pairs at once, `count` in each.
+    pub fn latency(&mut self, op: Op, bytes: usize, count: u64, short: bool) -> Result<Latency> {
+        let batch = if short { SHORT_BATCH } else { 1 };
+        let batches = count.div_ceil(batch);
+        let count = batches * batch;
+        self.begin(&Order::PingPong { op, bytes, count })?;
+        let times = self.all(|end| {
+            let times = match op {
+                Op::Send => ping_pong_send(end, bytes, batches, batch)?,
+                Op::Put => ping_pong_put(end, bytes, batches, batch)?,
+                Op::Get => {
+                    let times = timed(batches, batch, |_| end.get(bytes))?;
+                    end.say(&Order::Rest)?;
+                    times
+                }
+            };
+            done(end)?;
+            Ok(times)
+        })?;
+        // A get is over when the data is here; of the others, a round trip is two messages.
+        let messages = if op == Op::Get { 1.0 } else { 2.0 };
+        let times_ns = times.into_iter().flatten().map(|time_ns| time_ns / messages).collect();
+        Ok(Latency { times_ns, batch })
+    }
+
+    /// Whether round trips of this one-way time are timed in batches.
+    pub fn is_short(one_way_ns: f64) -> bool {
+        2.0 * one_way_ns < LONG_NS
+    }
+
+    /// A stream on all pairs at once, `count` transfers in each.
+    pub fn stream(&mut self, op: Op, bytes: usize, count: u64) -> Result<Stream> {
+        self.begin(&Order::Stream { op, bytes, count })?;
+        let spans = self.all(|end| {
+            let start = Instant::now();
+            match op {
+                // Over when the receiving program has seen the last one.
+                Op::Send => {
+                    end.stream_out(bytes, count)?;
+                    done(end)?;
+                    Ok((start, Instant::now()))
+                }
+                Op::Put | Op::Get => {
+                    end.stream_alone(op == Op::Put, bytes, count)?;
+                    let span = (start, Instant::now());
+                    end.say(&Order::Rest)?;
+                    done(end)?;
+                    Ok(span)
+                }
+            }
+        })?;
+        let rate = |count: u64, (start, end): (Instant, Instant)| {
+            count as f64 / (end - start).as_secs_f64().max(1e-9)
+        };
+        let first = spans.iter().map(|span| span.0).min().context("no pair")?;
+        let last = spans.iter().map(|span| span.1).max().context("no pair")?;
+        let total = rate(count * spans.len() as u64, (first, last));
+        Ok(Stream { rates: spans.iter().map(|&span| rate(count, span)).collect(), total })
+    }
+
+    /// Sends the followers away.
+    pub fn bye(mut self) -> Result<()> {
+        self.pairs.iter_mut().try_for_each(|pair| pair.end.say(&Order::Bye))
+    }
+
+    /// Gives an order to all followers and waits until they are ready.
+    fn begin(&mut self, order: &Order) -> Result<()> {
+        for pair in &mut self.pairs {
+            pair.end.say(order)?;
+            match answer(&mut pair.end, Wait::Adaptive)? {
+                Answer::Ready { .. } => {}
+                other => bail!("{other:?} was not due"),
+            }
+        }
+        Ok(())
+    }
+
+    /// Does `work` with every pair at once, each on a thread and processor of its own.
+    fn all<T: Send>(&mut self, work: impl Fn(&mut End) -> Result<T> + Sync) -> Result<Vec<T>> {
+        if let [pair] = &mut self.pairs[..] {
+            return Ok(vec![work(&mut pair.end)?]);
+        }
+        let barrier = Barrier::new(self.pairs.len());
+        std::thread::scope(|scope| {
+            let start = |pair| {
+                let (work, barrier) = (&work, &barrier);
+                scope.spawn(move || {
+                    let Pair { end, cpu }: &mut Pair = pair;
+                    // If that fails, figures are worse but not wrong; the first pair has told already.
+                    let _ = cpu.map(crate::cpu::stay_on);
+                    barrier.wait();
+                    work(end)
+                })
+            };
+            let threads: Vec<_> = self.pairs.iter_mut().map(start).collect();
+            let join = |thread: std::thread::ScopedJoinHandle<'_, Result<T>>| {
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            // All are joined before the first error is returned.
+            let results: Vec<_> = threads.into_iter().map(join).collect();
+            results.into_iter().collect()
+        })
+    }
+}
+
+fn ping_pong_send(end: &mut End, bytes: usize, batches: u64, batch: u64) -> Result<Vec<f64>> {
+    let mut to_post = end.post_receives(bytes, batches * batch)?;
+    timed(batches, batch, |stamp| {
+        end.send(bytes, 0, stamp, false)?;
+        let buffer = end.receive(bytes, stamp)?;
+        end.post_again(buffer, &mut to_post)
+    })
+}
+
+fn ping_pong_put(end: &mut End, bytes: usize, batches: u64, batch: u64) -> Result<Vec<f64>> {
+    let event = end.event_of()?;
+    end.clear_ball(bytes)?;
+    let times = timed(batches, batch, |turn| {
+        end.throw(bytes, turn + 1, event)?;
+        end.catch(bytes, turn + 1, event)
+    })?;
+    end.settle()?;
+    Ok(times)
+}
+
+/// Does `one` again and again, and returns the mean time of each batch in nanoseconds.
+fn timed(batches: u64, batch: u64, mut one: impl FnMut(u64) -> Result<()>) -> Result<Vec<f64>> {
+    let mut times = Vec::with_capacity(batches as usize);
+    let mut before = Instant::now();
+    for number in 0..batches {
+        for turn in number * batch..(number + 1) * batch {
+            one(turn)?;
+        }
+        let now = Instant::now();
+        times.push((now - before).as_nanos() as f64 / batch as f64);
+        before = now;
+    }
+    Ok(times)
+}
+
+fn done(end: &mut End) -> Result<()> {
+    match answer(end, end.wait)? {
+        Answer::Done => Ok(()),
+        other => bail!("{other:?} was not due"),
+    }
+}
+
+fn answer(end: &mut End, how: Wait) -> Result<Answer> {
+    match end.hear(how, Some(PATIENCE)).context("the other side does not answer")? {
+        Answer::Failed { why } => bail!("the other side: {why}"),
+        answer => Ok(answer),
+    }
+}

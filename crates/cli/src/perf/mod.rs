@@ -1,0 +1,119 @@
+//! `bellwire perf`: how fast a device is, beside the limits of the machine and the sockets that every program has.
+//!
+//! | module | what |
+//! |---|---|
+//! | `plan` | what is measured, with every default filled in |
+//! | `sides` | starting both sides, or one of them |
+//! | `rounds` | the order of the measurements, and what is kept of them |
+//! | `leader`, `follower` | what the two sides do for each measurement |
+//! | `order` | what they say to each other |
+//! | `end`, `data` | one end of a pair: its connections, and what is inside the timed loops |
+//! | `pattern` | the data, and its verification |
+//! | `limits` | cache line, memcpy, Unix socket, TCP |
+//! | `report`, `table`, `statistics` | figures for programs and for people |
+
+mod data;
+pub mod end;
+mod follower;
+mod leader;
+mod limits;
+mod order;
+mod pattern;
+mod plan;
+mod report;
+mod rounds;
+mod sides;
+mod statistics;
+mod table;
+
+use crate::command::{Outcome, print_json};
+use anyhow::Result;
+use order::{Op, WaitMode};
+use plan::{PAIRS, Plan, Sizes, Wishes};
+
+/// Measures latency, message rate and bandwidth, and checks the data
+///
+/// Starts two processes, each on a processor of its own if there are two, and measures send, put and get between them. Beside
+/// it, in the same run: how long a cache line takes between the two processors, memcpy, a Unix socket and TCP over loopback.
+///
+/// Latency is one way: half of a round trip (of a get: the whole operation). Round trips below 4 us are timed in batches of 8,
+/// longer ones one by one; min, p50 and p99 are over these. A put has arrived when the other program sees its last word, or,
+/// unless both sides spin, when its event comes. Rate and bandwidth are those of a stream with a window of 4 to 64 transfers,
+/// each with its completion; the median of the rounds is shown.
+///
+/// Every byte is compared at the receiver in a pass of its own before each size is timed; inside the timed runs the receiver
+/// checks the number that every message begins with.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Virtual machines move their processors: two are at times near (a cache line takes about 40 ns) and at times far (about 210 ns).
+The line's time was taken around every measurement; compare figures with the line beside them.
+
+Examples:
+  bellwire perf                          the default device, half a minute
+  bellwire perf --quick                  a first impression, a few seconds
+  bellwire perf --ops send --sizes 8..4MiB
+  bellwire perf --wait block             both sides sleep while they wait
+  bellwire perf --pairs 4                four pairs at once
+  bellwire perf --json | jq '.rows[] | select(.bytes == 8)'
+In two terminals:
+  bellwire perf shm:test --listen
+  bellwire perf shm:test --connect 0")]
+pub struct Arguments {
+    /// The device, for instance shm:test [default: shm:perf-PID; with --listen or --connect shm:perf]
+    device: Option<String>,
+    /// What to measure [default: send,put,get]
+    #[arg(long, value_delimiter = ',', value_name = "OPS")]
+    ops: Vec<Op>,
+    /// Sizes of messages: a list, or a range that doubles (8..4MiB); multiples of 8 B up to 64 MiB
+    #[arg(long)]
+    sizes: Option<Sizes>,
+    /// Pairs of functions that are measured at once
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=PAIRS as i64))]
+    pairs: u8,
+    /// Fewer sizes and short samples: figures are rough
+    #[arg(long)]
+    quick: bool,
+    /// How both sides wait [default: spin, or block if there are fewer processors than threads]
+    #[arg(long)]
+    wait: Option<WaitMode>,
+    /// Processors to use: the first half for the leader, the second for the follower
+    #[arg(long, value_delimiter = ',', value_name = "LIST")]
+    cpus: Vec<usize>,
+    /// One JSON object instead of tables
+    #[arg(long)]
+    json: bool,
+    /// Be the other side of a --connect in another terminal, until interrupted
+    #[arg(long, conflicts_with_all = ["connect", "ops", "sizes", "pairs", "quick", "wait", "cpus", "json"])]
+    listen: bool,
+    /// Measure with the other side that --listen started as this node
+    #[arg(long, value_name = "NODE")]
+    connect: Option<u32>,
+    /// Be the other side of the process that started us
+    #[arg(long, hide = true, requires = "listen")]
+    child: bool,
+}
+
+/// Measures, or serves a measurement.
+pub fn run(arguments: Arguments) -> Result<Outcome> {
+    let Arguments { device, ops, sizes, pairs, quick, wait, cpus, json, listen, connect, child } =
+        arguments;
+    if child {
+        return sides::serve_parent(&device.unwrap_or_default());
+    }
+    let device = device.unwrap_or_else(|| match listen || connect.is_some() {
+        true => "shm:perf".into(),
+        false => format!("shm:perf-{}", std::process::id()),
+    });
+    if listen {
+        return sides::listen(&device);
+    }
+    let wishes = Wishes { device, ops, sizes, pairs, wait, cpus, quick };
+    let plan = Plan::new(wishes, &crate::cpu::allowed())?;
+    let report = sides::measure(&plan, connect)?;
+    if json {
+        print_json(&report)?;
+    } else {
+        table::print(&report);
+    }
+    Ok(Outcome::Done)
+}

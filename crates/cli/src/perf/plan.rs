@@ -1,0 +1,227 @@
+//! What is to be measured, with every default filled in.
+
+use super::order::{Op, WaitMode};
+use crate::command::WrongUsage;
+use crate::units;
+use anyhow::Result;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Most pairs.
+pub const PAIRS: u8 = 64;
+
+/// Longest message.
+const LONGEST_BYTES: usize = 64 << 20;
+
+/// Message sizes: a list of sizes and of ranges, which stand for every doubling from their first to their last size.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Sizes(pub Vec<usize>);
+
+impl FromStr for Sizes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Sizes, String> {
+        let mut sizes = Vec::new();
+        for part in text.split(',') {
+            match part.split_once("..") {
+                None => sizes.push(units::parse_bytes(part)?),
+                Some((first, last)) => {
+                    let (first, last) = (units::parse_bytes(first)?, units::parse_bytes(last)?);
+                    if first == 0 || last < first || last > LONGEST_BYTES {
+                        return Err(format!("\"{part}\" is no range from 8 B up to 64 MiB"));
+                    }
+                    let doubled = |&bytes: &usize| Some(2 * bytes).filter(|&bytes| bytes <= last);
+                    sizes.extend(std::iter::successors(Some(first), doubled));
+                }
+            }
+        }
+        // Every message begins with a number, and the last word of a put is looked at.
+        let bad = sizes
+            .iter()
+            .find(|&&bytes| bytes == 0 || !bytes.is_multiple_of(8) || bytes > LONGEST_BYTES);
+        match bad {
+            None => Ok(Sizes(sizes)),
+            Some(bad) => Err(format!("a size is a multiple of 8 B up to 64 MiB, not {bad} B")),
+        }
+    }
+}
+
+/// The whole of it.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub device: String,
+    pub ops: Vec<Op>,
+    pub sizes: Vec<usize>,
+    pub pairs: u8,
+    pub wait: WaitMode,
+    /// Where the leader runs; empty: anywhere.
+    pub leader_cpus: Vec<usize>,
+    /// Where the follower runs; empty: anywhere.
+    pub follower_cpus: Vec<usize>,
+    pub quick: bool,
+    /// Rounds in which everything of one size is measured once.
+    pub rounds: usize,
+    /// Time that one measurement in one round should take.
+    pub sample: Duration,
+}
+
+/// What was said on the command line.
+pub struct Wishes {
+    pub device: String,
+    pub ops: Vec<Op>,
+    pub sizes: Option<Sizes>,
+    pub pairs: u8,
+    pub wait: Option<WaitMode>,
+    pub cpus: Vec<usize>,
+    pub quick: bool,
+}
+
+impl Plan {
+    /// Fills in what was left open; `allowed`: processors that we may use.
+    pub fn new(wishes: Wishes, allowed: &[usize]) -> Result<Plan> {
+        let Wishes { device, mut ops, sizes, pairs, wait, cpus, quick } = wishes;
+        if let Some(cpu) = cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+            return Err(WrongUsage::error(format!(
+                "--cpus: this program may not use CPU {cpu}, only {allowed:?}"
+            )));
+        }
+        ops.dedup();
+        if ops.is_empty() {
+            ops = vec![Op::Send, Op::Put, Op::Get];
+        }
+        // Two threads for each pair.
+        let cpus = if cpus.is_empty() {
+            allowed.iter().copied().take(2 * usize::from(pairs)).collect()
+        } else {
+            cpus
+        };
+        let (leader_cpus, follower_cpus) = match &cpus[..] {
+            // Threads that may run anywhere are best left where the system puts them.
+            [] | [_] => (Vec::new(), Vec::new()),
+            [one, rest @ ..] if pairs == 1 => (vec![*one], vec![rest[0]]),
+            all => {
+                let (first, second) = all.split_at(all.len() / 2);
+                (first.to_vec(), second.to_vec())
+            }
+        };
+        let crowded = cpus.len() < 2 * usize::from(pairs);
+        let wait = wait.unwrap_or(if crowded { WaitMode::Block } else { WaitMode::Spin });
+        let default: &[usize] = if quick {
+            &[8, 4 << 10, 64 << 10]
+        } else {
+            &[8, 64, 512, 4 << 10, 64 << 10, 1 << 20, 4 << 20]
+        };
+        let sizes = sizes.map_or_else(|| default.to_vec(), |sizes| sizes.0);
+        let (rounds, sample_ms) = if quick { (1, 10) } else { (5, 30) };
+        let sample = Duration::from_millis(sample_ms);
+        Ok(Plan {
+            device,
+            ops,
+            sizes,
+            pairs,
+            wait,
+            leader_cpus,
+            follower_cpus,
+            quick,
+            rounds,
+            sample,
+        })
+    }
+
+    /// The command that does the same again. `connect`: the node that was connected to.
+    pub fn command(&self, connect: Option<u32>) -> String {
+        let list = |words: Vec<String>| words.join(",");
+        let mut command = format!(
+            "bellwire perf {} --ops {} --sizes {} --pairs {} --wait {}",
+            quoted(&self.device),
+            list(self.ops.iter().map(|op| op.word().to_owned()).collect()),
+            list(
+                self.sizes.iter().map(|&size| units::bytes(size as u64).replace(' ', "")).collect()
+            ),
+            self.pairs,
+            self.wait.word(),
+        );
+        let cpus = self.leader_cpus.iter().chain(&self.follower_cpus);
+        let cpus = list(cpus.map(usize::to_string).collect());
+        if !cpus.is_empty() {
+            command += &format!(" --cpus {cpus}");
+        }
+        if self.quick {
+            command += " --quick";
+        }
+        match connect {
+            Some(node) => command + &format!(" --connect {node}"),
+            None => command,
+        }
+    }
+}
+
+/// A device name as a shell takes it.
+fn quoted(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
+    if name.chars().all(plain) {
+        name.to_owned()
+    } else {
+        format!("'{}'", name.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wishes() -> Wishes {
+        Wishes {
+            device: "shm:x?node=1".into(),
+            ops: vec![],
+            sizes: None,
+            pairs: 1,
+            wait: None,
+            cpus: vec![],
+            quick: true,
+        }
+    }
+
+    /// Lists and ranges of sizes are understood; what cannot be measured is refused.
+    #[test]
+    fn sizes_are_understood() {
+        let parse = |text: &str| text.parse::<Sizes>().map(|sizes| sizes.0);
+        assert_eq!(parse("8,4KiB"), Ok(vec![8, 4096]));
+        assert_eq!(parse("8..64"), Ok(vec![8, 16, 32, 64]));
+        assert_eq!(parse("8..4MiB").map(|sizes| sizes.len()), Ok(20));
+        assert_eq!(parse("64,1K..3K"), Ok(vec![64, 1024, 2048]));
+        for bad in ["", "0", "7", "12", "8..", "64..8", "8,", "0..64", "65MiB", "8..1GiB", "a..b"] {
+            assert!(parse(bad).is_err(), "{bad:?} was taken");
+        }
+    }
+
+    /// Two processors are used when there are two, and nobody spins where it would only be in the way.
+    #[test]
+    fn defaults_fit_the_machine() {
+        let plan = |wishes, allowed: &[usize]| Plan::new(wishes, allowed).expect("possible");
+        let two = plan(wishes(), &[3, 5, 7]);
+        assert_eq!((&two.leader_cpus[..], &two.follower_cpus[..]), (&[3][..], &[5][..]));
+        assert_eq!(two.wait, WaitMode::Spin);
+
+        let one = plan(wishes(), &[0]);
+        assert!(one.leader_cpus.is_empty() && one.follower_cpus.is_empty());
+        assert_eq!(one.wait, WaitMode::Block);
+
+        let many = plan(Wishes { pairs: 8, ..wishes() }, &[0, 1]);
+        assert_eq!((&many.leader_cpus[..], &many.follower_cpus[..]), (&[0][..], &[1][..]));
+        assert_eq!(many.wait, WaitMode::Block);
+
+        let foreign = Wishes { cpus: vec![9], ..wishes() };
+        assert!(Plan::new(foreign, &[0, 1]).is_err());
+    }
+
+    /// The command that is printed names everything, and is quoted for a shell.
+    #[test]
+    fn the_command_says_it_all() {
+        let plan = Plan::new(wishes(), &[0, 1]).expect("possible");
+        assert_eq!(
+            plan.command(Some(2)),
+            "bellwire perf 'shm:x?node=1' --ops send,put,get --sizes 8B,4KiB,64KiB --pairs 1 --wait spin --cpus 0,1 --quick --connect 2"
+        );
+    }
+}

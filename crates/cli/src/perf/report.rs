@@ -1,0 +1,197 @@
+//! The figures as one object.
+
+use super::limits::Socket;
+use super::order::Op;
+use super::plan::Plan;
+use super::rounds::{Figures, Findings};
+use super::statistics::{Spread, median};
+use super::{data::window, order::WaitMode};
+use serde::Serialize;
+
+/// What `--json` prints, and what the tables are made from.
+#[derive(Serialize)]
+pub struct Report {
+    pub device: String,
+    /// What carries the messages.
+    pub carried_by: String,
+    /// What does the same again.
+    pub command: String,
+    pub wait: WaitMode,
+    pub pairs: u8,
+    pub affinity: Affinity,
+    pub rows: Vec<Row>,
+    pub limits: Limits,
+}
+
+/// Where the two sides run; empty: anywhere.
+#[derive(Serialize)]
+pub struct Affinity {
+    pub leader_cpus: Vec<usize>,
+    pub follower_cpus: Vec<usize>,
+}
+
+/// One operation with one size.
+#[derive(Serialize)]
+pub struct Row {
+    pub op: Op,
+    pub bytes: usize,
+    pub latency_ns: Spread,
+    /// `half_round_trip` or, of a get, `whole_operation`.
+    pub latency_of: &'static str,
+    /// Round trips that were timed as one.
+    pub latency_batch: u64,
+    /// All pairs together.
+    pub rate_msgs_per_s: f64,
+    /// All pairs together.
+    pub bandwidth_bytes_per_s: f64,
+    /// Transfers under way at once.
+    pub window: u64,
+    /// Messages a second of each pair.
+    pub pair_rates_msgs_per_s: Vec<f64>,
+    /// One way, around these measurements; nothing if there is only one processor.
+    pub line_ns: Option<Spread>,
+    /// Messages whose every byte was compared.
+    pub compared_messages: u64,
+    pub ratios: Ratios,
+}
+
+/// How many times as good as something else at the same size; above 1 Bellwire is better.
+#[derive(Serialize)]
+pub struct Ratios {
+    /// The line's time by ours: at most 1.
+    pub line_latency: Option<f64>,
+    pub unix_latency: f64,
+    pub tcp_latency: f64,
+    pub unix_rate: f64,
+    pub tcp_rate: f64,
+    pub memcpy_bandwidth: f64,
+}
+
+/// What Bellwire is compared with.
+#[derive(Serialize)]
+pub struct Limits {
+    /// A cache line between the two processors, one way, over the whole run.
+    pub line_ns: Option<Spread>,
+    pub rows: Vec<LimitRow>,
+}
+
+/// The comparison for one size.
+#[derive(Serialize)]
+pub struct LimitRow {
+    pub bytes: usize,
+    pub memcpy_bytes_per_s: f64,
+    pub unix: SocketRow,
+    pub tcp: SocketRow,
+}
+
+/// One socket with one size.
+#[derive(Clone, Copy, Serialize)]
+pub struct SocketRow {
+    pub latency_ns: Spread,
+    pub rate_msgs_per_s: f64,
+    pub bandwidth_bytes_per_s: f64,
+}
+
+impl Report {
+    /// Sums up what was found.
+    pub fn new(
+        plan: &Plan,
+        connect: Option<u32>,
+        carried_by: String,
+        findings: Vec<Findings>,
+    ) -> Report {
+        let all_lines: Vec<f64> = findings
+            .iter()
+            .flat_map(|finding| &finding.ops)
+            .flat_map(|(_, figures)| figures.lines_ns.iter().copied())
+            .collect();
+        let mut rows = Vec::new();
+        let mut limits = Vec::new();
+        for finding in &findings {
+            let limit = LimitRow::of(finding);
+            rows.extend(finding.ops.iter().map(|(op, figures)| Row::of(*op, figures, &limit)));
+            limits.push(limit);
+        }
+        Report {
+            device: plan.device.clone(),
+            carried_by,
+            command: plan.command(connect),
+            wait: plan.wait,
+            pairs: plan.pairs,
+            affinity: Affinity {
+                leader_cpus: plan.leader_cpus.clone(),
+                follower_cpus: plan.follower_cpus.clone(),
+            },
+            rows,
+            limits: Limits { line_ns: Spread::of(&all_lines), rows: limits },
+        }
+    }
+
+    /// The row of an operation and size, if that was measured.
+    pub fn row(&self, op: Op, bytes: usize) -> Option<&Row> {
+        self.rows.iter().find(|row| row.op == op && row.bytes == bytes)
+    }
+}
+
+impl Row {
+    fn of(op: Op, figures: &Figures, limit: &LimitRow) -> Row {
+        let bytes = limit.bytes;
+        let latency_ns = spread(&figures.times_ns);
+        let rate = median(&figures.totals).unwrap_or(0.0);
+        let bandwidth = rate * bytes as f64;
+        let line_ns = Spread::of(&figures.lines_ns);
+        let pairs = figures.shares.first().map_or(0, Vec::len);
+        let share = |pair: usize| {
+            let of_pair: Vec<f64> = figures.shares.iter().map(|round| round[pair]).collect();
+            median(&of_pair).unwrap_or(0.0)
+        };
+        Row {
+            op,
+            bytes,
+            latency_ns,
+            latency_of: if op == Op::Get { "whole_operation" } else { "half_round_trip" },
+            latency_batch: figures.batch,
+            rate_msgs_per_s: rate,
+            bandwidth_bytes_per_s: bandwidth,
+            window: window(bytes),
+            pair_rates_msgs_per_s: (0..pairs).map(share).collect(),
+            line_ns,
+            compared_messages: figures.compared,
+            ratios: Ratios {
+                line_latency: line_ns.map(|line| line.p50 / latency_ns.p50),
+                unix_latency: limit.unix.latency_ns.p50 / latency_ns.p50,
+                tcp_latency: limit.tcp.latency_ns.p50 / latency_ns.p50,
+                unix_rate: rate / limit.unix.rate_msgs_per_s,
+                tcp_rate: rate / limit.tcp.rate_msgs_per_s,
+                memcpy_bandwidth: bandwidth / limit.memcpy_bytes_per_s,
+            },
+        }
+    }
+}
+
+impl LimitRow {
+    fn of(finding: &Findings) -> LimitRow {
+        let bytes = finding.bytes;
+        let socket = |which: Socket| {
+            let found = finding.sockets.iter().find(|(socket, _)| *socket == which);
+            let (times, totals) = found
+                .map_or((&[][..], &[][..]), |(_, figures)| (&figures.times_ns, &figures.totals));
+            let rate_msgs_per_s = median(totals).unwrap_or(0.0);
+            SocketRow {
+                latency_ns: spread(times),
+                rate_msgs_per_s,
+                bandwidth_bytes_per_s: rate_msgs_per_s * bytes as f64,
+            }
+        };
+        LimitRow {
+            bytes,
+            memcpy_bytes_per_s: median(&finding.memcpy).unwrap_or(0.0),
+            unix: socket(Socket::Unix),
+            tcp: socket(Socket::Tcp),
+        }
+    }
+}
+
+fn spread(times_ns: &[f64]) -> Spread {
+    Spread::of(times_ns).unwrap_or(Spread { min: 0.0, p50: 0.0, p99: 0.0 })
+}
