@@ -72,7 +72,14 @@ fn exists(pid: u32) -> bool {
 fn in_house_contenders_answer_and_end() {
     for name in ["line", "ring", "memcpy", "memcpy-nt", "copy-straight", "copy-through"]
         .into_iter()
-        .chain(["attach", "unix-socket", "tcp-loopback"])
+        .chain([
+            "attach",
+            "unix-socket",
+            "tcp-loopback",
+            "bellwire",
+            "bellwire-vec",
+            "bellwire-fan-in",
+        ])
     {
         let Some(mut worker) = start(name) else { return };
         let ready = worker.answer();

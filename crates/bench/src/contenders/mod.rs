@@ -4,6 +4,8 @@
 //! written out here, atomics included, and share no code with the product, so that a fault there cannot hide here.
 
 mod attach;
+mod bellwire;
+mod bellwire_fan_in;
 mod copy_straight;
 mod copy_through;
 mod iceoryx2;
@@ -64,6 +66,9 @@ pub const CONTENDERS: &[Contender] = &[
     copy_straight::CONTENDER,
     copy_through::CONTENDER,
     attach::CONTENDER,
+    bellwire::LIBRARY_MEMORY,
+    bellwire::PROGRAM_MEMORY,
+    bellwire_fan_in::CONTENDER,
     ucx::NEWEST,
     ucx::DEBIAN,
     openmpi::CONTENDER,
