@@ -282,6 +282,13 @@ impl Memory {
         self.brought
     }
 
+    /// The first `length` bytes, with the same owner. Panics if there are fewer.
+    pub fn prefix(mut self, length: usize) -> Memory {
+        assert!(length <= self.length);
+        self.length = length;
+        self
+    }
+
     /// The whole as a window.
     #[inline]
     pub fn view(&self) -> View<'_> {

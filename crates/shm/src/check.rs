@@ -120,11 +120,19 @@ impl ShmTransport {
         self.dispatch();
         self.retry_connecting();
         self.park_idle();
+        self.tidy();
         self.dismiss_strangers();
         if !self.quarantine.is_empty() {
             self.review_quarantine();
         }
         self.report_down(sink);
+    }
+
+    /// Gives back pages that idle lanes of ours no longer need.
+    pub(crate) fn tidy(&mut self) {
+        for up in self.links.iter_mut().flatten().filter_map(|link| link.up_mut()) {
+            up.tidy();
+        }
     }
 
     fn dispatch(&mut self) {
@@ -219,7 +227,7 @@ impl ShmTransport {
 
     fn obey(&mut self, number: u32, message: Control, mut fds: Vec<OwnedFd>) {
         match message {
-            Control::Kick => self.wake_lane(number),
+            Control::Kick => self.look_at(number),
             Control::Ask { index, key } => self.answer_ask(number, index, key),
             Control::Answer { index, key, length, writable } => {
                 self.take_answer(number, (index, key, length, writable), fds.pop());
@@ -284,7 +292,7 @@ impl ShmTransport {
             self.abandon_lane(number);
         } else {
             // What the peer sent before it went is still delivered.
-            self.wake_lane(number);
+            self.look_at(number);
         }
     }
 

@@ -283,7 +283,7 @@ impl ShmTransport {
         }
         debug_assert!(peer.gates as usize == GATES && peer.regions as usize == REGIONS);
         // It may have sent already, and rung before we would listen.
-        self.wake_lane(number);
+        self.look_at(number);
     }
 }
 

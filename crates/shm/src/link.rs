@@ -66,15 +66,6 @@ fn lane_parts(pair: &Memory, side: Side) -> (Segment, Segment) {
     )
 }
 
-impl Side {
-    pub fn other(self) -> Side {
-        match self {
-            Side::Connecting => Side::Accepting,
-            Side::Accepting => Side::Connecting,
-        }
-    }
-}
-
 /// The lane that `side` sends on, in `pool` of the other.
 pub fn lane_memory(pair: &Memory, side: Side, pool: &Segment) -> LaneMemory<Segment> {
     let (control, host) = lane_parts(pair, side);
@@ -104,11 +95,13 @@ impl Up {
     pub fn populate_host(pair: &Memory, side: Side) -> bool {
         mapping::populate(pair, host_offset(side), HOST_BYTES)
     }
-}
 
-/// Gives the pages of the host chunks that `side` sends from back to the system.
-pub fn release_host(pair: &Memory, side: Side) {
-    mapping::release(pair, host_offset(side), HOST_BYTES);
+    /// Gives the host chunks' pages back if nobody needs them now, so that an idle pair costs one page.
+    pub fn tidy(&mut self) {
+        if self.sender.tidy() {
+            mapping::release(&self.pair, host_offset(self.side), HOST_BYTES);
+        }
+    }
 }
 
 fn host_offset(side: Side) -> usize {
@@ -148,8 +141,6 @@ pub struct Link {
     pub reported: bool,
     /// Whether the engine is done with the link.
     pub closed: bool,
-    /// Whether the sender was seen in host memory since its lane was parked last.
-    pub host_used: bool,
     /// Packets taken since the last look at idle lanes.
     pub recent: u64,
     pub weight: u32,
@@ -174,7 +165,6 @@ impl Link {
             stalled: false,
             reported: false,
             closed: false,
-            host_used: false,
             recent: 0,
             weight: 1,
             allowance: 0,

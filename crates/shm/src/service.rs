@@ -1,6 +1,6 @@
 //! The path of a packet in: lanes are served in turn, each in proportion to its weight; credit is granted as they go.
 
-use crate::link::{Link, State, release_host};
+use crate::link::{Link, State};
 use crate::transport::ShmTransport;
 use bellwire_device::{LinkId, PacketHeader, Sink, Status, Verdict};
 use bellwire_protocol::Extent;
@@ -124,13 +124,8 @@ impl ShmTransport {
                 .consumed(lane as u16, Extent { first, count })
                 .expect("a lane returns what it was granted");
         }
-        if dry {
-            if let Some(link) = self.links[lane as usize].as_deref_mut() {
-                link.host_used = true;
-            }
-            if let Some(extent) = self.credits.want(lane as u16) {
-                self.grant(lane, extent);
-            }
+        if dry && let Some(extent) = self.credits.want(lane as u16) {
+            self.grant(lane, extent);
         }
         self.serve_waiting();
         self.top_up(lane);
@@ -177,7 +172,15 @@ impl ShmTransport {
         self.rung = rung;
     }
 
-    /// Polls a lane again if something waits there. A lane can only be woken once its link is up.
+    /// Polls a lane again if something waits there, bell or no bell.
+    pub(crate) fn look_at(&mut self, lane: u32) {
+        let receiver = self.link_mut(lane).and_then(|link| link.receiver.as_ref());
+        if receiver.is_some_and(|r| r.position() != Position::Parked || r.is_ready()) {
+            self.wake_lane(lane);
+        }
+    }
+
+    /// Polls a lane again, whose sender rang. A lane can only be woken once its link is up.
     pub(crate) fn wake_lane(&mut self, lane: u32) {
         let Some(link) = self.link_mut(lane) else { return };
         if matches!(link.state, State::Connecting { .. } | State::Crossed { .. }) {
@@ -188,7 +191,8 @@ impl ShmTransport {
             Position::Active => {}
             // Drained and looked at by `park_idle`.
             Position::Parking => {}
-            Position::Parked if receiver.is_ready() => {
+            // Even if nothing is there: a sender that could not put its packet anywhere rings for credit.
+            Position::Parked => {
                 receiver.unpark();
                 step("lane-woken");
                 if let Some(extent) = self.credits.want(lane as u16) {
@@ -196,7 +200,6 @@ impl ShmTransport {
                 }
                 self.top_up(lane);
             }
-            Position::Parked => return,
         }
         self.poll_lane(lane);
     }
@@ -258,13 +261,6 @@ impl ShmTransport {
         }
         // The sender may have come to the new place already.
         let ready = receiver.is_ready();
-        let used = std::mem::take(&mut link.host_used);
-        if used
-            && !ready
-            && let Some(pair) = &link.pair
-        {
-            release_host(pair, link.side.other());
-        }
         self.credits.park(lane as u16);
         self.counters.parks += 1;
         self.stop_polling(lane);

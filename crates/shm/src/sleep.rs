@@ -27,6 +27,7 @@ impl ShmTransport {
         if self.park(&lanes) || !self.doorbell.prepare_sleep() {
             return false;
         }
+        self.tidy();
         step("asleep");
         self.armed = true;
         self.pace.hurry();

@@ -274,6 +274,9 @@ impl Transport for ShmTransport {
             }
             Err(_full) => {
                 self.counters.lane_full += 1;
+                if up.sender.is_parked() && up.doorbell.ring(up.remote_lane) {
+                    self.kick(link.0);
+                }
                 return Err(Refusal::Busy);
             }
         }

@@ -102,6 +102,25 @@ impl<W: Words> LaneSender<W> {
         Ok(if command & PARKED != 0 { Sent::Ring } else { Sent::Done })
     }
 
+    /// Whether the pages of the host chunks can be given back to the system: they are there, and neither side is in them or
+    /// will come to them before they are asked for again. To be called now and then, so that an idle lane costs no pages.
+    pub fn tidy(&mut self) -> bool {
+        if !self.host_ready {
+            return false;
+        }
+        let command = self.memory.control.word(COMMAND).load(Ordering::Acquire);
+        if command != self.command {
+            self.obey(command);
+        }
+        // Acquire: pairs with the release in `LaneReceiver::leave`; the receiver has left every chunk that we entered.
+        let consumed = self.memory.control.word(HOST_CONSUMED).load(Ordering::Acquire);
+        if self.at.area == Area::Host || consumed != self.host_entered {
+            return false;
+        }
+        self.host_ready = false;
+        true
+    }
+
     /// Marks region `index` of the receiver as being copied by a system call, until [`LaneSender::mark_idle`]. After this, and
     /// before the copy, the caller looks at the region's stamp: either it sees that the region was withdrawn, or the owner
     /// sees the mark and keeps the memory (Dekker, both SeqCst).
@@ -136,8 +155,6 @@ impl<W: Words> LaneSender<W> {
     fn obey(&mut self, command: u64) {
         let seen = crate::canary::planted("unseen-parking") && command & PARKED == 0;
         if command | PARKED != self.command | PARKED && !seen {
-            // The receiver gives the pages of an idle lane's host chunks back to the system.
-            self.host_ready = false;
             self.at = self.geometry.small(command);
             self.taken = self.memory.control.word(GRANT_BASE).load(Ordering::Relaxed);
         }
