@@ -102,6 +102,10 @@ fn sample(
             return one_way_ns(probe);
         }
     };
+    if outcome.time_ns < row.op.sample_ns() / 2 {
+        // It was found while something disturbed it, or far, and now we are near.
+        runner.counts.insert(row, scaled(count, row.op.sample_ns(), outcome.time_ns));
+    }
     let after_ns = one_way_ns(probe)?;
     let distance = Distance::bracketed(before_ns, after_ns);
     *findings.samples.entry(distance).or_default() += 1;
@@ -124,13 +128,25 @@ fn find_count(session: &mut Session, row: Row) -> Result<u64> {
     let target_ns = row.op.sample_ns();
     let mut count = 1;
     loop {
-        let time_ns = session.run(row.op, row.bytes, count)?.time_ns.max(1);
+        // The least of a few, because one that was interrupted would make all samples too short.
+        let mut time_ns = u64::MAX;
+        for _ in 0..3 {
+            time_ns = time_ns.min(session.run(row.op, row.bytes, count)?.time_ns.max(1));
+            if time_ns < target_ns / 4 {
+                break;
+            }
+        }
         if time_ns >= target_ns / 4 || count >= MOST_MESSAGES {
-            let scaled = u128::from(count) * u128::from(target_ns) / u128::from(time_ns);
-            return Ok(scaled.clamp(1, u128::from(MOST_MESSAGES)) as u64);
+            return Ok(scaled(count, target_ns, time_ns));
         }
         count *= 4;
     }
+}
+
+/// So many messages as take `target_ns` if `count` take `time_ns`.
+fn scaled(count: u64, target_ns: u64, time_ns: u64) -> u64 {
+    let scaled = u128::from(count) * u128::from(target_ns) / u128::from(time_ns.max(1));
+    scaled.clamp(1, u128::from(MOST_MESSAGES)) as u64
 }
 
 /// No sample has more messages than this.
@@ -139,4 +155,17 @@ const MOST_MESSAGES: u64 = 1 << 30;
 fn one_way_ns(probe: &mut Session) -> Result<f64> {
     let outcome = probe.run(Op::Latency, 8, PROBE_ROUND_TRIPS).context("the probe failed")?;
     Ok(Op::Latency.figure(8, PROBE_ROUND_TRIPS, outcome.time_ns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The number of messages follows the time that they took, and stays within its bounds.
+    #[test]
+    fn count_follows_time() {
+        assert_eq!(scaled(100, 4_000, 1_000), 400);
+        assert_eq!(scaled(100, 4_000, 1_000_000), 1);
+        assert_eq!(scaled(MOST_MESSAGES, u64::MAX, 0), MOST_MESSAGES);
+    }
 }
