@@ -32,9 +32,9 @@ pub struct FabricOptions {
     pub direct_allocated: bool,
     /// Whether memory that the program brought can be reached directly.
     pub direct_brought: bool,
-    /// Each so-manieth direct access is told to come again later; 0: none.
+    /// One in so many direct accesses is told to come again later; 0: none.
     pub pending_every: u64,
-    /// Each so-manieth packet is refused once although there is room; 0: none.
+    /// One in so many packets is refused although there is room; 0: none.
     pub busy_every: u64,
     /// Longest time until an unanswered link counts as unreachable.
     pub patience: Duration,
@@ -211,10 +211,12 @@ impl State {
         LinkId(place as u32)
     }
 
-    /// Whether `each`, counted over the whole fabric, is due now.
+    /// Whether an accident that happens once in `each` times happens now. Scattered, as a regular one could hit the same victim
+    /// every time.
     fn is_due(&mut self, each: u64) -> bool {
         self.clock += 1;
-        each > 0 && self.clock.is_multiple_of(each)
+        let scattered = self.clock.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        each > 0 && scattered.is_multiple_of(each)
     }
 }
 

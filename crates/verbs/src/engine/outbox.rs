@@ -46,6 +46,14 @@ impl Reply {
         Self::new(header, &[length, value])
     }
 
+    /// The end of a transfer that the peer granted.
+    pub(crate) fn withdrawn(transfer: u64) -> Self {
+        let mut header = PacketHeader::new(Kind::Data, 0, 0, transfer);
+        header.aux = DATA_WITHDRAWN;
+        header.flags = PacketFlags::LAST;
+        Self::new(header, &[])
+    }
+
     pub(crate) fn with_private_data(header: PacketHeader, bytes: &[u8]) -> Self {
         Reply { header, head: Head::EMPTY, private_data: bytes.into() }
     }
@@ -174,8 +182,7 @@ impl Core {
                 let length = packet_bytes.min(end - *at);
                 let body = body.and_then(|body| body.part(*at as usize, length as usize));
                 let Some(body) = body else {
-                    header.aux = DATA_WITHDRAWN;
-                    header.flags = PacketFlags::LAST;
+                    let header = Reply::withdrawn(transfer).header;
                     transport.send(link, header, &[], View::empty())?;
                     return Ok(true);
                 };

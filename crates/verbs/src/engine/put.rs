@@ -81,7 +81,7 @@ impl PutWork {
         id: OpId,
         packet_bytes: usize,
     ) -> Result<(), Refusal> {
-        let head_bytes = 8 * if self.event.is_some() { 5 } else { 3 };
+        let head_bytes = 8 * if self.event.is_some() { 6 } else { 4 };
         let room = (packet_bytes - head_bytes) as u64;
         while self.done < self.total {
             let lengths = (local_lengths(&self.sources), remote_lengths(&self.destinations));
@@ -97,14 +97,14 @@ impl PutWork {
 
             let mut header = PacketHeader::new(Kind::Put, 0, from, id.to_bits());
             header.flags.set(PacketFlags::LAST, last);
-            let mut head = [slice.key.key, slice.key.index as u64, at, 0, 0];
-            let mut words = 3;
+            let mut head = [slice.key.key, slice.key.index as u64, at, at + piece.length, 0, 0];
+            let mut words = 4;
             if let Some(event) = self.event.filter(|_| last) {
                 header.destination = event.queue_pair;
                 header.flags |= PacketFlags::EVENT;
                 header.flags.set(PacketFlags::IMMEDIATE, event.immediate.is_some());
-                head[3..].copy_from_slice(&[event.immediate.unwrap_or_default(), self.total]);
-                words = 5;
+                head[4..].copy_from_slice(&[event.immediate.unwrap_or_default(), self.total]);
+                words = 6;
             }
             transport.send(link, header, Head::new(&head[..words]).as_slice(), bytes)?;
             self.done += length;
@@ -296,12 +296,12 @@ impl Core {
     ) -> Verdict {
         let last = header.flags.contains(PacketFlags::LAST);
         let raises = header.flags.contains(PacketFlags::EVENT);
-        let Some([key, index, offset]) = words(payload) else { return self.violation() };
+        let Some([key, index, offset, end]) = words(payload) else { return self.violation() };
         let event = match raises {
             false => None,
             true if !last => return self.violation(),
-            true => match words::<5>(payload) {
-                Some([_, _, _, immediate, total]) => Some((immediate, total)),
+            true => match words::<6>(payload) {
+                Some([_, _, _, _, immediate, total]) => Some((immediate, total)),
                 None => return self.violation(),
             },
         };
@@ -309,10 +309,15 @@ impl Core {
             // Before anything is written, because the packet will come again.
             return self.stalled();
         }
-        let head = 8 * if raises { 5 } else { 3 };
+        let head = 8 * if raises { 6 } else { 4 };
         let bytes = payload.part(head, payload.len() - head).expect("the head was read");
         let operation = header.argument;
-        let request = Request { key, index, offset, length: bytes.len() as u64 };
+        // The bounds are those of all that is left of the piece, so that nothing of one that does not fit is written.
+        let Some(length) = end.checked_sub(offset).filter(|&left| left >= bytes.len() as u64)
+        else {
+            return self.violation();
+        };
+        let request = Request { key, index, offset, length };
         let mut status = Status::Success;
         match self.regions.check(request, Rights::REMOTE_WRITE) {
             Ok(region) => {

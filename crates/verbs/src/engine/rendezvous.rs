@@ -234,21 +234,20 @@ impl Core {
     ) -> Verdict {
         let Some([transfer, from, to]) = words(payload) else { return self.violation() };
         let id = OpId::from_bits(header.argument);
-        let withdrawn = match self.operations.operation(id) {
+        match self.operations.operation(id) {
             Ok(operation) if operation.link == link => match &mut operation.stage {
                 Stage::Offered { message, streaming: streaming @ false }
                     if from <= to && to <= message.length as u64 =>
                 {
                     *streaming = true;
-                    false
                 }
                 _ => return self.violation(),
             },
-            _ => true,
-        };
-        if withdrawn {
-            // The queue pair was closed meanwhile: the stream will say so.
-            self.counters.stale_operations += 1;
+            _ => {
+                // The queue pair was closed meanwhile, which the receiver cannot know.
+                self.counters.stale_operations += 1;
+                return self.answer(link, Ok(Reply::withdrawn(transfer)));
+            }
         }
         self.answer(link, Err(Stream::Message { operation: id, transfer, at: from, end: to }))
     }

@@ -1,0 +1,305 @@
+//! Connections.
+
+use crate::world::*;
+use bellwire::*;
+use std::time::Duration;
+
+const SHORT: Duration = Duration::from_millis(40);
+
+/// Connects the queue pairs of the first two sides.
+pub fn connect(world: &mut World) {
+    let (a, b) = world.both();
+    let listener = b.function.listen(500).unwrap();
+    let to = Address::new(b.function.address().node, 0, 500);
+    a.function.start_connect(a.qp, to, b"from a", LONG).unwrap();
+    world.settle();
+    let (a, b) = world.both();
+    let request = b.function.poll_request(listener).unwrap().expect("a request");
+    assert_eq!((request.peer, &request.private_data[..]), (a.address(), &b"from a"[..]));
+    b.function.accept(request, b.qp, b"from b").unwrap();
+    b.function.stop_listening(listener).unwrap();
+    world.settle();
+    let (a, _) = world.both();
+    let outcome = a.function.poll_connection(a.qp).unwrap();
+    assert_eq!(outcome, ConnectionProgress::Connected(b"from b".to_vec()));
+}
+
+/// A connection carries private data both ways, then messages without destinations, and ends for both sides.
+// shows: M-03, M-04
+#[test]
+fn connect_talk_and_disconnect() {
+    let mut world = World::pair();
+    let (first, second) = (world.sides[0].address(), world.sides[1].address());
+    connect(&mut world);
+    assert_eq!(world.sides[0].state().connection, ConnectionState::Connected { peer: second });
+    assert_eq!(world.sides[1].state().connection, ConnectionState::Connected { peer: first });
+    for (from, to) in [(0, 1), (1, 0)] {
+        for (length, context) in [(10, 1), (5000, 2)] {
+            world.sides[to].receive(5000, context);
+            let side = &mut world.sides[from];
+            let message = Send::buffer(pattern(length, 1)).context(context);
+            side.function.post_send(side.qp, message).unwrap();
+            world.settle();
+            assert!(bytes(world.sides[to].take()) == pattern(length, 1));
+            assert_eq!(world.sides[from].take().peer, [second, first][from]);
+        }
+    }
+    let a = &mut world.sides[0];
+    let refused = a.function.post_send(a.qp, Send::immediate(b"x").to(second)).unwrap_err();
+    assert!(matches!(refused.error, Error::BadDestination(_)));
+
+    world.sides[0].receive(8, 70);
+    world.sides[1].receive(8, 71);
+    let (a, _) = world.both();
+    a.function.disconnect(a.qp).unwrap();
+    world.settle();
+    let flushed = world.sides[0].take();
+    assert_eq!((flushed.context, flushed.status), (70, Status::Flushed));
+    let flushed = world.sides[1].take();
+    assert_eq!((flushed.context, flushed.status), (71, Status::PeerGone));
+    assert_eq!(
+        world.sides[1].state().connection,
+        ConnectionState::Disconnected { why: Status::PeerGone }
+    );
+    let a = &mut world.sides[0];
+    let refused = a.function.post_send(a.qp, Send::immediate(b"x")).unwrap_err();
+    assert!(
+        matches!(refused.error, Error::WrongState { .. }),
+        "sending without a connection fails"
+    );
+    assert!(a.function.post_receive(a.qp, vec![0; 8], 0).is_err());
+    // The same pair can be connected again.
+    connect(&mut world);
+    world.check_counters();
+}
+
+/// A connected queue pair takes nothing from strangers.
+#[test]
+fn a_connected_queue_pair_takes_nothing_from_strangers() {
+    let mut world = World::new(FabricOptions::default(), 3);
+    connect(&mut world);
+    let to = world.sides[1].address();
+    world.sides[1].receive(8, 1);
+    world.sides[2].send(to, b"spam", 1);
+    world.sides[2].send(to, &pattern(5000, 1), 2);
+    world.settle();
+    assert!(world.sides[1].done.is_empty());
+    assert_eq!(world.sides[1].state().counters.messages_refused, 2);
+    let sent = world.sides[2].take_all(Operation::Send);
+    assert_eq!(sent[1].status, Status::NoSuchQueuePair, "the sender of a long message is told");
+}
+
+/// A rejected request fails with the reason that the peer gave, and the queue pair can be used again.
+// shows: M-03
+#[test]
+fn a_rejection_says_why() {
+    let mut world = World::pair();
+    let (a, b) = world.both();
+    let listener = b.function.listen(3).unwrap();
+    a.function.start_connect(a.qp, Address::new(1, 0, 3), b"", LONG).unwrap();
+    assert!(matches!(a.state().connection, ConnectionState::Connecting { .. }));
+    let refused = a.function.post_send(a.qp, Send::immediate(b"x")).unwrap_err();
+    assert!(matches!(refused.error, Error::WrongState { .. }));
+    world.settle();
+    let (a, b) = world.both();
+    let request = b.function.wait_request(listener, Wait::Block, LONG).unwrap();
+    b.function.reject(request, b"come back on Monday").unwrap();
+    let failed = loop {
+        match a.function.poll_connection(a.qp) {
+            Ok(ConnectionProgress::Waiting) => {}
+            other => break other.unwrap_err(),
+        }
+    };
+    assert!(
+        matches!(&failed, Error::Rejected { reason, .. } if reason == "come back on Monday"),
+        "{failed}"
+    );
+    assert_eq!(a.state().connection, ConnectionState::Unconnected);
+    assert!(matches!(a.function.poll_connection(a.qp), Err(Error::WrongState { .. })));
+    connect(&mut world);
+}
+
+/// Without a listener, or without a process, a connection fails at its deadline and says what was tried.
+// shows: M-03
+#[test]
+fn nobody_there_is_an_error_at_the_deadline() {
+    let mut world = World::pair();
+    for (node, tried) in [(1, "nobody listened"), (77, "no process")] {
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        let (a, b) = world.both();
+        let function = &mut b.function;
+        let failed = std::thread::scope(|scope| {
+            let stop = &stop;
+            scope.spawn(move || {
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    function.progress().unwrap();
+                    std::thread::yield_now();
+                }
+            });
+            let to = Address::new(node, 0, 9);
+            let failed = a.function.connect(a.qp, to, b"", SHORT).unwrap_err();
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+            failed
+        });
+        match &failed {
+            Error::Unreachable { tried: told, .. } if node == 1 => {
+                assert!(told.contains(tried), "{failed}");
+            }
+            Error::Unreachable { .. } => {}
+            other => panic!("{other}"),
+        }
+        assert_eq!(world.sides[0].state().connection, ConnectionState::Unconnected);
+    }
+}
+
+/// A request waits for a listener that comes later than it.
+#[test]
+fn a_listener_may_come_late() {
+    let mut world = World::pair();
+    let (a, b) = world.both();
+    a.function.start_connect(a.qp, Address::new(1, 0, 4), b"early", LONG).unwrap();
+    for _ in 0..10 {
+        a.function.progress().unwrap();
+        b.function.progress().unwrap();
+    }
+    assert!(b.function.counters().function.connections_refused > 0);
+    let listener = b.function.listen(4).unwrap();
+    let request = loop {
+        a.function.progress().unwrap();
+        if let Some(request) = b.function.poll_request(listener).unwrap() {
+            break request;
+        }
+    };
+    assert_eq!(request.private_data, b"early");
+    b.function.accept(request, b.qp, b"").unwrap();
+    world.settle();
+    assert!(matches!(world.sides[0].state().connection, ConnectionState::Connected { .. }));
+}
+
+/// An acceptance that comes after the other side gave up leaves no half connection.
+#[test]
+fn a_late_acceptance_leaves_no_half_connection() {
+    let mut world = World::pair();
+    let (a, b) = world.both();
+    let listener = b.function.listen(4).unwrap();
+    a.function.start_connect(a.qp, Address::new(1, 0, 4), b"", SHORT).unwrap();
+    world.settle();
+    let (a, b) = world.both();
+    let request = b.function.poll_request(listener).unwrap().unwrap();
+    let failed = loop {
+        match a.function.poll_connection(a.qp) {
+            Ok(ConnectionProgress::Waiting) => {}
+            other => break other.unwrap_err(),
+        }
+    };
+    assert!(matches!(failed, Error::Unreachable { .. }));
+    b.function.accept(request, b.qp, b"").unwrap();
+    b.receive(8, 5);
+    world.settle();
+    assert_eq!(
+        world.sides[1].state().connection,
+        ConnectionState::Disconnected { why: Status::PeerGone }
+    );
+    assert_eq!(world.sides[1].take().status, Status::PeerGone);
+}
+
+/// The death of a connected peer completes everything, receives too.
+#[test]
+fn the_death_of_a_peer_completes_everything() {
+    let options = FabricOptions { direct_brought: false, ..FabricOptions::default() };
+    let mut world = World::new(options, 2);
+    connect(&mut world);
+    let a = &mut world.sides[0];
+    a.receive(8, 1);
+    a.receive(8, 2);
+    a.function.post_send(a.qp, Send::buffer(vec![0; 100_000]).context(3)).unwrap();
+    a.function.post_send(a.qp, Send::buffer(vec![0; 100_000]).context(4)).unwrap();
+    a.turn();
+    drop(world.sides.remove(1));
+    world.settle();
+    let a = &mut world.sides[0];
+    let mut ended: Vec<_> = a.done.drain(..).map(|done| (done.context, done.status)).collect();
+    ended.sort_by_key(|ended| ended.0);
+    assert_eq!(ended, [1, 2, 3, 4].map(|context| (context, Status::PeerGone)));
+    assert_eq!(a.state().connection, ConnectionState::Disconnected { why: Status::PeerGone });
+    assert_eq!(world.fabric.exports(world.sides[0].function.address()), 0);
+    world.check_counters();
+}
+
+/// Messages that arrived before the end of a connection can still be received after it.
+#[test]
+fn what_arrived_before_the_end_can_still_be_received() {
+    let mut world = World::pair();
+    connect(&mut world);
+    let a = &mut world.sides[0];
+    a.function.post_send(a.qp, Send::immediate(b"last words")).unwrap();
+    a.function.post_send(a.qp, Send::buffer(vec![1; 9000])).unwrap();
+    world.settle();
+    let (a, _) = world.both();
+    a.function.disconnect(a.qp).unwrap();
+    world.settle();
+    world.sides[1].receive(10, 1);
+    world.settle();
+    assert_eq!(bytes(world.sides[1].take()), b"last words");
+    // The long one was withdrawn, and nothing else is left.
+    let (_, b) = world.both();
+    assert_eq!(b.state().counters.messages_discarded, 1);
+    assert!(b.function.post_receive(b.qp, vec![0; 10], 3).is_err());
+    world.check_counters();
+}
+
+/// Listeners and connections refuse what makes no sense.
+#[test]
+fn wrong_states_are_named() {
+    let mut world = World::pair();
+    let (a, b) = world.both();
+    let listener = b.function.listen(1).unwrap();
+    assert!(matches!(b.function.listen(1), Err(Error::InUse { .. })));
+    assert!(matches!(b.function.listen(Address::CHANNEL_BASE), Err(Error::OutOfRange { .. })));
+    assert!(matches!(a.function.poll_request(listener), Err(Error::WrongState { .. })));
+    assert!(matches!(a.function.disconnect(a.qp), Err(Error::WrongState { .. })));
+    let long = [0; 257];
+    let to = Address::new(1, 0, 1);
+    let refused = a.function.start_connect(a.qp, to, &long, LONG).unwrap_err();
+    assert!(matches!(refused, Error::TooLong { length: 257, maximum: 256, .. }));
+    let channel = a.function.open_channel(1, &QueuePairOptions::new(a.cq)).unwrap();
+    assert!(matches!(
+        a.function.start_connect(channel, to, b"", LONG),
+        Err(Error::WrongState { .. })
+    ));
+    a.function.start_connect(a.qp, to, b"", LONG).unwrap();
+    assert!(matches!(a.function.start_connect(a.qp, to, b"", LONG), Err(Error::WrongState { .. })));
+    a.function.disconnect(a.qp).unwrap();
+    b.function.stop_listening(listener).unwrap();
+    assert!(matches!(b.function.poll_request(listener), Err(Error::WrongState { .. })));
+}
+
+/// A hundred queue pairs ask one listener at once, and all are served.
+#[test]
+fn many_requests_at_once_are_all_served() {
+    let mut world = World::pair();
+    let (a, b) = world.both();
+    let listener = b.function.listen(1).unwrap();
+    let to = Address::new(1, 0, 1);
+    let pairs: Vec<QueuePair> = (0..100)
+        .map(|_| a.function.create_queue_pair(&QueuePairOptions::new(a.cq)).unwrap())
+        .collect();
+    for &pair in &pairs {
+        a.function.start_connect(pair, to, b"", LONG).unwrap();
+    }
+    let mut served = 0;
+    while served < 100 {
+        a.function.progress().unwrap();
+        if let Some(request) = b.function.poll_request(listener).unwrap() {
+            let pair = b.function.create_queue_pair(&QueuePairOptions::new(b.cq)).unwrap();
+            b.function.accept(request, pair, b"").unwrap();
+            served += 1;
+        }
+    }
+    world.settle();
+    let connected = |&pair: &QueuePair| {
+        let state = world.sides[0].function.query(pair).unwrap();
+        matches!(state.connection, ConnectionState::Connected { .. })
+    };
+    assert!(pairs.iter().all(connected));
+}

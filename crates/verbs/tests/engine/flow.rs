@@ -1,0 +1,207 @@
+//! Flow control: full queues, STOP and GO, a backlog that fills.
+
+use crate::world::*;
+use bellwire::*;
+
+/// A completion queue never overflows: what has no entry to complete in is refused when it is posted, and goes when there is
+/// one.
+// shows: C-16
+#[test]
+fn a_completion_queue_never_overflows() {
+    let mut world = World::pair();
+    let to = world.sides[1].address();
+    for number in 0..10 {
+        world.sides[1].receive(8, number);
+    }
+    let a = &mut world.sides[0];
+    let small = a.function.create_completion_queue(3).unwrap();
+    let pair = a.function.create_queue_pair(&QueuePairOptions::new(small)).unwrap();
+    a.function.post_receive(pair, vec![0; 8], 0).unwrap();
+    let post = |function: &mut Function| {
+        function.post_send(pair, Send::immediate(b"x").to(to)).map_err(|refused| refused.error)
+    };
+    // One entry is reserved by the receive. The first send has to wait for its link, and reserves one too.
+    post(&mut a.function).unwrap();
+    post(&mut a.function).unwrap();
+    let full = |result| matches!(result, Err(Error::QueueFull { queue: "completion queue", .. }));
+    assert!(full(post(&mut a.function)));
+    world.settle();
+    let a = &mut world.sides[0];
+    assert!(full(post(&mut a.function)), "finished, but not polled");
+    assert!(a.function.poll(small).unwrap().is_some());
+    post(&mut a.function).unwrap();
+    assert!(full(post(&mut a.function)));
+    let refused = a.function.post_receive(pair, vec![1; 8], 0).unwrap_err();
+    assert!(matches!(refused.error, Error::QueueFull { .. }));
+    world.check_counters();
+}
+
+/// A send queue that is full says so and gives the descriptor back; nothing that was accepted is lost.
+#[test]
+fn a_full_send_queue_is_an_error_that_passes() {
+    let options = FabricOptions { link_packets: 1, ..FabricOptions::default() };
+    let mut world = World::new(options, 2);
+    let to = world.sides[1].address();
+    let a = &mut world.sides[0];
+    let options = QueuePairOptions::new(a.cq).send_depth(4);
+    let pair = a.function.create_queue_pair(&options).unwrap();
+    let mut accepted = 0;
+    loop {
+        match a.function.post_send(pair, Send::buffer(vec![accepted; 8]).to(to)) {
+            Ok(()) => accepted += 1,
+            Err(refused) => {
+                assert!(matches!(
+                    refused.error,
+                    Error::QueueFull { queue: "send queue", depth: 4 }
+                ));
+                break;
+            }
+        }
+    }
+    (0..accepted).for_each(|number| world.sides[1].receive(8, number as u64));
+    world.settle();
+    let received = world.sides[1].take_all(Operation::Receive);
+    assert_eq!(received.len(), accepted as usize);
+    for (number, received) in (0..accepted).zip(received) {
+        assert_eq!(bytes(received), [number; 8]);
+    }
+}
+
+/// A queue pair that nobody reads stops its senders, while another one of the same function goes on; when it is read, its
+/// senders go on, and nothing is lost.
+// shows: H-15, H-16, D-18
+#[test]
+fn stop_and_go() {
+    let mut options = FunctionOptions::default();
+    options.backlog_bytes = 64 << 10;
+    let fabric = FabricOptions { link_packets: 4, ..FabricOptions::default() };
+    let mut world = World::with(fabric, 2, &options);
+    let to = world.sides[1].address();
+    const COUNT: u64 = 250;
+    for number in 0..COUNT {
+        world.sides[0].send(to, &pattern(900, number), number);
+    }
+    world.settle();
+    let state = world.sides[1].state();
+    assert_eq!(state.counters.stops, 1);
+    assert!(world.sides[0].state().posted_sends > 0, "the rest is held back");
+    world.check_counters();
+
+    // Its neighbour is not harmed.
+    let b = &mut world.sides[1];
+    let other = b.function.create_queue_pair(&QueuePairOptions::new(b.cq)).unwrap();
+    b.function.post_receive(other, vec![0; 900], 1).unwrap();
+    let a = &mut world.sides[0];
+    let second = a.function.create_queue_pair(&QueuePairOptions::new(a.cq)).unwrap();
+    let send = Send::immediate(b"neighbour").to(Address::new(1, 0, other.number));
+    a.function.post_send(second, send).unwrap();
+    world.settle();
+    assert_eq!(bytes(world.sides[1].take()), b"neighbour");
+
+    for round in 0..COUNT / 50 {
+        for number in round * 50..(round + 1) * 50 {
+            world.sides[1].receive(900, number);
+        }
+        world.settle();
+        for number in round * 50..(round + 1) * 50 {
+            assert_eq!(bytes(world.sides[1].take()), pattern(900, number));
+        }
+    }
+    assert_eq!(world.sides[0].state().posted_sends, 0);
+    world.check_counters();
+}
+
+/// Events stay where they are while the completion queue has no room, in order with messages, and none is lost.
+// shows: C-14, C-16
+#[test]
+fn events_wait_for_room_in_the_completion_queue() {
+    let mut world = World::pair();
+    let b = &mut world.sides[1];
+    let small = b.function.create_completion_queue(2).unwrap();
+    let pair = b.function.create_queue_pair(&QueuePairOptions::new(small)).unwrap();
+    let region = b.function.allocate(64, Rights::REMOTE_WRITE).unwrap();
+    let a = &mut world.sides[0];
+    for number in 0..10 {
+        let put = Put::new(vec![number as u8; 8], region.remote_key().slice(0, 8))
+            .event(pair.number, Some(number));
+        a.function.post_put(a.qp, put).unwrap();
+    }
+    let mut seen = Vec::new();
+    while seen.len() < 10 {
+        world.settle();
+        let b = &mut world.sides[1];
+        let event = b.function.poll(small).unwrap().expect("an event");
+        assert_eq!((event.operation, event.length), (Operation::RemotePut, 8));
+        assert_eq!(event.queue_pair, pair);
+        seen.push(event.immediate.unwrap());
+    }
+    assert_eq!(seen, (0..10).collect::<Vec<_>>());
+    assert!(world.sides[1].function.poll(small).unwrap().is_none());
+    world.check_counters();
+}
+
+/// Receives of a shared queue go to whichever queue pair gets a message, in order for each.
+#[test]
+fn a_shared_receive_queue_serves_all_its_queue_pairs() {
+    let mut world = World::pair();
+    let b = &mut world.sides[1];
+    let shared = b.function.create_shared_receive_queue(64).unwrap();
+    let options = QueuePairOptions::new(b.cq).shared_receive(shared);
+    let pairs: Vec<QueuePair> =
+        (0..4).map(|_| b.function.create_queue_pair(&options).unwrap()).collect();
+    let refused = b.function.post_receive(pairs[0], vec![0; 8], 0).unwrap_err();
+    assert!(matches!(refused.error, Error::WrongState { .. }));
+    // Half of the messages find a receive, the other half wait for one.
+    for number in 0..16 {
+        b.function.post_shared_receive(shared, vec![0; 8], number).unwrap();
+    }
+    for number in 0..32u64 {
+        let to = Address::new(1, 0, pairs[number as usize % 4].number);
+        world.sides[0].send(to, &number.to_le_bytes(), number);
+    }
+    world.settle();
+    let b = &mut world.sides[1];
+    assert_eq!(b.done.len(), 16);
+    assert!(matches!(b.function.destroy_shared_receive_queue(shared), Err(Error::InUse { .. })));
+    for number in 16..32 {
+        b.function.post_shared_receive(shared, vec![0; 8], number).unwrap();
+    }
+    world.settle();
+    let received = world.sides[1].take_all(Operation::Receive);
+    assert_eq!(received.len(), 32);
+    let mut last = [None; 4];
+    for received in received {
+        let slot = pairs.iter().position(|&pair| pair == received.queue_pair).unwrap();
+        let number = u64::from_le_bytes(bytes(received).try_into().unwrap());
+        assert_eq!(number as usize % 4, slot);
+        assert!(last[slot].replace(number) < Some(number), "in order for each queue pair");
+    }
+    world.check_counters();
+    let b = &mut world.sides[1];
+    b.function.post_shared_receive(shared, vec![9; 3], 99).unwrap();
+    pairs.into_iter().for_each(|pair| b.function.destroy_queue_pair(pair).unwrap());
+    let left = b.function.destroy_shared_receive_queue(shared).unwrap();
+    assert_eq!(left.len(), 1);
+    assert_eq!(left[0].1, 99);
+}
+
+/// A shared receive that has no room to complete stays posted, and its message waits.
+#[test]
+fn a_shared_receive_waits_for_room_to_complete() {
+    let mut world = World::pair();
+    let b = &mut world.sides[1];
+    let small = b.function.create_completion_queue(1).unwrap();
+    let shared = b.function.create_shared_receive_queue(8).unwrap();
+    let options = QueuePairOptions::new(small).shared_receive(shared);
+    let pair = b.function.create_queue_pair(&options).unwrap();
+    (0..3).for_each(|n| b.function.post_shared_receive(shared, vec![0; 8], n).unwrap());
+    for number in 0..3u64 {
+        world.sides[0].send(Address::new(1, 0, pair.number), &number.to_le_bytes(), 0);
+    }
+    for number in 0..3u64 {
+        world.settle();
+        let received = world.sides[1].function.poll(small).unwrap().expect("a message");
+        assert_eq!(bytes(received), number.to_le_bytes());
+    }
+    world.check_counters();
+}

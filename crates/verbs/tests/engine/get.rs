@@ -1,0 +1,126 @@
+//! One-sided reads.
+
+use crate::rendezvous::ways;
+use crate::world::*;
+use bellwire::*;
+
+/// Gets of chains with different cuts bring the right bytes on every way, and the owner's program notices nothing.
+// shows: C-25, C-28
+#[test]
+fn a_get_brings_the_bytes() {
+    for options in ways() {
+        let mut world = World::new(options, 2);
+        let b = &mut world.sides[1];
+        let region = b.function.allocate(400_000, Rights::REMOTE_READ).unwrap();
+        region.write(0, &pattern(400_000, 1));
+        let key = region.remote_key();
+        let sources = vec![key.slice(3, 2000), key.slice(100_000, 300_000), key.slice(50, 7)];
+        let sizes = [1usize, 1500, 300_000, 506];
+        let destinations: Vec<Vec<u8>> = sizes.iter().map(|&size| vec![0; size]).collect();
+        let a = &mut world.sides[0];
+        a.function.post_get(a.qp, Get::new(sources, destinations).context(3)).unwrap();
+        world.settle();
+        let done = world.sides[0].take();
+        assert_eq!((done.operation, done.status), (Operation::Get, Status::Success));
+        assert_eq!((done.length, done.context), (302_007, 3));
+        let found: Vec<u8> = done
+            .buffer
+            .into_iter()
+            .chain(done.chain)
+            .flat_map(|buffer| buffer.into_vec().unwrap())
+            .collect();
+        let all = pattern(400_000, 1);
+        let expected = [&all[3..2003], &all[100_000..], &all[50..57]].concat();
+        assert!(found == expected);
+        assert!(world.sides[1].done.is_empty());
+        world.check_counters();
+    }
+}
+
+/// Wrong keys, bounds and rights bring nothing, and say why.
+// shows: C-09
+#[test]
+fn a_wrong_key_brings_nothing() {
+    for options in ways() {
+        let mut world = World::new(options, 2);
+        let b = &mut world.sides[1];
+        let region = b.function.allocate(5000, Rights::all()).unwrap();
+        region.write(0, &[9; 5000]);
+        let writable = b.function.allocate(5000, Rights::REMOTE_WRITE).unwrap();
+        let key = region.remote_key();
+        let wrong = [
+            (RemoteKey { key: !key.key, ..key }, Status::WrongKey),
+            (RemoteKey { length: 6000, ..key }, Status::OutOfBounds),
+            (writable.remote_key(), Status::NotPermitted),
+        ];
+        for (key, status) in wrong {
+            let a = &mut world.sides[0];
+            let length = key.length.min(5500);
+            let get = Get::new(key.slice(0, length), vec![1; length as usize]);
+            a.function.post_get(a.qp, get).unwrap();
+            world.settle();
+            let done = world.sides[0].take();
+            assert_eq!(done.status, status);
+            assert!(done.buffer.unwrap().into_vec().unwrap().iter().all(|&byte| byte == 1));
+        }
+        world.check_counters();
+    }
+}
+
+/// Both sides get much from each other and put much into each other at once, through links of two packets, and all of it ends:
+/// answers have a way of their own.
+// shows: C-26, C-27
+#[test]
+fn gets_and_puts_both_ways_do_not_deadlock() {
+    let mut world = World::narrow();
+    let regions: Vec<MemoryRegion> = (0..2)
+        .map(|side| {
+            let function = &mut world.sides[side].function;
+            let region = function.allocate(40_000, Rights::all()).unwrap();
+            region.write(0, &pattern(20_000, side as u64));
+            region
+        })
+        .collect();
+    for round in 0..40u64 {
+        for side in 0..2 {
+            let key = regions[1 - side].remote_key();
+            let side = &mut world.sides[side];
+            let get = Get::new(key.slice(0, 5000), vec![0; 5000]).context(round);
+            side.function.post_get(side.qp, get).unwrap();
+            let put = Put::new(vec![round as u8; 5000], key.slice(20_000, 5000)).context(round);
+            side.function.post_put(side.qp, put).unwrap();
+        }
+    }
+    world.settle();
+    for side in 0..2 {
+        let gets = world.sides[side].take_all(Operation::Get);
+        let puts = world.sides[side].take_all(Operation::Put);
+        assert_eq!((gets.len(), puts.len()), (40, 40));
+        assert!(puts.iter().all(|put| put.status.is_success()));
+        for get in gets {
+            assert!(bytes(get) == pattern(20_000, 1 - side as u64)[..5000]);
+        }
+    }
+    world.check_counters();
+}
+
+/// A region that is deregistered while it is being read ends the get with an error, and nothing is read afterwards.
+#[test]
+fn a_region_that_goes_away_ends_the_get() {
+    let mut world = World::narrow();
+    let region = world.sides[1].function.allocate(100_000, Rights::REMOTE_READ).unwrap();
+    let a = &mut world.sides[0];
+    a.function.post_get(a.qp, Get::new(region.remote_key(), vec![0; 100_000])).unwrap();
+    for _ in 0..50 {
+        world.sides.iter_mut().for_each(|side| {
+            side.turn();
+        });
+    }
+    assert!(world.sides[0].done.is_empty(), "it is under way");
+    world.sides[1].function.deregister(region).unwrap();
+    world.settle();
+    let done = world.sides[0].take();
+    assert_eq!(done.status, Status::WrongKey);
+    assert!(done.length > 0 && done.length < 100_000, "it says how far it came");
+    world.check_counters();
+}

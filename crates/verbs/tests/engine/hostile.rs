@@ -1,0 +1,183 @@
+//! A peer that sends anything it likes.
+
+use crate::world::*;
+use bellwire::*;
+use bellwire_device::{Kind, LinkId, PacketFlags, PacketHeader, Refusal, Sink, Transport, Verdict};
+use bellwire_ring::memory::View;
+use bellwire_testkit::loopback::Loopback;
+use proptest::prelude::*;
+use std::time::Duration;
+
+/// Takes everything and looks at nothing.
+struct Blind;
+
+impl Sink for Blind {
+    fn packet(&mut self, _: LinkId, _: FunctionAddress, _: PacketHeader, _: View<'_>) -> Verdict {
+        Verdict::Taken
+    }
+
+    fn link_down(&mut self, _: LinkId, _: FunctionAddress, _: Status) {}
+}
+
+fn link(hostile: &mut Loopback) -> LinkId {
+    hostile.link(FunctionAddress { node: 1, function: 0 }, Duration::from_secs(1)).unwrap()
+}
+
+/// Sends one forged packet without payload to side 1.
+pub fn send(mut hostile: Loopback, world: &mut World, forge: impl Fn(&mut PacketHeader)) {
+    let link = link(&mut hostile);
+    world.settle();
+    let mut header = PacketHeader::new(Kind::Send, 1, 1, 0);
+    forge(&mut header);
+    hostile.send(link, header, &[], View::empty()).unwrap();
+    world.settle();
+}
+
+/// Packets of unknown kinds are counted and dropped; packets that are too short for their kind close the link; neither harms
+/// anybody else.
+// shows: C-37
+#[test]
+fn unknown_kinds_are_dropped_and_short_packets_close_the_link() {
+    let mut world = World::pair();
+    let address = |node| FunctionAddress { node, function: 0 };
+    for kind in [0, 14, 200, 255] {
+        let hostile = world.fabric.transport(address(50));
+        send(hostile, &mut world, |header| header.kind = kind);
+    }
+    assert_eq!(world.sides[1].function.counters().function.unknown_kinds, 4);
+    assert_eq!(world.sides[1].function.counters().function.violations, 0);
+    for kind in 2..=9 {
+        let hostile = world.fabric.transport(address(50));
+        if kind == Kind::Data as u8 {
+            continue;
+        }
+        send(hostile, &mut world, |header| header.kind = kind);
+    }
+    let counters = world.sides[1].function.counters().function;
+    assert_eq!(counters.violations, 7);
+    assert_eq!(counters.links_lost, 11);
+    let to = world.sides[1].address();
+    world.sides[1].receive(8, 1);
+    world.sides[0].send(to, b"fine", 1);
+    world.settle();
+    assert_eq!(bytes(world.sides[1].take()), b"fine");
+}
+
+/// A forged or late answer to an operation is counted and changes nothing.
+#[test]
+fn forged_answers_are_ignored() {
+    let mut world = World::narrow();
+    let region = world.sides[0].function.allocate(5000, Rights::all()).unwrap();
+    let b = &mut world.sides[1];
+    b.function.post_get(b.qp, Get::new(region.remote_key(), vec![0; 5000])).unwrap();
+    for operation in (0..4u64).map(|serial| serial << 16).chain([u64::MAX]) {
+        for kind in [Kind::Done, Kind::Data] {
+            let mut hostile = world.fabric.transport(FunctionAddress { node: 60, function: 0 });
+            let link = link(&mut hostile);
+            world.sides[1].turn();
+            let mut header = PacketHeader::new(kind, 0, 0, operation);
+            header.aux = if kind == Kind::Data { 1 } else { 0 };
+            header.flags = PacketFlags::LAST;
+            hostile.send(link, header, &[0; 16], View::empty()).unwrap();
+            world.sides[1].turn();
+        }
+    }
+    region.write(0, &pattern(5000, 1));
+    world.settle();
+    assert_eq!(world.sides[1].function.counters().function.stale_operations, 10);
+    let done = world.sides[1].take();
+    assert_eq!((done.status, done.length), (Status::Success, 5000));
+}
+
+/// A peer that asks for more answers than anybody may be owed, and does not take them, is cut off.
+#[test]
+fn endless_requests_are_cut_off() {
+    let options = FabricOptions { queue_pairs: 4, link_packets: 8, ..FabricOptions::default() };
+    let mut world = World::new(options, 2);
+    let mut hostile = world.fabric.transport(FunctionAddress { node: 50, function: 0 });
+    let link = link(&mut hostile);
+    world.settle();
+    let header = PacketHeader::new(Kind::Connect, 9, 9, 9);
+    for _ in 0..100_000 {
+        match hostile.send(link, header, &[], View::empty()) {
+            Ok(()) => {}
+            Err(Refusal::Busy) => {
+                world.sides[1].turn();
+            }
+            Err(Refusal::Down(why)) => {
+                assert_eq!(why, Status::ProtocolViolation);
+                return;
+            }
+        }
+    }
+    panic!("it was never cut off");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Random packets, with fields that are often almost right, never panic, never touch memory without the key, and never harm
+    /// the traffic of others.
+    #[test]
+    fn random_packets_harm_nobody(
+        packets in prop::collection::vec(
+            (
+                0..16u8, any::<u8>(), 0..4u16, 0..4u32, 0..4u32,
+                prop_oneof![Just(0u64), (0..40u64).prop_map(|n| n << 15), any::<u64>()],
+                prop::collection::vec(prop_oneof![0..9u64, any::<u64>()], 0..8),
+            ),
+            1..60,
+        ),
+        direct in any::<bool>(),
+    ) {
+        let options = FabricOptions {
+            direct_allocated: direct,
+            direct_brought: direct,
+            ..FabricOptions::default()
+        };
+        let mut world = World::new(options, 2);
+        let to = world.sides[1].address();
+        let region = world.sides[1].function.allocate(64, Rights::all()).unwrap();
+        let key = world.sides[0].function.allocate(3000, Rights::all()).unwrap().remote_key();
+        let b = &mut world.sides[1];
+        b.receive(3000, 1);
+        b.function.listen(1).unwrap();
+        b.function.post_get(b.qp, Get::new(key, vec![0; 3000]).context(2)).unwrap();
+        b.send(Address::new(50, 0, 3), &[1; 3000], 3);
+        let mut hostile = world.fabric.transport(FunctionAddress { node: 50, function: 0 });
+        hostile.set_gate(3, bellwire_device::Gate::Open);
+        let mut link = link(&mut hostile);
+        world.sides[1].turn();
+        for (kind, flags, aux, destination, source, argument, words) in packets {
+            let mut header = PacketHeader::new(Kind::Send, destination, source, argument);
+            header.kind = kind;
+            header.flags = PacketFlags::from_bits_truncate(flags);
+            header.aux = aux;
+            let payload: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            if let Err(Refusal::Down(_)) = hostile.send(link, header, &payload, View::empty()) {
+                hostile.close(link);
+                link = self::link(&mut hostile);
+            }
+            world.sides[1].turn();
+            hostile.poll(&mut Blind, 64);
+        }
+        drop(hostile);
+        world.settle();
+        let mut found = [1; 64];
+        region.read(0, &mut found);
+        prop_assert_eq!(found, [0; 64]);
+        world.sides[1].done.clear();
+        // More receives than the hostile peer can have messages waiting for.
+        for number in 0..200 {
+            world.sides[1].receive(3000, 100 + number);
+        }
+        world.settle();
+        world.sides[1].done.clear();
+        world.sides[0].send(to, &pattern(3000, 1), 9);
+        world.settle();
+        let received = world.sides[1].take_all(Operation::Receive);
+        prop_assert_eq!(received.len(), 1);
+        prop_assert!(received.into_iter().all(|one| bytes(one) == pattern(3000, 1)));
+        world.check_counters();
+    }
+}

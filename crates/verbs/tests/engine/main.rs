@@ -1,0 +1,17 @@
+//! The engine on the in-process loopback device: each operation, and what can go wrong with it, in small scenarios.
+
+mod atomic;
+mod channel;
+mod close;
+mod connection;
+mod eager;
+mod flow;
+mod fork;
+mod get;
+mod hostile;
+mod memory;
+mod put;
+mod random;
+mod rendezvous;
+mod waiting;
+mod world;

@@ -1,0 +1,124 @@
+//! Registration of memory.
+
+use crate::world::*;
+use bellwire::*;
+
+/// A registered vector comes back as the same vector, and an allocated region as a copy.
+// shows: M-05
+#[test]
+fn memory_comes_back() {
+    let mut world = World::pair();
+    let function = &mut world.sides[0].function;
+    let vector = pattern(100, 1);
+    let address = vector.as_ptr();
+    let region = function.register(vector, Rights::all()).unwrap();
+    region.write(0, b"new");
+    let back = function.deregister(region).unwrap();
+    assert_eq!(back.as_ptr(), address, "no copy");
+    assert_eq!(&back[..4], &[b'n', b'e', b'w', pattern(100, 1)[3]]);
+
+    let region = function.allocate(100, Rights::empty()).unwrap();
+    region.write(50, b"x");
+    let second = region.clone();
+    let back = function.deregister(region).unwrap();
+    assert_eq!((back.len(), back[50]), (100, b'x'));
+    assert!(matches!(function.deregister(second), Err(Error::NoSuchRegion)));
+    assert!(matches!(function.allocate(0, Rights::all()), Err(Error::OutOfRange { .. })));
+}
+
+/// A region that a posted descriptor uses, wherever it waits, cannot be deregistered until that has finished.
+// shows: M-05
+#[test]
+fn a_region_in_use_stays() {
+    let mut world = World::narrow();
+    let to = world.sides[1].address();
+    let key = world.sides[1].function.allocate(5000, Rights::all()).unwrap().remote_key();
+    let a = &mut world.sides[0];
+    let shared = a.function.create_shared_receive_queue(4).unwrap();
+    let uses: [fn(&mut Side, &MemoryRegion, Address, RemoteKey); 5] = [
+        |a, region, to, _| {
+            // Two fill the link, the third has to wait.
+            for _ in 0..3 {
+                let send = Send::buffer(region.slice(0, 10)).to(to);
+                a.function.post_send(a.qp, send).unwrap();
+            }
+        },
+        |a, region, to, _| a.function.post_send(a.qp, Send::buffer(region).to(to)).unwrap(),
+        |a, region, _, key| a.function.post_put(a.qp, Put::new(region, key)).unwrap(),
+        |a, region, _, key| a.function.post_get(a.qp, Get::new(key, region)).unwrap(),
+        |a, region, _, _| a.function.post_receive(a.qp, region, 0).unwrap(),
+    ];
+    for (number, post) in uses.into_iter().enumerate() {
+        let a = &mut world.sides[0];
+        let region = a.function.allocate(5000, Rights::REMOTE_READ).unwrap();
+        post(a, &region, to, key);
+        for _ in 0..2 {
+            let in_use = world.sides[0].function.deregister(region.clone());
+            assert!(matches!(in_use, Err(Error::InUse { .. })), "use {number}");
+            world.sides[0].turn();
+        }
+        (0..3).for_each(|_| world.sides[1].receive(5000, 0));
+        let own = world.sides[0].address();
+        world.sides[1].send(own, b"x", 0);
+        world.settle();
+        if number < 4 {
+            world.sides[0].receive(8, 0);
+            world.settle();
+        }
+        world.sides[0].function.deregister(region).unwrap();
+        world.sides[0].done.clear();
+    }
+    let a = &mut world.sides[0];
+    let region = a.function.allocate(8, Rights::empty()).unwrap();
+    a.function.post_shared_receive(shared, &region, 0).unwrap();
+    assert!(matches!(a.function.deregister(region.clone()), Err(Error::InUse { .. })));
+    a.function.destroy_shared_receive_queue(shared).unwrap();
+    a.function.deregister(region).unwrap();
+}
+
+/// Memory of another function, or that was deregistered, cannot be posted.
+// shows: M-05, C-39
+#[test]
+fn foreign_memory_is_refused() {
+    let mut world = World::pair();
+    let foreign = world.sides[1].function.allocate(5000, Rights::all()).unwrap();
+    let key = foreign.remote_key();
+    let to = world.sides[1].address();
+    let a = &mut world.sides[0];
+    let dead = a.function.allocate(5000, Rights::all()).unwrap();
+    a.function.deregister(dead.clone()).unwrap();
+    let shared = a.function.create_shared_receive_queue(4).unwrap();
+    for region in [&foreign, &dead] {
+        for length in [8, 5000] {
+            let slice = || region.slice(0, length);
+            let refused = a.function.post_send(a.qp, Send::buffer(slice()).to(to)).unwrap_err();
+            assert!(matches!(refused.error, Error::NoSuchRegion));
+            let remote = key.slice(0, length as u64);
+            let refused = a.function.post_put(a.qp, Put::new(slice(), remote)).unwrap_err();
+            assert!(matches!(refused.error, Error::NoSuchRegion));
+            let refused = a.function.post_get(a.qp, Get::new(remote, slice())).unwrap_err();
+            assert!(matches!(refused.error, Error::NoSuchRegion));
+            let refused = a.function.post_receive(a.qp, slice(), 0).unwrap_err();
+            assert!(matches!(refused.error, Error::NoSuchRegion));
+            let refused = a.function.post_shared_receive(shared, slice(), 0).unwrap_err();
+            assert!(matches!(refused.error, Error::NoSuchRegion));
+        }
+    }
+    assert!(matches!(a.function.deregister(foreign), Err(Error::NoSuchRegion)));
+    world.check_counters();
+}
+
+/// Keys differ, and an index that is used again has a new secret.
+#[test]
+fn keys_are_not_used_again() {
+    let options = FabricOptions { regions: 3, ..FabricOptions::default() };
+    let mut world = World::new(options, 1);
+    let function = &mut world.sides[0].function;
+    let mut seen = std::collections::HashSet::new();
+    for _ in 0..300 {
+        let region = function.allocate(8, Rights::all()).unwrap();
+        assert!(seen.insert(region.remote_key().key));
+        assert_ne!(region.remote_key().key, 0);
+        function.deregister(region).unwrap();
+    }
+}

@@ -1,0 +1,79 @@
+//! Waiting in the three ways, across threads.
+
+use crate::world::*;
+use bellwire::*;
+use std::time::Duration;
+
+/// Two threads with a function each answer each other in all three ways of waiting, and no wake-up is lost.
+#[test]
+fn ping_pong_in_all_ways() {
+    for how in [Wait::Spin, Wait::Adaptive, Wait::Block] {
+        let mut world = World::pair();
+        let addresses = [world.sides[0].address(), world.sides[1].address()];
+        const ROUNDS: u64 = 300;
+        std::thread::scope(|scope| {
+            for (number, side) in world.sides.iter_mut().enumerate() {
+                scope.spawn(move || {
+                    let to = addresses[1 - number];
+                    side.receive(4096, 0);
+                    for round in 0..ROUNDS {
+                        if number == 0 || round > 0 {
+                            let length = if round % 10 == 9 { 3000 } else { 8 };
+                            side.send(to, &pattern(length, round), round);
+                        }
+                        loop {
+                            let done = side.function.wait(side.cq, how, LONG).unwrap();
+                            assert_eq!(done.status, Status::Success);
+                            if done.operation == Operation::Receive {
+                                break;
+                            }
+                        }
+                        side.receive(4096, 0);
+                    }
+                    // The last answers are still under way.
+                    if number == 1 {
+                        side.send(to, b"end", 0);
+                    }
+                    while side.function.wait(side.cq, how, Duration::from_millis(20)).is_ok() {}
+                });
+            }
+        });
+        world.settle();
+        world.check_counters();
+    }
+}
+
+/// A wait ends at its deadline with a named error, in all three ways.
+#[test]
+fn a_wait_ends_at_its_deadline() {
+    let mut world = World::pair();
+    let side = &mut world.sides[0];
+    for how in [Wait::Spin, Wait::Adaptive, Wait::Block] {
+        let ended = side.function.wait(side.cq, how, Duration::from_millis(5)).unwrap_err();
+        assert!(matches!(ended, Error::TimedOut { .. }));
+    }
+    let listener = side.function.listen(1).unwrap();
+    let ended = side.function.wait_request(listener, Wait::Block, Duration::from_millis(5));
+    assert!(matches!(ended, Err(Error::TimedOut { .. })));
+}
+
+/// The descriptor for `poll` becomes readable when a message comes, once it was armed.
+#[test]
+fn the_descriptor_wakes_a_poll_loop() {
+    let mut world = World::pair();
+    let to = world.sides[1].address();
+    world.settle();
+    world.sides[1].receive(8, 1);
+    assert!(world.sides[1].function.arm().unwrap(), "nothing to do yet");
+    world.sides[0].send(to, b"wake", 1);
+    world.sides[0].turn();
+    let fd = world.sides[1].function.wait_fd();
+    let mut waiting = [rustix::event::PollFd::new(&fd, rustix::event::PollFlags::IN)];
+    let limit = rustix::event::Timespec { tv_sec: 20, tv_nsec: 0 };
+    assert_eq!(rustix::event::poll(&mut waiting, Some(&limit)).unwrap(), 1);
+    let (_, b) = world.both();
+    assert_eq!(bytes(b.function.poll(b.cq).unwrap().unwrap()), b"wake");
+    world.sides[0].send(to, b"again", 2);
+    world.sides[0].turn();
+    assert!(!world.sides[1].function.arm().unwrap(), "something is to do");
+}
