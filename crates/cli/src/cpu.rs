@@ -16,6 +16,13 @@ pub fn stay_on(cpu: usize) -> std::io::Result<()> {
     Ok(sched_setaffinity(None, &only(cpu))?)
 }
 
+/// How often the processor was taken away from the calling thread so far; 0 if the system does not tell.
+pub fn interruptions() -> u64 {
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"));
+    line.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
+}
+
 fn only(cpu: usize) -> CpuSet {
     let mut set = CpuSet::new();
     set.set(cpu);

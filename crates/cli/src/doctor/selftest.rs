@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use bellwire::{
-    Address, Completion, CompletionQueue, Device, Function, Put, QueuePair, QueuePairOptions,
-    Rights, Send,
+    Address, Completion, CompletionQueue, Device, Error, Function, Put, QueuePair,
+    QueuePairOptions, Rights, Send,
 };
 use std::time::{Duration, Instant};
 
@@ -17,12 +17,16 @@ pub fn run() -> Result<String> {
     let to = ends[1].address();
 
     let [sender, receiver] = &mut ends;
-    receiver.function.post_receive(receiver.queue_pair, vec![0; 64], 0).context("a receive")?;
+    receiver
+        .function
+        .post_receive(receiver.queue_pair, vec![0; 64], 0)
+        .map_err(Error::from)
+        .context("a receive")?;
     let message = b"does it carry?";
     sender
         .function
         .post_send(sender.queue_pair, Send::immediate(message).to(to))
-        .map_err(bellwire::Error::from)
+        .map_err(Error::from)
         .context("a message")?;
     let arrived = completion(&mut ends, 1).context("a message")?;
     let bytes = arrived.buffer.map(|buffer| buffer.into_bytes(arrived.length));
@@ -33,7 +37,7 @@ pub fn run() -> Result<String> {
     let region = receiver.function.allocate(4096, Rights::REMOTE_WRITE).context("a region")?;
     let data: Vec<u8> = (0..4096).map(|at| (at % 251) as u8).collect();
     let put = Put::new(data.clone(), region.remote_key());
-    sender.function.post_put(sender.queue_pair, put).context("a put")?;
+    sender.function.post_put(sender.queue_pair, put).map_err(Error::from).context("a put")?;
     completion(&mut ends, 0).context("a put")?;
     let mut found = vec![0; data.len()];
     region.read(0, &mut found);

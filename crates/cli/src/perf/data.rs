@@ -76,7 +76,7 @@ impl End {
             } else {
                 arena.region.slice(arena.in_at(slot, bytes), bytes).into()
             };
-            self.function.post_receive(self.data.pair, buffer, 0)?;
+            self.function.post_receive(self.data.pair, buffer, 0).map_err(Error::from)?;
         }
         Ok(count - first)
     }
@@ -114,7 +114,7 @@ impl End {
     pub fn post_again(&mut self, buffer: Buffer, to_post: &mut u64) -> Result<()> {
         if *to_post > 0 {
             *to_post -= 1;
-            self.function.post_receive(self.data.pair, buffer, 0)?;
+            self.function.post_receive(self.data.pair, buffer, 0).map_err(Error::from)?;
         }
         Ok(())
     }

@@ -61,10 +61,11 @@ impl End {
         let mut function = device.open_function(number)?;
         let orders = Queue::create(&mut function, 16)?;
         let data = Queue::create(&mut function, 256)?;
+        let mut end = End { function, orders, data, wait: Wait::Block, arena: None };
         for _ in 0..4 {
-            function.post_receive(orders.pair, vec![0; CONTROL_BYTES], 0)?;
+            end.post_order_receive()?;
         }
-        Ok(End { function, orders, data, wait: Wait::Block, arena: None })
+        Ok(end)
     }
 
     /// Connects to the follower that listens on `function` of `node`.
@@ -140,8 +141,16 @@ impl End {
         let buffer = completion.buffer.context("a receive gives its buffer back")?;
         let text = buffer.into_bytes(bytes);
         let message = serde_json::from_slice(&text).context("the other side said nonsense")?;
+        match self.post_order_receive() {
+            // These were its last words, perhaps; if not, the next call tells that it is gone.
+            Ok(()) | Err(Error::WrongState { .. }) => Ok(message),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn post_order_receive(&mut self) -> bellwire::Result<()> {
         self.function.post_receive(self.orders.pair, vec![0; CONTROL_BYTES], 0)?;
-        Ok(message)
+        Ok(())
     }
 }
 

@@ -19,6 +19,8 @@ pub struct Report {
     pub wait: WaitMode,
     pub pairs: u8,
     pub affinity: Affinity,
+    /// Times that other programs took the leader's processor away: each spoils the figures that it falls into.
+    pub interruptions: u64,
     pub rows: Vec<Row>,
     pub limits: Limits,
 }
@@ -98,6 +100,7 @@ impl Report {
         plan: &Plan,
         connect: Option<u32>,
         carried_by: String,
+        interruptions: u64,
         findings: Vec<Findings>,
     ) -> Report {
         let all_lines: Vec<f64> = findings
@@ -122,6 +125,7 @@ impl Report {
                 leader_cpus: plan.leader_cpus.clone(),
                 follower_cpus: plan.follower_cpus.clone(),
             },
+            interruptions,
             rows,
             limits: Limits { line_ns: Spread::of(&all_lines), rows: limits },
         }

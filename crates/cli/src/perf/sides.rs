@@ -16,6 +16,8 @@ pub fn measure(plan: &Plan, connect: Option<u32>) -> Result<Report> {
     if let Some(cpu) = cpu_of(&plan.leader_cpus, 0) {
         crate::cpu::stay_on(cpu).with_context(|| format!("cannot run on CPU {cpu}"))?;
     }
+    // Ours first: if the device cannot be used here, it is said once.
+    let device = open(&plan.device)?;
     let (child, node) = match connect {
         Some(node) => (None, node),
         None => {
@@ -26,16 +28,17 @@ pub fn measure(plan: &Plan, connect: Option<u32>) -> Result<Report> {
             (Some(child), node)
         }
     };
-    let device = open(&plan.device)?;
     let cpus = (&plan.leader_cpus[..], &plan.follower_cpus[..]);
     let mut leader = Leader::connect(&device, node, plan.pairs, plan.wait, cpus, &plan.sizes)?;
     let follower_cpu = cpu_of(&plan.follower_cpus, 0);
     let longest = plan.sizes.iter().copied().max().unwrap_or(0);
     let mut limits = Limits::start(follower_cpu, follower_cpu.is_some(), longest)?;
+    let before = crate::cpu::interruptions();
     let findings = measure_all(plan, &mut leader, &mut limits)?;
+    let interruptions = crate::cpu::interruptions().saturating_sub(before);
     leader.bye()?;
     drop(child);
-    Ok(Report::new(plan, connect, device.describe(), findings))
+    Ok(Report::new(plan, connect, device.describe(), interruptions, findings))
 }
 
 /// Serves the process that started us, which then knows our node.

@@ -18,6 +18,9 @@ pub fn print(report: &Report) {
 /// Up to here a stream's figure is messages a second, from here on bytes a second.
 const BANDWIDTH_FROM_BYTES: usize = 4096;
 
+/// So often a quiet machine interrupts a run as well.
+const INTERRUPTIONS_NORMAL: u64 = 100;
+
 fn print_head(report: &Report) {
     let Report { carried_by, wait, pairs, affinity, .. } = report;
     println!("{carried_by}");
@@ -39,6 +42,12 @@ fn print_head(report: &Report) {
             time(line.p50),
             time(line.min),
             time(line.p99)
+        );
+    }
+    if report.interruptions > INTERRUPTIONS_NORMAL {
+        println!(
+            "Other programs took our CPU away {} times meanwhile: the slow figures are theirs.",
+            report.interruptions
         );
     }
 }

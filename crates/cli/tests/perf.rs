@@ -1,0 +1,134 @@
+//! `bellwire perf`: what it prints, with both sides or with one; never how fast anything is.
+
+mod support;
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+use support::{bellwire, run, unique, until, wait};
+
+/// `--json` prints exactly one object with a row for each operation and size, and figures that are possible.
+#[test]
+fn json_has_a_row_for_each_operation_and_size() {
+    let output = run(bellwire().args(["perf", "--quick", "--sizes", "8,100KiB", "--json"]));
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    let object = output.json();
+    let rows = object["rows"].as_array().expect("rows");
+    let found: Vec<_> =
+        rows.iter().map(|row| (row["op"].as_str(), row["bytes"].as_u64())).collect();
+    let expected: Vec<_> = [8, 102_400]
+        .into_iter()
+        .flat_map(|bytes| ["send", "put", "get"].map(|op| (Some(op), Some(bytes))))
+        .collect();
+    assert_eq!(found, expected);
+    assert!(object["device"].as_str().is_some_and(|name| name.starts_with("shm:perf-")));
+    for row in rows {
+        let figure = |pointer: &str| row.pointer(pointer).and_then(Value::as_f64).expect(pointer);
+        let (min, p50, p99) =
+            (figure("/latency_ns/min"), figure("/latency_ns/p50"), figure("/latency_ns/p99"));
+        assert!(0.0 < min && min <= p50 && p50 <= p99, "{row}");
+        let bandwidth = figure("/rate_msgs_per_s") * figure("/bytes");
+        assert!(
+            bandwidth > 0.0 && (bandwidth / figure("/bandwidth_bytes_per_s") - 1.0).abs() < 1e-6
+        );
+        assert!(figure("/compared_messages") >= 4.0);
+    }
+    for limit in object["limits"]["rows"].as_array().expect("limits") {
+        for pointer in ["/memcpy_bytes_per_s", "/unix/latency_ns/p50", "/tcp/rate_msgs_per_s"] {
+            assert!(
+                limit.pointer(pointer).and_then(Value::as_f64) > Some(0.0),
+                "{pointer}: {limit}"
+            );
+        }
+    }
+}
+
+/// The tables end with the command that does the same again and with what to try next; every way of waiting works.
+#[test]
+fn tables_end_with_what_to_do_next() {
+    for wait in ["adaptive", "block"] {
+        let output = run(bellwire()
+            .args(["perf", "--quick", "--sizes", "8,64KiB", "--ops", "send,put", "--wait", wait]));
+        assert_eq!(output.code, 0, "{}", output.stderr);
+        let lines: Vec<&str> = output.stdout.lines().rev().take(3).collect();
+        assert!(lines[0].starts_with("Try next:"), "{}", output.stdout);
+        assert!(lines[1].contains(&format!("--wait {wait}")), "{}", output.stdout);
+        assert!(lines[2].starts_with("All data was right"), "{}", output.stdout);
+        // No progress bar where nobody can see it.
+        assert!(output.stderr.is_empty(), "{}", output.stderr);
+    }
+}
+
+/// Several pairs run at once, and each has a rate of its own.
+#[test]
+fn pairs_have_rates_of_their_own() {
+    let output = run(bellwire().args([
+        "perf", "--quick", "--pairs", "3", "--sizes", "8,64KiB", "--ops", "send", "--json",
+    ]));
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    for row in output.json()["rows"].as_array().expect("rows") {
+        let rates = row["pair_rates_msgs_per_s"].as_array().expect("an array");
+        assert_eq!(rates.len(), 3);
+        assert!(rates.iter().all(|rate| rate.as_f64() > Some(0.0)));
+    }
+}
+
+/// With `--listen` and `--connect` the sides are started by hand; the listener serves one after the other, and survives a leader
+/// that is killed.
+#[test]
+fn a_listener_outlives_its_leaders() {
+    let device = format!("shm:{}", unique("listen"));
+    let mut listener = bellwire()
+        .args(["perf", &device, "--listen"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let mut said = BufReader::new(listener.stdout.take().expect("piped")).lines();
+    let first = said.next().expect("a line").expect("text");
+    assert!(first.starts_with("Listening as node 0"), "{first}");
+
+    let connect = ["perf", &device, "--connect", "0", "--quick", "--sizes", "8", "--ops", "send"];
+    for killed in [false, true, false] {
+        if killed {
+            let mut leader = bellwire()
+                .args(["perf", &device, "--connect", "0", "--sizes", "8..1MiB"])
+                .stdout(Stdio::null())
+                .spawn()
+                .expect("it starts");
+            // The leader is at work once its own function is open as well.
+            until("the leader's function", || open_functions(&device) >= 2);
+            leader.kill().expect("it runs");
+            wait(&mut leader);
+        } else {
+            let output = run(bellwire().args(connect));
+            assert_eq!(output.code, 0, "{}", output.stderr);
+        }
+    }
+    listener.kill().expect("it still runs");
+    wait(&mut listener);
+}
+
+/// If the leader is killed, the side that it started ends as well, and nothing of either is left.
+#[test]
+fn the_other_side_ends_with_its_leader() {
+    let device = format!("shm:{}", unique("orphan"));
+    let mut leader = bellwire()
+        .args(["perf", &device, "--sizes", "8..4MiB"])
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    until("both sides", || open_functions(&device) >= 2);
+    leader.kill().expect("it runs");
+    wait(&mut leader);
+    until("the end of the other side", || open_functions(&device) == 0);
+}
+
+/// Functions of a device that are open, as `bellwire list` tells.
+fn open_functions(device: &str) -> usize {
+    let list = run(bellwire().args(["list", "--json"]));
+    assert_eq!(list.code, 0, "{}", list.stderr);
+    let object = list.json();
+    let functions = object["functions"].as_array().expect("an array");
+    functions.iter().filter(|function| function["device"] == device).count()
+}

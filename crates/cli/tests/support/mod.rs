@@ -1,0 +1,102 @@
+//! Running the command, with a limit on how long it may take.
+#![allow(dead_code)] // Every test file uses what it needs.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// After so long something hangs, on however slow a machine.
+pub const DEADLINE: Duration = Duration::from_secs(300);
+
+/// The command, without arguments.
+pub fn bellwire() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_bellwire"))
+}
+
+/// What a finished command left.
+pub struct Output {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Output {
+    /// Standard output as the one JSON object that it must be.
+    pub fn json(&self) -> serde_json::Value {
+        let parsed = serde_json::from_str(&self.stdout);
+        parsed.unwrap_or_else(|error| panic!("{error}: {}\nstderr: {}", self.stdout, self.stderr))
+    }
+}
+
+/// Runs a command to its end.
+pub fn run(command: &mut Command) -> Output {
+    let started =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = started.expect("the command starts");
+    let mut out = child.stdout.take().expect("piped");
+    let mut err = child.stderr.take().expect("piped");
+    let stdout = std::thread::spawn(move || read_all(&mut out));
+    let stderr = std::thread::spawn(move || read_all(&mut err));
+    let code = wait(&mut child);
+    let [stdout, stderr] = [stdout, stderr].map(|reader| reader.join().expect("no panic"));
+    Output { code, stdout, stderr }
+}
+
+fn read_all(pipe: &mut impl Read) -> String {
+    let mut bytes = Vec::new();
+    pipe.read_to_end(&mut bytes).expect("a pipe");
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Waits for a process that was started; -1 if a signal ended it.
+pub fn wait(child: &mut Child) -> i32 {
+    let deadline = Instant::now() + DEADLINE;
+    loop {
+        if let Some(status) = child.try_wait().expect("a child") {
+            return status.code().unwrap_or(-1);
+        }
+        if Instant::now() > deadline {
+            let _ = child.kill();
+            panic!("the command hangs");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Waits until `condition` holds.
+pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + DEADLINE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "{what} did not come about");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// A name that no other test uses.
+pub fn unique(name: &str) -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    format!("{name}-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// A folder that is removed with all that is in it when this is dropped.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    pub fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(unique(&format!("bellwire-{name}")));
+        std::fs::create_dir_all(&path).expect("a folder");
+        Folder(path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
