@@ -241,7 +241,9 @@ impl Transport for ShmTransport {
         self.board.set_gate(gate_index(queue_pair), gate as u8);
     }
 
-    #[inline]
+    // Always: the header then stays in registers, while as an argument it would be written in parts and read as words, which
+    // the processor cannot forward.
+    #[inline(always)]
     fn send(
         &mut self,
         link: LinkId,

@@ -1,7 +1,6 @@
 //! Completion queues: rings that cannot overflow.
 
 use bellwire_device::Completion;
-use std::collections::VecDeque;
 
 /// Handle of a completion queue.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -14,8 +13,10 @@ pub struct CompletionQueue {
 /// completion whenever it finishes, and a program that does not poll loses nothing (C-16).
 #[derive(Debug)]
 pub(crate) struct CompletionRing {
-    entries: VecDeque<Completion>,
-    depth: usize,
+    /// As many as the depth, `None` where there is nothing. A completion is built in its slot, and moved once, out of it.
+    slots: Box<[Option<Completion>]>,
+    oldest: usize,
+    length: usize,
     reserved: usize,
     /// Queue pair sides that complete here.
     pub(crate) users: usize,
@@ -25,18 +26,18 @@ pub(crate) struct CompletionRing {
 
 impl CompletionRing {
     pub(crate) fn new(depth: usize) -> Self {
-        let entries = VecDeque::with_capacity(depth);
-        CompletionRing { entries, depth, reserved: 0, users: 0, starved: false }
+        let slots = (0..depth).map(|_| None).collect();
+        CompletionRing { slots, oldest: 0, length: 0, reserved: 0, users: 0, starved: false }
     }
 
     pub(crate) fn depth(&self) -> usize {
-        self.depth
+        self.slots.len()
     }
 
     /// Whether one more entry can be used or reserved.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn has_room(&self) -> bool {
-        self.entries.len() + self.reserved < self.depth
+        self.length + self.reserved < self.slots.len()
     }
 
     /// Keeps an entry free for later; `false` if there is none.
@@ -48,28 +49,42 @@ impl CompletionRing {
     }
 
     /// Gives a reservation up.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn release(&mut self) {
         debug_assert!(self.reserved > 0, "a reservation is released once");
         self.reserved -= 1;
     }
 
     /// Uses a reservation.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push_reserved(&mut self, completion: Completion) {
         self.release();
         self.push(completion);
     }
 
     /// Uses an entry that [`CompletionRing::has_room`] promised.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, completion: Completion) {
         debug_assert!(self.has_room(), "the ring holds what was reserved and no more");
-        self.entries.push_back(completion);
+        let (depth, next) = (self.slots.len(), self.oldest + self.length);
+        self.slots[if next < depth { next } else { next - depth }] = Some(completion);
+        self.length += 1;
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pop(&mut self) -> Option<Completion> {
-        self.entries.pop_front()
+        if self.length == 0 {
+            return None;
+        }
+        let slot = self.oldest;
+        self.oldest = if slot + 1 < self.slots.len() { slot + 1 } else { 0 };
+        self.length -= 1;
+        self.slots[slot].take()
+    }
+
+    /// Whether there is nothing to pop.
+    #[inline(always)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.length == 0
     }
 }

@@ -1,8 +1,10 @@
 //! Opening a device by name.
 
 use crate::engine::Port;
+use crate::fork::ForkGuard;
 use crate::{Error, Function, FunctionOptions, Result};
 use std::collections::HashSet;
+use std::mem::ManuallyDrop;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A device that this process has opened: one node among those of the same name. Clones are the same opening.
@@ -13,8 +15,9 @@ pub struct Device {
 
 /// What the functions of one opening share.
 pub(crate) struct Shared {
+    fork: ForkGuard,
     name: String,
-    backend: Box<dyn DeviceBackend>,
+    backend: ManuallyDrop<Box<dyn DeviceBackend>>,
     claims: Mutex<Claims>,
 }
 
@@ -95,7 +98,7 @@ impl Device {
         }
         match name.split_once(':') {
             Some(("shm", job)) if !job.is_empty() => {
-                Ok(Self::from_backend(name, Box::new(crate::shm::Shm::open(job, options)?)))
+                Self::from_backend(name, Box::new(crate::shm::Shm::open(job, options)?))
             }
             Some(("shm", _)) => Err(bad_name(name, "the job's name is missing after the colon")),
             Some(_) => Err(bad_name(name, "this kind of device is not known")),
@@ -105,9 +108,10 @@ impl Device {
 
     /// A device that somebody else brings, for tests.
     #[doc(hidden)]
-    pub fn from_backend(name: &str, backend: Box<dyn DeviceBackend>) -> Device {
-        let claims = Mutex::default();
-        Device { shared: Arc::new(Shared { name: name.to_owned(), backend, claims }) }
+    pub fn from_backend(name: &str, backend: Box<dyn DeviceBackend>) -> Result<Device> {
+        let (fork, claims) = (ForkGuard::new()?, Mutex::default());
+        let (name, backend) = (name.to_owned(), ManuallyDrop::new(backend));
+        Ok(Device { shared: Arc::new(Shared { fork, name, backend, claims }) })
     }
 
     /// The name that it was opened by, without options.
@@ -128,7 +132,8 @@ impl Device {
     /// Opens function `function` with default options. Each function can be open once at a time.
     ///
     /// # Errors
-    /// [`Error::BadFunction`] if there is no such function or it is open, or what the device lacks (memory, descriptors).
+    /// [`Error::BadFunction`] if there is no such function or it is open, [`Error::Forked`] in a child of the process that opened
+    /// the device, or what the device lacks (memory, descriptors).
     pub fn open_function(&self, function: u8) -> Result<Function> {
         self.open_function_with(function, &FunctionOptions::default())
     }
@@ -138,6 +143,7 @@ impl Device {
     /// # Errors
     /// As [`Device::open_function`], and [`Error::OutOfRange`] for an option outside its range.
     pub fn open_function_with(&self, function: u8, options: &FunctionOptions) -> Result<Function> {
+        self.shared.fork.check()?;
         options.check()?;
         if function >= self.shared.backend.functions() {
             let why = "the device was opened with fewer functions";
@@ -197,6 +203,16 @@ impl Shared {
     /// A panic elsewhere cannot leave a set of numbers half changed, so a poisoned lock is still good.
     fn claims(&self) -> std::sync::MutexGuard<'_, Claims> {
         self.claims.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Shared {
+    /// In a forked child nothing happens, because everything is the parent's.
+    fn drop(&mut self) {
+        if self.fork.is_same_process() {
+            // SAFETY: nothing uses the backend after its owner is dropped.
+            unsafe { ManuallyDrop::drop(&mut self.backend) }
+        }
     }
 }
 

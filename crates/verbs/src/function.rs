@@ -8,6 +8,7 @@ use crate::wait::{Next, Patience};
 use crate::*;
 use std::cell::Cell;
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
@@ -84,7 +85,7 @@ pub struct Limits {
 pub struct Function {
     fork: ForkGuard,
     core: Box<Core>,
-    port: Box<dyn Port>,
+    port: ManuallyDrop<Box<dyn Port>>,
     /// The function's number, which nobody else has while this is open.
     claim: Claim,
     /// Not `Sync`: one thread at a time.
@@ -99,6 +100,7 @@ impl Function {
     ) -> Result<Function> {
         let fork = ForkGuard::new()?;
         let core = Box::new(port.start(options)?);
+        let port = ManuallyDrop::new(port);
         Ok(Function { fork, core, port, claim, _one_thread: PhantomData })
     }
 
@@ -327,13 +329,13 @@ impl Function {
     // Completing
 
     /// The oldest completion of a queue, if there is one; makes progress if the queue is empty.
+    #[inline(always)]
     pub fn poll(&mut self, queue: CompletionQueue) -> Result<Option<Completion>> {
         self.fork.check()?;
-        if let Some(completion) = self.core.pop(queue)? {
-            return Ok(Some(completion));
+        if self.core.is_empty(queue)? {
+            self.port.progress(&mut self.core);
         }
-        self.port.progress(&mut self.core);
-        self.core.pop(queue)
+        Ok(self.core.pop(queue))
     }
 
     /// Makes progress: takes what peers sent, and sends what waits. Returns how much it did; 0: nothing to do now.
@@ -352,7 +354,8 @@ impl Function {
         how: Wait,
         timeout: Duration,
     ) -> Result<Completion> {
-        self.wait_for(how, timeout, |core| core.pop(queue))
+        self.core.is_empty(queue)?;
+        self.wait_for(how, timeout, |core| Ok(core.pop(queue)))
     }
 
     /// A descriptor for `poll` or `epoll`: readable when [`Function::progress`] has something to do, once
@@ -521,6 +524,16 @@ impl Function {
 /// Longest sleep while something waits for a peer. The device wakes us when the peer has made room; this bounds the harm if it
 /// does not know, and keeps the deadlines of connections.
 const SHORT_SLEEP: Duration = Duration::from_millis(1);
+
+impl Drop for Function {
+    /// Peers see the end of its links. In a forked child nothing happens, because the links are the parent's.
+    fn drop(&mut self) {
+        if self.fork.is_same_process() {
+            // SAFETY: nothing uses the port after its owner is dropped.
+            unsafe { ManuallyDrop::drop(&mut self.port) }
+        }
+    }
+}
 
 impl std::fmt::Debug for Function {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -108,7 +108,7 @@ impl<W: Words> LaneReceiver<W> {
     }
 
     /// Looks at the cursor. A LINK is followed, and reported so that the pool can be told.
-    #[inline]
+    #[inline(always)]
     pub fn peek(&mut self) -> Arrival {
         if !self.is_ready() {
             return Arrival::Nothing;
@@ -129,13 +129,13 @@ impl<W: Words> LaneReceiver<W> {
     }
 
     /// Steps over the packet that `peek` returned; `first` is its first header word.
-    #[inline]
+    #[inline(always)]
     pub fn take(&mut self, first: u64) {
         self.at.line += lines_for((first >> 32) as usize);
     }
 
     /// Where the payload of the packet at the cursor starts.
-    #[inline]
+    #[inline(always)]
     pub fn payload(&self) -> (&W, usize) {
         (self.memory.area(self.at.area), self.at.line * LINE_WORDS + HEADER_WORDS)
     }

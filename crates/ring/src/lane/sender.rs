@@ -59,7 +59,7 @@ impl<W: Words> LaneSender<W> {
     /// Writes one packet: `words` are header words 1 to 3, the payload is `head` then `body`, together at most
     /// [`Geometry::packet_bytes`]. `host_memory` is called when the host chunks' pages are
     /// needed, and says whether they could be had.
-    #[inline]
+    #[inline(always)]
     pub fn send(
         &mut self,
         words: [u64; 3],

@@ -92,7 +92,7 @@ impl Core {
         let entry = self
             .queue_pairs
             .find(queue_pair.slot, queue_pair.generation)
-            .ok_or(Error::NoSuchQueuePair)?;
+            .ok_or_else(|| Error::NoSuchQueuePair)?;
         match entry.route {
             Route::Connected { link, peer } if peer.function_address() == owner => Ok((link, peer)),
             Route::Connected { .. } => Err(Error::BadDestination(

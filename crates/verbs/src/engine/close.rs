@@ -35,6 +35,7 @@ impl Core {
                 Ending::Link { link, why } => self.end_link(transport, link, why),
             }
         }
+        debug_assert!(self.endings.is_empty(), "only packets end things");
         // Keeps its allocation for the next time.
         self.endings = endings;
         count
@@ -137,7 +138,7 @@ impl Core {
         queue_pair: QueuePair,
     ) -> Result<()> {
         let QueuePair { slot, generation, number } = queue_pair;
-        self.queue_pairs.find(slot, generation).ok_or(Error::NoSuchQueuePair)?;
+        self.queue_pairs.find(slot, generation).ok_or_else(|| Error::NoSuchQueuePair)?;
         // From here on no peer sends to it.
         transport.set_gate(number, Gate::Closed);
         self.gates.retain(|gate| gate.0 != number);
@@ -152,7 +153,8 @@ impl Core {
         self.backlogged.retain(|&listed| listed != slot);
         self.channels.retain(|channel| channel.1 != slot);
 
-        let entry = self.queue_pairs.remove(slot, generation).ok_or(Error::NoSuchQueuePair)?;
+        let entry =
+            self.queue_pairs.remove(slot, generation).ok_or_else(|| Error::NoSuchQueuePair)?;
         debug_assert!(entry.held.is_empty() && entry.posted_sends == 0, "all is flushed");
         self.completion_queues[entry.send_completions].users -= 1;
         self.completion_queues[entry.receive_completions].users -= 1;
@@ -170,7 +172,8 @@ impl Core {
         queue_pair: QueuePair,
     ) -> Result<()> {
         let QueuePair { slot, generation, .. } = queue_pair;
-        let entry = self.queue_pairs.find(slot, generation).ok_or(Error::NoSuchQueuePair)?;
+        let entry =
+            self.queue_pairs.find(slot, generation).ok_or_else(|| Error::NoSuchQueuePair)?;
         let state = match entry.route {
             Route::Connected { .. } | Route::Connecting => {
                 self.tell_disconnected(slot);

@@ -2,9 +2,10 @@
 
 use super::outbox::Reply;
 use super::payload::{REJECT_BUSY, REJECT_BY_PROGRAM, REJECT_NOBODY};
+use super::waiting::{Posted, Tried, Work};
 use super::*;
 use crate::{ConnectionProgress, ConnectionRequest, Listener};
-use bellwire_device::{Address, Kind, PacketHeader, QueuePair};
+use bellwire_device::{Address, Kind, PacketHeader, QueuePair, Refusal};
 use bellwire_ring::memory::View;
 use std::time::{Duration, Instant};
 
@@ -32,6 +33,12 @@ pub(crate) struct Attempt {
     ask_again: Option<Instant>,
     tried: &'static str,
     outcome: Option<Answer>,
+}
+
+/// The answer to a request that is accepted.
+pub(crate) struct Acceptance {
+    header: PacketHeader,
+    private_data: Box<[u8]>,
 }
 
 enum Answer {
@@ -105,7 +112,7 @@ impl Core {
         let entry = self
             .queue_pairs
             .find(queue_pair.slot, queue_pair.generation)
-            .ok_or(Error::NoSuchQueuePair)?;
+            .ok_or_else(|| Error::NoSuchQueuePair)?;
         let (state, hint) = match entry.route {
             _ if entry.channel.is_some() => ("a channel", "create an ordinary queue pair"),
             Route::Connected { .. } => ("connected", "disconnect it first"),
@@ -166,7 +173,7 @@ impl Core {
         let entry = self
             .queue_pairs
             .find_mut(queue_pair.slot, queue_pair.generation)
-            .ok_or(Error::NoSuchQueuePair)?;
+            .ok_or_else(|| Error::NoSuchQueuePair)?;
         let none = Error::WrongState {
             call: "asking for a connection's outcome",
             state: "not connecting",
@@ -324,8 +331,25 @@ impl Core {
         self.queue_pairs[queue_pair.slot].route = Route::Connected { link, peer };
         let header =
             PacketHeader::new(Kind::Accept, peer.queue_pair, queue_pair.number, request.operation);
-        self.reply(link, Reply::with_private_data(header, private_data));
+        let work = Work::Accept(Acceptance { header, private_data: private_data.into() });
+        let posted = Posted { link, to: peer, context: 0, signaled: false, work };
+        self.wait_in_line(queue_pair.slot, posted);
         Ok(())
+    }
+
+    /// Tries to send an acceptance.
+    pub(super) fn attempt_acceptance<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        posted: Posted,
+    ) -> Tried {
+        let Work::Accept(acceptance) = &posted.work else { unreachable!("the caller looked") };
+        let body = View::of(&acceptance.private_data);
+        match transport.send(posted.link, acceptance.header, &[], body) {
+            // A link that is down ends the connection with the next poll.
+            Ok(()) | Err(Refusal::Down(_)) => Tried::Gone,
+            Err(Refusal::Busy) => Tried::Waits(posted),
+        }
     }
 
     /// Refuses a request.

@@ -66,6 +66,8 @@ use waiting::{Operation, Stage};
 const POLL_BUDGET: usize = 64;
 /// Bytes that a direct put, get or fetch moves in one turn, so that a huge one does not keep the others waiting.
 const SLICE_BYTES: usize = 256 << 10;
+/// Slices that one call of `progress` moves at most for each direction.
+const SLICES: usize = 4;
 /// Long messages that can be arriving at once at one function; more wait in the backlog.
 const TRANSFERS: u16 = 256;
 /// Most entries in one list of a chain descriptor.
@@ -219,19 +221,24 @@ impl Core {
             && self.connecting.is_empty())
     }
 
-    /// The oldest completion of a queue.
-    #[inline]
-    pub(crate) fn pop(&mut self, queue: CompletionQueue) -> Result<Option<Completion>> {
-        let ring = self
-            .completion_queues
-            .find_mut(queue.slot, queue.generation)
-            .ok_or(Error::NoSuchCompletionQueue)?;
-        let completion = ring.pop();
+    /// Whether a queue has no completion.
+    #[inline(always)]
+    pub(crate) fn is_empty(&self, queue: CompletionQueue) -> Result<bool> {
+        match self.completion_queues.find(queue.slot, queue.generation) {
+            Some(ring) => Ok(ring.is_empty()),
+            None => Err(Error::NoSuchCompletionQueue),
+        }
+    }
+
+    /// The oldest completion of a queue that exists.
+    #[inline(always)]
+    pub(crate) fn pop(&mut self, queue: CompletionQueue) -> Option<Completion> {
+        let ring = &mut self.completion_queues[queue.slot];
         if ring.starved {
             ring.starved = false;
             self.retry_backlog = true;
         }
-        Ok(completion)
+        ring.pop()
     }
 
     /// Ends a posted descriptor. Its reservation becomes its completion, or is given up if nobody wants to hear of it.
@@ -254,7 +261,7 @@ impl Core {
     }
 
     /// Ends a receive that has a reservation. Its completion waits if an older message of the same sender is not done.
-    #[inline]
+    #[inline(always)]
     fn finish_receive(&mut self, slot: u32, completion: Completion) {
         let entry = &mut self.queue_pairs[slot];
         let tally = &mut self.tallies[slot as usize];
@@ -267,7 +274,7 @@ impl Core {
     }
 
     /// Puts a reserved completion of the receive side in its place.
-    #[inline]
+    #[inline(always)]
     fn keep_order(&mut self, slot: u32, completion: Completion) {
         let entry = &mut self.queue_pairs[slot];
         if entry.held.is_empty() {
@@ -301,7 +308,7 @@ impl Core {
     }
 
     /// The slot of the queue pair that peers call `number`.
-    #[inline]
+    #[inline(always)]
     fn slot_of(&self, number: u32) -> Option<u32> {
         if number < bellwire_device::Address::CHANNEL_BASE {
             let slot = number.wrapping_sub(1);

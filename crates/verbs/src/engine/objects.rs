@@ -21,7 +21,7 @@ impl Core {
     pub(crate) fn destroy_completion_queue(&mut self, queue: CompletionQueue) -> Result<()> {
         let CompletionQueue { slot, generation } = queue;
         let ring = self.completion_queues.find(slot, generation);
-        if ring.ok_or(Error::NoSuchCompletionQueue)?.users > 0 {
+        if ring.ok_or_else(|| Error::NoSuchCompletionQueue)?.users > 0 {
             return Err(Error::InUse { object: "the completion queue", user: "a queue pair" });
         }
         self.completion_queues.remove(slot, generation);
@@ -47,7 +47,7 @@ impl Core {
     ) -> Result<Vec<(Buffer, u64)>> {
         let SharedReceiveQueue { slot, generation } = queue;
         let shared = self.shared_receives.find(slot, generation);
-        if shared.ok_or(Error::NoSuchSharedReceiveQueue)?.users > 0 {
+        if shared.ok_or_else(|| Error::NoSuchSharedReceiveQueue)?.users > 0 {
             return Err(Error::InUse { object: "the shared receive queue", user: "a queue pair" });
         }
         let shared = self.shared_receives.remove(slot, generation);
@@ -70,11 +70,11 @@ impl Core {
         check_range("receive_depth", options.receive_depth, depth, "1 to 65,536")?;
         for queue in [options.send_completions, options.receive_completions] {
             let ring = self.completion_queues.find(queue.slot, queue.generation);
-            ring.ok_or(Error::NoSuchCompletionQueue)?;
+            ring.ok_or_else(|| Error::NoSuchCompletionQueue)?;
         }
         if let Some(queue) = options.shared_receive {
             let shared = self.shared_receives.find_mut(queue.slot, queue.generation);
-            shared.ok_or(Error::NoSuchSharedReceiveQueue)?.users += 1;
+            shared.ok_or_else(|| Error::NoSuchSharedReceiveQueue)?.users += 1;
         }
         let (number, claim) = match channel {
             Some((channel, claim)) => (Address::CHANNEL_BASE + channel as u32, Some(claim)),
@@ -130,7 +130,8 @@ impl Core {
 
     pub(crate) fn query(&self, queue_pair: QueuePair) -> Result<QueuePairState> {
         let QueuePair { slot, generation, number } = queue_pair;
-        let entry = self.queue_pairs.find(slot, generation).ok_or(Error::NoSuchQueuePair)?;
+        let entry =
+            self.queue_pairs.find(slot, generation).ok_or_else(|| Error::NoSuchQueuePair)?;
         let connection = match entry.route {
             Route::Unconnected => ConnectionState::Unconnected,
             Route::Connecting => {

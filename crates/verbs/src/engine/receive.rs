@@ -15,7 +15,7 @@ use bellwire_ring::memory::View;
 
 impl Sink for Core {
     /// Each kind of packet has its handler (C-37). Every field comes from a peer that may be hostile.
-    #[inline]
+    #[inline(always)]
     fn packet(
         &mut self,
         link: LinkId,
@@ -69,7 +69,7 @@ impl Core {
     }
 
     /// A whole message.
-    #[inline]
+    #[inline(always)]
     fn on_send(
         &mut self,
         link: LinkId,
@@ -137,7 +137,7 @@ impl Core {
     }
 
     /// The queue pair that a message is for, if it exists and takes messages from there. Otherwise it is counted and dropped.
-    #[inline]
+    #[inline(always)]
     pub(super) fn admit(&mut self, from: FunctionAddress, header: &PacketHeader) -> Option<u32> {
         let Some(slot) = self.slot_of(header.destination) else {
             self.counters.no_such_queue_pairs += 1;
@@ -151,7 +151,7 @@ impl Core {
     }
 
     /// The oldest receive that a message can have, with an entry reserved for its completion.
-    #[inline]
+    #[inline(always)]
     fn take_receive(&mut self, slot: u32) -> Option<Receive> {
         let entry = &mut self.queue_pairs[slot];
         let Some(shared) = entry.shared_receive else { return entry.receives.pop_front() };
@@ -177,7 +177,7 @@ impl Core {
     }
 
     /// Completes a receive whose bytes are in its buffer, as far as they fit.
-    #[inline]
+    #[inline(always)]
     fn complete_receive(
         &mut self,
         slot: u32,
@@ -372,7 +372,7 @@ impl Core {
         let entry = self
             .queue_pairs
             .find(queue_pair.slot, queue_pair.generation)
-            .ok_or(Error::NoSuchQueuePair)?;
+            .ok_or_else(|| Error::NoSuchQueuePair)?;
         if entry.shared_receive.is_some() {
             return wrong("using a shared receive queue", "post to that queue instead");
         }

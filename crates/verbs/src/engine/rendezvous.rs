@@ -308,7 +308,7 @@ impl Core {
     /// Fetches one slice of each long message that can be fetched. Returns how much was done.
     pub(super) fn fetch<T: Transport>(&mut self, transport: &mut T) -> usize {
         let mut slices = 0;
-        for _ in 0..self.fetching.len() {
+        for _ in 0..self.fetching.len().min(SLICES) {
             let Some(id) = self.fetching.pop_front() else { break };
             let Ok(transfer) = self.transfers.operation(id) else { continue };
             let Way::Fetch(key, offset) = transfer.way else { continue };

@@ -172,7 +172,7 @@ impl Core {
                 done
             }
             Work::Get(get) => get.done as usize,
-            Work::Atomic(_) => 0,
+            Work::Atomic(_) | Work::Accept(_) => 0,
         }
     }
 
@@ -187,7 +187,7 @@ impl Core {
         let entry = self
             .queue_pairs
             .find(queue_pair.slot, queue_pair.generation)
-            .ok_or(Error::NoSuchQueuePair)?;
+            .ok_or_else(|| Error::NoSuchQueuePair)?;
         match (entry.route, to) {
             (Route::Connected { link, peer }, None) => Ok((link, peer)),
             (Route::Unconnected, Some(to)) => {

@@ -4,6 +4,7 @@
 //! turns. A later descriptor never starts before an earlier one of the same queue pair (D-19).
 
 use super::atomic::AtomicWork;
+use super::connect::Acceptance;
 use super::get::GetWork;
 use super::put::PutWork;
 use super::rendezvous::Message;
@@ -27,6 +28,8 @@ pub(crate) enum Work {
     Put(PutWork),
     Get(GetWork),
     Atomic(AtomicWork),
+    /// The acceptance of a connection, which must not be overtaken by what is sent over it. The program did not post it.
+    Accept(Acceptance),
 }
 
 /// How a try to start a descriptor ended.
@@ -69,6 +72,7 @@ impl Work {
             Work::Put(_) => Finished::Put,
             Work::Get(_) => Finished::Get,
             Work::Atomic(atomic) => atomic.operation(),
+            Work::Accept(_) => unreachable!("an acceptance completes nowhere"),
         }
     }
 
@@ -78,7 +82,7 @@ impl Work {
             Work::Message(message) => (message.data.into_buffer(), Vec::new()),
             Work::Put(put) => put.sources.0.into_parts(),
             Work::Get(get) => get.destinations.0.into_parts(),
-            Work::Atomic(_) => (None, Vec::new()),
+            Work::Atomic(_) | Work::Accept(_) => (None, Vec::new()),
         }
     }
 
@@ -88,7 +92,7 @@ impl Work {
             Work::Message(message) => message.data.buffers(),
             Work::Put(put) => put.sources.0.items(),
             Work::Get(get) => get.destinations.0.items(),
-            Work::Atomic(_) => &[],
+            Work::Atomic(_) | Work::Accept(_) => &[],
         }
     }
 }
@@ -129,7 +133,7 @@ impl Core {
         let entry = self
             .queue_pairs
             .find(queue_pair.slot, queue_pair.generation)
-            .ok_or(Error::NoSuchQueuePair)?;
+            .ok_or_else(|| Error::NoSuchQueuePair)?;
         if entry.posted_sends >= entry.send_depth {
             return Err(Error::QueueFull { queue: "send queue", depth: entry.send_depth });
         }
@@ -155,9 +159,14 @@ impl Core {
         } else {
             posted
         };
-        let entry = &mut self.queue_pairs[slot];
-        entry.sends.push_back(waits);
         self.tallies[slot as usize].sends_waited += 1;
+        self.wait_in_line(slot, waits);
+    }
+
+    /// Puts a descriptor behind those that wait already.
+    pub(super) fn wait_in_line(&mut self, slot: u32, posted: Posted) {
+        let entry = &mut self.queue_pairs[slot];
+        entry.sends.push_back(posted);
         if !std::mem::replace(&mut entry.listed, true) {
             self.pending.push_back(slot);
         }
@@ -165,10 +174,13 @@ impl Core {
 
     /// Lets each queue pair that has descriptors waiting have a turn. Returns how much was done.
     pub(super) fn advance_all<T: Transport>(&mut self, transport: &mut T) -> usize {
-        let mut done = 0;
+        let (mut done, mut slices) = (0, 0);
         for _ in 0..self.pending.len() {
+            if slices == SLICES {
+                break;
+            }
             let Some(slot) = self.pending.pop_front() else { break };
-            done += self.advance(transport, slot);
+            done += self.advance(transport, slot, &mut slices);
             let Some(entry) = self.queue_pairs.at_mut(slot) else { continue };
             entry.listed = !entry.sends.is_empty();
             if entry.listed {
@@ -178,14 +190,17 @@ impl Core {
         done
     }
 
-    fn advance<T: Transport>(&mut self, transport: &mut T, slot: u32) -> usize {
+    fn advance<T: Transport>(&mut self, transport: &mut T, slot: u32, slices: &mut usize) -> usize {
         for done in 0..BURST {
             let Some(entry) = self.queue_pairs.at_mut(slot) else { return done };
             let Some(posted) = entry.sends.pop_front() else { return done };
             let (posted, done) = match self.attempt(transport, slot, posted) {
                 Tried::Gone => continue,
                 Tried::Waits(posted) => (posted, done),
-                Tried::GoesOn(posted) => (posted, done + 1),
+                Tried::GoesOn(posted) => {
+                    *slices += 1;
+                    (posted, done + 1)
+                }
             };
             self.queue_pairs[slot].sends.push_front(posted);
             return done;
@@ -200,6 +215,7 @@ impl Core {
             Work::Put(_) => self.attempt_put(transport, slot, posted),
             Work::Get(_) => self.attempt_get(transport, slot, posted),
             Work::Atomic(_) => self.attempt_atomic(transport, slot, posted),
+            Work::Accept(_) => self.attempt_acceptance(transport, posted),
         }
     }
 
@@ -238,6 +254,9 @@ impl Core {
     /// Ends a descriptor that no peer has.
     pub(super) fn finish_posted(&mut self, slot: u32, posted: Posted, outcome: Outcome) {
         let Posted { to, context, signaled, work, .. } = posted;
+        if let Work::Accept(_) = work {
+            return;
+        }
         self.finish_work(slot, to, context, signaled, work, outcome);
     }
 

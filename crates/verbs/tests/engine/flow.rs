@@ -205,3 +205,30 @@ fn a_shared_receive_waits_for_room_to_complete() {
     }
     world.check_counters();
 }
+
+/// When even the whole backlog is full, messages stay in their links until there is room, and none is lost or reordered.
+// shows: H-15, H-16
+#[test]
+fn a_full_backlog_leaves_messages_in_their_links() {
+    let mut options = FunctionOptions::default();
+    options.backlog_bytes = 4096;
+    let mut world = World::with(FabricOptions::default(), 4, &options);
+    let to = world.sides[0].address();
+    for number in 0..40 {
+        (1..4).for_each(|side| world.sides[side].send(to, &pattern(1000, number), number));
+    }
+    world.settle();
+    assert!(world.sides[0].function.counters().function.packets_stalled > 0);
+    assert!(world.fabric.packets_towards(to.function_address()) > 0);
+    let mut next = [0; 4];
+    for number in 0..120 {
+        world.sides[0].receive(1000, number);
+        world.settle();
+        let received = world.sides[0].take();
+        let from = received.peer.node as usize;
+        assert_eq!(bytes(received), pattern(1000, next[from]));
+        next[from] += 1;
+    }
+    assert_eq!(next, [0, 40, 40, 40]);
+    world.check_counters();
+}
