@@ -116,10 +116,8 @@ impl Fabric {
 
     /// Node `node` of it, as the API sees it.
     pub fn device(&self, node: u32) -> Device {
-        Device::from_backend(
-            "loopback:test",
-            Box::new(LoopbackDevice { fabric: self.clone(), node }),
-        )
+        let device = LoopbackDevice { fabric: self.clone(), node };
+        Device::from_backend("loopback:test", Box::new(device)).expect("memory for one page")
     }
 
     /// A function without an engine: for a test that plays a hostile peer.

@@ -3,7 +3,7 @@
 use crate::world::*;
 use bellwire::*;
 
-/// A child's use of its parent's function is a named error and the parent goes on undisturbed.
+/// A child's use of its parent's function or device is a named error, the child can open its own, and the parent goes on undisturbed.
 #[test]
 fn a_forked_child_is_refused() {
     let mut world = World::new(FabricOptions::default(), 1);
@@ -13,10 +13,15 @@ fn a_forked_child_is_refused() {
     if child == 0 {
         let refused = matches!(side.function.poll(side.cq), Err(Error::Forked))
             && matches!(side.function.progress(), Err(Error::Forked))
+            && matches!(side.device.open_function(1), Err(Error::Forked))
             && side
                 .function
                 .post_receive(side.qp, Vec::new(), 0)
                 .is_err_and(|refused| matches!(refused.error, Error::Forked));
+        // Opening again works, and dropping what is the parent's does it no harm.
+        let own = Fabric::new(FabricOptions::default()).device(5).open_function(0).is_ok();
+        drop(world);
+        let refused = refused && own;
         // SAFETY: leaves without running anything of the parent's.
         unsafe { libc::_exit(if refused { 0 } else { 1 }) }
     }
