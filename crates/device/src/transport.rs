@@ -81,6 +81,12 @@ pub trait Sink {
 
     /// A link is gone: by death of the peer, by violation, or because nobody answered before the deadline.
     fn link_down(&mut self, link: LinkId, peer: FunctionAddress, why: Status);
+
+    /// Comes about every millisecond while the function is polled, and before it sleeps, with what the device has counted: time
+    /// for what is not worth doing at every packet.
+    fn tick(&mut self, counters: &[(&'static str, u64)]) {
+        let _ = counters;
+    }
 }
 
 /// One function of one device: reliable, ordered packets to peer functions, and direct access to memory where there is one.

@@ -126,6 +126,7 @@ impl ShmTransport {
             self.review_quarantine();
         }
         self.report_down(sink);
+        sink.tick(&self.counter_rows());
     }
 
     /// Gives back pages that idle lanes of ours no longer need.

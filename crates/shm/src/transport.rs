@@ -192,6 +192,38 @@ impl ShmTransport {
         self.counters
     }
 
+    /// Name and value of everything that is counted or held now, for an outsider.
+    pub(crate) fn counter_rows(&self) -> [(&'static str, u64); 14] {
+        let ShmCounters {
+            packets_sent,
+            packets_received,
+            lane_full,
+            rings,
+            kicks,
+            parks,
+            grants,
+            wrong_keys,
+            refused_links,
+            violations,
+        } = self.counters;
+        [
+            ("packets_sent", packets_sent),
+            ("packets_received", packets_received),
+            ("lane_full", lane_full),
+            ("rings", rings),
+            ("kicks", kicks),
+            ("parks", parks),
+            ("grants", grants),
+            ("wrong_keys", wrong_keys),
+            ("refused_links", refused_links),
+            ("violations", violations),
+            ("links", (self.links.len() - self.free.len()) as u64),
+            ("lanes_polled", self.active.len() as u64),
+            ("credit_chunks_free", self.credits.free_chunks().into()),
+            ("lanes_waiting_for_credit", self.credits.waiting().into()),
+        ]
+    }
+
     pub(crate) fn link_mut(&mut self, number: u32) -> Option<&mut Link> {
         self.links.get_mut(number as usize)?.as_deref_mut()
     }

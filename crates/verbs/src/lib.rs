@@ -36,6 +36,8 @@
 
 // A refused post gives its descriptor back, which makes its error as large as the descriptor; success stays small.
 #![allow(clippy::result_large_err)]
+// `Error` has drop glue, so an eagerly built one is dropped on the path where nothing is wrong.
+#![allow(clippy::unnecessary_lazy_evaluations)]
 
 mod completion_queue;
 mod connection;
@@ -49,6 +51,7 @@ mod function;
 mod queue_pair;
 mod shared_receive;
 mod shm;
+pub mod stat;
 mod table;
 mod wait;
 

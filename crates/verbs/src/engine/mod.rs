@@ -115,6 +115,7 @@ pub struct Core {
     pub(crate) counters: FunctionCounters,
     /// Counters of queue pairs that were destroyed.
     pub(crate) retired: QueuePairCounters,
+    pub(crate) stat: crate::stat::Stat,
 }
 
 impl Core {
@@ -181,6 +182,7 @@ impl Core {
             requests: 0,
             counters: FunctionCounters::default(),
             retired: QueuePairCounters::default(),
+            stat: crate::stat::Stat::new(),
         })
     }
 

@@ -35,6 +35,10 @@ impl Sink for Core {
     fn link_down(&mut self, link: LinkId, _peer: FunctionAddress, why: Status) {
         self.endings.push(Ending::Link { link, why });
     }
+
+    fn tick(&mut self, device: &[(&'static str, u64)]) {
+        self.show(device);
+    }
 }
 
 impl Core {
