@@ -4,7 +4,7 @@ use crate::link::{Link, State};
 use crate::transport::ShmTransport;
 use bellwire_device::{LinkId, PacketHeader, Sink, Status, Verdict};
 use bellwire_protocol::Extent;
-use bellwire_ring::lane::{Arrival, Position};
+use bellwire_ring::lane::{Arrival, Freed, Position};
 use bellwire_ring::steps::step;
 
 /// Lines that a lane of weight 1 may deliver in one round (deficit round robin, C-41).
@@ -13,6 +13,72 @@ const QUANTUM_LINES: i64 = 16;
 /// Extents that an active lane holds ahead of the one that it fills.
 const AHEAD: usize = 2;
 
+/// What a lane delivered when it was its turn.
+struct Turn {
+    packets: usize,
+    lines: i64,
+    /// Whether there may be more that could be taken now.
+    more: bool,
+}
+
+/// Why a lane delivers no more for now.
+enum End {
+    /// Nothing stands at its cursor.
+    Empty,
+    /// The budget or the allowance is used up.
+    Limit,
+    /// The engine has no room for the packet at the cursor.
+    Stalled,
+    /// The sender went on elsewhere.
+    Moved { freed: Option<Freed>, dry: bool },
+    /// The sender broke the rules.
+    Violation,
+}
+
+impl Link {
+    /// The hot loop of the receiving side: everything that it touches is in this link and in `sink`.
+    #[inline(always)]
+    fn deliver(
+        &mut self,
+        lane: u32,
+        allowance: i64,
+        sink: &mut impl Sink,
+        budget: usize,
+        turn: &mut Turn,
+    ) -> End {
+        let Some(receiver) = self.receiver.as_mut() else { return End::Empty };
+        let before = turn.packets;
+        let end = loop {
+            if turn.packets == budget || turn.lines >= allowance {
+                break End::Limit;
+            }
+            match receiver.peek() {
+                Arrival::Nothing => break End::Empty,
+                Arrival::Packet(words) => {
+                    let header = PacketHeader::from_words(words);
+                    let (segment, word) = receiver.payload();
+                    let payload = segment.view(word, header.length as usize);
+                    match sink.packet(LinkId(lane), self.peer, header, payload) {
+                        Verdict::Taken => {
+                            step("packet-taken");
+                            receiver.take(words[0]);
+                            turn.packets += 1;
+                            turn.lines += 1 + i64::from(header.length) / 64;
+                        }
+                        Verdict::Stalled => break End::Stalled,
+                        Verdict::Violation => break End::Violation,
+                    }
+                }
+                Arrival::Moved { freed, dry } => break End::Moved { freed, dry },
+                Arrival::Violation => break End::Violation,
+            }
+        };
+        self.stalled = matches!(end, End::Stalled);
+        self.recent += (turn.packets - before) as u64;
+        end
+    }
+}
+
 impl ShmTransport {
     /// Hands at most `budget` packets of the polled lanes to `sink`.
     #[inline]
@@ -20,7 +86,7 @@ impl ShmTransport {
         match self.active[..] {
             [] => 0,
             // A pair that is alone: no turn to keep.
-            [lane] => self.drain(lane, i64::MAX, sink, budget).0,
+            [lane] => self.drain(lane, i64::MAX, sink, budget).packets,
             _ => self.serve_in_turn(sink, budget),
         }
     }
@@ -38,12 +104,12 @@ impl ShmTransport {
                 link.allowance += i64::from(link.weight) * QUANTUM_LINES;
             }
             let allowance = link.allowance;
-            let (packets, lines, more) = self.drain(lane, allowance, sink, budget - taken);
-            taken += packets;
-            quiet = if packets == 0 { quiet + 1 } else { 0 };
+            let turn = self.drain(lane, allowance, sink, budget - taken);
+            taken += turn.packets;
+            quiet = if turn.packets == 0 { quiet + 1 } else { 0 };
             let Some(link) = self.links[lane as usize].as_deref_mut() else { break };
             // What an empty lane saved up is lost; what a long packet overdrew is paid back in later rounds.
-            link.allowance = if more { link.allowance - lines } else { 0 };
+            link.allowance = if turn.more { link.allowance - turn.lines } else { 0 };
             if link.allowance <= 0 {
                 self.turn += 1;
             }
@@ -51,68 +117,26 @@ impl ShmTransport {
         taken
     }
 
-    /// Takes packets off one lane while it has some, `lines` last and `sink` takes them. Returns packets, lines, and whether
-    /// there may be more that could be taken now.
+    /// Takes packets off one lane while it has some, `allowance` (in lines) lasts and `sink` takes them.
     #[inline]
-    fn drain(
-        &mut self,
-        lane: u32,
-        allowance: i64,
-        sink: &mut impl Sink,
-        budget: usize,
-    ) -> (usize, i64, bool) {
-        let (mut packets, mut lines, mut moves) = (0, 0, 0);
-        loop {
-            let Some(link) = self.links[lane as usize].as_deref_mut() else {
-                return (packets, lines, false);
-            };
-            let Some(receiver) = link.receiver.as_mut() else { return (packets, lines, false) };
-            if packets == budget || lines >= allowance {
-                return (packets, lines, true);
-            }
-            match receiver.peek() {
-                Arrival::Nothing => {
-                    link.stalled = false;
-                    return (packets, lines, false);
-                }
-                Arrival::Packet(words) => {
-                    let header = PacketHeader::from_words(words);
-                    let (segment, word) = receiver.payload();
-                    let payload = segment.view(word, header.length as usize);
-                    match sink.packet(LinkId(lane), link.peer, header, payload) {
-                        Verdict::Taken => {
-                            step("packet-taken");
-                            receiver.take(words[0]);
-                            link.stalled = false;
-                            link.recent += 1;
-                            self.counters.packets_received += 1;
-                            packets += 1;
-                            lines += 1 + i64::from(header.length) / 64;
-                        }
-                        Verdict::Stalled => {
-                            link.stalled = true;
-                            return (packets, lines, false);
-                        }
-                        Verdict::Violation => {
-                            self.fail(lane, Status::ProtocolViolation);
-                            return (packets, lines, false);
-                        }
-                    }
-                }
-                Arrival::Moved { freed, dry } => {
-                    // A peer could send us from run to run without end.
-                    moves += 1;
-                    if moves > 64 {
-                        return (packets, lines, true);
-                    }
-                    self.follow(lane, freed, dry);
-                }
-                Arrival::Violation => {
+    fn drain(&mut self, lane: u32, allowance: i64, sink: &mut impl Sink, budget: usize) -> Turn {
+        /// A peer could send us from run to run without end.
+        const MOVES: usize = 64;
+        let mut turn = Turn { packets: 0, lines: 0, more: false };
+        for _ in 0..MOVES {
+            let Some(link) = self.links[lane as usize].as_deref_mut() else { return turn };
+            match link.deliver(lane, allowance, sink, budget, &mut turn) {
+                End::Empty | End::Stalled => return turn,
+                End::Limit => break,
+                End::Moved { freed, dry } => self.follow(lane, freed, dry),
+                End::Violation => {
                     self.fail(lane, Status::ProtocolViolation);
-                    return (packets, lines, false);
+                    return turn;
                 }
             }
         }
+        turn.more = true;
+        turn
     }
 
     /// A lane went on to its next run: credit comes back, and goes out on demand, first come first served (D-14 to D-17).
