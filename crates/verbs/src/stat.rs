@@ -28,6 +28,7 @@ const LISTED: usize = 256;
 #[derive(Default)]
 pub(crate) struct Stat {
     file: Option<OwnedFd>,
+    pid: u32,
     text: String,
     longest: usize,
     serial: u64,
@@ -37,7 +38,7 @@ pub(crate) struct Stat {
 impl Stat {
     pub(crate) fn new() -> Stat {
         let file = rustix::fs::memfd_create(FILE_NAME, MemfdFlags::CLOEXEC).ok();
-        Stat { file, ..Stat::default() }
+        Stat { file, pid: std::process::id(), ..Stat::default() }
     }
 
     /// Whether it is time for a new snapshot.
@@ -68,17 +69,17 @@ impl Core {
         let mut stat = std::mem::take(&mut self.stat);
         stat.serial += 1;
         stat.text.clear();
-        self.describe(&mut stat.text, stat.serial, device);
+        let Stat { serial, pid, .. } = stat;
+        self.describe(&mut stat.text, serial, pid, device);
         stat.write();
         self.stat = stat;
     }
 
-    fn describe(&self, out: &mut String, serial: u64, device: &[(&'static str, u64)]) {
+    fn describe(&self, out: &mut String, serial: u64, pid: u32, device: &[(&'static str, u64)]) {
         let counters = self.counters();
         let _ = write!(
             out,
-            "{{\"serial\":{serial},\"format\":{FORMAT},\"pid\":{},\"address\":\"{}\"",
-            std::process::id(),
+            "{{\"serial\":{serial},\"format\":{FORMAT},\"pid\":{pid},\"address\":\"{}\"",
             self.address
         );
         members(out, "function", counters.function.rows());
