@@ -212,7 +212,7 @@ impl ShmTransport {
         }
     }
 
-    fn hear_link(&mut self, number: u32) {
+    pub(crate) fn hear_link(&mut self, number: u32) {
         // Enough for anything orderly in one look; a peer that floods us waits for the next.
         for _ in 0..64 {
             let Some(link) = self.link_mut(number) else { return };

@@ -137,6 +137,15 @@ impl ShmTransport {
         let from = FunctionAddress { node: peer.node, function: peer.function };
         let own_address = self.address;
         let known = self.by_peer.get(&from).copied().filter(|_| from != self.address);
+        if let Some(number) = known
+            && self.is_up_with(number, peer)
+        {
+            // Its own attempt, which crossed ours and is void since it took ours; unless it has given that link up meanwhile.
+            self.hear_link(number);
+            if self.is_up_with(number, peer) {
+                return refuse(Refused::Crossed);
+            }
+        }
         let number = match known {
             Some(number) => {
                 let link = self.link_mut(number).expect("by_peer names live links");
@@ -193,6 +202,12 @@ impl ShmTransport {
         }
         step("welcome-sent");
         self.raise(number, connection, peer, memory.pool, memory.board);
+    }
+
+    /// Whether a link is up with this very opening of a function, as its random probe value tells.
+    fn is_up_with(&self, number: u32, peer: Introduction) -> bool {
+        let link = self.links.get(number as usize).and_then(Option::as_deref);
+        link.and_then(Link::up).is_some_and(|up| up.peer.probe_value == peer.probe_value)
     }
 
     /// The peer took our Hello.
