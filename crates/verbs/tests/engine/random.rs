@@ -208,11 +208,11 @@ proptest! {
             }
         }
         world.settle();
-        for side in 0..SIDES {
+        for (side, word) in words.iter().enumerate() {
             for done in std::mem::take(&mut world.sides[side].done) {
                 oracle.complete(side, done);
             }
-            prop_assert_eq!(words[side].load_u64(0), oracle.adds[side]);
+            prop_assert_eq!(word.load_u64(0), oracle.adds[side]);
         }
         world.check_counters();
         let left: Vec<_> =
