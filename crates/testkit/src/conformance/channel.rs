@@ -1,0 +1,153 @@
+//! Channels: one number, one context, one shared receive buffer, one wait for all peers.
+
+use super::stage::{A, B, Stage};
+use super::{Fixture, Node};
+use bellwire::{Address, Error, QueuePairOptions, Send, Status};
+
+/// Members of the same number talk; members of different numbers never meet.
+// shows: H-22
+pub fn the_same_number_talks(fixture: &dyn Fixture) {
+    let mut stage = Stage::of(fixture, 3);
+    let numbers = [0, 1, 77, u16::MAX];
+    let mut members = Vec::new();
+    for node in &mut stage.nodes {
+        let options = QueuePairOptions::new(node.completions);
+        let open = |&number: &u16| node.function.open_channel(number, &options).expect("free");
+        members.push(numbers.iter().map(open).collect::<Vec<_>>());
+    }
+    for (index, &number) in numbers.iter().enumerate() {
+        for from in 0..3 {
+            for to in 0..3 {
+                stage.case = format!("channel {number}, from {from} to {to}");
+                stage.nodes[to].receive_on(members[to][index], 8, 1);
+                let address = Address::channel(stage.nodes[to].device.node(), 0, number);
+                assert_eq!(stage.nodes[to].address_of(members[to][index]), address);
+                let send = Send::immediate(b"hello").to(address);
+                stage.nodes[from].function.post_send(members[from][index], send).expect("posted");
+                // Its own messages come back to the same queue.
+                for who in [from, to] {
+                    let done = stage.success(who);
+                    let other = if done.context == 1 { from } else { to };
+                    let peer = Address::channel(stage.nodes[other].device.node(), 0, number);
+                    assert_eq!(done.peer, peer, "{}", stage.case);
+                    assert_eq!(done.queue_pair, members[who][index], "{}", stage.case);
+                }
+            }
+        }
+    }
+    // Who is not in a channel reaches nobody there.
+    stage.nodes[2].function.destroy_queue_pair(members[2][1]).expect("it exists");
+    let absent = Address::channel(stage.nodes[2].device.node(), 0, numbers[1]);
+    let send = Send::immediate(b"anybody?").to(absent);
+    stage.nodes[A].function.post_send(members[A][1], send).expect("posted");
+    assert_eq!(stage.next(A).status, Status::NoSuchQueuePair);
+}
+
+/// A second owner of a number on the same node is refused, whichever function asks, until the first gives it up; other nodes are
+/// not concerned.
+// shows: H-22
+pub fn a_second_owner_is_refused(fixture: &dyn Fixture) {
+    let mut stage = Stage::pair(fixture);
+    let device = stage.nodes[A].device.clone();
+    let mut neighbour = Node::of(device, 1, &Default::default());
+    let options = [A, B].map(|who| QueuePairOptions::new(stage.nodes[who].completions));
+    let first = stage.nodes[A].function.open_channel(5, &options[A]).expect("free");
+    let own = stage.nodes[A].function.open_channel(5, &options[A]).expect_err("taken");
+    assert!(matches!(own, Error::ChannelTaken { channel: 5 }), "{own:?}");
+    let others = QueuePairOptions::new(neighbour.completions);
+    let other = neighbour.function.open_channel(5, &others).expect_err("taken");
+    assert!(matches!(other, Error::ChannelTaken { channel: 5 }), "{other:?}");
+    stage.nodes[B].function.open_channel(5, &options[B]).expect("another node");
+    stage.nodes[A].function.destroy_queue_pair(first).expect("it exists");
+    neighbour.function.open_channel(5, &others).expect("free again");
+    drop(neighbour);
+    stage.nodes[A].function.open_channel(5, &options[A]).expect("free when its owner is gone");
+}
+
+/// One wait serves all peers: a receive gives the first message to come, whoever sent it, and says who that was.
+// shows: H-23
+pub fn one_wait_for_all_peers(fixture: &dyn Fixture) {
+    const PEERS: usize = 8;
+    let mut stage = Stage::of(fixture, PEERS + 1);
+    let mut members = Vec::new();
+    for node in &mut stage.nodes {
+        let options = QueuePairOptions::new(node.completions);
+        members.push(node.function.open_channel(9, &options).expect("free"));
+    }
+    let to = Address::channel(stage.nodes[PEERS].device.node(), 0, 9);
+    for turn in 0..3 * PEERS {
+        let who = turn * 5 % PEERS;
+        stage.nodes[PEERS].receive_on(members[PEERS], 8, turn as u64);
+        let send = Send::immediate(&[1; 8]).to(to).with_immediate(who as u64).unsignaled();
+        stage.nodes[who].function.post_send(members[who], send).expect("posted");
+        let done = stage.success(PEERS);
+        assert_eq!((done.context, done.immediate), (turn as u64, Some(who as u64)));
+        assert_eq!(done.peer, Address::channel(stage.nodes[who].device.node(), 0, 9));
+    }
+}
+
+/// A barrier made of channel messages: nobody leaves before all have entered, and an exchange of all with all comes to its end.
+// shows: C-54, H-30
+pub fn barriers_and_exchanges(fixture: &dyn Fixture) {
+    const NODES: usize = 16;
+    let mut stage = Stage::of(fixture, NODES);
+    let mut members = Vec::new();
+    for node in &mut stage.nodes {
+        let options = QueuePairOptions::new(node.completions);
+        members.push(node.function.open_channel(3, &options).expect("free"));
+    }
+    let numbers: Vec<_> = stage.nodes.iter().map(|node| node.device.node()).collect();
+    // Node `late` enters last: until then no other has heard from all.
+    for late in [0, 7, NODES - 1] {
+        let mut heard = [0; NODES];
+        for (node, &member) in stage.nodes.iter_mut().zip(&members) {
+            for context in 0..NODES as u64 - 1 {
+                node.receive_on(member, 8, context);
+            }
+        }
+        let enter = |stage: &mut Stage<'_>, who: usize| {
+            for &node in numbers.iter().filter(|&&node| node != numbers[who]) {
+                let send =
+                    Send::immediate(b"entered").to(Address::channel(node, 0, 3)).unsignaled();
+                stage.nodes[who].function.post_send(members[who], send).expect("posted");
+            }
+        };
+        (0..NODES).filter(|&who| who != late).for_each(|who| enter(&mut stage, who));
+        let mut take = |stage: &mut Stage<'_>, who: usize, expected: usize| {
+            while heard[who] < expected {
+                stage.success(who);
+                heard[who] += 1;
+            }
+        };
+        for who in 0..NODES {
+            take(&mut stage, who, if who == late { NODES - 1 } else { NODES - 2 });
+        }
+        stage.rest();
+        for who in (0..NODES).filter(|&who| who != late) {
+            assert!(stage.nodes[who].poll().is_none(), "node {who} left before {late} entered");
+        }
+        enter(&mut stage, late);
+        (0..NODES).for_each(|who| take(&mut stage, who, NODES - 1));
+    }
+}
+
+/// What does not belong to a channel, or to a connection, is not taken, and is counted.
+// shows: H-22
+pub fn strangers_are_not_heard(fixture: &dyn Fixture) {
+    let mut stage = Stage::of(fixture, 3);
+    let [first, second] = [A, B].map(|who| stage.nodes[who].queue_pair);
+    stage.connect((A, first), (B, second));
+    let connected = stage.nodes[B].address();
+    stage.nodes[B].receive(8, 1);
+    let third = stage.nodes[2].queue_pair;
+    let send = Send::immediate(b"stranger").to(connected);
+    stage.nodes[2].function.post_send(third, send).expect("posted");
+    stage.until("the stranger to be noticed", |stage| {
+        let state = stage.nodes[B].function.query(second).unwrap();
+        (state.counters.messages_refused == 1).then_some(())
+    });
+    assert!(stage.nodes[B].poll().is_none(), "the receive is still there");
+    stage.nodes[A].function.post_send(first, Send::immediate(b"friend")).expect("posted");
+    let done = stage.success(B);
+    assert_eq!(done.buffer.unwrap().into_bytes(done.length), b"friend");
+}

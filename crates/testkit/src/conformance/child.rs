@@ -1,0 +1,92 @@
+//! Second processes: the test binary starts itself again, in a role.
+
+use super::patience::LIMIT;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// Names the role of a child.
+pub const ROLE: &str = "BELLWIRE_TEST_ROLE";
+/// Names the device that it opens.
+pub const DEVICE: &str = "BELLWIRE_TEST_DEVICE";
+/// Whom it should talk to.
+pub const PEER: &str = "BELLWIRE_TEST_PEER";
+
+/// A child process, which is killed when this is dropped, or when the test that started it dies.
+#[derive(Debug)]
+pub struct Process(Child);
+
+impl Process {
+    /// Starts test `test` of this binary, alone, with the given environment. The test must look at [`ROLE`].
+    pub fn start(test: &str, environment: &[(&str, &str)]) -> Process {
+        use std::os::unix::process::CommandExt;
+        let mut command = Command::new(std::env::current_exe().expect("a running test"));
+        command.args([test, "--exact", "--nocapture", "--test-threads=1"]);
+        command.envs(environment.iter().copied());
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        // SAFETY: between fork and exec, one system call that allocates nothing.
+        unsafe {
+            command.pre_exec(|| {
+                // The signal comes when the thread that started the child ends, at the latest.
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                Ok(())
+            })
+        };
+        Process(command.spawn().expect("the test binary starts again"))
+    }
+
+    /// The process number.
+    pub fn id(&self) -> i32 {
+        self.0.id() as i32
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: i32) {
+        // SAFETY: a signal to our own child, which has not been waited for and whose number is therefore still its own.
+        unsafe { libc::kill(self.id(), signal) };
+    }
+
+    /// How it ended, if it has.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.0.try_wait().expect("our own child")
+    }
+
+    /// Whether it is stopped by a signal now.
+    pub fn is_stopped(&self) -> bool {
+        let state =
+            std::fs::read_to_string(format!("/proc/{}/stat", self.id())).unwrap_or_default();
+        state.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+    }
+
+    /// Waits for its end, in good time, and tells how it was.
+    #[track_caller]
+    pub fn end(&mut self) -> ExitStatus {
+        let since = Instant::now();
+        loop {
+            if let Some(status) = self.ended() {
+                return status;
+            }
+            assert!(since.elapsed() < LIMIT, "child {} does not end", self.id());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Waits for its end, which must be a success.
+    #[track_caller]
+    pub fn succeed(mut self) {
+        let status = self.end();
+        assert!(status.success(), "the child failed: {status}; its words are above");
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What a child was told in an environment variable.
+#[track_caller]
+pub fn told(name: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| panic!("a child needs {name}"))
+}

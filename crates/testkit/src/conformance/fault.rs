@@ -1,0 +1,342 @@
+//! Descriptors that were accepted and cannot be carried out: the completion says what, whom, how far and why, and nothing has
+//! changed at the target.
+
+use super::bytes::{Ground, Kind, pattern};
+use super::stage::{A, B, Stage};
+use super::{Buffer, Fixture};
+use bellwire::{
+    Address, Completion, Get, MemoryRegion, Operation, Put, RemoteKey, Rights, Send, Status,
+};
+
+/// Bytes in the regions of these checks.
+const BYTES: usize = 30_000;
+
+/// One region of each kind at node B, filled, with the same rights.
+fn regions(stage: &mut Stage<'_>, rights: Rights) -> [MemoryRegion; 2] {
+    let function = &mut stage.nodes[B].function;
+    let allocated = function.allocate(BYTES, rights).expect("allocated");
+    allocated.write(0, &pattern(5, BYTES));
+    [allocated, function.register(pattern(5, BYTES), rights).expect("registered")]
+}
+
+#[track_caller]
+fn assert_untouched(region: &MemoryRegion, story: &str) {
+    let mut found = vec![0; BYTES];
+    region.read(0, &mut found);
+    super::bytes::assert_same(&found, &pattern(5, BYTES), story);
+}
+
+/// The four one-sided operations on what a key names; each must fail with `status`, and give its buffer back unchanged.
+#[track_caller]
+fn all_fail(stage: &mut Stage<'_>, key: RemoteKey, offset: u64, length: usize, status: Status) {
+    for operation in [Operation::Put, Operation::Get, Operation::FetchAdd, Operation::CompareSwap] {
+        fails(stage, operation, key, offset, length, status);
+    }
+}
+
+#[track_caller]
+fn fails(
+    stage: &mut Stage<'_>,
+    operation: Operation,
+    key: RemoteKey,
+    offset: u64,
+    length: usize,
+    status: Status,
+) {
+    let queue_pair = stage.nodes[A].queue_pair;
+    let function = &mut stage.nodes[A].function;
+    let (part, at) = (key.slice(offset, length as u64), key.at(offset / 8 * 8));
+    let bytes = vec![0x77; length];
+    match operation {
+        Operation::Put => {
+            function.post_put(queue_pair, Put::new(bytes, part).context(1)).expect("accepted")
+        }
+        Operation::Get => {
+            function.post_get(queue_pair, Get::new(part, bytes).context(1)).expect("accepted")
+        }
+        Operation::FetchAdd => function.post_fetch_add(queue_pair, at, 1, 1).expect("accepted"),
+        _ => function.post_compare_swap(queue_pair, at, 0, 1, 1).expect("accepted"),
+    }
+    let done = stage.next(A);
+    let story = format!("{operation:?} at {offset}+{length}: {done:?}");
+    assert_eq!((done.operation, done.status, done.context), (operation, status, 1), "{story}");
+    assert_eq!(done.peer.function_address(), key.owner(), "{story}");
+    if matches!(operation, Operation::Put | Operation::Get) {
+        assert_eq!(done.length, 0, "nothing moved: {story}");
+        assert_eq!(
+            done.buffer.and_then(Buffer::into_vec),
+            Some(vec![0x77; length]),
+            "{operation:?}"
+        );
+    }
+}
+
+/// A key with any wrong bit, or of another region, changes nothing and raises nothing at the target's program.
+pub fn wrong_keys(fixture: &dyn Fixture) {
+    let mut stage = Stage::pair(fixture);
+    let regions = regions(&mut stage, Rights::all());
+    for region in &regions {
+        let key = region.remote_key();
+        let guess = |stage: &mut Stage<'_>, key: RemoteKey| {
+            stage.case = format!("{key:?}");
+            all_fail(stage, key, 16, 100, Status::WrongKey);
+        };
+        for bit in [0, 1, 7, 31, 32, 62, 63] {
+            guess(&mut stage, RemoteKey { key: key.key ^ 1 << bit, ..key });
+        }
+        guess(&mut stage, RemoteKey { key: u64::MAX, ..key });
+        let neighbour =
+            regions.iter().map(|region| region.remote_key()).find(|&k| k != key).unwrap();
+        guess(&mut stage, RemoteKey { index: neighbour.index, ..key });
+        guess(&mut stage, RemoteKey { index: 3000, ..key });
+        guess(&mut stage, RemoteKey { index: u16::MAX, ..key });
+        assert_untouched(region, "a wrong key");
+        assert!(stage.nodes[B].poll().is_none(), "the target's program hears nothing");
+        // The right key still works, and the wrong ones have left no trace.
+        let queue_pair = stage.nodes[A].queue_pair;
+        let get = Get::new(key.slice(0, BYTES as u64), vec![0; BYTES]);
+        stage.nodes[A].function.post_get(queue_pair, get).expect("accepted");
+        let got = stage.success(A).buffer.unwrap().into_bytes(BYTES);
+        super::bytes::assert_same(&got, &pattern(5, BYTES), "the right key");
+    }
+}
+
+/// A key is dead as soon as its region was deregistered, also for who has used it before, and stays dead when the place is used
+/// again.
+pub fn stale_keys(fixture: &dyn Fixture) {
+    let mut stage = Stage::pair(fixture);
+    for used_before in [false, true] {
+        for number in 0..2 {
+            let [allocated, registered] = regions(&mut stage, Rights::all());
+            let (region, other) =
+                if number == 0 { (allocated, registered) } else { (registered, allocated) };
+            let key = region.remote_key();
+            stage.case = format!("region {number}, used before: {used_before}");
+            if used_before {
+                let queue_pair = stage.nodes[A].queue_pair;
+                let put = Put::new(pattern(5, BYTES), key);
+                stage.nodes[A].function.post_put(queue_pair, put).expect("accepted");
+                stage.success(A);
+            }
+            // A handle that the program keeps shows what happens to the memory afterwards.
+            let kept = region.clone();
+            stage.nodes[B].function.deregister(region).expect("nothing uses it");
+            all_fail(&mut stage, key, 16, 100, Status::WrongKey);
+            assert_untouched(&kept, "a stale key");
+            let newer = stage.nodes[B].function.allocate(BYTES, Rights::all()).expect("allocated");
+            newer.write(0, &pattern(5, BYTES));
+            all_fail(&mut stage, key, 16, 100, Status::WrongKey);
+            let reused = RemoteKey { index: newer.remote_key().index, ..key };
+            all_fail(&mut stage, reused, 16, 100, Status::WrongKey);
+            assert_untouched(&newer, "a stale key on a newer region");
+            assert_untouched(&kept, "a stale key");
+            for region in [other, newer] {
+                stage.nodes[B].function.deregister(region).expect("nothing uses it");
+            }
+        }
+    }
+}
+
+/// Bounds are the region's, whatever length the key claims: a forged length reaches nothing.
+pub fn forged_lengths(fixture: &dyn Fixture) {
+    let mut stage = Stage::pair(fixture);
+    for region in regions(&mut stage, Rights::all()) {
+        for length in [u64::MAX, BYTES as u64 + 8] {
+            let key = RemoteKey { length, ..region.remote_key() };
+            let end = BYTES as u64;
+            stage.case = format!("{region:?} claimed to have {length} bytes");
+            all_fail(&mut stage, key, end, 8, Status::OutOfBounds);
+            for (offset, length) in [(end, 1), (end - 1, 2), (0, BYTES + 1), (end - 7, 8)] {
+                for operation in [Operation::Put, Operation::Get] {
+                    fails(&mut stage, operation, key, offset, length, Status::OutOfBounds);
+                }
+            }
+            if length == u64::MAX {
+                all_fail(&mut stage, key, u64::MAX - 15, 8, Status::OutOfBounds);
+                all_fail(&mut stage, key, 1 << 63, 8, Status::OutOfBounds);
+                all_fail(&mut stage, key, (1 << 32) + 8, 8, Status::OutOfBounds);
+            }
+        }
+        assert_untouched(&region, "outside its bounds");
+    }
+}
+
+/// Each operation needs its own right; without it nothing changes, and with it alone it works.
+pub fn missing_rights(fixture: &dyn Fixture) {
+    let mut stage = Stage::pair(fixture);
+    let needs = [
+        (Operation::Put, Rights::REMOTE_WRITE),
+        (Operation::Get, Rights::REMOTE_READ),
+        (Operation::FetchAdd, Rights::REMOTE_ATOMIC),
+        (Operation::CompareSwap, Rights::REMOTE_ATOMIC),
+    ];
+    for bits in 0..8 {
+        let rights = Rights::from_bits(bits).expect("three rights");
+        for region in regions(&mut stage, rights) {
+            let key = region.remote_key();
+            for (operation, right) in needs {
+                stage.case = format!("{operation:?} with {rights:?} on {region:?}");
+                if !rights.contains(right) {
+                    fails(&mut stage, operation, key, 16, 100, Status::NotPermitted);
+                }
+            }
+            assert_untouched(&region, "without the right");
+            for (operation, right) in needs {
+                if rights.contains(right) {
+                    works(&mut stage, operation, key);
+                }
+            }
+            stage.nodes[B].function.deregister(region).expect("nothing uses it");
+        }
+    }
+}
+
+#[track_caller]
+fn works(stage: &mut Stage<'_>, operation: Operation, key: RemoteKey) {
+    let queue_pair = stage.nodes[A].queue_pair;
+    let function = &mut stage.nodes[A].function;
+    let part = key.slice(16, 100);
+    match operation {
+        Operation::Put => {
+            function.post_put(queue_pair, Put::new(vec![1; 100], part)).expect("accepted")
+        }
+        Operation::Get => {
+            function.post_get(queue_pair, Get::new(part, vec![1; 100])).expect("accepted")
+        }
+        Operation::FetchAdd => {
+            function.post_fetch_add(queue_pair, key.at(8), 1, 1).expect("accepted")
+        }
+        _ => function.post_compare_swap(queue_pair, key.at(8), 0, 1, 1).expect("accepted"),
+    }
+    stage.success(A);
+}
+
+/// One bad part in the middle of a chain fails the whole: what it says to have moved has moved, and nothing lies outside.
+pub fn a_chain_with_one_bad_part(fixture: &dyn Fixture) {
+    let mut stage = Stage::pair(fixture);
+    let queue_pair = stage.nodes[A].queue_pair;
+    for [first, second] in [[0, 1], [1, 0]] {
+        let regions = regions(&mut stage, Rights::all());
+        let good = regions[first].remote_key();
+        let bad = RemoteKey { key: regions[second].remote_key().key ^ 1, ..good };
+        let parts = vec![good.slice(0, 1000), bad.slice(0, 1000), good.slice(2000, 1000)];
+        let chain: Vec<_> = (0..3).map(|_| vec![0x55; 1000]).collect();
+        let put = Put::new(chain.clone(), parts.clone());
+        stage.nodes[A].function.post_put(queue_pair, put).expect("accepted");
+        let done = stage.next(A);
+        assert_eq!(done.status, Status::WrongKey, "{done:?}");
+        assert!(done.length <= 2000, "two parts are good: {done:?}");
+        assert_eq!(done.chain.len(), 2, "all buffers come back: {done:?}");
+        assert_untouched(&regions[second], "the other region");
+        let mut found = vec![0; BYTES];
+        regions[first].read(0, &mut found);
+        let before = pattern(5, BYTES);
+        for (at, (found, before)) in found.iter().zip(&before).enumerate() {
+            let named = at < 1000 || (2000..3000).contains(&at);
+            assert!(found == before || named && *found == 0x55, "byte {at} changed");
+        }
+        let get = Get::new(parts, chain);
+        stage.nodes[A].function.post_get(queue_pair, get).expect("accepted");
+        let done = stage.next(A);
+        assert_eq!((done.status, done.chain.len()), (Status::WrongKey, 2), "{done:?}");
+        for region in regions {
+            stage.nodes[B].function.deregister(region).expect("nothing uses it");
+        }
+    }
+}
+
+/// A message longer than its receive is cut: the receiver keeps what fits and is told; so is the sender of a long one.
+pub fn long_messages_are_truncated(fixture: &dyn Fixture) {
+    let mut stage = Stage::pair(fixture);
+    let to = stage.nodes[B].address();
+    let there = Ground::new(&mut stage.nodes[B], Rights::empty());
+    let eager = stage.nodes[A].function.limits().eager_bytes;
+    let [ours, theirs] = [A, B].map(|who| stage.nodes[who].queue_pair);
+    for (size, room) in
+        [(1, 0), (8, 7), (64, 33), (eager, 1), (eager + 1, eager), (eager + 1, 0), (90_000, 70_001)]
+    {
+        for into in [Kind::Vector, Kind::Allocated(1), Kind::Registered(3)] {
+            for early in [false, true] {
+                stage.case = format!("{size} bytes into {room} of {into:?}, early: {early}");
+                let bytes = pattern(size as u64, size);
+                let send = Send::buffer(bytes.clone()).to(to).context(4);
+                if early {
+                    stage.nodes[A].function.post_send(ours, send).expect("accepted");
+                    for _ in 0..50 {
+                        stage.turn();
+                    }
+                    let destination = there.destination(into, room);
+                    stage.nodes[B].function.post_receive(theirs, destination, 5).expect("room");
+                } else {
+                    let destination = there.destination(into, room);
+                    stage.nodes[B].function.post_receive(theirs, destination, 5).expect("room");
+                    stage.nodes[A].function.post_send(ours, send).expect("accepted");
+                }
+                let received = stage.next(B);
+                let told = (received.status, received.context, received.length);
+                assert_eq!(told, (Status::Truncated, 5, room), "{}", stage.case);
+                let buffer = received.buffer.expect("it comes back");
+                there.assert_received(into, &buffer, &bytes[..room], &stage.case);
+                let sent = stage.next(A);
+                let expected = if size > eager { Status::Truncated } else { Status::Success };
+                assert_eq!((sent.status, sent.context), (expected, 4), "{}", stage.case);
+                assert_eq!(sent.buffer.expect("it comes back").len(), size);
+            }
+        }
+    }
+}
+
+/// Sends and events for a queue pair that does not exist, or no longer, complete with that error and their buffer; the next ones
+/// are not affected.
+pub fn no_such_queue_pair(fixture: &dyn Fixture) {
+    let mut stage = Stage::pair(fixture);
+    let gone = stage.nodes[B].another();
+    let dead = stage.nodes[B].address_of(gone);
+    stage.nodes[B].function.destroy_queue_pair(gone).expect("it exists");
+    let alive = stage.nodes[B].address();
+    let ours = stage.nodes[A].queue_pair;
+    let eager = stage.nodes[A].function.limits().eager_bytes;
+    let numbers = [0, dead.queue_pair, 5000, 20_000, Address::CHANNEL_BASE - 1];
+    for to in numbers.map(|queue_pair| Address { queue_pair, ..alive }) {
+        for size in [0, 8, eager, eager + 1, 3 * eager] {
+            stage.case = format!("{size} bytes to {to}");
+            let send = Send::buffer(vec![2; size]).to(to).context(3);
+            stage.nodes[A].function.post_send(ours, send).expect("accepted");
+            let Completion { status, context, buffer, peer, .. } = stage.next(A);
+            let told = (status, context, peer);
+            assert_eq!(told, (Status::NoSuchQueuePair, 3, to), "{}", stage.case);
+            assert_eq!(buffer.and_then(Buffer::into_vec), Some(vec![2; size]), "{}", stage.case);
+            stage.nodes[B].receive(4, 0);
+            let send = Send::immediate(b"fine").to(alive);
+            stage.nodes[A].function.post_send(ours, send).expect("accepted");
+            stage.success(A);
+            stage.success(B);
+        }
+    }
+}
+
+/// A node that does not exist is unreachable: every descriptor for it completes, with its buffer.
+pub fn nobody_there(fixture: &dyn Fixture) {
+    let mut stage = Stage::of(fixture, 1);
+    let node = &mut stage.nodes[A];
+    let mut key = node.function.allocate(64, Rights::all()).expect("allocated").remote_key();
+    key.node = 60_000;
+    let to = Address::new(60_000, 0, 1);
+    let (pair, function) = (node.queue_pair, &mut node.function);
+    function.post_send(pair, Send::buffer(vec![1; 8]).to(to).context(0)).expect("accepted");
+    function.post_send(pair, Send::immediate(&[1; 8]).to(to).context(1)).expect("accepted");
+    function.post_send(pair, Send::buffer(vec![1; 50_000]).to(to).context(2)).expect("accepted");
+    function.post_put(pair, Put::new(vec![1; 64], key).context(3)).expect("accepted");
+    function.post_get(pair, Get::new(key, vec![1; 64]).context(4)).expect("accepted");
+    function.post_fetch_add(pair, key.at(0), 1, 5).expect("accepted");
+    let mut contexts: Vec<_> = (0..6)
+        .map(|_| {
+            let done = stage.next(A);
+            assert_eq!(done.status, Status::Unreachable, "{done:?}");
+            assert_eq!(done.buffer.is_some(), ![1, 5].contains(&done.context), "{done:?}");
+            done.context
+        })
+        .collect();
+    contexts.sort();
+    assert_eq!(contexts, [0, 1, 2, 3, 4, 5]);
+}

@@ -1,0 +1,199 @@
+//! Functions: shares of a device with queues, keys and accounts of their own.
+
+use super::stage::{A, B, Stage, accepted};
+use super::{Fixture, Node};
+use bellwire::{
+    Device, DeviceOptions, Error, FunctionOptions, Get, Operation, QueuePairOptions, RemoteKey,
+    Rights, Send, Status,
+};
+
+fn open(fixture: &dyn Fixture) -> Device {
+    fixture.open(&DeviceOptions::default()).expect("a node opens")
+}
+
+/// There are eight functions unless more are asked for; each can be opened by itself, once at a time, with four queue pairs and
+/// more.
+// shows: C-38
+pub fn eight_by_default(fixture: &dyn Fixture) {
+    let device = open(fixture);
+    for number in [3, 0, 7, 1] {
+        let mut node = Node::of(device.clone(), number, &FunctionOptions::default());
+        assert_eq!(node.function.address().function, number);
+        assert_eq!(node.function.address().node, device.node());
+        let twice = device.open_function(number).expect_err("it is open");
+        assert!(matches!(twice, Error::BadFunction { .. }), "{twice:?}");
+        for _ in 0..3 {
+            node.another();
+        }
+        assert_eq!(node.function.list().len(), 4);
+    }
+    let all: Vec<_> =
+        (0..8).map(|number| device.open_function(number).expect("closed before")).collect();
+    let beyond = device.open_function(8).expect_err("there are eight");
+    assert!(matches!(beyond, Error::BadFunction { function: 8, .. }), "{beyond:?}");
+    drop(all);
+}
+
+/// A node's numbers of functions are its own, and closing one function leaves the others as they are.
+// shows: C-32
+pub fn closing_one_leaves_the_others(fixture: &dyn Fixture) {
+    let mut stage = Stage::of(fixture, 1);
+    let device = open(fixture);
+    for number in 0..3 {
+        stage.nodes.push(Node::of(device.clone(), number, &FunctionOptions::default()));
+    }
+    let pair = stage.nodes[A].queue_pair;
+    let to: Vec<_> = stage.nodes.iter().map(Node::address).collect();
+    let full = stage.nodes[A].function.limits().eager_bytes + 1;
+    // Function 1 has as much under way as it may, and its queue is full as well.
+    let busy = stage.nodes[2].queue_pair;
+    while accepted(stage.nodes[2].function.post_send(busy, Send::buffer(vec![1; full]).to(to[A]))) {
+    }
+    for who in [1, 3] {
+        for _ in 0..20 {
+            let theirs = stage.nodes[who].queue_pair;
+            let other = stage.nodes[A].another();
+            stage.nodes[A].receive_on(other, 8, 1);
+            let address = stage.nodes[A].address_of(other);
+            let send = Send::immediate(b"alongside").to(address);
+            stage.nodes[who].function.post_send(theirs, send).expect("room");
+            stage.next(A);
+            stage.success(who);
+        }
+    }
+    stage.nodes.remove(2);
+    for who in [1, 2] {
+        let theirs = stage.nodes[who].address();
+        stage.nodes[who].receive(8, 0);
+        let send = Send::immediate(b"still there").to(theirs);
+        stage.nodes[A].function.post_send(pair, send).expect("room");
+        while stage.next(A).operation != Operation::Send {}
+        stage.next(who);
+    }
+}
+
+/// One function's key opens nothing through another function, of the same node or of its peer, and handles of one function mean
+/// nothing to another.
+// shows: C-39
+pub fn functions_are_isolated(fixture: &dyn Fixture) {
+    let mut stage = Stage::of(fixture, 1);
+    let device = open(fixture);
+    for number in 0..2 {
+        stage.nodes.push(Node::of(device.clone(), number, &FunctionOptions::default()));
+    }
+    let pair = stage.nodes[A].queue_pair;
+    // Regions of both, with the same index as far as the library numbers them alike.
+    let keys: Vec<_> = [1, 2]
+        .map(|who| {
+            let region = stage.nodes[who].function.allocate(4096, Rights::all()).expect("room");
+            region.write(0, &[who as u8; 4096]);
+            region.remote_key()
+        })
+        .into();
+    for (own, other) in [(0, 1), (1, 0)] {
+        let forged = [
+            RemoteKey { function: keys[other].function, ..keys[own] },
+            RemoteKey { function: keys[other].function, index: keys[other].index, ..keys[own] },
+        ];
+        for key in forged {
+            let get = Get::new(key.slice(0, 64), vec![0xaa; 64]);
+            stage.nodes[A].function.post_get(pair, get).expect("accepted");
+            let done = stage.next(A);
+            assert_eq!(done.status, Status::WrongKey, "{done:?}");
+            assert_eq!(done.buffer.unwrap().into_vec(), Some(vec![0xaa; 64]));
+        }
+        let get = Get::new(keys[own].slice(0, 64), vec![0xaa; 64]);
+        stage.nodes[A].function.post_get(pair, get).expect("accepted");
+        let got = stage.success(A).buffer.unwrap().into_vec();
+        assert_eq!(got, Some(vec![own as u8 + 1; 64]));
+    }
+    // Queue pairs of the same number are different queue pairs.
+    let [first, second] = [1, 2].map(|who| stage.nodes[who].address());
+    assert_eq!(first.queue_pair, second.queue_pair, "numbers start anew in each function");
+    for who in [1, 2] {
+        stage.nodes[who].receive(8, who as u64);
+        let bytes = [who as u8];
+        let send = Send::immediate(&bytes).to([first, second][who - 1]);
+        stage.nodes[A].function.post_send(pair, send).expect("room");
+        let done = stage.success(who);
+        assert_eq!(done.buffer.unwrap().into_bytes(done.length), [who as u8]);
+        stage.success(A);
+    }
+    // Handles do not carry over.
+    let theirs = stage.nodes[1].queue_pair;
+    let function = &mut stage.nodes[2].function;
+    let error = function.query(theirs).expect_err("another function's");
+    assert!(matches!(error, Error::NoSuchQueuePair), "{error:?}");
+}
+
+/// Each function counts for itself.
+pub fn counters_are_separate(fixture: &dyn Fixture) {
+    let mut stage = Stage::of(fixture, 1);
+    let device = open(fixture);
+    for number in 0..2 {
+        stage.nodes.push(Node::of(device.clone(), number, &FunctionOptions::default()));
+    }
+    let to = stage.nodes[1].address();
+    let pair = stage.nodes[A].queue_pair;
+    for _ in 0..10 {
+        stage.nodes[1].receive(8, 0);
+        stage.nodes[A].function.post_send(pair, Send::immediate(b"one").to(to)).expect("room");
+        stage.success(1);
+        stage.success(A);
+    }
+    let [first, second] = [1, 2].map(|who| stage.nodes[who].counters());
+    assert_eq!((first.total.messages_received, first.total.bytes_received), (10, 30));
+    assert_eq!((second.total.messages_received, second.total.messages_arrived), (0, 0));
+}
+
+/// Options outside their range are refused with the range.
+pub fn options_are_checked(fixture: &dyn Fixture) {
+    let device = open(fixture);
+    let mut bad = vec![FunctionOptions::default(); 3];
+    bad[0].weight = 0;
+    bad[1].outstanding = 0;
+    bad[2].outstanding = 1025;
+    for options in bad {
+        let error = device.open_function_with(1, &options).expect_err("out of range");
+        assert!(matches!(error, Error::OutOfRange { .. }), "{error:?}");
+    }
+    let mut function = device.open_function(1).expect("nothing is left over");
+    for depth in [0, (1 << 20) + 1] {
+        let error = function.create_completion_queue(depth).expect_err("out of range");
+        assert!(matches!(error, Error::OutOfRange { .. }), "{error:?}");
+    }
+    for depth in [0, 65_537] {
+        let error = function.create_shared_receive_queue(depth).expect_err("out of range");
+        assert!(matches!(error, Error::OutOfRange { .. }), "{error:?}");
+        let completions = function.create_completion_queue(4).expect("a queue");
+        let options = QueuePairOptions::new(completions);
+        let error = function.create_queue_pair(&options.clone().send_depth(depth));
+        assert!(matches!(error, Err(Error::OutOfRange { .. })), "{error:?}");
+        let error = function.create_queue_pair(&options.receive_depth(depth));
+        assert!(matches!(error, Err(Error::OutOfRange { .. })), "{error:?}");
+    }
+}
+
+/// A function can be closed and opened again any number of times; peers that knew the old one reach the new one.
+pub fn functions_can_be_reopened(fixture: &dyn Fixture) {
+    let mut stage = Stage::pair(fixture);
+    for round in 0..20 {
+        stage.case = format!("round {round}");
+        let to = stage.nodes[B].address();
+        let pair = stage.nodes[A].queue_pair;
+        stage.nodes[B].receive(8, round);
+        let bytes = round.to_le_bytes();
+        stage.nodes[A].function.post_send(pair, Send::immediate(&bytes).to(to)).expect("room");
+        stage.success(A);
+        let done = stage.success(B);
+        assert_eq!(done.buffer.unwrap().into_bytes(8), round.to_le_bytes());
+        let Node { device, function, .. } = stage.nodes.pop().expect("two");
+        drop(function);
+        stage.nodes.push(Node::of(device, 0, &FunctionOptions::default()));
+        // Until its end is noticed, short messages still go to the old one.
+        stage.until("the end of the old function to be noticed", |stage| {
+            let lost = stage.nodes[A].counters().function.links_lost;
+            (lost == round + 1).then_some(())
+        });
+    }
+}

@@ -1,0 +1,129 @@
+//! Devices that the processes of one host share.
+
+use super::stage::{A, B, Stage, accepted};
+use super::{Fixture, Node};
+use bellwire::{DeviceOptions, Error, FunctionOptions, Get, RemoteKey, Rights, Send, Status};
+
+/// A device has as many functions as it was opened with, from 1 on.
+// shows: C-38
+pub fn functions_as_configured(fixture: &dyn Fixture) {
+    let mut options = DeviceOptions::default();
+    for (functions, last) in [(20, 19), (1, 0), (255, 254)] {
+        options.functions = functions;
+        let device = fixture.open(&options).expect("a node opens");
+        device.open_function(last).expect("the last function");
+        let beyond = device.open_function(functions).expect_err("beyond the last");
+        assert!(matches!(beyond, Error::BadFunction { .. }), "{beyond:?}");
+    }
+    options.functions = 0;
+    let none = fixture.open(&options).expect_err("function 0 always exists");
+    assert!(matches!(none, Error::OutOfRange { .. }), "{none:?}");
+}
+
+/// When functions of weights 3 and 1 both have more to deliver than the receiver takes, it takes about three times as much of the
+/// first.
+// shows: C-40
+pub fn weights_share_the_receiver(fixture: &dyn Fixture) {
+    let shares = shares(fixture, &[48, 16], 4_000);
+    let ratio = shares[0] as f64 / shares[1] as f64;
+    assert!((2.0..4.5).contains(&ratio), "weights 48 and 16 gave {shares:?}");
+}
+
+/// Eight functions of equal weight that all have more to deliver than the receiver takes get about an eighth each.
+// shows: C-41
+pub fn equal_weights_share_equally(fixture: &dyn Fixture) {
+    let shares = shares(fixture, &[16; 8], 8_000);
+    let total: usize = shares.iter().sum();
+    for &share in &shares {
+        let percent = 100.0 * share as f64 / total as f64;
+        assert!((9.5..15.5).contains(&percent), "12.5 % each, but {shares:?}");
+    }
+}
+
+/// Messages delivered per function, when functions of these weights of one node all keep more ready than is taken.
+fn shares(fixture: &dyn Fixture, weights: &[u8], deliveries: usize) -> Vec<usize> {
+    let mut stage = Stage::of(fixture, 1);
+    let device = fixture.open(&DeviceOptions::default()).expect("a node opens");
+    for (number, &weight) in weights.iter().enumerate() {
+        let mut options = FunctionOptions::default();
+        options.weight = weight;
+        stage.nodes.push(Node::of(device.clone(), number as u8, &options));
+    }
+    let to = stage.nodes[A].address();
+    let mut counts = vec![0; weights.len()];
+    let mut posted = 0;
+    let refill = |stage: &mut Stage<'_>, who: usize| {
+        let (pair, bytes) = (stage.nodes[who].queue_pair, [who as u8; 1000]);
+        let function = &mut stage.nodes[who].function;
+        // Until its queue is full.
+        while accepted(function.post_send(pair, Send::immediate(&bytes).to(to).unsignaled())) {}
+        function.progress().expect("progress");
+    };
+    // Everybody meets the receiver before the count begins.
+    let mut warm = 0;
+    while warm < 40 * weights.len() || counts.iter().sum::<usize>() < deliveries {
+        for who in 1..=weights.len() {
+            refill(&mut stage, who);
+        }
+        while posted < 256 {
+            stage.nodes[A].receive(1000, 0);
+            posted += 1;
+        }
+        stage.nodes[A].function.progress().expect("progress");
+        while let Some(done) = {
+            let queue = stage.nodes[A].completions;
+            let waiting = posted > 0;
+            waiting.then(|| stage.nodes[A].function.poll(queue).expect("a queue")).flatten()
+        } {
+            posted -= 1;
+            assert_eq!(done.status, Status::Success);
+            let from = done.peer.function as usize;
+            if warm < 40 * weights.len() {
+                warm += 1;
+            } else {
+                counts[from] += 1;
+            }
+            // The senders are never the ones who are waited for.
+            for who in 1..=weights.len() {
+                refill(&mut stage, who);
+            }
+        }
+    }
+    counts
+}
+
+/// A wrong key moves a counter at the target, whoever carries the operation out.
+// shows: C-09
+pub fn wrong_keys_are_counted(fixture: &dyn Fixture) {
+    let mut stage = Stage::pair(fixture);
+    let function = &mut stage.nodes[B].function;
+    let regions = [
+        function.allocate(4096, Rights::all()).expect("room"),
+        function.register(vec![0; 4096], Rights::all()).expect("room"),
+    ];
+    let pair = stage.nodes[A].queue_pair;
+    for region in regions {
+        let before = stage.nodes[B].counters().function.wrong_keys;
+        let key = region.remote_key();
+        let forged = RemoteKey { key: key.key ^ 4, ..key };
+        for _ in 0..5 {
+            let get = Get::new(forged.slice(0, 64), vec![0; 64]);
+            stage.nodes[A].function.post_get(pair, get).expect("accepted");
+            assert_eq!(stage.next(A).status, Status::WrongKey);
+        }
+        stage.until("the target's counter of wrong keys", |stage| {
+            (stage.nodes[B].counters().function.wrong_keys >= before + 5).then_some(())
+        });
+    }
+}
+
+/// More memory than there is, is refused with the amount and the reason, at once and not by a signal later.
+pub fn absurd_regions(fixture: &dyn Fixture) {
+    let mut stage = Stage::of(fixture, 1);
+    let function = &mut stage.nodes[A].function;
+    for length in [1 << 50, usize::MAX / 2, usize::MAX - 4096, usize::MAX] {
+        let error = function.allocate(length, Rights::all()).expect_err("no machine has that");
+        assert!(matches!(error, Error::NoMemory { .. } | Error::OutOfRange { .. }), "{error:?}");
+    }
+    function.allocate(4096, Rights::all()).expect("nothing is left over");
+}

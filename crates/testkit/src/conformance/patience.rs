@@ -1,0 +1,54 @@
+//! Watchdogs: a check that hangs says who waits for what, instead of hanging.
+
+use std::time::{Duration, Instant};
+
+/// How long anything may take before it counts as a hang. Generous: machines are slow at times, and no test measures speed.
+pub const LIMIT: Duration = Duration::from_secs(60);
+
+/// One wait, from its start.
+#[derive(Debug)]
+pub struct Patience {
+    since: Instant,
+    limit: Duration,
+    turns: u32,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Patience {
+    /// Turns between two looks at the clock.
+    const STRIDE: u32 = 64;
+
+    /// Starts waiting, for [`LIMIT`].
+    pub fn new() -> Self {
+        Self::of(LIMIT)
+    }
+
+    /// Starts waiting, for `limit`.
+    pub fn of(limit: Duration) -> Self {
+        Patience { since: Instant::now(), limit, turns: 0 }
+    }
+
+    /// One more turn without success. Lets others run now and then; panics with `story` when patience has run out.
+    #[track_caller]
+    pub fn spend(&mut self, story: impl FnOnce() -> String) {
+        self.turns = self.turns.wrapping_add(1);
+        if self.turns.is_multiple_of(Self::STRIDE) {
+            assert!(!self.is_over(), "nothing for {:?}: {}", self.limit, story());
+            // Whoever waits for long need not keep a processor from others.
+            match self.turns {
+                ..20_000 => std::thread::yield_now(),
+                _ => std::thread::sleep(Duration::from_micros(200)),
+            }
+        }
+    }
+
+    /// Whether the time is over.
+    pub fn is_over(&self) -> bool {
+        self.since.elapsed() > self.limit
+    }
+}

@@ -1,0 +1,434 @@
+//! Several processes of one host. Only for devices that other processes can open by name.
+
+use super::bytes::{Ground, assert_same, kinds, pattern, sizes};
+use super::child::{DEVICE, PEER, Process, ROLE, told};
+use super::patience::LIMIT;
+use super::{Fixture, Node, Patience};
+use bellwire::{
+    Address, Completion, Device, DeviceOptions, Error, Get, Operation, Put, RemoteKey, Rights,
+    Send, Status, Wait,
+};
+
+/// A child in `role`, told where the parent is.
+fn start(fixture: &dyn Fixture, role: &str, peer: Address) -> Process {
+    let name = fixture.name().expect("a device that other processes can open");
+    let peer = peer.to_string();
+    Process::start("child", &[(ROLE, role), (DEVICE, name), (PEER, &peer)])
+}
+
+/// Plays the role that the environment names. Does nothing, and is no check, without one.
+pub fn child() {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    let device = Device::open(&told(DEVICE)).expect("the parent's device");
+    let node = Node::of(device, 0, &Default::default());
+    let parent: Address = told(PEER).parse().expect("an address");
+    match role.as_str() {
+        "echo" => echo(node, parent),
+        "count" => count(node, parent),
+        "sleep" => sleep(node, parent),
+        "victim" => victim(node, parent),
+        "forker" => forker(node, parent),
+        "caller" => caller(node, parent),
+        other => panic!("no role {other}"),
+    }
+}
+
+#[track_caller]
+fn wait(node: &mut Node) -> Completion {
+    let done = node.function.wait(node.completions, Wait::Adaptive, LIMIT);
+    done.unwrap_or_else(|error| panic!("{error}; {:?}", node.counters()))
+}
+
+#[track_caller]
+fn success(node: &mut Node, operation: Operation) -> Completion {
+    let done = wait(node);
+    assert_eq!((done.status, done.operation), (Status::Success, operation), "{done:?}");
+    done
+}
+
+/// Says hello with the keys of its memory, then returns every message, until an empty one with immediate 0 comes.
+fn echo(mut node: Node, parent: Address) {
+    let pair = node.queue_pair;
+    let ground = Ground::new(&mut node, Rights::all());
+    let mut keys = ground.allocated.remote_key().to_bytes().to_vec();
+    keys.extend(ground.registered.remote_key().to_bytes());
+    node.function.post_send(pair, Send::immediate(&keys).to(parent)).expect("room");
+    success(&mut node, Operation::Send);
+    loop {
+        node.receive(super::bytes::LONGEST, 0);
+        let mut message = wait(&mut node);
+        while message.operation == Operation::RemotePut {
+            message = wait(&mut node);
+        }
+        assert_eq!(message.status, Status::Success, "{message:?}");
+        let bytes = message.buffer.expect("its buffer").into_bytes(message.length);
+        if message.immediate == Some(0) {
+            return;
+        }
+        node.function.post_send(pair, Send::buffer(bytes).to(message.peer)).expect("room");
+        success(&mut node, Operation::Send);
+    }
+}
+
+/// The parent's end of [`echo`]: the child, its address, and its keys.
+fn meet(fixture: &dyn Fixture, node: &mut Node) -> (Process, Address, [RemoteKey; 2]) {
+    let child = start(fixture, "echo", node.address());
+    node.receive(48, 0);
+    let hello = success(node, Operation::Receive);
+    let bytes = hello.buffer.expect("its buffer").into_bytes(48);
+    let keys = [0, 24].map(|at| RemoteKey::from_bytes(&bytes[at..at + 24]).expect("a key"));
+    (child, hello.peer, keys)
+}
+
+fn dismiss(node: &mut Node, peer: Address, child: Process) {
+    let pair = node.queue_pair;
+    node.function.post_send(pair, Send::immediate(b"").to(peer).with_immediate(0)).expect("room");
+    success(node, Operation::Send);
+    child.succeed();
+}
+
+/// Two processes exchange messages of every size class, from and to every kind of memory.
+// shows: M-02
+pub fn messages(fixture: &dyn Fixture) {
+    let mut node = Node::open(fixture);
+    let (child, peer, _) = meet(fixture, &mut node);
+    let pair = node.queue_pair;
+    let here = Ground::new(&mut node, Rights::REMOTE_READ);
+    let there = Ground::new(&mut node, Rights::empty());
+    for size in sizes(&node.function.limits()) {
+        let bytes = pattern(size as u64, size);
+        for &kind in kinds(size) {
+            let story = format!("{size} bytes, {kind:?}");
+            node.function.post_receive(pair, there.destination(kind, size), 0).expect("room");
+            let send = Send::buffer(here.source(kind, &bytes)).to(peer).with_immediate(1);
+            node.function.post_send(pair, send).expect("room");
+            let mut received = None;
+            for _ in 0..2 {
+                let done = wait(&mut node);
+                assert_eq!(done.status, Status::Success, "{story}: {done:?}");
+                if done.operation == Operation::Receive {
+                    received = done.buffer;
+                }
+            }
+            there.assert_received(kind, &received.expect("the echo"), &bytes, &story);
+        }
+    }
+    dismiss(&mut node, peer, child);
+}
+
+/// Puts, gets and atomics reach the memory of another process, of both kinds, at every size class and alignment, while its
+/// program does nothing about them.
+// shows: C-22
+pub fn memory(fixture: &dyn Fixture) {
+    let mut node = Node::open(fixture);
+    let (child, peer, keys) = meet(fixture, &mut node);
+    let pair = node.queue_pair;
+    let here = Ground::new(&mut node, Rights::empty());
+    for size in sizes(&node.function.limits()) {
+        let bytes = pattern(size as u64, size);
+        for (number, key) in keys.into_iter().enumerate() {
+            for (&from, at) in kinds(size).iter().zip([0, 1, 8, 63, 64, 100, 127, 7, 33]) {
+                let story = format!("{size} bytes from {from:?} to {at} of region {number}");
+                // A wider window, so that what lies beside is seen too.
+                let window = key.slice(0, (size + 130) as u64);
+                let clear = Put::new(vec![0x3c; size + 130], window);
+                node.function.post_put(pair, clear).expect("room");
+                success(&mut node, Operation::Put);
+                let put = Put::new(vec![here.source(from, &bytes)], key.slice(at, size as u64));
+                node.function.post_put(pair, put).expect("room");
+                success(&mut node, Operation::Put);
+                let get = Get::new(window, vec![0; size + 130]);
+                node.function.post_get(pair, get).expect("room");
+                let found = success(&mut node, Operation::Get).buffer.unwrap().into_vec().unwrap();
+                let mut expected = vec![0x3c; size + 130];
+                expected[at as usize..at as usize + size].copy_from_slice(&bytes);
+                assert_same(&found, &expected, &story);
+                let into = here.destination(from, size);
+                let get = Get::new(key.slice(at, size as u64), vec![into]);
+                node.function.post_get(pair, get).expect("room");
+                let got = success(&mut node, Operation::Get).buffer.unwrap();
+                here.assert_received(from, &got, &bytes, &story);
+            }
+        }
+    }
+    for key in keys {
+        let put = Put::new(5u64.to_le_bytes().to_vec(), key.slice(64, 8));
+        node.function.post_put(pair, put.event(peer.queue_pair, None)).expect("room");
+        success(&mut node, Operation::Put);
+        node.function.post_fetch_add(pair, key.at(64), 3, 0).expect("room");
+        assert_eq!(success(&mut node, Operation::FetchAdd).value, 5);
+        node.function.post_compare_swap(pair, key.at(64), 8, 1, 0).expect("room");
+        assert_eq!(success(&mut node, Operation::CompareSwap).value, 8);
+        for (forged, status) in [
+            (RemoteKey { key: key.key ^ 2, ..key }, Status::WrongKey),
+            (RemoteKey { length: u64::MAX, ..key }, Status::OutOfBounds),
+        ] {
+            let get = Get::new(forged.slice(1 << 40, 8), vec![1; 8]);
+            let posted = node.function.post_get(pair, get);
+            if posted.is_ok() {
+                assert_eq!(wait(&mut node).status, status);
+            }
+        }
+    }
+    dismiss(&mut node, peer, child);
+}
+
+/// Sends a numbered message 3,000 times to the parent, and leaves when the parent says so.
+fn count(mut node: Node, parent: Address) {
+    let pair = node.queue_pair;
+    let mut number = 0u64;
+    let mut patience = Patience::new();
+    while number < 3_000 {
+        let bytes = pattern(number, number as usize % 300);
+        let send = Send::immediate(&bytes).to(parent).with_immediate(number).unsignaled();
+        match node.function.post_send(pair, send) {
+            Ok(()) => {
+                number += 1;
+                patience = Patience::new();
+            }
+            Err(refused) => {
+                assert!(matches!(refused.error, Error::QueueFull { .. }), "{}", refused.error);
+                node.function.progress().expect("progress");
+                patience.spend(|| format!("full at {number}: {:?}", node.counters()));
+            }
+        }
+    }
+    node.receive(8, 0);
+    success(&mut node, Operation::Receive);
+}
+
+/// Several processes with a queue pair each send to one at the same time: each message arrives exactly once, in its sender's
+/// order, and at the queue pair that it was for.
+// shows: C-11, C-31
+pub fn many_processes_to_one(fixture: &dyn Fixture) {
+    const CHILDREN: usize = 4;
+    let mut node = Node::open(fixture);
+    let pairs: Vec<_> = (0..2).map(|_| node.another()).collect();
+    for &pair in &pairs {
+        for _ in 0..128 {
+            node.receive_on(pair, 300, 0);
+        }
+    }
+    let children: Vec<_> = (0..CHILDREN)
+        .map(|child| start(fixture, "count", node.address_of(pairs[child % 2])))
+        .collect();
+    let mut next = std::collections::HashMap::new();
+    for _ in 0..CHILDREN * 3_000 {
+        let done = success(&mut node, Operation::Receive);
+        let (pair, expected) = next.entry(done.peer).or_insert((done.queue_pair, 0));
+        assert_eq!((done.queue_pair, done.immediate), (*pair, Some(*expected)), "{done:?}");
+        let bytes = done.buffer.unwrap().into_bytes(done.length);
+        assert_same(&bytes, &pattern(*expected, *expected as usize % 300), "the data");
+        *expected += 1;
+        node.receive_on(done.queue_pair, 300, 0);
+    }
+    assert_eq!(next.len(), CHILDREN);
+    let pair = node.queue_pair;
+    for peer in next.into_keys() {
+        node.function.post_send(pair, Send::immediate(b"bye").to(peer)).expect("room");
+        success(&mut node, Operation::Send);
+    }
+    children.into_iter().for_each(Process::succeed);
+}
+
+/// Answers each message, asleep until it comes.
+fn sleep(mut node: Node, parent: Address) {
+    let pair = node.queue_pair;
+    node.receive(8, 0);
+    node.function.post_send(pair, Send::immediate(b"ready").to(parent).unsignaled()).expect("room");
+    node.flush(pair);
+    for _ in 0..2_000 {
+        let done = node.function.wait(node.completions, Wait::Block, LIMIT).expect("a message");
+        assert_eq!(done.status, Status::Success, "{done:?}");
+        node.receive(8, 0);
+        node.function
+            .post_send(pair, Send::immediate(b"pong").to(parent).unsignaled())
+            .expect("room");
+        node.flush(pair);
+    }
+}
+
+/// Two processes that sleep wake each other thousands of times; no wake-up is lost.
+pub fn sleepers_wake_each_other(fixture: &dyn Fixture) {
+    let mut node = Node::open(fixture);
+    let child = start(fixture, "sleep", node.address());
+    let pair = node.queue_pair;
+    node.receive(8, 0);
+    let peer = success(&mut node, Operation::Receive).peer;
+    let mut random = super::bytes::Random(77);
+    for round in 0..2_000 {
+        node.receive(8, round);
+        node.function
+            .post_send(pair, Send::immediate(b"ping").to(peer).unsignaled())
+            .expect("room");
+        let done = node.function.wait(node.completions, Wait::Block, LIMIT);
+        let done = done.unwrap_or_else(|error| panic!("round {round}: {error}"));
+        assert_eq!((done.status, done.context), (Status::Success, round), "{done:?}");
+        (0..random.below(3_000)).for_each(|_| std::hint::spin_loop());
+    }
+    child.succeed();
+}
+
+/// Connects to the parent's listener, takes a message, and disconnects.
+fn caller(mut node: Node, parent: Address) {
+    let pair = node.queue_pair;
+    let answer = node.function.connect(pair, parent, b"who is there", LIMIT).expect("accepted");
+    assert_eq!(answer, b"me");
+    node.receive(8, 0);
+    assert_eq!(success(&mut node, Operation::Receive).length, 7);
+    node.function.disconnect(pair).expect("connected");
+    // The parent leaves first, so that its hearing of the disconnection is not its hearing of our end.
+    let listener = node.function.listen(3).expect("free");
+    node.function.wait_request(listener, Wait::Block, LIMIT).expect("the parent's good-bye");
+}
+
+/// Two processes connect, talk and disconnect; both are told when it ends.
+// shows: M-03
+pub fn connections(fixture: &dyn Fixture) {
+    let mut node = Node::open(fixture);
+    let pair = node.queue_pair;
+    let listener = node.function.listen(9).expect("free");
+    let child = start(fixture, "caller", Address { queue_pair: 9, ..node.address() });
+    let request = node.function.wait_request(listener, Wait::Block, LIMIT).expect("a request");
+    assert_eq!(request.private_data, b"who is there");
+    let peer = request.peer;
+    node.function.accept(request, pair, b"me").expect("accepted");
+    node.receive(8, 5);
+    node.function.post_send(pair, Send::immediate(b"welcome")).expect("room");
+    assert_eq!(success(&mut node, Operation::Send).peer, peer);
+    let gone = wait(&mut node);
+    assert_eq!((gone.status, gone.context), (Status::PeerGone, 5), "{gone:?}");
+    let other = node.another();
+    let farewell = Address { queue_pair: 3, ..peer };
+    node.function.start_connect(other, farewell, b"", LIMIT).expect("asked");
+    let mut patience = Patience::new();
+    let mut child = child;
+    while child.ended().is_none() {
+        node.function.progress().expect("progress");
+        patience.spend(|| "the child does not leave".to_owned());
+    }
+    child.succeed();
+}
+
+/// Posts a receive and waits, to be killed.
+fn victim(mut node: Node, parent: Address) {
+    let pair = node.queue_pair;
+    let region = node.function.register(vec![0; 4096], Rights::all()).expect("registered");
+    let keys = region.remote_key().to_bytes();
+    node.function.post_send(pair, Send::immediate(&keys).to(parent)).expect("room");
+    success(&mut node, Operation::Send);
+    std::thread::sleep(LIMIT);
+}
+
+/// When a peer is killed, or stops and is killed, every descriptor that was posted for it completes with an error, its buffer
+/// comes back, and the node's number is free again.
+pub fn a_killed_peer(fixture: &dyn Fixture) {
+    let mut node = Node::open(fixture);
+    let pair = node.queue_pair;
+    for how in [Wait::Spin, Wait::Block] {
+        let mut child = start(fixture, "victim", node.address());
+        node.receive(24, 0);
+        let hello = success(&mut node, Operation::Receive);
+        let key = RemoteKey::from_bytes(&hello.buffer.unwrap().into_bytes(24)).expect("a key");
+        let long = node.function.limits().eager_bytes + 1;
+        for context in 0..10 {
+            let send = Send::buffer(vec![1; long]).to(hello.peer).context(context);
+            node.function.post_send(pair, send).expect("room");
+        }
+        for _ in 0..100 {
+            node.function.progress().expect("progress");
+        }
+        child.signal(libc::SIGKILL);
+        let mut contexts = Vec::new();
+        for _ in 0..10 {
+            let done = node.function.wait(node.completions, how, LIMIT).expect("all complete");
+            assert_eq!(done.status, Status::PeerGone, "{done:?}");
+            assert!(done.buffer.is_some(), "{done:?}");
+            contexts.push(done.context);
+        }
+        contexts.sort();
+        assert_eq!(contexts, (0..10).collect::<Vec<_>>());
+        node.function.post_put(pair, Put::new(vec![1; 4096], key)).expect("accepted");
+        let done = wait(&mut node);
+        assert!([Status::PeerGone, Status::Unreachable].contains(&done.status), "{done:?}");
+        child.end();
+        let mut options = DeviceOptions::default();
+        options.node = Some(hello.peer.node);
+        fixture.open(&options).expect("the number is free again");
+    }
+}
+
+/// A node's number belongs to one process at a time.
+pub fn node_numbers_are_owned(fixture: &dyn Fixture) {
+    let mut node = Node::open(fixture);
+    let (child, peer, _) = meet(fixture, &mut node);
+    let mut options = DeviceOptions::default();
+    for taken in [node.device.node(), peer.node] {
+        options.node = Some(taken);
+        let error = fixture.open(&options).expect_err("it has an owner");
+        assert!(matches!(error, Error::DeviceUnavailable { .. }), "{error:?}");
+    }
+    options.node = Some(1_234);
+    assert_eq!(fixture.open(&options).expect("free").node(), 1_234);
+    dismiss(&mut node, peer, child);
+}
+
+/// Forks, and shows that the child can use nothing of its parent's but can open the device anew, and that the parent is unhurt.
+fn forker(mut node: Node, parent: Address) {
+    let pair = node.queue_pair;
+    node.function.post_send(pair, Send::immediate(b"before").to(parent)).expect("room");
+    success(&mut node, Operation::Send);
+    // SAFETY: the test harness aside, which waits for this thread, the process has one thread.
+    match unsafe { libc::fork() } {
+        0 => {
+            let refused = node.function.post_send(pair, Send::immediate(b"never").to(parent));
+            let forked = matches!(refused, Err(refused) if matches!(refused.error, Error::Forked));
+            drop(node);
+            let device = Device::open(&told(DEVICE)).expect("anew");
+            let mut node = Node::of(device, 0, &Default::default());
+            let pair = node.queue_pair;
+            let word: &[u8] = if forked { b"child" } else { b"wrong" };
+            node.function.post_send(pair, Send::immediate(word).to(parent)).expect("room");
+            success(&mut node, Operation::Send);
+            node.receive(8, 0);
+            success(&mut node, Operation::Receive);
+            // SAFETY: ends the child at once, so that the test harness in it does not go on.
+            unsafe { libc::_exit(0) };
+        }
+        child => {
+            assert!(child > 0);
+            node.receive(8, 0);
+            success(&mut node, Operation::Receive);
+            let mut status = 0;
+            // SAFETY: waits for the child just made.
+            unsafe { libc::waitpid(child, &mut status, 0) };
+            assert_eq!(status, 0, "the forked child");
+            node.function.post_send(pair, Send::immediate(b"after").to(parent)).expect("room");
+            success(&mut node, Operation::Send);
+        }
+    }
+}
+
+/// A forked child is a process of its own: it cannot use its parent's function, can open the device anew, and both then talk to a
+/// third process.
+pub fn forked_children_open_their_own(fixture: &dyn Fixture) {
+    let mut node = Node::open(fixture);
+    let pair = node.queue_pair;
+    let child = start(fixture, "forker", node.address());
+    let heard = |node: &mut Node| {
+        node.receive(8, 0);
+        let done = success(node, Operation::Receive);
+        (done.peer, done.buffer.unwrap().into_bytes(done.length))
+    };
+    let (first, word) = heard(&mut node);
+    assert_eq!(word, b"before");
+    let (second, word) = heard(&mut node);
+    assert_eq!(word, b"child");
+    assert_ne!(first, second, "the child is a node of its own");
+    for peer in [second, first] {
+        node.function.post_send(pair, Send::immediate(b"go on").to(peer)).expect("room");
+        success(&mut node, Operation::Send);
+    }
+    assert_eq!(heard(&mut node), (first, b"after".to_vec()));
+    child.succeed();
+}

@@ -1,0 +1,280 @@
+//! Nodes in one thread, driven in turn: the plainest way to run both sides of a check.
+
+use super::{Fixture, Patience};
+use bellwire::{
+    Address, Completion, CompletionQueue, Counters, Device, DeviceOptions, Error, Function,
+    FunctionOptions, QueuePair, QueuePairOptions, Refused, Status,
+};
+
+/// The first node of a stage.
+pub const A: usize = 0;
+/// The second node of a stage.
+pub const B: usize = 1;
+
+/// Depth of the completion queue that each node begins with.
+pub const COMPLETIONS: usize = 16_384;
+
+/// One node with one function, one completion queue and one queue pair on it.
+#[derive(Debug)]
+pub struct Node {
+    /// The device.
+    pub device: Device,
+    /// Its function 0.
+    pub function: Function,
+    /// A completion queue of [`COMPLETIONS`] entries.
+    pub completions: CompletionQueue,
+    /// A queue pair with both sides on `completions`, of 256 sends and 256 receives.
+    pub queue_pair: QueuePair,
+}
+
+impl Node {
+    /// Function 0 of a new node.
+    pub fn open(fixture: &dyn Fixture) -> Node {
+        Self::open_with(fixture, &FunctionOptions::default())
+    }
+
+    /// Function 0 of a new node, with options.
+    pub fn open_with(fixture: &dyn Fixture, options: &FunctionOptions) -> Node {
+        let device = fixture.open(&DeviceOptions::default()).expect("a node opens");
+        Self::of(device, 0, options)
+    }
+
+    /// Function `number` of a node that is open.
+    pub fn of(device: Device, number: u8, options: &FunctionOptions) -> Node {
+        let mut function = device.open_function_with(number, options).expect("a function opens");
+        let completions = function.create_completion_queue(COMPLETIONS).expect("a queue");
+        let options = QueuePairOptions::new(completions);
+        let queue_pair = function.create_queue_pair(&options).expect("a queue pair");
+        Node { device, function, completions, queue_pair }
+    }
+
+    /// Where peers send to.
+    pub fn address(&self) -> Address {
+        self.address_of(self.queue_pair)
+    }
+
+    /// Where peers send to, for another queue pair of this function.
+    pub fn address_of(&self, queue_pair: QueuePair) -> Address {
+        self.function.query(queue_pair).expect("it exists").address
+    }
+
+    /// A further queue pair on the same completion queue.
+    pub fn another(&mut self) -> QueuePair {
+        self.another_with(|options| options)
+    }
+
+    /// A further queue pair on the same completion queue, with options.
+    pub fn another_with(
+        &mut self,
+        change: impl FnOnce(QueuePairOptions) -> QueuePairOptions,
+    ) -> QueuePair {
+        let options = change(QueuePairOptions::new(self.completions));
+        self.function.create_queue_pair(&options).expect("a queue pair")
+    }
+
+    /// Posts a receive of `bytes` bytes to the node's queue pair.
+    #[track_caller]
+    pub fn receive(&mut self, bytes: usize, context: u64) {
+        self.receive_on(self.queue_pair, bytes, context);
+    }
+
+    /// Posts a receive of `bytes` bytes to a queue pair.
+    #[track_caller]
+    pub fn receive_on(&mut self, queue_pair: QueuePair, bytes: usize, context: u64) {
+        self.function.post_receive(queue_pair, vec![0xee; bytes], context).expect("room for it");
+    }
+
+    /// The next completion that is there already, or that one poll brings.
+    pub fn poll(&mut self) -> Option<Completion> {
+        self.function.poll(self.completions).expect("the queue exists")
+    }
+
+    /// Makes progress until every send of a queue pair has finished: who stops driving a function must not leave any behind.
+    #[track_caller]
+    pub fn flush(&mut self, queue_pair: QueuePair) {
+        let mut patience = Patience::new();
+        while self.function.query(queue_pair).expect("it exists").posted_sends > 0 {
+            self.function.progress().expect("progress");
+            patience.spend(|| format!("sends never finish: {:?}", self.function.query(queue_pair)));
+        }
+    }
+
+    /// What the function counted, after a look at whether the counts agree with each other.
+    #[track_caller]
+    pub fn counters(&self) -> Counters {
+        let counters = self.function.counters();
+        assert_laws(&self.function, &counters);
+        counters
+    }
+}
+
+/// Whether a descriptor was accepted. The only reason not to be is that a queue is full.
+#[track_caller]
+pub fn accepted<D>(result: Result<(), Refused<D>>) -> bool {
+    match result {
+        Ok(()) => true,
+        Err(Refused { error: Error::QueueFull { .. }, .. }) => false,
+        Err(refused) => panic!("{}", refused.error),
+    }
+}
+
+/// The laws that the documentation of the counters states, for every queue pair and at any time.
+#[track_caller]
+pub fn assert_laws(function: &Function, counters: &Counters) {
+    for queue_pair in function.list() {
+        let state = function.query(queue_pair).expect("it was just listed");
+        let count = state.counters;
+        let story = || format!("queue pair {}: {state:#?}", queue_pair.number);
+        let [sends, receives] = [state.posted_sends as u64, state.posted_receives as u64];
+        assert_eq!(count.sends_posted, count.sends_completed + sends, "sends of {}", story());
+        assert_eq!(
+            count.receives_posted,
+            count.receives_completed + receives,
+            "receives of {}",
+            story()
+        );
+        let accounted = count.messages_received
+            + count.messages_discarded
+            + count.messages_unfinished
+            + state.backlog_messages as u64;
+        assert_eq!(count.messages_arrived, accounted, "messages of {}", story());
+        let listed = counters.queue_pairs.iter().find(|(number, _)| *number == queue_pair.number);
+        assert_eq!(listed.map(|(_, count)| count), Some(&count), "the snapshot of {}", story());
+    }
+    let mut sum = bellwire::QueuePairCounters::default();
+    counters.queue_pairs.iter().for_each(|(_, count)| sum.add(count));
+    for ((name, total), (_, part)) in counters.total.rows().zip(sum.rows()) {
+        assert!(total >= part, "{name}: {total} in all, but {part} in the queue pairs that exist");
+    }
+}
+
+/// Some nodes of one fixture, driven by one thread. When it ends, the counters of all nodes must agree with themselves.
+pub struct Stage<'f> {
+    /// Where the nodes come from.
+    pub fixture: &'f dyn Fixture,
+    /// The nodes.
+    pub nodes: Vec<Node>,
+    /// What is being tried, for the story of a failure.
+    pub case: String,
+}
+
+impl<'f> Stage<'f> {
+    /// Two nodes, [`A`] and [`B`].
+    pub fn pair(fixture: &'f dyn Fixture) -> Stage<'f> {
+        Self::of(fixture, 2)
+    }
+
+    /// `count` nodes.
+    pub fn of(fixture: &'f dyn Fixture, count: usize) -> Stage<'f> {
+        let nodes = (0..count).map(|_| Node::open(fixture)).collect();
+        Stage { fixture, nodes, case: String::new() }
+    }
+
+    /// Two nodes whose queue pairs are connected to each other.
+    pub fn connected(fixture: &'f dyn Fixture) -> Stage<'f> {
+        let mut stage = Self::pair(fixture);
+        let [ours, theirs] = [stage.nodes[A].queue_pair, stage.nodes[B].queue_pair];
+        stage.connect((A, ours), (B, theirs));
+        stage
+    }
+
+    /// Connects two queue pairs.
+    #[track_caller]
+    pub fn connect(&mut self, from: (usize, QueuePair), to: (usize, QueuePair)) {
+        const NUMBER: u32 = 7_000;
+        let node = self.nodes[to.0].device.node();
+        let listener = self.nodes[to.0].function.listen(NUMBER).expect("a free number");
+        let function = self.nodes[to.0].function.address().function;
+        let there = Address::new(node, function, NUMBER);
+        let asking = &mut self.nodes[from.0].function;
+        asking.start_connect(from.1, there, b"", super::patience::LIMIT).expect("it may ask");
+        let request = self.until("a connection request", |stage| {
+            stage.nodes[to.0].function.poll_request(listener).expect("it listens")
+        });
+        self.nodes[to.0].function.accept(request, to.1, b"").expect("it may accept");
+        self.until("the answer", |stage| {
+            match stage.nodes[from.0].function.poll_connection(from.1).expect("it is accepted") {
+                bellwire::ConnectionProgress::Waiting => None,
+                bellwire::ConnectionProgress::Connected(_) => Some(()),
+            }
+        });
+        self.nodes[to.0].function.stop_listening(listener).expect("it listened");
+    }
+
+    /// Lets every node make progress once; returns how much they did together.
+    pub fn turn(&mut self) -> usize {
+        let progress = |node: &mut Node| node.function.progress().expect("progress");
+        self.nodes.iter_mut().map(progress).sum()
+    }
+
+    /// Lets all nodes make progress until `answer` gives something. Panics, with a story, if it never does.
+    #[track_caller]
+    pub fn until<T>(
+        &mut self,
+        what: &str,
+        mut answer: impl FnMut(&mut Stage<'f>) -> Option<T>,
+    ) -> T {
+        let mut patience = Patience::new();
+        loop {
+            if let Some(found) = answer(self) {
+                return found;
+            }
+            self.turn();
+            patience.spend(|| format!("waiting for {what}; {}", self.story()));
+        }
+    }
+
+    /// The next completion of a node.
+    #[track_caller]
+    pub fn next(&mut self, who: usize) -> Completion {
+        self.next_of(who, self.nodes[who].completions)
+    }
+
+    /// The next completion of one of a node's queues.
+    #[track_caller]
+    pub fn next_of(&mut self, who: usize, queue: CompletionQueue) -> Completion {
+        let what = format!("a completion at node {who}");
+        self.until(&what, |stage| stage.nodes[who].function.poll(queue).expect("the queue exists"))
+    }
+
+    /// The next completion of a node, which must be a success.
+    #[track_caller]
+    pub fn success(&mut self, who: usize) -> Completion {
+        let done = self.next(who);
+        assert_eq!(done.status, Status::Success, "{done:?}; {}", self.story());
+        done
+    }
+
+    /// Lets all nodes make progress until none has had anything to do for a while. Only for showing that something does *not*
+    /// happen: nothing may depend on it having happened.
+    pub fn rest(&mut self) {
+        let mut quiet = 0;
+        let mut patience = Patience::new();
+        while quiet < 200 {
+            quiet = if self.turn() == 0 { quiet + 1 } else { 0 };
+            patience.spend(|| format!("the nodes never rest; {}", self.story()));
+        }
+    }
+
+    /// What is going on, for the story of a failure.
+    pub fn story(&self) -> String {
+        let mut story = format!("case: {}", self.case);
+        // Of hundreds of nodes, a few say enough.
+        for (number, node) in self.nodes.iter().enumerate().take(3) {
+            let rows: Vec<_> = node.function.counters().rows().filter(|(_, n)| *n != 0).collect();
+            let state = node.function.query(node.queue_pair);
+            story += &format!("\n  node {number}: {rows:?}\n    {state:?}");
+        }
+        story
+    }
+}
+
+impl Drop for Stage<'_> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            for node in &self.nodes {
+                node.counters();
+            }
+        }
+    }
+}

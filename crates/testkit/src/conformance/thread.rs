@@ -1,0 +1,200 @@
+//! Several threads: functions of one device, and nodes of one job, at the same time.
+
+use super::bytes::{assert_same, pattern};
+use super::patience::LIMIT;
+use super::{Fixture, Node, Patience};
+use bellwire::{
+    Address, Device, Function, Get, MemoryRegion, Operation, Put, RemoteKey, Rights, Send, Status,
+    Wait,
+};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A device is shared freely between threads; a function moves between them.
+pub fn devices_are_shared_and_functions_move(fixture: &dyn Fixture) {
+    fn shared<T: std::marker::Send + Sync>() {}
+    fn moved<T: std::marker::Send>() {}
+    shared::<Device>();
+    moved::<Function>();
+    moved::<bellwire::Completion>();
+    shared::<MemoryRegion>();
+    let node = Node::open(fixture);
+    let node = std::thread::spawn(move || {
+        let mut node = node;
+        let to = node.address();
+        node.receive(8, 1);
+        let pair = node.queue_pair;
+        node.function.post_send(pair, Send::immediate(b"to myself").to(to)).expect("room");
+        node
+    });
+    let mut node = node.join().expect("the other thread");
+    for _ in 0..2 {
+        let done = node.function.wait(node.completions, Wait::Adaptive, LIMIT).expect("moved");
+        assert!([Status::Success, Status::Truncated].contains(&done.status), "{done:?}");
+    }
+}
+
+/// Two threads drive two functions of each of two devices at full speed, with everything there is: nothing is lost, nothing is
+/// mixed up.
+pub fn two_functions_in_two_threads(fixture: &dyn Fixture) {
+    let devices = [(); 2].map(|()| fixture.open(&Default::default()).expect("a node opens"));
+    std::thread::scope(|scope| {
+        for number in 0..2 {
+            let devices = devices.clone();
+            scope.spawn(move || {
+                let [first, second] =
+                    devices.map(|device| Node::of(device, number, &Default::default()));
+                exchange(first, second, u64::from(number));
+            });
+        }
+    });
+}
+
+/// Two nodes in two threads exchange everything there is.
+pub fn two_nodes_in_two_threads(fixture: &dyn Fixture) {
+    exchange(Node::open(fixture), Node::open(fixture), 9);
+}
+
+/// Messages of all lengths both ways, puts with events, gets and atomics, between two nodes in two threads.
+fn exchange(first: Node, second: Node, seed: u64) {
+    let mut nodes = [first, second];
+    let addresses = [0, 1].map(|who| nodes[who].address());
+    let regions = [0, 1].map(|who: usize| {
+        let function = &mut nodes[who].function;
+        [
+            function.allocate(100_000, Rights::all()).expect("room"),
+            function.register(vec![0; 100_000], Rights::all()).expect("room"),
+        ]
+    });
+    let keys = [0, 1].map(|who| [0, 1].map(|kind| regions[who][kind].remote_key()));
+    let finished = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for (who, node) in nodes.iter_mut().enumerate() {
+            let (peer, theirs, finished) = (addresses[1 - who], keys[1 - who], &finished);
+            scope.spawn(move || {
+                side(node, peer, theirs, seed * 2 + who as u64);
+                finished.fetch_add(1, Ordering::SeqCst);
+                // The peer's operations may still need this side.
+                let mut patience = Patience::new();
+                while finished.load(Ordering::SeqCst) < 2 {
+                    node.function.progress().expect("progress");
+                    patience.spend(|| "the other side does not finish".to_owned());
+                }
+            });
+        }
+    });
+    for node in &nodes {
+        let counters = node.counters();
+        assert_eq!(counters.total.sends_failed, 0, "{counters:?}");
+    }
+}
+
+const ROUNDS: u64 = 150;
+
+fn side(node: &mut Node, peer: Address, theirs: [RemoteKey; 2], seed: u64) {
+    let pair = node.queue_pair;
+    let sizes = [8, 0, 5_000, 64, 60_000, 8_096];
+    let size = |round: u64| sizes[round as usize % sizes.len()];
+    let (mut heard, mut told, mut added) = (0, 0, 0);
+    for round in 0..ROUNDS {
+        node.receive(100_000, round);
+        let send = Send::buffer(pattern(round ^ (seed << 32), size(round))).to(peer).context(0);
+        node.function.post_send(pair, send).expect("room");
+        // Its own half of the peer's region, so that nobody else writes there.
+        let key = theirs[round as usize % 2];
+        let at = 64 + (seed & 1) * 40_000;
+        let put = Put::new(pattern(round, 300), key.slice(at, 300)).context(1);
+        node.function.post_put(pair, put.event(peer.queue_pair, Some(round))).expect("room");
+        let get = Get::new(key.slice(at, 300), vec![0; 300]).context(2);
+        node.function.post_fetch_add(pair, key.at(0), 1, 3).expect("room");
+        let mut open = 3;
+        let mut waited = false;
+        let mut get = Some(get);
+        // A round is over when its own operations are, and the peer's message of the round has come.
+        while open > 0 || heard <= round || told <= round || get.is_some() {
+            let done = node.function.wait(node.completions, Wait::Adaptive, LIMIT);
+            let done = done.unwrap_or_else(|error| panic!("round {round}: {error}"));
+            assert_eq!(done.status, Status::Success, "{done:?}");
+            match done.operation {
+                Operation::Receive => {
+                    assert_eq!(done.length, size(heard));
+                    let expected = pattern(heard ^ ((seed ^ 1) << 32), size(heard));
+                    let bytes = done.buffer.unwrap().into_bytes(done.length);
+                    assert_same(&bytes, &expected, "a message");
+                    heard += 1;
+                }
+                Operation::RemotePut => {
+                    assert_eq!(done.immediate, Some(told));
+                    told += 1;
+                }
+                Operation::Get => {
+                    let bytes = done.buffer.unwrap().into_bytes(300);
+                    assert_same(&bytes, &pattern(round, 300), "what was put just before");
+                    open -= 1;
+                }
+                Operation::FetchAdd => {
+                    assert_eq!(done.value, added / 2, "nobody else adds to this word");
+                    added += 1;
+                    open -= 1;
+                }
+                Operation::Put => waited = true,
+                _ => open -= 1,
+            }
+            if waited && let Some(get) = get.take() {
+                node.function.post_get(pair, get).expect("room");
+            }
+        }
+    }
+}
+
+/// Many threads, each with its own node, send to one: everything arrives exactly once and in each sender's order.
+// shows: C-31
+pub fn many_threads_to_one(fixture: &dyn Fixture) {
+    const THREADS: usize = 6;
+    const EACH: u64 = 2_000;
+    let mut receiver = Node::open(fixture);
+    let to = receiver.address();
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            let mut node = Node::open(fixture);
+            scope.spawn(move || {
+                let pair = node.queue_pair;
+                for number in 0..EACH {
+                    let bytes = number.to_le_bytes();
+                    // One completion in a hundred tells that there is room.
+                    let mut send = Send::immediate(&bytes).to(to).with_immediate(number);
+                    if number % 100 != 99 {
+                        send = send.unsignaled();
+                    }
+                    node.function.post_send(pair, send).expect("room");
+                    if number % 100 == 99 {
+                        let done = node.function.wait(node.completions, Wait::Adaptive, LIMIT);
+                        assert_eq!(done.expect("sent").status, Status::Success);
+                    }
+                }
+                node.receive(8, 0);
+                node.function.wait(node.completions, Wait::Block, LIMIT).expect("the good-bye");
+            });
+        }
+        let mut next = std::collections::HashMap::new();
+        for context in 0..200 {
+            receiver.receive(8, context);
+        }
+        for number in 0..THREADS as u64 * EACH {
+            let done = receiver.function.wait(receiver.completions, Wait::Adaptive, LIMIT);
+            let done = done.unwrap_or_else(|error| panic!("after {number}: {error}, {next:?}"));
+            let expected = next.entry(done.peer).or_insert(0);
+            assert_eq!(done.immediate, Some(*expected), "{done:?}");
+            let bytes = done.buffer.unwrap().into_bytes(8);
+            assert_eq!(bytes, expected.to_le_bytes());
+            *expected += 1;
+            receiver.receive(8, 0);
+        }
+        assert_eq!(next.len(), THREADS);
+        let pair = receiver.queue_pair;
+        for peer in next.into_keys() {
+            let bye = Send::immediate(b"good-bye").to(peer).unsignaled();
+            receiver.function.post_send(pair, bye).expect("room");
+        }
+        receiver.flush(pair);
+    });
+}

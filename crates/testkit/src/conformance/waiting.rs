@@ -1,0 +1,342 @@
+//! Waiting: the modes that sleep really sleep, and no wake-up is lost.
+
+use super::bytes::Random;
+use super::patience::LIMIT;
+use super::stage::{A, B, Stage};
+use super::{Fixture, Node};
+use bellwire::{Address, Error, Operation, Put, Rights, Send, Status, Wait};
+use rustix::event::{PollFd, PollFlags};
+use std::time::{Duration, Instant};
+
+/// Processor time that the calling thread has used.
+fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// A wait for nothing ends with an error when its time is over, not before, in every mode; `Adaptive` and `Block` use next to no
+/// processor time meanwhile.
+pub fn sleepers_sleep(fixture: &dyn Fixture) {
+    let mut stage = Stage::pair(fixture);
+    // A peer that is known, and silent, makes a difference to a device that polls.
+    stage.nodes[A].receive(8, 0);
+    let to = stage.nodes[A].address();
+    let pair = stage.nodes[B].queue_pair;
+    stage.nodes[B].function.post_send(pair, Send::immediate(b"hello").to(to)).expect("room");
+    stage.success(A);
+    for how in [Wait::Block, Wait::Adaptive, Wait::Spin] {
+        let node = &mut stage.nodes[A];
+        for timeout in [Duration::ZERO, Duration::from_millis(1), Duration::from_millis(400)] {
+            let (since, busy) = (Instant::now(), processor_time());
+            let result = node.function.wait(node.completions, how, timeout);
+            assert!(matches!(result, Err(Error::TimedOut { .. })), "{how:?}: {result:?}");
+            assert!(since.elapsed() >= timeout, "{how:?}: not before its time");
+            if timeout >= Duration::from_millis(400) && how != Wait::Spin {
+                let part = (processor_time() - busy).as_secs_f64() / since.elapsed().as_secs_f64();
+                // A spinning thread would be near 1, even if it had to share its processor.
+                assert!(part < 0.25, "{how:?} was busy {:.0} % of its sleep", 100.0 * part);
+            }
+        }
+    }
+}
+
+/// Two nodes in two threads wake each other thousands of times, from `how`, with pauses of all lengths in between. A lost wake-up
+/// shows as a wait that times out.
+fn wake_each_other(fixture: &dyn Fixture, how: Wait, rounds: u64) {
+    let mut nodes = [Node::open(fixture), Node::open(fixture)];
+    let addresses = [A, B].map(|who| nodes[who].address());
+    std::thread::scope(|scope| {
+        for (who, node) in nodes.iter_mut().enumerate() {
+            let peer = addresses[1 - who];
+            scope.spawn(move || {
+                let mut random = Random(who as u64 + 1);
+                let pair = node.queue_pair;
+                for round in 0..rounds {
+                    node.receive(8, round);
+                    let bytes = round.to_le_bytes();
+                    let ball = || Send::immediate(&bytes).to(peer).unsignaled();
+                    if who == A {
+                        node.function.post_send(pair, ball()).expect("room");
+                    }
+                    let done = node.function.wait(node.completions, how, LIMIT);
+                    let done = done.unwrap_or_else(|error| {
+                        panic!("node {who} in round {round}: {error}\n{:?}", node.counters())
+                    });
+                    assert_eq!((done.status, done.context), (Status::Success, round));
+                    pause(&mut random);
+                    if who == B {
+                        node.function.post_send(pair, ball()).expect("room");
+                        node.flush(pair);
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// Does nothing for a random time: mostly next to none, sometimes long enough for the peer to fall asleep.
+fn pause(random: &mut Random) {
+    match random.below(20) {
+        0 => std::thread::sleep(Duration::from_micros(random.below(200) as u64)),
+        1 => std::thread::yield_now(),
+        n => (0..n * random.below(60)).for_each(|_| std::hint::spin_loop()),
+    }
+}
+
+/// No wake-up is lost over thousands of sleeps in the kernel, at all distances between falling asleep and being woken.
+pub fn no_wake_up_is_lost_blocking(fixture: &dyn Fixture) {
+    wake_each_other(fixture, Wait::Block, 4_000);
+}
+
+/// No wake-up is lost when the sleeper spins first.
+pub fn no_wake_up_is_lost_adapting(fixture: &dyn Fixture) {
+    wake_each_other(fixture, Wait::Adaptive, 4_000);
+}
+
+/// A sleeper is woken by whatever it can wait for: messages of every length, events of puts, requests and their answers, and the
+/// end of its own operations.
+pub fn everything_wakes(fixture: &dyn Fixture) {
+    let mut waiting = Node::open(fixture);
+    let mut acting = Node::open(fixture);
+    let limits = waiting.function.limits();
+    let region = waiting.function.allocate(200_000, Rights::all()).expect("room");
+    let brought = waiting.function.register(vec![0; 200_000], Rights::all()).expect("room");
+    let (to, from) = (waiting.address(), acting.address());
+    let long = (limits.packet_bytes * 40).min(200_000);
+    let sizes = [0, 8, limits.eager_bytes, limits.eager_bytes + 1, long];
+    std::thread::scope(|scope| {
+        let keys = [region.remote_key(), brought.remote_key()];
+        let actor = scope.spawn(move || {
+            let node = &mut acting;
+            let pair = node.queue_pair;
+            let mut random = Random(5);
+            let mut finish = |node: &mut Node| {
+                let done = node.function.wait(node.completions, Wait::Block, LIMIT);
+                assert_eq!(done.expect("its own operation").status, Status::Success);
+                pause(&mut random);
+            };
+            for _ in 0..20 {
+                for size in sizes {
+                    node.function
+                        .post_send(pair, Send::buffer(vec![1; size]).to(to))
+                        .expect("room");
+                    finish(node);
+                    for key in keys {
+                        let put = Put::new(vec![1; size], key.slice(0, size as u64));
+                        let put = put.event(to.queue_pair, None);
+                        node.function.post_put(pair, put).expect("room");
+                        finish(node);
+                        node.function.post_fetch_add(pair, key.at(0), 1, 0).expect("room");
+                        finish(node);
+                    }
+                }
+            }
+            let there = Address { queue_pair: 600, ..to };
+            node.function.connect(pair, there, b"", LIMIT).expect("accepted");
+            acting
+        });
+        let node = &mut waiting;
+        for _ in 0..20 {
+            for size in sizes {
+                node.receive(size, 0);
+                for expected in [Operation::Receive, Operation::RemotePut, Operation::RemotePut] {
+                    let done = node.function.wait(node.completions, Wait::Block, LIMIT);
+                    let done = done.unwrap_or_else(|e| panic!("{expected:?} of {size} bytes: {e}"));
+                    assert_eq!((done.operation, done.length), (expected, size), "{done:?}");
+                    assert_eq!(done.peer, from);
+                }
+            }
+        }
+        let pair = node.queue_pair;
+        let listener = node.function.listen(600).expect("free");
+        // The last atomic needs us once more, if this device has us carry it out.
+        let request = node.function.wait_request(listener, Wait::Block, LIMIT).expect("a request");
+        node.function.accept(request, pair, b"").expect("accepted");
+        node.receive(8, 33);
+        drop(actor.join().expect("the other side"));
+        // Its end wakes too.
+        let gone = node.function.wait(node.completions, Wait::Block, LIMIT).expect("its end");
+        assert_eq!((gone.status, gone.context), (Status::PeerGone, 33));
+    });
+}
+
+/// A sender that sleeps because its receiver said STOP is woken when the receiver takes messages again.
+// shows: H-16
+pub fn a_sleeping_sender_goes_on(fixture: &dyn Fixture) {
+    const MESSAGES: u64 = 3_000;
+    let mut sender = Node::open(fixture);
+    let mut receiver = Node::open(fixture);
+    let eager = sender.function.limits().eager_bytes;
+    let to = receiver.address();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let pair = sender.queue_pair;
+            let (mut posted, mut finished) = (0, 0);
+            while finished < MESSAGES {
+                while posted < MESSAGES && posted - finished < 256 {
+                    let send = Send::buffer(vec![1; eager]).to(to).with_immediate(posted);
+                    sender.function.post_send(pair, send).expect("room");
+                    posted += 1;
+                }
+                let done = sender.function.wait(sender.completions, Wait::Block, LIMIT);
+                let done = done.unwrap_or_else(|error| {
+                    panic!("after {finished} sends: {error}\n{:?}", sender.counters())
+                });
+                assert_eq!(done.status, Status::Success);
+                finished += 1;
+            }
+            // Stays until everything was received.
+            let last = sender.function.wait(sender.completions, Wait::Block, Duration::ZERO);
+            assert!(matches!(last, Err(Error::TimedOut { .. })), "{last:?}");
+            sender.receive(8, 0);
+            sender.function.wait(sender.completions, Wait::Block, LIMIT).expect("the good-bye");
+        });
+        let mut random = Random(16);
+        let mut received = 0;
+        let mut peer = None;
+        while received < MESSAGES {
+            // Long enough for the sender to be stopped, and to fall asleep.
+            if random.below(8) == 0 {
+                std::thread::sleep(Duration::from_millis(random.below(12) as u64));
+                receiver.function.progress().expect("progress");
+            }
+            for _ in 0..random.below(250).min((MESSAGES - received) as usize) {
+                receiver.receive(eager, received);
+                let done = receiver.function.wait(receiver.completions, Wait::Block, LIMIT);
+                let done = done.unwrap_or_else(|error| {
+                    panic!("after {received} messages: {error}\n{:?}", receiver.counters())
+                });
+                assert_eq!(done.immediate, Some(received));
+                peer = Some(done.peer);
+                received += 1;
+            }
+        }
+        let pair = receiver.queue_pair;
+        let bye = Send::immediate(b"good-bye").to(peer.expect("somebody sent"));
+        receiver.function.post_send(pair, bye).expect("room");
+        receiver.function.wait(receiver.completions, Wait::Block, LIMIT).expect("sent");
+    });
+}
+
+/// The descriptor that a function offers composes with `poll(2)`: armed, it becomes readable when there is something to do, and
+/// nothing is missed between arming and waiting.
+pub fn the_descriptor_composes_with_poll(fixture: &dyn Fixture) {
+    const ROUNDS: u64 = 1_500;
+    let mut nodes = [Node::open(fixture), Node::open(fixture)];
+    let addresses = [A, B].map(|who| nodes[who].address());
+    std::thread::scope(|scope| {
+        for (who, node) in nodes.iter_mut().enumerate() {
+            let peer = addresses[1 - who];
+            scope.spawn(move || {
+                let mut random = Random(who as u64 + 7);
+                let pair = node.queue_pair;
+                for round in 0..ROUNDS {
+                    node.receive(8, round);
+                    let bytes = round.to_le_bytes();
+                    let ball = || Send::immediate(&bytes).to(peer).unsignaled();
+                    if who == A {
+                        node.function.post_send(pair, ball()).expect("room");
+                    }
+                    let done = by_poll(node, &format!("node {who}, round {round}"));
+                    assert_eq!((done.status, done.context), (Status::Success, round));
+                    pause(&mut random);
+                    if who == B {
+                        node.function.post_send(pair, ball()).expect("room");
+                        node.flush(pair);
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// The next completion, waited for by `poll(2)` among other descriptors.
+#[track_caller]
+fn by_poll(node: &mut Node, story: &str) -> bellwire::Completion {
+    let since = Instant::now();
+    loop {
+        if let Some(done) = node.poll() {
+            return done;
+        }
+        if node.function.arm().expect("armed") {
+            let fd = node.function.wait_fd();
+            let mut fds = [PollFd::new(&fd, PollFlags::IN)];
+            // Devices may need a look now and then while links are being set up; the limit is the watchdog's.
+            let second = rustix::time::Timespec { tv_sec: 5, tv_nsec: 0 };
+            let ready = rustix::event::poll(&mut fds, Some(&second)).expect("poll(2)");
+            assert!(
+                ready > 0 || since.elapsed() < Duration::from_secs(5),
+                "{story}: never readable"
+            );
+        }
+        assert!(since.elapsed() < LIMIT, "{story}: nothing came");
+    }
+}
+
+/// A sender that waits by `poll(2)` while its receiver says STOP is told when it can go on.
+pub fn a_polling_sender_goes_on(fixture: &dyn Fixture) {
+    const MESSAGES: u64 = 3_000;
+    let mut sender = Node::open(fixture);
+    let mut receiver = Node::open(fixture);
+    let eager = sender.function.limits().eager_bytes;
+    let to = receiver.address();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let pair = sender.queue_pair;
+            let mut posted = 0;
+            for finished in 0..MESSAGES {
+                while posted < MESSAGES && posted - finished < 256 {
+                    let send = Send::buffer(vec![1; eager]).to(to).with_immediate(posted);
+                    sender.function.post_send(pair, send).expect("room");
+                    posted += 1;
+                }
+                let done = by_poll(&mut sender, &format!("after {finished} sends"));
+                assert_eq!(done.status, Status::Success);
+            }
+        });
+        let mut random = Random(15);
+        for received in 0..MESSAGES {
+            if random.below(800) == 0 {
+                std::thread::sleep(Duration::from_millis(12));
+                receiver.function.progress().expect("progress");
+            }
+            receiver.receive(eager, received);
+            let done = by_poll(&mut receiver, &format!("after {received} messages"));
+            assert_eq!(done.immediate, Some(received));
+        }
+    });
+}
+
+/// An armed function that has nothing to do leaves its descriptor silent; a message makes it readable.
+pub fn an_armed_descriptor_is_silent(fixture: &dyn Fixture) {
+    let mut stage = Stage::pair(fixture);
+    let [from, to] = [A, B].map(|who| stage.nodes[who].address());
+    // They have met.
+    stage.nodes[B].receive(8, 0);
+    let pair = stage.nodes[A].queue_pair;
+    stage.nodes[A].function.post_send(pair, Send::immediate(b"hello").to(to)).expect("room");
+    assert_eq!(stage.success(B).peer, from);
+    stage.success(A);
+    let readable = |stage: &Stage<'_>, milliseconds: i64| {
+        let fd = stage.nodes[B].function.wait_fd();
+        let mut fds = [PollFd::new(&fd, PollFlags::IN)];
+        let time = rustix::time::Timespec { tv_sec: 0, tv_nsec: milliseconds * 1_000_000 };
+        rustix::event::poll(&mut fds, Some(&time)).expect("poll(2)") > 0
+    };
+    for _ in 0..20 {
+        stage.until("the receiver to have nothing to do", |stage| {
+            stage.nodes[B].function.arm().expect("armed").then_some(())
+        });
+        // It is alone now: `until` does not drive anybody after its answer.
+        assert!(!readable(&stage, 3), "nothing has come");
+        stage.nodes[A].function.post_send(pair, Send::immediate(b"wake").to(to)).expect("room");
+        let mut patience = super::Patience::new();
+        while !readable(&stage, 10) {
+            stage.nodes[A].function.progress().expect("progress");
+            patience.spend(|| format!("the descriptor never became readable: {}", stage.story()));
+        }
+        stage.nodes[B].receive(8, 0);
+        stage.success(B);
+        stage.success(A);
+    }
+}
