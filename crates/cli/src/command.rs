@@ -15,6 +15,7 @@ use std::process::ExitCode;
 Start with:
   bellwire doctor     what works on this machine, and what would help
   bellwire perf       how fast it is, beside sockets and the limits of the machine
+  bellwire copy       something useful: files, with every byte compared
 
 Exit codes, of all commands:
   0  done
@@ -29,10 +30,12 @@ pub struct Command {
 #[derive(Subcommand)]
 enum What {
     Perf(crate::perf::Arguments),
+    Copy(crate::copy::Arguments),
     Doctor(crate::doctor::Arguments),
     List(crate::list::Arguments),
     Paper(crate::paper::Arguments),
     ReadFromParent(crate::doctor::Reader),
+    WriteCopy(crate::copy::Writer),
 }
 
 /// How a command that ran to its end went.
@@ -75,10 +78,12 @@ impl Command {
     pub fn run(self) -> ExitCode {
         let outcome = match self.what {
             What::Perf(arguments) => crate::perf::run(arguments),
+            What::Copy(arguments) => crate::copy::run(&arguments),
             What::Doctor(arguments) => crate::doctor::run(&arguments),
             What::List(arguments) => crate::list::run(&arguments),
             What::Paper(arguments) => crate::paper::run(&arguments),
             What::ReadFromParent(reader) => crate::doctor::read_from_parent(&reader),
+            What::WriteCopy(writer) => crate::copy::write_copy(&writer),
         };
         match outcome {
             Ok(Outcome::Done) => ExitCode::SUCCESS,

@@ -2,11 +2,13 @@
 
 mod child;
 mod command;
+mod copy;
 mod cpu;
 mod doctor;
 mod list;
 mod paper;
 mod perf;
+mod talk;
 mod units;
 
 use clap::Parser;

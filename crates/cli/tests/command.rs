@@ -7,7 +7,8 @@ use support::{bellwire, run};
 /// Every command explains itself, with examples, and exits with 0.
 #[test]
 fn every_command_explains_itself() {
-    let commands: [&[&str]; 5] = [&["perf"], &["doctor"], &["list"], &["paper", "rows"], &[]];
+    let commands: [&[&str]; 6] =
+        [&["perf"], &["copy"], &["doctor"], &["list"], &["paper", "rows"], &[]];
     for command in commands {
         let help = run(bellwire().args(command).arg("--help"));
         assert_eq!(help.code, 0, "{command:?}");

@@ -1,7 +1,8 @@
 //! The data path of both ends: what is inside the timed loops.
 
-use super::end::{End, PATIENCE, successful};
+use super::end::{End, PATIENCE};
 use super::pattern::{check, check_stamp, fill};
+use crate::talk::successful;
 use anyhow::{Context, Result, bail, ensure};
 use bellwire::{
     Buffer, Completion, Error, Get, MemoryRegion, Operation, Put, RemoteKey, RemoteSlice, Rights,

@@ -1,11 +1,9 @@
 //! One end of a pair: a function with two connected queue pairs, one for orders and one for the data that is measured.
 
 use super::data::Arena;
+use crate::talk::Queue;
 use anyhow::{Context, Result, bail, ensure};
-use bellwire::{
-    Address, Completion, CompletionQueue, ConnectionState, Device, Error, Function, Listener,
-    QueuePair, QueuePairOptions, Wait,
-};
+use bellwire::{Address, ConnectionState, Device, Error, Function, Wait};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
@@ -22,27 +20,6 @@ const NUMBER: u32 = 1;
 /// What the leader calls itself when it connects; the last word is the version of what is said.
 const ORDERS: &[u8] = b"bellwire perf orders 1";
 const DATA: &[u8] = b"bellwire perf data 1";
-
-/// A queue pair with completion queues of its own.
-#[derive(Clone, Copy)]
-pub struct Queue {
-    pub pair: QueuePair,
-    pub sends: CompletionQueue,
-    pub receives: CompletionQueue,
-}
-
-impl Queue {
-    fn create(function: &mut Function, depth: usize) -> Result<Queue> {
-        let sends = function.create_completion_queue(2 * depth)?;
-        let receives = function.create_completion_queue(2 * depth)?;
-        let options = QueuePairOptions::new(sends)
-            .receive_completions(receives)
-            .send_depth(depth)
-            .receive_depth(depth);
-        let pair = function.create_queue_pair(&options)?;
-        Ok(Queue { pair, sends, receives })
-    }
-}
 
 /// One end of a pair.
 pub struct End {
@@ -61,11 +38,10 @@ impl End {
         let mut function = device.open_function(number)?;
         let orders = Queue::create(&mut function, 16)?;
         let data = Queue::create(&mut function, 256)?;
-        let mut end = End { function, orders, data, wait: Wait::Block, arena: None };
         for _ in 0..4 {
-            end.post_order_receive()?;
+            orders.post_receive(&mut function, CONTROL_BYTES)?;
         }
-        Ok(end)
+        Ok(End { function, orders, data, wait: Wait::Block, arena: None })
     }
 
     /// Connects to the follower that listens on `function` of `node`.
@@ -80,31 +56,10 @@ impl End {
     /// Waits for a leader, however long that takes, and accepts both of its connections.
     pub fn accept(&mut self) -> Result<()> {
         let listener = self.function.listen(NUMBER)?;
-        self.accept_as(listener, ORDERS, self.orders.pair, None)?;
-        self.accept_as(listener, DATA, self.data.pair, Some(PATIENCE))?;
+        self.orders.accept(&mut self.function, listener, ORDERS, None)?;
+        self.data.accept(&mut self.function, listener, DATA, Some(PATIENCE))?;
         self.function.stop_listening(listener)?;
         Ok(())
-    }
-
-    fn accept_as(
-        &mut self,
-        listener: Listener,
-        expected: &[u8],
-        pair: QueuePair,
-        patience: Option<Duration>,
-    ) -> Result<()> {
-        loop {
-            let one_wait = patience.unwrap_or(Duration::from_secs(3600));
-            let request = match self.function.wait_request(listener, Wait::Block, one_wait) {
-                Err(Error::TimedOut { .. }) if patience.is_none() => continue,
-                request => request.context("the leader did not connect")?,
-            };
-            if request.private_data == expected {
-                return Ok(self.function.accept(request, pair, &[])?);
-            }
-            let reason = format!("this is {}", String::from_utf8_lossy(expected));
-            self.function.reject(request, reason.as_bytes())?;
-        }
     }
 
     /// The queue pair of the other end that belongs to our queue pair for data.
@@ -130,36 +85,6 @@ impl End {
         how: Wait,
         patience: Option<Duration>,
     ) -> Result<T> {
-        let one_wait = patience.unwrap_or(Duration::from_secs(3600));
-        let completion = loop {
-            match self.function.wait(self.orders.receives, how, one_wait) {
-                Err(Error::TimedOut { .. }) if patience.is_none() => continue,
-                completion => break successful(completion?)?,
-            }
-        };
-        let bytes = completion.length;
-        let buffer = completion.buffer.context("a receive gives its buffer back")?;
-        let text = buffer.into_bytes(bytes);
-        let message = serde_json::from_slice(&text).context("the other side said nonsense")?;
-        match self.post_order_receive() {
-            // These were its last words, perhaps; if not, the next call tells that it is gone.
-            Ok(()) | Err(Error::WrongState { .. }) => Ok(message),
-            Err(error) => Err(error.into()),
-        }
+        self.orders.hear(&mut self.function, CONTROL_BYTES, how, patience)
     }
-
-    fn post_order_receive(&mut self) -> bellwire::Result<()> {
-        self.function.post_receive(self.orders.pair, vec![0; CONTROL_BYTES], 0)?;
-        Ok(())
-    }
-}
-
-/// The completion if it is one of success, otherwise an error with what it says.
-#[inline]
-pub fn successful(completion: Completion) -> Result<Completion> {
-    if completion.status.is_success() {
-        return Ok(completion);
-    }
-    let Completion { operation, status, length, peer, .. } = completion;
-    bail!("{operation:?} with {peer} failed after {length} bytes: {status}")
 }

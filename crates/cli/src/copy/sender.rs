@@ -1,0 +1,260 @@
+//! The side that reads.
+
+use super::link::{CHUNK_BYTES, Link, hash_prefix};
+use super::message::{Entry, Hash, Kind, ToReceiver, ToSender, TreeHash};
+use super::walk::{Failure, Tree, absolute};
+use anyhow::{Context, Result, bail, ensure};
+use bellwire::RemoteKey;
+use indicatif::ProgressBar;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+/// What was sent.
+#[derive(Default)]
+pub struct Sent {
+    pub files: u64,
+    pub folders: u64,
+    pub links: u64,
+    /// Of all files, those included that the receiver had already.
+    pub bytes: u64,
+    /// That the receiver had already, compared by hash.
+    pub resumed_bytes: u64,
+    /// What could not be read.
+    pub failures: Vec<Failure>,
+    /// Of the file, or of the tree; `None` if nothing arrived.
+    pub hash: Option<Hash>,
+}
+
+/// The sender at work.
+pub struct Sender<'a> {
+    link: Link,
+    source: &'a Path,
+    bar: &'a ProgressBar,
+    key: RemoteKey,
+    /// Slots of the receiver's memory that are free.
+    credits: Vec<u32>,
+    resuming: bool,
+    tree: TreeHash,
+    sent: Sent,
+}
+
+impl<'a> Sender<'a> {
+    /// Introduces itself to the receiver.
+    pub fn begin(
+        mut link: Link,
+        source: &'a Path,
+        name: std::ffi::OsString,
+        folder: bool,
+        bar: &'a ProgressBar,
+    ) -> Result<Sender<'a>> {
+        link.say(&ToReceiver::Hello { name, folder })?;
+        match hear(&mut link)? {
+            ToSender::Ready { key, slots, resuming } => {
+                let key = RemoteKey::from_bytes(&key).context("the receiver sent no key")?;
+                ensure!(
+                    u64::from(slots) * CHUNK_BYTES as u64 == key.length && slots > 0,
+                    "the receiver's memory has {} bytes for {slots} chunks",
+                    key.length
+                );
+                let credits = (0..slots).collect();
+                let (tree, sent) = (TreeHash::default(), Sent::default());
+                Ok(Sender { link, source, bar, key, credits, resuming, tree, sent })
+            }
+            other => bail!("the receiver said {other:?}"),
+        }
+    }
+
+    /// Sends everything, and waits until it is in its place.
+    pub fn send(mut self, tree: Tree) -> Result<Sent> {
+        self.sent.failures = tree.failures;
+        let alone = !matches!(tree.entries.first(), Some(Entry { kind: Kind::Folder, .. }));
+        let mut content = None;
+        for entry in tree.entries {
+            content = self.entry(entry)?;
+        }
+        if alone && !self.sent.failures.is_empty() {
+            self.link.say(&ToReceiver::Cancel)?;
+        } else {
+            let hash = self.tree.finish();
+            self.link.say(&ToReceiver::Finish { hash })?;
+            // Of a single file, the hash that other programs compute as well.
+            self.sent.hash = if alone { content.or(Some(hash)) } else { Some(hash) };
+        }
+        self.link.drain()?;
+        loop {
+            match hear(&mut self.link)? {
+                ToSender::Credit { .. } => {}
+                ToSender::Finished => return Ok(self.sent),
+                other => bail!("the receiver said {other:?}"),
+            }
+        }
+    }
+
+    /// Sends one entry. Returns the hash of its content if it is a file.
+    fn entry(&mut self, entry: Entry) -> Result<Option<Hash>> {
+        let hash = match &entry.kind {
+            Kind::Folder => {
+                self.sent.folders += 1;
+                self.link.say(&ToReceiver::Entry(entry.clone()))?;
+                None
+            }
+            Kind::Link { .. } => {
+                self.sent.links += 1;
+                self.link.say(&ToReceiver::Entry(entry.clone()))?;
+                None
+            }
+            Kind::File { size } => {
+                let place = absolute(self.source, &entry.path);
+                let path = entry.path.clone();
+                let announced = *size;
+                match open(&place) {
+                    Ok((file, metadata)) => {
+                        let kind = Kind::File { size: metadata.size() };
+                        let entry = Entry { path, mode: metadata.mode() & 0o7777, kind };
+                        let Some(hash) = self.file(&entry, file, &metadata)? else {
+                            return Ok(None);
+                        };
+                        self.tree.add(&entry, Some(&hash));
+                        return Ok(Some(hash));
+                    }
+                    Err(error) => {
+                        self.bar.inc(announced);
+                        self.fail(&entry, format!("{error:#}"));
+                        return Ok(None);
+                    }
+                }
+            }
+        };
+        self.tree.add(&entry, None);
+        Ok(hash)
+    }
+
+    /// Sends a file. `None` if it could not be read, which was told; an error is one of the connection or the receiver.
+    fn file(&mut self, entry: &Entry, mut file: File, before: &Metadata) -> Result<Option<Hash>> {
+        self.link.say(&ToReceiver::Entry(entry.clone()))?;
+        let mut hasher = blake3::Hasher::new();
+        let from = match self.resume(&mut file, &mut hasher, before.size())? {
+            Ok(from) => from,
+            Err(why) => return self.abandon(entry, why),
+        };
+        self.link.say(&ToReceiver::Begin { from })?;
+        self.sent.resumed_bytes += from;
+        self.bar.inc(from);
+
+        let mut at = from;
+        while at < before.size() {
+            let length = (before.size() - at).min(CHUNK_BYTES as u64) as usize;
+            let mut buffer = self.link.buffer()?;
+            buffer.resize(length, 0);
+            if let Err(error) = file.read_exact(&mut buffer) {
+                self.link.give_back(buffer);
+                let why = match error.kind() {
+                    ErrorKind::UnexpectedEof => CHANGED.to_owned(),
+                    _ => error.to_string(),
+                };
+                return self.abandon(entry, why);
+            }
+            hasher.update(&buffer);
+            let slot = self.credit()?;
+            let to = self.key.slice(u64::from(slot) * CHUNK_BYTES as u64, length as u64);
+            self.link.put(buffer, to)?;
+            self.link.say(&ToReceiver::Chunk { slot, length: length as u32 })?;
+            at += length as u64;
+            self.bar.inc(length as u64);
+        }
+        match changed(&mut file, before) {
+            Ok(false) => {}
+            Ok(true) => return self.abandon(entry, CHANGED.to_owned()),
+            Err(error) => return self.abandon(entry, error.to_string()),
+        }
+        let hash = *hasher.finalize().as_bytes();
+        self.link.say(&ToReceiver::End { hash })?;
+        self.sent.files += 1;
+        self.sent.bytes += before.size();
+        Ok(Some(hash))
+    }
+
+    /// Finds where to go on: at the end of what the receiver has, if that is how our file begins. The inner error is the file's.
+    fn resume(
+        &mut self,
+        file: &mut File,
+        hasher: &mut blake3::Hasher,
+        size: u64,
+    ) -> Result<Result<u64, String>> {
+        if !self.resuming {
+            return Ok(Ok(0));
+        }
+        let (bytes, theirs) = loop {
+            match hear(&mut self.link)? {
+                ToSender::Credit { slot } => self.credits.push(slot),
+                ToSender::Have { bytes, hash } => break (bytes, hash),
+                other => bail!("the receiver said {other:?}"),
+            }
+        };
+        if bytes == 0 || bytes > size {
+            return Ok(Ok(0));
+        }
+        let compare = |file: &mut File, hasher: &mut blake3::Hasher| {
+            let same = hash_prefix(file, hasher, bytes)? == theirs;
+            if !same {
+                file.seek(SeekFrom::Start(0))?;
+                hasher.reset();
+            }
+            anyhow::Ok(if same { bytes } else { 0 })
+        };
+        Ok(compare(file, hasher).map_err(|error| format!("{error:#}")))
+    }
+
+    /// A free slot, waited for if there is none.
+    fn credit(&mut self) -> Result<u32> {
+        loop {
+            if let Some(slot) = self.credits.pop() {
+                return Ok(slot);
+            }
+            match hear(&mut self.link)? {
+                ToSender::Credit { slot } => self.credits.push(slot),
+                other => bail!("the receiver said {other:?}"),
+            }
+        }
+    }
+
+    fn abandon(&mut self, entry: &Entry, why: String) -> Result<Option<Hash>> {
+        self.link.say(&ToReceiver::Abandon)?;
+        self.fail(entry, why);
+        Ok(None)
+    }
+
+    fn fail(&mut self, entry: &Entry, why: String) {
+        self.sent.failures.push(Failure { path: absolute(self.source, &entry.path), why });
+    }
+}
+
+const CHANGED: &str = "it changed while it was copied: copy it again when nobody writes to it";
+
+/// Opens a file for reading; what became a link since we looked is not followed.
+fn open(place: &Path) -> Result<(File, Metadata)> {
+    // A named pipe that took the file's place must not hold us up.
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(place)?;
+    let metadata = file.metadata()?;
+    ensure!(metadata.is_file(), "it is no longer a file");
+    Ok((file, metadata))
+}
+
+/// Whether a file that was read to its former end has more, or another time of change.
+fn changed(file: &mut File, before: &Metadata) -> std::io::Result<bool> {
+    let more = file.read(&mut [0])? > 0;
+    let after = file.metadata()?;
+    let times = |metadata: &Metadata| (metadata.mtime(), metadata.mtime_nsec());
+    Ok(more || after.size() != before.size() || times(&after) != times(before))
+}
+
+/// The next message of the receiver; an error if it has given up.
+fn hear(link: &mut Link) -> Result<ToSender> {
+    match link.hear().context("the receiving side is gone")? {
+        ToSender::Failed { why } => bail!("{why}"),
+        message => Ok(message),
+    }
+}

@@ -1,0 +1,96 @@
+//! Conversations between two processes of this program over a connected queue pair.
+
+use anyhow::{Context, Result, bail};
+use bellwire::{
+    Completion, CompletionQueue, Error, Function, Listener, QueuePair, QueuePairOptions, Wait,
+};
+use serde::de::DeserializeOwned;
+use std::time::Duration;
+
+/// A queue pair with completion queues of its own.
+#[derive(Clone, Copy)]
+pub struct Queue {
+    pub pair: QueuePair,
+    pub sends: CompletionQueue,
+    pub receives: CompletionQueue,
+}
+
+impl Queue {
+    /// For `depth` sends and receives.
+    pub fn create(function: &mut Function, depth: usize) -> Result<Queue> {
+        let sends = function.create_completion_queue(2 * depth)?;
+        let receives = function.create_completion_queue(2 * depth)?;
+        let options = QueuePairOptions::new(sends)
+            .receive_completions(receives)
+            .send_depth(depth)
+            .receive_depth(depth);
+        let pair = function.create_queue_pair(&options)?;
+        Ok(Queue { pair, sends, receives })
+    }
+
+    /// Accepts the next connection of somebody who says `expected` about itself. `None` as patience waits for ever.
+    pub fn accept(
+        &self,
+        function: &mut Function,
+        listener: Listener,
+        expected: &[u8],
+        patience: Option<Duration>,
+    ) -> Result<()> {
+        loop {
+            let request = match function.wait_request(listener, Wait::Block, one_wait(patience)) {
+                Err(Error::TimedOut { .. }) if patience.is_none() => continue,
+                request => request.context("the other side did not connect")?,
+            };
+            if request.private_data == expected {
+                return Ok(function.accept(request, self.pair, &[])?);
+            }
+            let reason = format!("this is {}", String::from_utf8_lossy(expected));
+            function.reject(request, reason.as_bytes())?;
+        }
+    }
+
+    /// Posts a receive for a message of up to `bytes`.
+    pub fn post_receive(&self, function: &mut Function, bytes: usize) -> Result<()> {
+        match function.post_receive(self.pair, vec![0; bytes], 0).map_err(Error::from) {
+            // We may have the last words of somebody who left; if not, the next wait tells that it is gone.
+            Ok(()) | Err(Error::WrongState { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The next message, as JSON; posts a receive of `bytes` for another one. `None` as patience waits for ever.
+    pub fn hear<T: DeserializeOwned>(
+        &self,
+        function: &mut Function,
+        bytes: usize,
+        how: Wait,
+        patience: Option<Duration>,
+    ) -> Result<T> {
+        let completion = loop {
+            match function.wait(self.receives, how, one_wait(patience)) {
+                Err(Error::TimedOut { .. }) if patience.is_none() => continue,
+                completion => break successful(completion?)?,
+            }
+        };
+        let length = completion.length;
+        let buffer = completion.buffer.context("a receive gives its buffer back")?;
+        let message = serde_json::from_slice(&buffer.into_bytes(length));
+        self.post_receive(function, bytes)?;
+        message.context("the other side said nonsense")
+    }
+}
+
+/// The completion if it is one of success, otherwise an error with what it says.
+#[inline]
+pub fn successful(completion: Completion) -> Result<Completion> {
+    if completion.status.is_success() {
+        return Ok(completion);
+    }
+    let Completion { operation, status, length, peer, .. } = completion;
+    bail!("{operation:?} with {peer} failed after {length} bytes: {status}")
+}
+
+/// One wait of a patience that may have no end.
+fn one_wait(patience: Option<Duration>) -> Duration {
+    patience.unwrap_or(Duration::from_secs(3600))
+}
