@@ -1,6 +1,7 @@
 //! Conformance suite, crash tests, hostile peers and canaries.
 
 pub mod conformance;
+pub mod crash;
 pub mod loopback;
 
 /// Plants the fault that `BELLWIRE_CANARY` names, if any, in the state machines of the protocol too, which look for it in the

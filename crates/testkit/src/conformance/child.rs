@@ -50,22 +50,21 @@ impl Process {
         self.0.try_wait().expect("our own child")
     }
 
-    /// Whether it is stopped by a signal now.
-    pub fn is_stopped(&self) -> bool {
-        let state =
-            std::fs::read_to_string(format!("/proc/{}/stat", self.id())).unwrap_or_default();
-        state.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
-    }
-
     /// Waits for its end, in good time, and tells how it was.
     #[track_caller]
     pub fn end(&mut self) -> ExitStatus {
+        self.end_within(LIMIT)
+    }
+
+    /// Waits for its end, at most so long, and tells how it was.
+    #[track_caller]
+    pub fn end_within(&mut self, limit: Duration) -> ExitStatus {
         let since = Instant::now();
         loop {
             if let Some(status) = self.ended() {
                 return status;
             }
-            assert!(since.elapsed() < LIMIT, "child {} does not end", self.id());
+            assert!(since.elapsed() < limit, "child {} does not end", self.id());
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -83,6 +82,12 @@ impl Drop for Process {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// Whether process `id` is stopped by a signal now.
+pub fn is_stopped(id: i32) -> bool {
+    let state = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+    state.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
 }
 
 /// What a child was told in an environment variable.

@@ -1,0 +1,104 @@
+//! Connecting and disconnecting again and again leaves nothing behind.
+
+use super::residue::Residue;
+use super::{CHILD, CHURN};
+use crate::conformance::child::{DEVICE, Process, ROLE, told};
+use crate::conformance::stage::{A, B, Stage};
+use crate::conformance::{Fixture, Named, Node};
+use bellwire::{Device, DeviceOptions, Result, Send, Status};
+use std::time::Duration;
+
+/// Tells how often.
+const ROUNDS: &str = "BELLWIRE_TEST_ROUNDS";
+
+/// Connects and disconnects `rounds` times in a process of its own. Panics if it kept anything.
+pub fn churn(rounds: u64) {
+    let network = Named::new("shm");
+    let rounds = rounds.to_string();
+    let name = network.name().expect("a name");
+    let mut child = Process::start(CHILD, &[(ROLE, CHURN), (DEVICE, name), (ROUNDS, &rounds)]);
+    let status = child.end_within(Duration::from_secs(3600));
+    assert!(status.success(), "the process failed: {status}; its words are above");
+}
+
+/// The device that this process was told.
+struct Told;
+
+impl Fixture for Told {
+    fn open(&self, options: &DeviceOptions) -> Result<Device> {
+        Device::open_with(&told(DEVICE), options)
+    }
+}
+
+/// The whole life of the process.
+pub fn play() {
+    let rounds: u64 = told(ROUNDS).parse().expect("a number");
+    let device = told(DEVICE);
+    let job = device.split_once(':').expect("a device name").1.to_owned();
+    let empty = Residue::count(&job);
+    let mut stage = Stage::pair(&Told);
+    // What is made once and kept is there after a few rounds of each kind, and after every place for queue pairs was used,
+    // for they are taken in turn.
+    for node in &mut stage.nodes {
+        for _ in 0..node.function.limits().queue_pairs {
+            let pair = node.another_with(|options| options.send_depth(2));
+            node.function.destroy_queue_pair(pair).expect("it exists");
+        }
+    }
+    connections(&mut stage, 50);
+    functions(&mut stage, 50);
+    let (before, memory) = (Residue::count(&job), private_kib());
+    connections(&mut stage, rounds);
+    assert_eq!(Residue::count(&job), before, "after {rounds} connections");
+    functions(&mut stage, rounds / 10);
+    assert_eq!(Residue::count(&job), before, "after {} functions", rounds / 10);
+    let grown = private_kib().saturating_sub(memory);
+    // Some slack for the allocator; a leak of a hundred bytes a round would show at the long count.
+    assert!(grown < 1024 + rounds / 20, "{grown} KiB more after {rounds} rounds");
+    drop(stage);
+    assert_eq!(Residue::count(&job), empty, "when all is closed");
+}
+
+/// Queue pairs connect, talk and disconnect; each time they are new ones.
+fn connections(stage: &mut Stage<'_>, rounds: u64) {
+    for round in 0..rounds {
+        let pairs = [A, B].map(|who| stage.nodes[who].another_with(|o| o.send_depth(2)));
+        stage.connect((A, pairs[A]), (B, pairs[B]));
+        stage.nodes[B].receive_on(pairs[B], 8, round);
+        stage.nodes[B].receive_on(pairs[B], 8, round);
+        let node = &mut stage.nodes[A];
+        node.function.post_send(pairs[A], Send::immediate(b"hello").unsignaled()).expect("room");
+        assert_eq!(stage.success(B).length, 5);
+        stage.nodes[A].function.disconnect(pairs[A]).expect("connected");
+        assert_eq!(stage.next(B).status, Status::PeerGone);
+        for (node, pair) in stage.nodes.iter_mut().zip(pairs) {
+            node.function.destroy_queue_pair(pair).expect("it exists");
+        }
+    }
+}
+
+/// A function opens, meets the other node's, registers memory that is used, and closes.
+fn functions(stage: &mut Stage<'_>, rounds: u64) {
+    for _ in 0..rounds {
+        let device = stage.nodes[B].device.clone();
+        let mut node = Node::of(device, 1, &Default::default());
+        let region = node.function.allocate(10_000, bellwire::Rights::all()).expect("room");
+        stage.nodes.push(node);
+        let pair = stage.nodes[A].queue_pair;
+        let put = bellwire::Put::new(vec![1; 10_000], region.remote_key());
+        stage.nodes[A].function.post_put(pair, put).expect("room");
+        stage.success(A);
+        let lost = stage.nodes[A].counters().function.links_lost;
+        stage.nodes.pop();
+        stage.until("the function's end to be noticed", |stage| {
+            (stage.nodes[A].counters().function.links_lost > lost).then_some(())
+        });
+    }
+}
+
+/// Memory of this process alone, in KiB.
+fn private_kib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("procfs");
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("RssAnon");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
+}

@@ -1,0 +1,72 @@
+//! Crashes: a process dies, or stops for a while, at every step that the device's sources name, in every role.
+//!
+//! Three processes take part. The test starts a *survivor*, alone in its process so that its descriptors and mappings can be
+//! counted exactly. The survivor starts the *subject*, which carries out the same workout with it and at the planned step kills or
+//! stops itself (`BELLWIRE_STEP`, see `bellwire_ring::steps`).
+//!
+//! | scenario | the subject |
+//! |---|---|
+//! | [`Scenario::Initiator`] | connects to the survivor |
+//! | [`Scenario::Target`] | listens, and the survivor connects to it |
+//! | [`Scenario::Crossing`] | has the lower address, and both begin at once, without a connection |
+//!
+//! After a kill every descriptor that the survivor had posted completes, with its buffer; after a stop and a continuation both finish
+//! the workout with all data right. In either case nothing stays behind, and the next run under the same names is clean.
+
+mod churn;
+mod residue;
+mod steps;
+mod subject;
+mod survivor;
+mod workout;
+
+pub use churn::churn;
+pub use residue::Residue;
+pub use steps::{Passage, steps_of_the_sources};
+pub use survivor::{Outcome, survive};
+
+/// Who begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scenario {
+    /// The subject connects to the survivor.
+    Initiator,
+    /// The survivor connects to the subject.
+    Target,
+    /// Both begin at once.
+    Crossing,
+}
+
+impl Scenario {
+    /// All of them.
+    pub const ALL: [Scenario; 3] = [Scenario::Initiator, Scenario::Target, Scenario::Crossing];
+
+    fn parse(text: &str) -> Scenario {
+        let known = Scenario::ALL.into_iter().find(|scenario| format!("{scenario:?}") == text);
+        known.unwrap_or_else(|| panic!("no scenario {text}"))
+    }
+}
+
+/// The test in which second processes begin.
+const CHILD: &str = "child";
+/// Role of the process that survives.
+const SURVIVOR: &str = "survivor";
+/// Role of the process that crashes.
+const SUBJECT: &str = "subject";
+/// Role of the process that connects again and again.
+const CHURN: &str = "churn";
+/// Names the scenario to both.
+const SCENARIO: &str = "BELLWIRE_TEST_SCENARIO";
+/// Names the passage at which the subject crashes to the survivor.
+const PASSAGE: &str = "BELLWIRE_TEST_PASSAGE";
+
+/// Plays the role that the environment names. Does nothing without one.
+pub fn child() {
+    use crate::conformance::child::{ROLE, told};
+    let Ok(role) = std::env::var(ROLE) else { return };
+    match role.as_str() {
+        SURVIVOR => survivor::play(),
+        SUBJECT => subject::play(Scenario::parse(&told(SCENARIO))),
+        CHURN => churn::play(),
+        other => panic!("no role {other}"),
+    }
+}

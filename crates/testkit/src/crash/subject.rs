@@ -1,0 +1,56 @@
+//! The process that crashes: plays its part in the workout, and leaves the crash to the steps in the device.
+
+use super::Scenario;
+use super::workout::Workout;
+use crate::conformance::Node;
+use crate::conformance::child::{DEVICE, told};
+use crate::conformance::patience::LIMIT;
+use bellwire::{Address, Device, DeviceOptions, Wait};
+
+/// The subject's node number, below the survivor's so that its attempts to connect go first.
+pub const SUBJECT_NODE: u32 = 3;
+/// The survivor's node number.
+pub const SURVIVOR_NODE: u32 = 5;
+/// The number that either of them listens on.
+pub const LISTENER: u32 = 40;
+
+/// A node with this number.
+pub fn open(number: u32) -> Node {
+    let mut options = DeviceOptions::default();
+    options.node = Some(number);
+    let device = Device::open_with(&told(DEVICE), &options).expect("the device");
+    Node::of(device, 0, &Default::default())
+}
+
+/// Where a node listens, or its queue pair.
+pub fn at(node: u32, queue_pair: u32) -> Address {
+    Address::new(node, 0, queue_pair)
+}
+
+/// The whole life of a subject.
+pub fn play(scenario: Scenario) {
+    let mut node = open(SUBJECT_NODE);
+    let pair = node.queue_pair;
+    let to = match scenario {
+        Scenario::Initiator => {
+            let there = at(SURVIVOR_NODE, LISTENER);
+            node.function.connect(pair, there, b"subject", LIMIT).expect("accepted");
+            None
+        }
+        Scenario::Target => {
+            let listener = node.function.listen(LISTENER).expect("free");
+            let request =
+                node.function.wait_request(listener, Wait::Block, LIMIT).expect("a request");
+            node.function.accept(request, pair, b"subject").expect("accepted");
+            None
+        }
+        Scenario::Crossing => Some(at(SURVIVOR_NODE, pair.number)),
+    };
+    let connected = to.is_none();
+    let mut workout = Workout::new(node, to, || false);
+    workout.run(true).expect("the survivor survives");
+    if connected && scenario == Scenario::Initiator {
+        workout.node.function.disconnect(pair).expect("connected");
+        workout.node.function.progress().expect("progress");
+    }
+}
