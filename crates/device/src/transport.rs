@@ -100,7 +100,8 @@ pub trait Transport: Send {
     fn limits(&self) -> TransportLimits;
 
     /// The link to `peer`, set up if there is none. Returns at once; packets are refused with [`Refusal::Busy`] until the peer
-    /// has answered, and [`Sink::link_down`] reports [`Status::Unreachable`] if it has not within `patience`.
+    /// has answered, and [`Sink::link_down`] reports [`Status::Unreachable`] if it has not within `patience`. What came by an
+    /// earlier link from the same function is handed out before anything that comes by a later one.
     fn link(&mut self, peer: FunctionAddress, patience: Duration) -> Result<LinkId, Error>;
 
     /// Forgets a link that is down, or that nobody needs.
@@ -154,6 +155,11 @@ pub trait Transport: Send {
         expected: u64,
         new: u64,
     ) -> Direct;
+
+    /// How often peers used keys that were not valid here, as far as the device itself was told.
+    fn wrong_keys(&self) -> u64 {
+        0
+    }
 
     /// A descriptor that becomes readable when [`Transport::poll`] has something to do, once [`Transport::arm`] said so.
     fn wait_fd(&self) -> BorrowedFd<'_>;

@@ -102,6 +102,12 @@ enum Condition {
     Down(Status),
 }
 
+impl Wire {
+    fn is_over(&self) -> bool {
+        matches!(self.condition, Condition::Down(_))
+    }
+}
+
 struct Packet {
     header: PacketHeader,
     payload: Vec<u8>,
@@ -500,8 +506,18 @@ impl Loopback {
     /// Takes one packet, or the news of a link's end. `false`: there was none.
     fn poll_link(&mut self, sink: &mut impl Sink, link: LinkId) -> bool {
         let mut state = self.fabric.lock();
+        let links = &state.functions[&self.address].links;
+        let Some((wire, end)) = links[link.0 as usize] else { return false };
+        // An earlier link to the same peer is heard to its end first.
+        let peer = state.links[wire].ends[1 - end];
+        let earlier = links.iter().flatten().filter(|(other, _)| *other < wire);
+        if earlier.into_iter().any(|&(other, end)| {
+            let other = &state.links[other];
+            other.is_over() && other.ends[1 - end] == peer
+        }) {
+            return false;
+        }
         let Some((wire, end)) = state.wire(self.address, link) else { return false };
-        let peer = wire.ends[1 - end];
         let Some(packet) = wire.towards[end].pop_front() else {
             // What a peer sent before its end is still delivered.
             if let Condition::Down(why) = wire.condition

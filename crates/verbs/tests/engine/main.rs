@@ -2,6 +2,7 @@
 
 mod atomic;
 mod channel;
+mod chaos;
 mod close;
 mod connection;
 mod eager;
