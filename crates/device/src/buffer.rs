@@ -106,6 +106,18 @@ impl Buffer {
         }
     }
 
+    /// Copies as much of `message` to the start as there is room for.
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn fill(&mut self, message: View<'_>) {
+        let bytes = message.part(0, message.len().min(self.len())).expect("not longer");
+        match self {
+            // Nobody else knows where a program's vector is, so it lies apart from what came in.
+            Buffer::Vec(room) => View::of_mut(room).copy_apart(bytes),
+            Buffer::Region(_) => self.view().copy_from(bytes),
+        }
+    }
+
     /// The bytes as the data path writes them.
     #[doc(hidden)]
     #[inline]

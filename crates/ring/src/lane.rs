@@ -88,7 +88,7 @@ pub const GRANTS: usize = 16;
 
 // The control block, by lines. Each line has one writer.
 //   line 0     receiver: command, first grant that counts, host chunks consumed
-//   line 1     sender:   intent, region that it copies by system call
+//   line 1     sender:   intent, region that it copies by system call, whether it sleeps until there is room
 //   lines 2-5  receiver: grant ring, 16 x {sequence | first chunk | chunks, nonce}
 //   lines 6-   sender:   two small chunks
 const COMMAND: usize = 0;
@@ -96,6 +96,7 @@ const GRANT_BASE: usize = 1;
 const HOST_CONSUMED: usize = 2;
 const INTENT: usize = LINE_WORDS;
 const BUSY: usize = LINE_WORDS + 1;
+const WAITING: usize = LINE_WORDS + 2;
 const GRANT_RING: usize = 2 * LINE_WORDS;
 const SMALL_LINE: usize = 6;
 

@@ -13,6 +13,9 @@ pub trait Words {
     /// The word with this index. Indices come from our own state, never from the peer; outside is a bug and panics.
     fn word(&self, index: usize) -> &AtomicU64;
 
+    /// The words of the line with this index: one check of the bounds for all of them. Outside is a bug and panics.
+    fn line(&self, index: usize) -> &[AtomicU64; LINE_WORDS];
+
     /// Copies `head` and then `body` in, from the given word on. Plain writes: the caller publishes them by a release store.
     fn fill(&self, word: usize, head: &[u8], body: View<'_>);
 }
@@ -29,7 +32,7 @@ mod real {
     #[derive(Clone, Debug)]
     pub struct Segment {
         base: *const AtomicU64,
-        words: usize,
+        lines: usize,
         // Keeps the mapping alive; `base` points into it.
         memory: Memory,
     }
@@ -48,13 +51,18 @@ mod real {
                 (part.as_ptr() as usize).is_multiple_of(LINE_BYTES),
                 "mappings are page aligned"
             );
-            Segment { base: part.as_ptr().cast(), words: bytes / 8, memory: memory.clone() }
+            Segment {
+                base: part.as_ptr().cast(),
+                lines: bytes / LINE_BYTES,
+                memory: memory.clone(),
+            }
         }
 
         /// Payload bytes as a window; panics if outside.
-        #[inline]
+        #[inline(always)]
         pub fn view(&self, word: usize, bytes: usize) -> View<'_> {
-            assert!(word <= self.words && bytes <= (self.words - word) * 8);
+            let words = self.lines * LINE_WORDS;
+            assert!(word <= words && bytes <= (words - word) * 8);
             // SAFETY: inside the segment, which `memory` keeps mapped while `self` is borrowed.
             unsafe {
                 let start = std::ptr::NonNull::new_unchecked(self.base.add(word).cast_mut().cast());
@@ -64,7 +72,7 @@ mod real {
 
         /// Bytes in the segment.
         pub fn bytes(&self) -> usize {
-            self.words * 8
+            self.lines * LINE_BYTES
         }
 
         /// The memory that it is part of.
@@ -76,9 +84,16 @@ mod real {
     impl Words for Segment {
         #[inline(always)]
         fn word(&self, index: usize) -> &AtomicU64 {
-            assert!(index < self.words);
+            assert!(index < self.lines * LINE_WORDS);
             // SAFETY: inside the segment, aligned (the base is line aligned), mapped while `self` lives.
             unsafe { &*self.base.add(index) }
+        }
+
+        #[inline(always)]
+        fn line(&self, index: usize) -> &[AtomicU64; LINE_WORDS] {
+            assert!(index < self.lines);
+            // SAFETY: as in `word`, for all words of a line that lies inside.
+            unsafe { &*self.base.add(index * LINE_WORDS).cast() }
         }
 
         #[inline(always)]
@@ -119,6 +134,10 @@ mod model {
     impl Words for ModelSegment {
         fn word(&self, index: usize) -> &AtomicU64 {
             &self.0[index]
+        }
+
+        fn line(&self, index: usize) -> &[AtomicU64; LINE_WORDS] {
+            self.0[index * LINE_WORDS..][..LINE_WORDS].try_into().expect("the length of a line")
         }
 
         fn fill(&self, word: usize, head: &[u8], body: View<'_>) {

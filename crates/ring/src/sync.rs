@@ -55,3 +55,11 @@ impl Fences {
         }
     }
 }
+
+/// A full fence, for rare paths.
+pub fn full_fence() {
+    #[cfg(not(loom))]
+    std::sync::atomic::fence(Ordering::SeqCst);
+    #[cfg(loom)]
+    loom::sync::atomic::fence(Ordering::SeqCst);
+}

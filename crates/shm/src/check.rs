@@ -115,6 +115,9 @@ impl ShmTransport {
         if self.armed {
             self.armed = false;
             self.doorbell.awake();
+            for link in self.links.iter_mut().flatten() {
+                link.announced = false;
+            }
         }
         self.urgent = false;
         self.dispatch();

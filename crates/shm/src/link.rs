@@ -146,6 +146,10 @@ pub struct Link {
     pub weight: u32,
     /// Lines that the lane may still deliver in this round.
     pub allowance: i64,
+    /// A packet found no room, or a gate was not open, since we slept last.
+    pub refused: std::cell::Cell<bool>,
+    /// The peer's receiver was told that we sleep until there is room.
+    pub announced: bool,
     /// Control messages that found the socket full.
     pub unsent: VecDeque<(Control, Option<OwnedFd>)>,
 }
@@ -168,6 +172,8 @@ impl Link {
             recent: 0,
             weight: 1,
             allowance: 0,
+            refused: std::cell::Cell::new(false),
+            announced: false,
             unsent: VecDeque::new(),
         }
     }

@@ -125,18 +125,29 @@ impl ShmTransport {
         let mut turn = Turn { packets: 0, lines: 0, more: false };
         for _ in 0..MOVES {
             let Some(link) = self.links[lane as usize].as_deref_mut() else { return turn };
-            match link.deliver(lane, allowance, sink, budget, &mut turn) {
-                End::Empty | End::Stalled => return turn,
-                End::Limit => break,
-                End::Moved { freed, dry } => self.follow(lane, freed, dry),
-                End::Violation => {
-                    self.fail(lane, Status::ProtocolViolation);
-                    return turn;
-                }
+            let end = link.deliver(lane, allowance, sink, budget, &mut turn);
+            if !matches!(end, End::Empty) && self.goes_on(lane, end, &mut turn) {
+                continue;
             }
+            return turn;
         }
         turn.more = true;
         turn
+    }
+
+    /// Deals with the rarer ends; whether the lane may have more for this turn.
+    #[cold]
+    fn goes_on(&mut self, lane: u32, end: End, turn: &mut Turn) -> bool {
+        match end {
+            End::Empty | End::Stalled => {}
+            End::Limit => turn.more = true,
+            End::Moved { freed, dry } => {
+                self.follow(lane, freed, dry);
+                return true;
+            }
+            End::Violation => self.fail(lane, Status::ProtocolViolation),
+        }
+        false
     }
 
     /// A lane went on to its next run: credit comes back, and goes out on demand, first come first served (D-14 to D-17).
@@ -153,6 +164,8 @@ impl ShmTransport {
         }
         self.serve_waiting();
         self.top_up(lane);
+        // Leaving a host chunk makes room too.
+        self.call_waiting(lane);
     }
 
     /// Grants what came back to the lanes that wait for it.
@@ -179,9 +192,20 @@ impl ShmTransport {
             Some(receiver) if receiver.position() == Position::Active => {
                 receiver.grant(extent.first, extent.count);
                 self.counters.grants += 1;
+                self.call_waiting(lane);
             }
             // It waited, and is being parked meanwhile: it will ask again.
             _ => self.credits.consumed(lane as u16, extent).expect("granted just now"),
+        }
+    }
+
+    /// Wakes the sender of a lane if it sleeps until there is room, some having been made.
+    pub(crate) fn call_waiting(&mut self, lane: u32) {
+        let Some(link) = self.link_mut(lane) else { return };
+        let waiting = link.receiver.as_ref().is_some_and(|receiver| receiver.take_waiting());
+        let State::Up(up) = &link.state else { return };
+        if waiting && up.doorbell.ring(up.remote_lane) {
+            self.kick(lane);
         }
     }
 
@@ -207,6 +231,8 @@ impl ShmTransport {
     /// Polls a lane again, whose sender rang. A lane can only be woken once its link is up.
     pub(crate) fn wake_lane(&mut self, lane: u32) {
         let Some(link) = self.link_mut(lane) else { return };
+        // It may have rung because there is room now; whoever is refused again says so again.
+        link.announced = false;
         if matches!(link.state, State::Connecting { .. } | State::Crossed { .. }) {
             return;
         }

@@ -17,6 +17,9 @@ impl ShmTransport {
             self.pace.hurry();
             return false;
         }
+        if self.announce_waiting() {
+            return false;
+        }
         let lanes: Vec<u32> = self
             .active
             .iter()
@@ -32,6 +35,25 @@ impl ShmTransport {
         self.armed = true;
         self.pace.hurry();
         true
+    }
+
+    /// Tells receivers that had no room for us that we are about to sleep. `true`: somebody was told now, so what was refused must
+    /// be tried once more before we may sleep.
+    fn announce_waiting(&mut self) -> bool {
+        let mut told = false;
+        for link in self.links.iter_mut().flatten() {
+            let again = link.refused.replace(false);
+            let announced = link.announced;
+            if let Some(up) = link.up()
+                && again
+                && !announced
+            {
+                up.sender.announce_waiting();
+                link.announced = true;
+                told = true;
+            }
+        }
+        told
     }
 
     pub(crate) fn sleep_until_woken(&mut self, deadline: Option<Instant>) -> Result<(), Error> {

@@ -232,7 +232,7 @@ impl ShmTransport {
 
     /// Wakes the peer behind `link`, which sleeps.
     #[cold]
-    fn kick(&mut self, link: u32) {
+    pub(crate) fn kick(&mut self, link: u32) {
         self.counters.kicks += 1;
         step("kick");
         self.send_control(link, crate::control::Control::Kick, None);
@@ -266,13 +266,21 @@ impl Transport for ShmTransport {
         let link = self.links.get(link.0 as usize)?.as_deref()?;
         Some(match link.up()?.board.gate(gate_index(queue_pair)) {
             1 => Gate::Open,
-            2 => Gate::Stopped,
+            2 => {
+                link.refused.set(true);
+                Gate::Stopped
+            }
             _ => Gate::Closed,
         })
     }
 
     fn set_gate(&mut self, queue_pair: u32, gate: Gate) {
         self.board.set_gate(gate_index(queue_pair), gate as u8);
+        if gate == Gate::Open {
+            for lane in 0..self.links.len() as u32 {
+                self.call_waiting(lane);
+            }
+        }
     }
 
     // Always: the header then stays in registers, while as an argument it would be written in parts and read as words, which
@@ -310,6 +318,7 @@ impl Transport for ShmTransport {
             }
             Err(_full) => {
                 self.counters.lane_full += 1;
+                entry.refused.set(true);
                 if up.sender.is_parked() && up.doorbell.ring(up.remote_lane) {
                     self.kick(link.0);
                 }
@@ -376,6 +385,10 @@ impl Transport for ShmTransport {
         new: u64,
     ) -> Direct {
         self.direct_atomic(link, key, offset, |word| word.compare_swap(0, expected, new))
+    }
+
+    fn wrong_keys(&self) -> u64 {
+        self.counters.wrong_keys
     }
 
     fn wait_fd(&self) -> BorrowedFd<'_> {

@@ -73,6 +73,15 @@ impl<'a> Send<'a> {
         self
     }
 
+    /// The buffer, if it is not immediate data; no bytes are left.
+    #[inline]
+    pub(crate) fn take_buffer(&mut self) -> Option<Buffer> {
+        match std::mem::replace(&mut self.payload, Payload::Immediate(&[])) {
+            Payload::Immediate(_) => None,
+            Payload::Buffer(buffer) => Some(buffer),
+        }
+    }
+
     /// Bytes.
     #[inline]
     pub(crate) fn len(&self) -> usize {

@@ -116,7 +116,9 @@ impl Function {
 
     /// What was done so far.
     pub fn counters(&self) -> Counters {
-        self.core.counters()
+        let mut counters = self.core.counters();
+        counters.function.wrong_keys += self.port.device_wrong_keys();
+        counters
     }
 
     // Objects
@@ -224,15 +226,21 @@ impl Function {
     /// # Errors
     /// With the descriptor: [`Error::QueueFull`] (the send queue, or the completion queue has no entry to reserve),
     /// [`Error::BadDestination`], [`Error::WrongState`], [`Error::TooLong`], [`Error::NoSuchQueuePair`].
+    // Always, as `poll` and `post_receive`: descriptors and completions are then built and read where they are, instead of
+    // being moved from call to call.
+    #[inline(always)]
     pub fn post_send<'a>(
         &mut self,
         queue_pair: QueuePair,
-        send: Send<'a>,
+        mut send: Send<'a>,
     ) -> Result<(), Refused<Send<'a>>> {
         if !self.fork.is_same_process() {
             return Err(Refused::new(Error::Forked, send));
         }
-        self.port.post_send(&mut self.core, queue_pair, send)
+        match self.port.post_send(&mut self.core, queue_pair, &mut send) {
+            Ok(()) => Ok(()),
+            Err(error) => Err(Refused::new(error, send)),
+        }
     }
 
     /// Posts a buffer for one message; it reserves an entry of the receive completion queue.

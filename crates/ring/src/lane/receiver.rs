@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::segment::Words;
-use crate::sync::{Fences, Ordering};
+use crate::sync::{Fences, Ordering, full_fence};
 use std::collections::VecDeque;
 
 /// A run of the pool that went back to the receiver: first chunk and number of chunks.
@@ -110,12 +110,12 @@ impl<W: Words> LaneReceiver<W> {
     /// Looks at the cursor. A LINK is followed, and reported so that the pool can be told.
     #[inline(always)]
     pub fn peek(&mut self) -> Arrival {
-        if !self.is_ready() {
+        let line = self.memory.area(self.at.area).line(self.at.line);
+        // Acquire: as in `is_ready`.
+        if line[0].load(Ordering::Acquire) != self.at.nonce {
             return Arrival::Nothing;
         }
-        let area = self.memory.area(self.at.area);
-        let first = self.at.line * LINE_WORDS;
-        let words = [1, 2, 3].map(|i| area.word(first + i).load(Ordering::Relaxed));
+        let words = [1, 2, 3].map(|i: usize| line[i].load(Ordering::Relaxed));
         if words[0] as u8 == LINK as u8 {
             return self.follow(words[0], words[1]);
         }
@@ -209,6 +209,16 @@ impl<W: Words> LaneReceiver<W> {
         self.position = Position::Active;
         self.command &= !PARKED;
         self.memory.control.word(COMMAND).store(self.command, Ordering::Release);
+    }
+
+    /// Whether the sender sleeps until there is room; the answer is given once. To be asked after room was made.
+    pub fn take_waiting(&self) -> bool {
+        full_fence();
+        let waiting = self.memory.control.word(WAITING);
+        waiting.load(Ordering::Relaxed) != 0 && {
+            waiting.store(0, Ordering::Relaxed);
+            true
+        }
     }
 
     /// The region of ours that the sender is copying by a system call right now, if it says so.

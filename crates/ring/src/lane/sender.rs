@@ -3,7 +3,7 @@
 use super::*;
 use crate::memory::View;
 use crate::segment::Words;
-use crate::sync::{Fences, Ordering};
+use crate::sync::{Fences, Ordering, full_fence};
 
 /// What to do after a packet was written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -84,13 +84,13 @@ impl<W: Words> LaneSender<W> {
             }
         }
         let area = self.memory.area(self.at.area);
-        let first = self.at.line * LINE_WORDS;
-        area.word(first + 1).store(words[0], Ordering::Relaxed);
-        area.word(first + 2).store(words[1], Ordering::Relaxed);
-        area.word(first + 3).store(words[2], Ordering::Relaxed);
-        area.fill(first + HEADER_WORDS, head, body);
+        let line = area.line(self.at.line);
+        line[1].store(words[0], Ordering::Relaxed);
+        line[2].store(words[1], Ordering::Relaxed);
+        line[3].store(words[2], Ordering::Relaxed);
+        area.fill(self.at.line * LINE_WORDS + HEADER_WORDS, head, body);
         // Release: pairs with the acquire of the tag in `LaneReceiver::peek`.
-        area.word(first).store(self.at.nonce, publish_ordering());
+        line[0].store(self.at.nonce, publish_ordering());
         self.at.line += lines;
         // Release: pairs with the acquire of the intent in `LaneReceiver::try_park`: intent 0 means that the packet is visible.
         self.memory.control.word(INTENT).store(0, Ordering::Release);
@@ -119,6 +119,13 @@ impl<W: Words> LaneSender<W> {
         }
         self.host_ready = false;
         true
+    }
+
+    /// Says that we are about to sleep because a packet found no room. After this the caller tries once more: either there is
+    /// room now, or the receiver sees the word when it makes some (Dekker, with a full fence on both rare sides).
+    pub fn announce_waiting(&self) {
+        self.memory.control.word(WAITING).store(1, Ordering::Relaxed);
+        full_fence();
     }
 
     /// Marks region `index` of the receiver as being copied by a system call, until [`LaneSender::mark_idle`]. After this, and

@@ -161,7 +161,7 @@ impl Core {
         if let Some(shared) = entry.shared_receive {
             self.shared_receives[shared].users -= 1;
         }
-        self.retired.add(&std::mem::take(&mut self.tallies[slot as usize]));
+        self.retired.add(&entry.tally);
         Ok(())
     }
 

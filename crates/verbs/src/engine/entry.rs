@@ -2,6 +2,7 @@
 
 use super::connect::Attempt;
 use super::waiting::Posted;
+use crate::QueuePairCounters;
 use crate::device::Claim;
 use crate::shared_receive::Receive;
 use bellwire_device::{Address, Completion, FunctionAddress, LinkId, QueuePair, Status};
@@ -53,6 +54,7 @@ pub(crate) struct Entry {
     pub(crate) last_error: Option<Status>,
     /// The channel's number, node-wide.
     pub(crate) channel: Option<Claim>,
+    pub(crate) tally: QueuePairCounters,
 }
 
 /// The place of a receive in the order of completions.

@@ -47,7 +47,7 @@ impl Core {
     ) -> Verdict {
         let Some(slot) = self.admit(from, &header) else { return Verdict::Taken };
         if !self.queue_pairs[slot].backlogged && self.reserve_receive_completion(slot) {
-            self.tallies[slot as usize].messages_arrived += 1;
+            self.queue_pairs[slot].tally.messages_arrived += 1;
             let source = Address::new(from.node, from.function, header.source);
             self.complete_event(slot, source, immediate_of(&header), length);
             return Verdict::Taken;
@@ -72,7 +72,7 @@ impl Core {
         immediate: Option<u64>,
         length: u64,
     ) {
-        let tally = &mut self.tallies[slot as usize];
+        let tally = &mut self.queue_pairs[slot].tally;
         tally.messages_received += 1;
         tally.events_received += 1;
         let completion = Completion {

@@ -82,8 +82,6 @@ pub struct Core {
     pub(crate) address: FunctionAddress,
     pub(crate) limits: Limits,
     pub(crate) queue_pairs: Table<Entry>,
-    /// Counters of the queue pair in each slot, all in one place.
-    pub(crate) tallies: Vec<QueuePairCounters>,
     pub(crate) completion_queues: Table<CompletionRing>,
     pub(crate) shared_receives: Table<SharedReceives>,
     /// Channels that are open: number and slot, by number.
@@ -162,7 +160,6 @@ impl Core {
             address,
             limits,
             queue_pairs: Table::new(limits.queue_pairs),
-            tallies: Vec::new(),
             completion_queues: Table::new(limits.completion_queues),
             shared_receives: Table::new(limits.shared_receive_queues),
             channels: Vec::new(),
@@ -188,7 +185,22 @@ impl Core {
 
     /// Takes what peers sent, then sends what waits. Returns how much was done.
     pub(crate) fn progress<T: Transport>(&mut self, transport: &mut T) -> usize {
-        let mut done = transport.poll(self, POLL_BUDGET);
+        let done = transport.poll(self, POLL_BUDGET);
+        // One test for all of them, which nearly always says that there is nothing.
+        let errands = self.endings.len()
+            | self.retry_backlog as usize
+            | self.fetching.len()
+            | self.connecting.len()
+            | self.links.outgoing.len()
+            | self.pending.len()
+            | self.gates.len();
+        if errands == 0 { done } else { done + self.run_errands(transport) }
+    }
+
+    /// Does what waits for the transport, or for something that has come by now. Returns how much was done.
+    #[cold]
+    fn run_errands<T: Transport>(&mut self, transport: &mut T) -> usize {
+        let mut done = 0;
         if !self.endings.is_empty() {
             done += self.carry_out_endings(transport);
         }
@@ -247,7 +259,7 @@ impl Core {
     fn finish(&mut self, slot: u32, signaled: bool, completion: Completion) {
         let entry = &mut self.queue_pairs[slot];
         entry.posted_sends -= 1;
-        let tally = &mut self.tallies[slot as usize];
+        let tally = &mut entry.tally;
         tally.sends_completed += 1;
         if !completion.status.is_success() {
             tally.sends_failed += 1;
@@ -263,10 +275,10 @@ impl Core {
     }
 
     /// Ends a receive that has a reservation. Its completion waits if an older message of the same sender is not done.
-    #[inline(always)]
+    #[cold]
     fn finish_receive(&mut self, slot: u32, completion: Completion) {
         let entry = &mut self.queue_pairs[slot];
-        let tally = &mut self.tallies[slot as usize];
+        let tally = &mut entry.tally;
         tally.receives_completed += 1;
         if !completion.status.is_success() {
             tally.receives_failed += 1;
@@ -276,7 +288,6 @@ impl Core {
     }
 
     /// Puts a reserved completion of the receive side in its place.
-    #[inline(always)]
     fn keep_order(&mut self, slot: u32, completion: Completion) {
         let entry = &mut self.queue_pairs[slot];
         if entry.held.is_empty() {
@@ -359,7 +370,7 @@ impl Core {
         let Some(signal) = signal else { return };
         let gate = match signal {
             Signal::Stop => {
-                self.tallies[slot as usize].stops += 1;
+                self.queue_pairs[slot].tally.stops += 1;
                 Gate::Stopped
             }
             Signal::Go => Gate::Open,

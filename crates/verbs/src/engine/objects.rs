@@ -103,6 +103,7 @@ impl Core {
             attempt: None,
             last_error: None,
             channel: claim,
+            tally: QueuePairCounters::default(),
         };
         let Ok((slot, generation)) = self.queue_pairs.insert(entry) else {
             if let Some(queue) = options.shared_receive {
@@ -114,9 +115,6 @@ impl Core {
         };
         self.completion_queues[options.send_completions.slot].users += 1;
         self.completion_queues[options.receive_completions.slot].users += 1;
-        if self.tallies.len() <= slot as usize {
-            self.tallies.resize(slot as usize + 1, QueuePairCounters::default());
-        }
         let number = if number == 0 { slot + 1 } else { number };
         let handle = QueuePair { number, slot, generation };
         self.queue_pairs[slot].handle = handle;
@@ -148,7 +146,7 @@ impl Core {
             posted_receives: entry.receives.len() + entry.transfers.len(),
             backlog_messages: self.backlog.messages_of(slot),
             last_error: entry.last_error,
-            counters: self.tallies[slot as usize],
+            counters: entry.tally,
         })
     }
 
@@ -157,8 +155,7 @@ impl Core {
     }
 
     pub(crate) fn counters(&self) -> Counters {
-        let numbered =
-            |(slot, entry): (u32, &Entry)| (entry.handle.number, self.tallies[slot as usize]);
+        let numbered = |(_, entry): (u32, &Entry)| (entry.handle.number, entry.tally);
         let queue_pairs: Vec<_> = self.queue_pairs.iter().map(numbered).collect();
         let mut total = self.retired;
         for (_, counters) in &queue_pairs {

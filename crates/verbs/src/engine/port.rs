@@ -16,12 +16,12 @@ pub trait Port: std::marker::Send {
     fn start(&self, options: &FunctionOptions) -> Result<Core>;
     fn progress(&mut self, core: &mut Core) -> usize;
 
-    fn post_send<'a>(
+    fn post_send(
         &mut self,
         core: &mut Core,
         queue_pair: QueuePair,
-        send: Send<'a>,
-    ) -> Result<(), Refused<Send<'a>>>;
+        send: &mut Send<'_>,
+    ) -> Result<()>;
     fn post_put(
         &mut self,
         core: &mut Core,
@@ -69,6 +69,7 @@ pub trait Port: std::marker::Send {
     ) -> Result<MemoryRegion>;
     fn deregister(&mut self, core: &mut Core, region: MemoryRegion) -> Result<Vec<u8>>;
 
+    fn device_wrong_keys(&self) -> u64;
     fn wakeup_fd(&self) -> BorrowedFd<'_>;
     fn arm_wakeup(&mut self) -> bool;
     fn sleep_until_wakeup(&mut self, timeout: Option<Duration>) -> Result<()>;
@@ -83,12 +84,12 @@ impl<T: Transport> Port for T {
         core.progress(self)
     }
 
-    fn post_send<'a>(
+    fn post_send(
         &mut self,
         core: &mut Core,
         queue_pair: QueuePair,
-        send: Send<'a>,
-    ) -> Result<(), Refused<Send<'a>>> {
+        send: &mut Send<'_>,
+    ) -> Result<()> {
         core.post_send(self, queue_pair, send)
     }
 
@@ -164,6 +165,10 @@ impl<T: Transport> Port for T {
 
     fn deregister(&mut self, core: &mut Core, region: MemoryRegion) -> Result<Vec<u8>> {
         core.deregister(self, region)
+    }
+
+    fn device_wrong_keys(&self) -> u64 {
+        self.wrong_keys()
     }
 
     fn wakeup_fd(&self) -> BorrowedFd<'_> {

@@ -182,7 +182,7 @@ impl Core {
             return Some(put);
         };
         let entry = &mut self.queue_pairs[slot];
-        let tally = &mut self.tallies[slot as usize];
+        let tally = &mut entry.tally;
         tally.sends_posted += 1;
         tally.sends_completed += 1;
         tally.puts += 1;

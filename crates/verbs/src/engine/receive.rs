@@ -42,6 +42,7 @@ impl Sink for Core {
 }
 
 impl Core {
+    #[cold]
     fn on_other(
         &mut self,
         link: LinkId,
@@ -82,17 +83,62 @@ impl Core {
         payload: View<'_>,
     ) -> Verdict {
         let Some(slot) = self.admit(from, &header) else { return Verdict::Taken };
-        if !self.queue_pairs[slot].backlogged
-            && let Some(mut receive) = self.take_receive(slot)
-        {
-            self.tallies[slot as usize].messages_arrived += 1;
-            let kept = payload.len().min(receive.buffer.len());
-            let bytes = payload.part(0, kept).expect("not longer than the payload");
-            receive.buffer.view_mut().copy_from(bytes);
-            let source = Address::new(from.node, from.function, header.source);
-            self.complete_receive(slot, source, receive, immediate_of(&header), payload.len());
-            return Verdict::Taken;
+        let entry = &mut self.queue_pairs[slot];
+        if entry.backlogged {
+            return self.set_message_aside(slot, link, from, header, payload);
         }
+        // The receive stays where it is until its completion is built, so that it is moved once.
+        let receives = match entry.shared_receive {
+            None => &mut entry.receives,
+            Some(shared) => {
+                let shared = &mut self.shared_receives[shared];
+                let ring = &mut self.completion_queues[entry.receive_completions];
+                if !may_take(shared, ring, &mut entry.tally) {
+                    return self.set_message_aside(slot, link, from, header, payload);
+                }
+                &mut shared.receives
+            }
+        };
+        let Some(receive) = receives.front_mut() else {
+            return self.set_message_aside(slot, link, from, header, payload);
+        };
+        receive.buffer.fill(payload);
+        let length = payload.len();
+        let source = Address::new(from.node, from.function, header.source);
+        entry.tally.messages_arrived += 1;
+        if length <= receive.buffer.len() && entry.held.is_empty() {
+            // What `complete_receive` does with a success that has to wait for nothing.
+            entry.tally.messages_received += 1;
+            entry.tally.receives_completed += 1;
+            entry.tally.bytes_received += length as u64;
+            let ring = &mut self.completion_queues[entry.receive_completions];
+            ring.push_reserved_with(|| {
+                let receive = receives.pop_front().expect("it was at the front");
+                received(
+                    entry.handle,
+                    Status::Success,
+                    source,
+                    receive,
+                    immediate_of(&header),
+                    length,
+                )
+            });
+        } else if let Some(receive) = receives.pop_front() {
+            self.complete_receive(slot, source, receive, immediate_of(&header), length);
+        }
+        Verdict::Taken
+    }
+
+    /// A message that finds no receive, or others before it.
+    #[cold]
+    fn set_message_aside(
+        &mut self,
+        slot: u32,
+        link: LinkId,
+        from: FunctionAddress,
+        header: PacketHeader,
+        payload: View<'_>,
+    ) -> Verdict {
         let waiting = Waiting {
             kind: Kind::Send,
             flags: header.flags,
@@ -124,7 +170,7 @@ impl Core {
             && self.transfers.in_flight() < self.transfers.limit()
             && let Some(receive) = self.take_receive(slot)
         {
-            self.tallies[slot as usize].messages_arrived += 1;
+            self.queue_pairs[slot].tally.messages_arrived += 1;
             self.begin_transfer(slot, link, offered, receive);
             return Verdict::Taken;
         }
@@ -148,7 +194,7 @@ impl Core {
             return None;
         };
         if !self.queue_pairs[slot].takes_from(from, header.source) {
-            self.tallies[slot as usize].messages_refused += 1;
+            self.queue_pairs[slot].tally.messages_refused += 1;
             return None;
         }
         Some(slot)
@@ -159,16 +205,9 @@ impl Core {
     fn take_receive(&mut self, slot: u32) -> Option<Receive> {
         let entry = &mut self.queue_pairs[slot];
         let Some(shared) = entry.shared_receive else { return entry.receives.pop_front() };
-        let queue = &mut self.shared_receives[shared];
-        if queue.receives.is_empty() {
-            queue.starved = true;
-            return None;
-        }
-        if !self.reserve_receive_completion(slot) {
-            return None;
-        }
-        self.tallies[slot as usize].receives_posted += 1;
-        self.shared_receives[shared].receives.pop_front()
+        let shared = &mut self.shared_receives[shared];
+        let ring = &mut self.completion_queues[entry.receive_completions];
+        may_take(shared, ring, &mut entry.tally).then(|| shared.receives.pop_front())?
     }
 
     /// Keeps an entry free for something that nobody posted. `false`: there is none, and what wants it has to wait.
@@ -181,7 +220,6 @@ impl Core {
     }
 
     /// Completes a receive whose bytes are in its buffer, as far as they fit.
-    #[inline(always)]
     fn complete_receive(
         &mut self,
         slot: u32,
@@ -191,27 +229,12 @@ impl Core {
         length: usize,
     ) {
         let kept = length.min(receive.buffer.len());
-        let tally = &mut self.tallies[slot as usize];
-        tally.messages_received += 1;
-        tally.bytes_received += kept as u64;
-        let status = if kept == length {
-            Status::Success
-        } else {
-            tally.messages_truncated += 1;
-            Status::Truncated
-        };
-        let completion = Completion {
-            queue_pair: self.queue_pairs[slot].handle,
-            operation: Finished::Receive,
-            status,
-            context: receive.context,
-            length: kept,
-            immediate,
-            value: 0,
-            peer: source,
-            buffer: Some(receive.buffer),
-            chain: Vec::new(),
-        };
+        let entry = &mut self.queue_pairs[slot];
+        entry.tally.messages_received += 1;
+        entry.tally.bytes_received += kept as u64;
+        entry.tally.messages_truncated += (kept < length) as u64;
+        let status = if kept == length { Status::Success } else { Status::Truncated };
+        let completion = received(entry.handle, status, source, receive, immediate, kept);
         self.finish_receive(slot, completion);
     }
 
@@ -220,7 +243,7 @@ impl Core {
     pub(super) fn set_aside(&mut self, slot: u32, waiting: Waiting, payload: View<'_>) -> Verdict {
         match self.backlog.push(slot, waiting, payload) {
             Ok(signal) => {
-                let tally = &mut self.tallies[slot as usize];
+                let tally = &mut self.queue_pairs[slot].tally;
                 tally.messages_arrived += 1;
                 tally.messages_backlogged += 1;
                 if !std::mem::replace(&mut self.queue_pairs[slot].backlogged, true) {
@@ -327,7 +350,7 @@ impl Core {
     /// Drops the message at the front of a backlog. An offer's sender is told, if it is still there.
     pub(super) fn discard_oldest(&mut self, slot: u32) {
         let Some((waiting, _)) = self.backlog.front(slot) else { return };
-        self.tallies[slot as usize].messages_discarded += 1;
+        self.queue_pairs[slot].tally.messages_discarded += 1;
         if waiting.kind != Kind::Offer {
             let signal = self.backlog.pop(slot, |_, _| {});
             self.signal(slot, signal);
@@ -342,6 +365,7 @@ impl Core {
     }
 
     /// Posts a receive to a queue pair's own queue.
+    #[inline]
     pub(crate) fn post_receive(
         &mut self,
         queue_pair: QueuePair,
@@ -352,21 +376,26 @@ impl Core {
             Ok(()) => {}
             Err(error) => return Err(Refused::new(error, buffer)),
         }
-        let slot = queue_pair.slot;
-        let entry = &mut self.queue_pairs[slot];
+        let entry = &mut self.queue_pairs[queue_pair.slot];
         entry.receives.push_back(Receive { buffer, context });
-        self.tallies[slot as usize].receives_posted += 1;
+        entry.tally.receives_posted += 1;
         if entry.backlogged {
-            self.drain_backlog(slot);
-            if !self.queue_pairs[slot].backlogged {
-                self.backlogged.retain(|&listed| listed != slot);
-                if let Route::Disconnected { why } = self.queue_pairs[slot].route {
-                    // What waited was an offer that nobody stands by any more.
-                    self.flush_receives(slot, why);
-                }
-            }
+            self.receive_from_backlog(queue_pair.slot);
         }
         Ok(())
+    }
+
+    /// Lets what waits in the backlog have a receive that was posted just now.
+    #[cold]
+    fn receive_from_backlog(&mut self, slot: u32) {
+        self.drain_backlog(slot);
+        if !self.queue_pairs[slot].backlogged {
+            self.backlogged.retain(|&listed| listed != slot);
+            if let Route::Disconnected { why } = self.queue_pairs[slot].route {
+                // What waited was an offer that nobody stands by any more.
+                self.flush_receives(slot, why);
+            }
+        }
     }
 
     /// Checks a receive and reserves an entry for its completion.
@@ -417,5 +446,46 @@ impl Core {
         shared.receives.push_back(Receive { buffer, context });
         self.retry_backlog |= std::mem::take(&mut shared.starved);
         Ok(())
+    }
+}
+
+/// Whether there is a shared receive for a message, and an entry for its completion, which is reserved then.
+#[inline]
+fn may_take(
+    shared: &mut SharedReceives,
+    ring: &mut CompletionRing,
+    tally: &mut QueuePairCounters,
+) -> bool {
+    if shared.receives.is_empty() {
+        shared.starved = true;
+        return false;
+    }
+    let reserved = ring.reserve();
+    ring.starved |= !reserved;
+    tally.receives_posted += reserved as u64;
+    reserved
+}
+
+/// The completion of a receive of which `length` bytes were filled.
+#[inline(always)]
+fn received(
+    queue_pair: QueuePair,
+    status: Status,
+    source: Address,
+    receive: Receive,
+    immediate: Option<u64>,
+    length: usize,
+) -> Completion {
+    Completion {
+        queue_pair,
+        operation: Finished::Receive,
+        status,
+        context: receive.context,
+        length,
+        immediate,
+        value: 0,
+        peer: source,
+        buffer: Some(receive.buffer),
+        chain: Vec::new(),
     }
 }

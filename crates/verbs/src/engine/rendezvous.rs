@@ -287,7 +287,7 @@ impl Core {
         let entry = &mut self.queue_pairs[slot];
         entry.transfers.push(id);
         entry.held.push_back(Held { source, state: HeldState::UnderWay(id) });
-        self.tallies[slot as usize].messages_unfinished += 1;
+        entry.tally.messages_unfinished += 1;
         match way {
             _ if kept == 0 => self.finish_transfer(id, None),
             Way::Fetch(..) => self.fetching.push_back(id),
@@ -402,7 +402,8 @@ impl Core {
         if failure.is_none() {
             self.reply(link, Reply::done(operation, status, done as u64, 0));
         }
-        let tally = &mut self.tallies[slot as usize];
+        let entry = &mut self.queue_pairs[slot];
+        let tally = &mut entry.tally;
         tally.messages_unfinished -= 1;
         if failure.is_none() {
             tally.messages_received += 1;
@@ -412,7 +413,6 @@ impl Core {
             tally.messages_discarded += 1;
         }
         tally.receives_completed += 1;
-        let entry = &mut self.queue_pairs[slot];
         if !status.is_success() {
             tally.receives_failed += 1;
             entry.last_error = Some(status);

@@ -3,26 +3,23 @@
 use super::rendezvous::{Data, Message};
 use super::waiting::{Outcome, Posted, Tried, Work};
 use super::*;
+use crate::Send;
 use crate::descriptor::Payload;
-use crate::{Refused, Send};
 use bellwire_device::{
     Address, Buffer, Kind, Operation as Finished, PacketFlags, PacketHeader, QueuePair, Refusal,
 };
 use bellwire_ring::memory::View;
 
 impl Core {
-    /// Posts a message to `queue_pair`.
+    /// Posts a message to `queue_pair`. After an error `send` is as it was; otherwise its payload has been taken out.
     #[inline]
-    pub(super) fn post_send<'a, T: Transport>(
+    pub(super) fn post_send<T: Transport>(
         &mut self,
         transport: &mut T,
         queue_pair: QueuePair,
-        send: Send<'a>,
-    ) -> Result<(), Refused<Send<'a>>> {
-        let (link, to) = match self.route(transport, queue_pair, send.to) {
-            Ok(route) => route,
-            Err(error) => return Err(Refused::new(error, send)),
-        };
+        send: &mut Send<'_>,
+    ) -> Result<()> {
+        let (link, to) = self.route(transport, queue_pair, send.to.as_ref())?;
         let entry = &mut self.queue_pairs[queue_pair.slot];
         let length = send.len();
         let alone = entry.sends.is_empty();
@@ -32,21 +29,20 @@ impl Core {
         {
             let ring = &mut self.completion_queues[entry.send_completions];
             if send.signaled && !ring.has_room() {
-                let error = Error::QueueFull { queue: "completion queue", depth: ring.depth() };
-                return Err(Refused::new(error, send));
+                return Err(Error::QueueFull { queue: "completion queue", depth: ring.depth() });
             }
             let body = match &send.payload {
                 Payload::Immediate(bytes) => View::of(bytes),
                 Payload::Buffer(buffer) => {
                     if !registered(&self.regions, buffer) {
-                        return Err(Refused::new(Error::NoSuchRegion, send));
+                        return Err(Error::NoSuchRegion);
                     }
                     buffer.view()
                 }
             };
             let header = message_header(queue_pair.number, to, send.immediate);
             if transport.send(link, header, &[], body).is_ok() {
-                let tally = &mut self.tallies[queue_pair.slot as usize];
+                let tally = &mut entry.tally;
                 tally.sends_posted += 1;
                 tally.sends_completed += 1;
                 tally.messages_sent += 1;
@@ -61,10 +57,7 @@ impl Core {
                         immediate: None,
                         value: 0,
                         peer: to,
-                        buffer: match send.payload {
-                            Payload::Immediate(_) => None,
-                            Payload::Buffer(buffer) => Some(buffer),
-                        },
+                        buffer: send.take_buffer(),
                         chain: Vec::new(),
                     });
                 }
@@ -76,35 +69,42 @@ impl Core {
 
     /// Posts a message that cannot leave at once, or not as one packet.
     #[cold]
-    fn post_waiting_send<'a, T: Transport>(
+    fn post_waiting_send<T: Transport>(
         &mut self,
         transport: &mut T,
         queue_pair: QueuePair,
         link: LinkId,
         to: Address,
-        send: Send<'a>,
-    ) -> Result<(), Refused<Send<'a>>> {
+        send: &mut Send<'_>,
+    ) -> Result<()> {
+        // What waits goes first. If all of it can go now, this message finds its way free after all: a program that posts one
+        // whenever one completes would otherwise never come back to the short path.
+        let entry = self.queue_pairs.at(queue_pair.slot);
+        if entry.is_some_and(|entry| !entry.sends.is_empty())
+            && self.catch_up(transport, queue_pair.slot)
+        {
+            return self.post_send(transport, queue_pair, send);
+        }
         let length = send.len();
         let (maximum, what) = match send.payload {
             Payload::Immediate(_) => (self.limits.eager_bytes, "data inside a descriptor"),
             Payload::Buffer(_) => (self.limits.message_bytes, "a message"),
         };
         if length > maximum {
-            return Err(Refused::new(Error::TooLong { length, maximum, what }, send));
+            return Err(Error::TooLong { length, maximum, what });
         }
-        let slot = match self.room_to_post(queue_pair) {
-            Ok(slot) => slot,
-            Err(error) => return Err(Refused::new(error, send)),
-        };
-        let data = match send.payload {
+        let slot = self.room_to_post(queue_pair)?;
+        if let Payload::Buffer(buffer) = &send.payload
+            && !registered(&self.regions, buffer)
+        {
+            return Err(Error::NoSuchRegion);
+        }
+        let data = match std::mem::replace(&mut send.payload, Payload::Immediate(&[])) {
             Payload::Immediate(bytes) => Data::Copied(bytes.into()),
-            Payload::Buffer(ref buffer) if !registered(&self.regions, buffer) => {
-                return Err(Refused::new(Error::NoSuchRegion, send));
-            }
             Payload::Buffer(buffer) => Data::Buffer(buffer),
         };
         let work = Work::Message(Message { data, immediate: send.immediate, length });
-        let Send { context, signaled, .. } = send;
+        let Send { context, signaled, .. } = *send;
         self.accept(transport, slot, Posted { link, to, context, signaled, work });
         Ok(())
     }
@@ -182,7 +182,7 @@ impl Core {
         &mut self,
         transport: &mut T,
         queue_pair: QueuePair,
-        to: Option<Address>,
+        to: Option<&Address>,
     ) -> Result<(LinkId, Address)> {
         let entry = self
             .queue_pairs
@@ -190,13 +190,15 @@ impl Core {
             .ok_or_else(|| Error::NoSuchQueuePair)?;
         match (entry.route, to) {
             (Route::Connected { link, peer }, None) => Ok((link, peer)),
-            (Route::Unconnected, Some(to)) => {
+            (Route::Unconnected, Some(&Address { node, function, queue_pair: number })) => {
+                // Put together anew, because a copy of the whole would carry its padding along, byte by byte.
+                let to = Address::new(node, function, number);
                 if is_channel(to.queue_pair) || entry.channel.is_some() {
                     same_channel(queue_pair.number, to.queue_pair)?;
                 }
                 Ok((self.link_to(transport, to.function_address())?, to))
             }
-            (route, to) => Err(no_route(route, to)),
+            (route, to) => Err(no_route(route, to.copied())),
         }
     }
 }

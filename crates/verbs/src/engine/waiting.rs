@@ -147,7 +147,7 @@ impl Core {
     /// Takes a descriptor, for which there is [room](Core::room_to_post), and starts it if none is before it.
     pub(super) fn accept<T: Transport>(&mut self, transport: &mut T, slot: u32, posted: Posted) {
         let entry = &mut self.queue_pairs[slot];
-        self.tallies[slot as usize].sends_posted += 1;
+        entry.tally.sends_posted += 1;
         entry.posted_sends += 1;
         let reserved = self.completion_queues[entry.send_completions].reserve();
         debug_assert!(reserved, "the caller checked for room");
@@ -159,7 +159,7 @@ impl Core {
         } else {
             posted
         };
-        self.tallies[slot as usize].sends_waited += 1;
+        self.queue_pairs[slot].tally.sends_waited += 1;
         self.wait_in_line(slot, waits);
     }
 
@@ -188,6 +188,21 @@ impl Core {
             }
         }
         done
+    }
+
+    /// Starts the messages that wait in a queue pair, as far as they can; whether nothing waits there any more.
+    pub(super) fn catch_up<T: Transport>(&mut self, transport: &mut T, slot: u32) -> bool {
+        loop {
+            match self.queue_pairs[slot].sends.front() {
+                None => return true,
+                // Other work may move much data; that is for `progress`.
+                Some(oldest) if !matches!(oldest.work, Work::Message(_)) => return false,
+                Some(_) => {}
+            }
+            if self.advance(transport, slot, &mut 0) == 0 {
+                return false;
+            }
+        }
     }
 
     fn advance<T: Transport>(&mut self, transport: &mut T, slot: u32, slices: &mut usize) -> usize {
@@ -271,7 +286,7 @@ impl Core {
     ) {
         let operation = work.operation();
         if outcome.status.is_success() {
-            let tally = &mut self.tallies[slot as usize];
+            let tally = &mut self.queue_pairs[slot].tally;
             let bytes = outcome.length as u64;
             match operation {
                 Finished::Send => {
