@@ -28,6 +28,9 @@ mod service;
 mod sleep;
 mod socket;
 mod stranger;
+#[cfg(feature = "steps")]
+#[doc(hidden)]
+pub mod testing;
 mod transport;
 
 pub use device::{NODES, ShmDevice};

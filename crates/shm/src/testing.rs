@@ -1,0 +1,102 @@
+//! A door for tests of hostile peers: one end of a link whose every byte and descriptor is in the hands of the test.
+//!
+//! Nothing here is part of the device; it exists with the feature `steps` only.
+
+use crate::control::{Control, Introduction, VERSION};
+use crate::link::{GATES, GEOMETRY, PAIR_BYTES, REGIONS};
+use crate::mapping::{self, Segment, Sharing};
+use crate::name::{Access, Job};
+use crate::socket::{self, Received};
+use crate::transport::{BOARD_BYTES, POOL_SEGMENT_BYTES};
+use bellwire_device::{Error, FunctionAddress};
+use bellwire_ring::memory::{Memory, View};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// Bytes of the segments that come with a Hello, in order: the pair's memory, the pool, the board.
+pub const SEGMENT_BYTES: [usize; 3] = [PAIR_BYTES, POOL_SEGMENT_BYTES, BOARD_BYTES];
+
+/// One end of a link, or of the attempt to make one.
+pub struct Intruder {
+    socket: OwnedFd,
+    own: [Segment; 3],
+    /// The peer's pool with its doorbell, once it has welcomed us.
+    theirs: Option<Memory>,
+}
+
+/// What the other end of the control socket did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reply {
+    /// Nothing yet.
+    Nothing,
+    /// It welcomed us, and its memory is mapped.
+    Welcome,
+    /// It sent something else.
+    Other,
+    /// It hung up.
+    Closed,
+}
+
+impl Intruder {
+    /// Connects to the function `at` of job `job`, and says nothing. `None`: nobody listens there, or too many wait.
+    pub fn connect(job: &str, at: FunctionAddress) -> Result<Option<Intruder>, Error> {
+        let job = Job::new(job, Access::Owner).expect("a test's job has a good name");
+        let Ok(socket) = socket::connect(&job.function_socket(at)) else { return Ok(None) };
+        let make = |bytes| mapping::create("intruder", bytes, bytes, Sharing::ReadWrite);
+        let [pair, pool, board] = SEGMENT_BYTES;
+        let own = [make(pair)?, make(pool)?, make(board)?];
+        Ok(Some(Intruder { socket, own, theirs: None }))
+    }
+
+    /// A Hello as it should be, from a function that claims to be `from`.
+    pub fn hello(from: FunctionAddress) -> Vec<u8> {
+        let introduction = Introduction {
+            version: VERSION,
+            node: from.node,
+            function: from.function,
+            weight: 1,
+            barriers: false,
+            pool_chunks: GEOMETRY.pool_chunks as u32,
+            gates: GATES as u32,
+            regions: REGIONS as u32,
+            lane: 0,
+            probe_address: 0,
+            probe_value: 0,
+        };
+        let (bytes, length) = Control::Hello(introduction).to_bytes();
+        bytes[..length].to_vec()
+    }
+
+    /// The control socket.
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// The descriptors that belong to a Hello.
+    pub fn descriptors(&self) -> [BorrowedFd<'_>; 3] {
+        [self.own[0].fd.as_fd(), self.own[1].fd.as_fd(), self.own[2].fd.as_fd()]
+    }
+
+    /// Reads one message from the control socket.
+    pub fn read(&mut self) -> Reply {
+        match socket::receive(&self.socket) {
+            Received::Nothing => Reply::Nothing,
+            Received::Closed => Reply::Closed,
+            Received::Message(Control::Welcome(_), fds) => {
+                let pool = fds.first().map(|pool| mapping::adopt(pool, POOL_SEGMENT_BYTES, true));
+                self.theirs = pool.and_then(Result::ok);
+                if self.theirs.is_some() { Reply::Welcome } else { Reply::Other }
+            }
+            Received::Message(..) | Received::Garbage => Reply::Other,
+        }
+    }
+
+    /// The memory that belongs to this link alone: the pair's, and what we gave away of our own.
+    pub fn own_memory(&self) -> Vec<View<'_>> {
+        self.own.iter().map(|segment| segment.memory.view()).collect()
+    }
+
+    /// The peer's doorbell and pool, which all its senders share.
+    pub fn shared_memory(&self) -> Option<View<'_>> {
+        self.theirs.as_ref().map(Memory::view)
+    }
+}
