@@ -77,6 +77,7 @@ fn bad_atomics_change_nothing() {
         let wrong = [
             (RemoteKey { key: key.key ^ 4, ..key }.at(0), Status::WrongKey),
             (RemoteKey { length: 1000, ..key }.at(64), Status::OutOfBounds),
+            (RemoteKey { length: u64::MAX, ..key }.at(u64::MAX - 15), Status::OutOfBounds),
             (readable.remote_key().at(0), Status::NotPermitted),
         ];
         for (at, status) in wrong {

@@ -307,27 +307,32 @@ fn many_requests_at_once_are_all_served() {
 /// What the accepting side sends at once does not overtake its acceptance, however full the link is.
 #[test]
 fn nothing_overtakes_an_acceptance() {
-    let options = FabricOptions { link_packets: 1, busy_every: 2, ..FabricOptions::default() };
-    let mut world = World::new(options, 2);
-    let to = world.sides[0].address();
-    let (a, b) = world.both();
-    let listener = b.function.listen(1).unwrap();
-    a.function.start_connect(a.qp, Address::new(1, 0, 1), b"", LONG).unwrap();
-    (0..4).for_each(|number| a.receive(8, number));
-    world.settle();
-    let (_, b) = world.both();
-    let request = b.function.poll_request(listener).unwrap().unwrap();
-    // Its other queue pair fills the link just before.
-    let other = b.function.create_queue_pair(&QueuePairOptions::new(b.cq)).unwrap();
-    for _ in 0..5 {
-        b.function.post_send(other, Send::immediate(b"noise").to(to)).unwrap();
+    for noise in 1..30 {
+        let options = FabricOptions { link_packets: 1, busy_every: 3, ..FabricOptions::default() };
+        let mut world = World::new(options, 2);
+        let to = world.sides[0].address();
+        let (a, b) = world.both();
+        let listener = b.function.listen(1).unwrap();
+        a.function.start_connect(a.qp, Address::new(1, 0, 1), b"", LONG).unwrap();
+        (0..4).for_each(|number| a.receive(8, number));
+        world.settle();
+        let (_, b) = world.both();
+        let request = b.function.poll_request(listener).unwrap().unwrap();
+        // Its other queue pair fills the link just before.
+        let other = b.function.create_queue_pair(&QueuePairOptions::new(b.cq)).unwrap();
+        for _ in 0..noise {
+            b.function.post_send(other, Send::immediate(b"noise").to(to)).unwrap();
+        }
+        b.function.accept(request, b.qp, b"").unwrap();
+        for number in 0..4 {
+            // There may be room in the link just now.
+            world.sides[0].turn();
+            let (_, b) = world.both();
+            b.function.post_send(b.qp, Send::immediate(&[number])).unwrap();
+        }
+        world.settle();
+        let received = world.sides[0].take_all(Operation::Receive);
+        assert_eq!(received.into_iter().map(bytes).collect::<Vec<_>>(), [[0], [1], [2], [3]]);
+        world.check_counters();
     }
-    b.function.accept(request, b.qp, b"").unwrap();
-    for number in 0..4 {
-        b.function.post_send(b.qp, Send::immediate(&[number])).unwrap();
-    }
-    world.settle();
-    let received = world.sides[0].take_all(Operation::Receive);
-    assert_eq!(received.into_iter().map(bytes).collect::<Vec<_>>(), [[0], [1], [2], [3]]);
-    world.check_counters();
 }

@@ -195,13 +195,22 @@ fn a_shared_receive_waits_for_room_to_complete() {
     let options = QueuePairOptions::new(small).shared_receive(shared);
     let pair = b.function.create_queue_pair(&options).unwrap();
     (0..3).for_each(|n| b.function.post_shared_receive(shared, vec![0; 8], n).unwrap());
+    let to = Address::new(1, 0, pair.number);
     for number in 0..3u64 {
-        world.sides[0].send(Address::new(1, 0, pair.number), &number.to_le_bytes(), 0);
+        world.sides[0].send(to, &number.to_le_bytes(), 0);
     }
-    for number in 0..3u64 {
-        world.settle();
-        let received = world.sides[1].function.poll(small).unwrap().expect("a message");
+    world.settle();
+    for number in 0..20u64 {
+        let b = &mut world.sides[1];
+        let received = b.function.poll(small).unwrap().expect("a message");
         assert_eq!(bytes(received), number.to_le_bytes());
+        b.function.post_shared_receive(shared, vec![0; 8], number).unwrap();
+        // There is room now, but for an older message than this one.
+        let newest = (number + 3).to_le_bytes();
+        let newest = Send::immediate(&newest).to(to).unsignaled();
+        let a = &mut world.sides[0];
+        a.function.post_send(a.qp, newest).unwrap();
+        world.settle();
     }
     world.check_counters();
 }
@@ -231,4 +240,27 @@ fn a_full_backlog_leaves_messages_in_their_links() {
     }
     assert_eq!(next, [0, 40, 40, 40]);
     world.check_counters();
+}
+
+/// Sends that asked for silence take no entry of the completion queue for good, even if they had to wait.
+#[test]
+fn silent_sends_leave_no_reservation() {
+    let options = FabricOptions { link_packets: 1, ..FabricOptions::default() };
+    let mut world = World::new(options, 2);
+    let to = world.sides[1].address();
+    let a = &mut world.sides[0];
+    let small = a.function.create_completion_queue(4).unwrap();
+    let pair = a.function.create_queue_pair(&QueuePairOptions::new(small)).unwrap();
+    for number in 0..20u64 {
+        let a = &mut world.sides[0];
+        for part in 0..4 {
+            let bytes = (number * 4 + part).to_le_bytes();
+            let send = Send::immediate(&bytes).to(to).unsignaled();
+            a.function.post_send(pair, send).unwrap();
+        }
+        (0..4).for_each(|_| world.sides[1].receive(8, 0));
+        world.settle();
+    }
+    assert_eq!(world.sides[1].take_all(Operation::Receive).len(), 80);
+    assert!(world.sides[0].function.poll(small).unwrap().is_none());
 }

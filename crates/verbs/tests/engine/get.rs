@@ -51,6 +51,7 @@ fn a_wrong_key_brings_nothing() {
         let wrong = [
             (RemoteKey { key: !key.key, ..key }, Status::WrongKey),
             (RemoteKey { length: 6000, ..key }, Status::OutOfBounds),
+            (RemoteKey { length: 5001, ..key }, Status::OutOfBounds),
             (writable.remote_key(), Status::NotPermitted),
         ];
         for (key, status) in wrong {

@@ -138,6 +138,7 @@ fn a_wrong_key_changes_nothing() {
             (RemoteKey { index: 60, ..key }, 0, Status::WrongKey),
             (dead_key, 0, Status::WrongKey),
             (RemoteKey { length: 1 << 30, ..key }, 4000, Status::OutOfBounds),
+            (RemoteKey { length: 5001, ..key }, 2001, Status::OutOfBounds),
             (RemoteKey { length: u64::MAX, ..key }, u64::MAX - 3000, Status::OutOfBounds),
             (readable.remote_key(), 0, Status::NotPermitted),
         ];
@@ -162,6 +163,19 @@ fn a_wrong_key_changes_nothing() {
             assert!(counters.not_permitted >= 1);
         }
         assert_eq!(world.sides[0].function.counters().total.sends_failed, wrong.len() as u64);
+        // One bad piece is enough, wherever it is, although the others were written.
+        for bad in 0..3 {
+            let piece = |number| match number == bad {
+                true => RemoteKey { key: !key.key, ..key }.slice(0, 500),
+                false => key.slice(0, 500),
+            };
+            let a = &mut world.sides[0];
+            let put = Put::new(vec![0; 1500], (0..3).map(piece).collect::<Vec<_>>());
+            a.function.post_put(a.qp, put.event(target, None)).unwrap();
+            world.settle();
+            assert_eq!(world.sides[0].take().status, Status::WrongKey);
+            assert!(world.sides[1].done.is_empty(), "nobody was told");
+        }
         // A good put still works.
         let a = &mut world.sides[0];
         a.function.post_put(a.qp, Put::new(vec![1; 9], key.slice(0, 9))).unwrap();
