@@ -44,17 +44,18 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
 
 /// A function that listens.
 #[derive(Serialize)]
-struct Function {
-    device: String,
-    node: u32,
-    function: u8,
+pub struct Function {
+    pub device: String,
+    pub node: u32,
+    pub function: u8,
     /// User number of the job's owner, or `any` if the job is open to others.
     user: String,
-    pid: Option<i32>,
+    pub pid: Option<i32>,
     program: Option<String>,
 }
 
-fn functions() -> Result<Vec<Function>> {
+/// All functions that listen on this host.
+pub fn functions() -> Result<Vec<Function>> {
     let listening = listening().context("cannot read /proc/net/unix")?;
     let inodes = listening_inodes(&fs::read_to_string("/proc/net/unix").unwrap_or_default());
     let wanted: HashSet<u64> = inodes.values().copied().collect();

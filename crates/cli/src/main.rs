@@ -8,6 +8,7 @@ mod doctor;
 mod list;
 mod paper;
 mod perf;
+mod stat;
 mod talk;
 mod units;
 

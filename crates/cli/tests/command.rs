@@ -7,8 +7,8 @@ use support::{bellwire, run};
 /// Every command explains itself, with examples, and exits with 0.
 #[test]
 fn every_command_explains_itself() {
-    let commands: [&[&str]; 6] =
-        [&["perf"], &["copy"], &["doctor"], &["list"], &["paper", "rows"], &[]];
+    let commands: [&[&str]; 7] =
+        [&["perf"], &["copy"], &["stat"], &["doctor"], &["list"], &["paper", "rows"], &[]];
     for command in commands {
         let help = run(bellwire().args(command).arg("--help"));
         assert_eq!(help.code, 0, "{command:?}");
@@ -28,7 +28,7 @@ fn every_command_explains_itself() {
 /// Wrong usage exits with 2, says what is wrong on standard error, and nothing on standard output.
 #[test]
 fn wrong_usage_exits_with_2() {
-    let wrong: [&[&str]; 12] = [
+    let wrong: [&[&str]; 15] = [
         &[],
         &["fly"],
         &["perf", "--sizes", "7"],
@@ -41,6 +41,9 @@ fn wrong_usage_exits_with_2() {
         &["paper", "rows", "--state", "lost"],
         &["paper", "rows", "--paper", "daily"],
         &["doctor", "--cure"],
+        &["copy", "one"],
+        &["stat", "0"],
+        &["stat", "--watch"],
     ];
     for arguments in wrong {
         let output = run(bellwire().args(arguments));

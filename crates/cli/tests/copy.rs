@@ -7,7 +7,7 @@ use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use support::{Folder, bellwire, run, unique, wait};
+use support::{Folder, Running, bellwire, run, unique, wait};
 
 /// Data in which no two places look alike.
 fn data(bytes: usize, seed: u64) -> Vec<u8> {
@@ -206,29 +206,25 @@ enum Victim {
 /// Starts a copy of `source`, and kills one side when a part is there. `false` if the copy was faster.
 fn kill_midway(source: &Path, target: &Path, victim: Victim) -> bool {
     let device = format!("shm:{}", unique("killed"));
-    let mut sender = bellwire()
-        .args(["copy", "--device", &device])
-        .args([source, target])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("it starts");
+    let mut command = bellwire();
+    command.args(["copy", "--device", &device]).args([source, target]).stderr(Stdio::null());
+    let mut sender = Running::start(&mut command);
     let arrived = || bytes_below(&part(target));
     support::until("some data", || arrived() > 5 << 20 || target.exists());
     match victim {
-        Victim::Sender => sender.kill().expect("ours"),
+        Victim::Sender => sender.0.kill().expect("ours"),
         Victim::Receiver => {
             let object = run(bellwire().args(["list", "--json"])).json();
             let functions = object["functions"].as_array().expect("an array");
             let receiver = functions
                 .iter()
-                .find(|function| function["device"] == device && function["pid"] != sender.id());
+                .find(|function| function["device"] == device && function["pid"] != sender.0.id());
             if let Some(pid) = receiver.and_then(|function| function["pid"].as_u64()) {
                 let _ = std::process::Command::new("kill").args(["-9", &pid.to_string()]).status();
             }
         }
     }
-    let code = wait(&mut sender);
+    let code = wait(&mut sender.0);
     if target.exists() {
         return false;
     }

@@ -1,10 +1,8 @@
-//! `bellwire doctor` and `bellwire list`.
+//! `bellwire doctor`, `bellwire list` and `bellwire stat`.
 
 mod support;
 
-use std::io::{BufRead, BufReader};
-use std::process::Stdio;
-use support::{bellwire, run, unique, wait};
+use support::{Running, bellwire, run, unique};
 
 /// The doctor names every device, says why those that cannot be used cannot, and its exit code is that of the default device.
 #[test]
@@ -27,27 +25,61 @@ fn doctor_names_every_device() {
 #[test]
 fn list_finds_the_process_behind_a_function() {
     let device = format!("shm:{}", unique("list"));
-    let mut listener = bellwire()
-        .args(["perf", &device, "--listen"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("it starts");
-    let mut said = BufReader::new(listener.stdout.take().expect("piped")).lines();
-    let first = said.next().expect("a line").expect("text");
-    assert!(first.starts_with("Listening as node 0"), "{first}");
-
+    let listener = Running::listener(&device);
     support::until("its function", || {
         let object = run(bellwire().args(["list", "--json"])).json();
         object["functions"].as_array().expect("an array").iter().any(|function| {
             function["device"] == device
                 && function["node"] == 0
                 && function["function"] == 0
-                && function["pid"] == listener.id()
+                && function["pid"] == listener.0.id()
                 && function["program"] == "bellwire"
         })
     });
     assert!(run(bellwire().arg("list")).stdout.contains(&device));
-    listener.kill().expect("it runs");
-    wait(&mut listener);
+    listener.kill();
     assert!(!run(bellwire().arg("list")).stdout.contains(&device));
+}
+
+/// A process that waits shows its function from outside, stopped or not; one that does not use Bellwire is told from one that does
+/// not exist.
+#[test]
+fn stat_shows_even_a_stopped_process() {
+    let device = format!("shm:{}", unique("stat"));
+    let listener = Running::listener(&device);
+    let arguments = ["perf", &device, "--connect", "0", "--sizes", "8..4MiB"];
+    let leader = Running::start(bellwire().args(arguments));
+
+    let pid = listener.0.id().to_string();
+    let shown = || run(bellwire().args(["stat", &pid, "--json"]));
+    support::until("its snapshot", || {
+        let output = shown();
+        output.code == 0 && output.json()["processes"][0]["functions"][0]["device"] == device
+    });
+    signal(&pid, "STOP");
+    let output = shown();
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    let object = output.json();
+    let function = &object["processes"][0]["functions"][0];
+    assert_eq!(function["address"], "0.0");
+    assert_eq!(function["queue_pairs"].as_array().map(Vec::len), Some(2));
+    assert!(function["age_s"].as_f64() >= Some(0.0));
+    let text = run(bellwire().args(["stat", &pid])).stdout;
+    assert!(text.contains("queue pair 0.0.1") && text.contains(&device), "{text}");
+    assert!(run(bellwire().arg("stat")).stdout.contains(&device));
+    signal(&pid, "CONT");
+    leader.kill();
+    listener.kill();
+
+    let gone = run(bellwire().args(["stat", &pid]));
+    assert_eq!(gone.code, 1);
+    assert!(gone.stderr.contains("no process"), "{}", gone.stderr);
+    let own = run(bellwire().args(["stat", &std::process::id().to_string()]));
+    assert_eq!(own.code, 1);
+    assert!(own.stderr.contains("has no function"), "{}", own.stderr);
+}
+
+fn signal(pid: &str, name: &str) {
+    let kill = std::process::Command::new("kill").args([&format!("-{name}"), pid]).status();
+    assert!(kill.expect("kill is there").success());
 }

@@ -3,9 +3,7 @@
 mod support;
 
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
-use std::process::Stdio;
-use support::{bellwire, run, unique, until, wait};
+use support::{Running, bellwire, run, unique, until};
 
 /// `--json` prints exactly one object with a row for each operation and size, and figures that are possible.
 #[test]
@@ -78,49 +76,30 @@ fn pairs_have_rates_of_their_own() {
 #[test]
 fn a_listener_outlives_its_leaders() {
     let device = format!("shm:{}", unique("listen"));
-    let mut listener = bellwire()
-        .args(["perf", &device, "--listen"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("it starts");
-    let mut said = BufReader::new(listener.stdout.take().expect("piped")).lines();
-    let first = said.next().expect("a line").expect("text");
-    assert!(first.starts_with("Listening as node 0"), "{first}");
-
+    let listener = Running::listener(&device);
     let connect = ["perf", &device, "--connect", "0", "--quick", "--sizes", "8", "--ops", "send"];
     for killed in [false, true, false] {
         if killed {
-            let mut leader = bellwire()
-                .args(["perf", &device, "--connect", "0", "--sizes", "8..1MiB"])
-                .stdout(Stdio::null())
-                .spawn()
-                .expect("it starts");
+            let arguments = ["perf", &device, "--connect", "0", "--sizes", "8..1MiB"];
+            let leader = Running::start(bellwire().args(arguments));
             // The leader is at work once its own function is open as well.
             until("the leader's function", || open_functions(&device) >= 2);
-            leader.kill().expect("it runs");
-            wait(&mut leader);
+            leader.kill();
         } else {
             let output = run(bellwire().args(connect));
             assert_eq!(output.code, 0, "{}", output.stderr);
         }
     }
-    listener.kill().expect("it still runs");
-    wait(&mut listener);
+    listener.kill();
 }
 
 /// If the leader is killed, the side that it started ends as well, and nothing of either is left.
 #[test]
 fn the_other_side_ends_with_its_leader() {
     let device = format!("shm:{}", unique("orphan"));
-    let mut leader = bellwire()
-        .args(["perf", &device, "--sizes", "8..4MiB"])
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("it starts");
+    let leader = Running::start(bellwire().args(["perf", &device, "--sizes", "8..4MiB"]));
     until("both sides", || open_functions(&device) >= 2);
-    leader.kill().expect("it runs");
-    wait(&mut leader);
+    leader.kill();
     until("the end of the other side", || open_functions(&device) == 0);
 }
 

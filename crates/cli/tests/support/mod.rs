@@ -1,7 +1,7 @@
 //! Running the command, with a limit on how long it may take.
 #![allow(dead_code)] // Every test file uses what it needs.
 
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -48,6 +48,44 @@ fn read_all(pipe: &mut impl Read) -> String {
     let mut bytes = Vec::new();
     pipe.read_to_end(&mut bytes).expect("a pipe");
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// A process that is killed when this is dropped, so that a test that fails leaves none.
+pub struct Running(pub Child);
+
+impl Running {
+    /// Starts a command whose output can be read.
+    pub fn start(command: &mut Command) -> Running {
+        let started = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+        Running(started.expect("the command starts"))
+    }
+
+    /// Starts `bellwire perf DEVICE --listen`, and returns when it listens.
+    pub fn listener(device: &str) -> Running {
+        let mut command = bellwire();
+        let mut listener =
+            Running::start(command.args(["perf", device, "--listen"]).stderr(Stdio::null()));
+        let mut lines = BufReader::new(listener.0.stdout.take().expect("piped")).lines();
+        let first = lines.next().expect("a line").expect("text");
+        assert!(first.starts_with("Listening as node 0"), "{first}");
+        // What it says later must have somewhere to go.
+        std::thread::spawn(move || lines.count());
+        listener
+    }
+
+    /// Kills it with SIGKILL, and returns when it is gone.
+    pub fn kill(mut self) {
+        self.0.kill().expect("it runs");
+        wait(&mut self.0);
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Both can only fail if it is gone.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// Waits for a process that was started; -1 if a signal ended it.

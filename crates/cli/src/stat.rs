@@ -1,0 +1,359 @@
+//! `bellwire stat`: what a running or stuck process shows of itself, read from outside without its help.
+
+use crate::command::{Outcome, WrongUsage, print_json};
+use crate::list::{functions, processes, program_of};
+use anyhow::{Context, Result, bail, ensure};
+use bellwire::stat::files_of;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{ErrorKind, IsTerminal, Read};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+/// Shows counters, queues and last errors of a process that uses Bellwire, even if it is stuck
+///
+/// Every open function keeps a snapshot of itself, renewed at most ten times a second while it makes progress, and before it
+/// sleeps. It is read without stopping the process. An old snapshot means that the process sleeps, or does not call Bellwire.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Processes of other users are shown to root only.
+
+Examples:
+  bellwire stat                  the processes that use Bellwire
+  bellwire stat 1234             everything about one of them
+  bellwire stat 1234 --watch     every second, with what changed
+  bellwire stat 1234 --json | jq '.processes[0].functions[].queue_pairs[] | select(.last_error != \"\")'")]
+pub struct Arguments {
+    /// The process; without it all that can be seen are listed
+    pid: Option<u32>,
+    /// One JSON object instead of text
+    #[arg(long)]
+    json: bool,
+    /// Again every second, until interrupted or the process ends
+    #[arg(long, conflicts_with = "json", requires = "pid")]
+    watch: bool,
+}
+
+/// Prints what processes show.
+pub fn run(arguments: &Arguments) -> Result<Outcome> {
+    match arguments.pid {
+        Some(0) => Err(WrongUsage::error("0 is the number of no process")),
+        Some(pid) if arguments.watch => watch(pid),
+        Some(pid) => {
+            let process = Process::look(pid)?;
+            if arguments.json {
+                print_json(&serde_json::json!({ "processes": [process] }))?;
+            } else {
+                process.print(None);
+            }
+            Ok(Outcome::Done)
+        }
+        None => {
+            let found: Vec<_> = processes()
+                .into_iter()
+                .filter_map(|pid| Process::look(u32::try_from(pid).ok()?).ok())
+                .collect();
+            if arguments.json {
+                print_json(&serde_json::json!({ "processes": found }))?;
+            } else {
+                print_all(&found);
+            }
+            Ok(Outcome::Done)
+        }
+    }
+}
+
+/// A process, and what its functions show.
+#[derive(Serialize)]
+struct Process {
+    pid: u32,
+    program: Option<String>,
+    functions: Vec<Function>,
+    /// Functions that have not shown anything yet.
+    silent: usize,
+}
+
+/// What a function shows.
+#[derive(Serialize)]
+struct Function {
+    /// If it can be found out.
+    device: Option<String>,
+    /// Time since the snapshot was made, in seconds.
+    age_s: f64,
+    #[serde(flatten)]
+    snapshot: Snapshot,
+}
+
+type Counters = BTreeMap<String, u64>;
+
+/// The form of a snapshot that we understand; more may be in it.
+#[derive(Serialize, Deserialize)]
+struct Snapshot {
+    serial: u64,
+    address: String,
+    /// What the function counts.
+    function: Counters,
+    /// What its device counts.
+    device_counters: Counters,
+    /// Sums over all queue pairs that there are and were.
+    total: Counters,
+    queue_pairs_open: u64,
+    queue_pairs: Vec<QueuePair>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct QueuePair {
+    address: String,
+    connection: String,
+    posted_sends: u64,
+    posted_receives: u64,
+    backlog_messages: u64,
+    /// Empty if there was none.
+    last_error: String,
+    counters: Counters,
+}
+
+/// The version of a snapshot's form that this is written for.
+const FORMAT: u64 = 1;
+
+/// More than the longest snapshot, which lists 256 queue pairs.
+const MOST_BYTES: u64 = 4 << 20;
+
+impl Process {
+    fn look(pid: u32) -> Result<Process> {
+        let files = match files_of(pid) {
+            Ok(files) => files,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                bail!("there is no process {pid} (any more)")
+            }
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                bail!("process {pid} belongs to somebody else: sudo bellwire stat {pid}")
+            }
+            Err(error) => return Err(error).context(format!("cannot look at process {pid}")),
+        };
+        ensure!(!files.is_empty(), "process {pid} has no function of Bellwire open");
+        // Which device a function belongs to is not in its snapshot, but where it listens.
+        let listening = functions().unwrap_or_default();
+        let (mut shown, mut silent) = (Vec::new(), 0);
+        for file in files {
+            // Or it was closed while we looked.
+            let Some((snapshot, age_s)) = read(&file)? else {
+                silent += 1;
+                continue;
+            };
+            let device = listening.iter().find(|function| {
+                function.pid.and_then(|owner| u32::try_from(owner).ok()) == Some(pid)
+                    && format!("{}.{}", function.node, function.function) == snapshot.address
+            });
+            let device = device.map(|function| function.device.clone());
+            shown.push(Function { device, age_s, snapshot });
+        }
+        shown.sort_by(|a, b| a.snapshot.address.cmp(&b.snapshot.address));
+        let program = i32::try_from(pid).ok().and_then(program_of);
+        Ok(Process { pid, program, functions: shown, silent })
+    }
+
+    /// `before`: what it showed earlier, and when.
+    fn print(&self, before: Option<&Process>) {
+        let program = printable(self.program.as_deref().unwrap_or("?"));
+        println!("Process {} ({program})", self.pid);
+        for function in &self.functions {
+            let Snapshot { address, .. } = &function.snapshot;
+            let device = function.device.as_deref().unwrap_or("?");
+            println!(
+                "\nFunction {} of {}, as it was {:.1} s ago",
+                printable(address),
+                printable(device),
+                function.age_s
+            );
+            let earlier = before.and_then(|process| {
+                process.functions.iter().find(|old| old.snapshot.address == *address)
+            });
+            function.snapshot.print(earlier.map(|function| &function.snapshot));
+        }
+        if self.silent > 0 {
+            println!(
+                "\n{} of its functions have not shown anything yet: nothing has happened in them.",
+                self.silent
+            );
+        }
+    }
+}
+
+impl Snapshot {
+    fn print(&self, before: Option<&Snapshot>) {
+        for pair in &self.queue_pairs {
+            println!(
+                "  queue pair {:<12} {}; posted: {} sends, {} receives; waiting for a receive: {} messages",
+                printable(&pair.address),
+                printable(&pair.connection),
+                pair.posted_sends,
+                pair.posted_receives,
+                pair.backlog_messages
+            );
+            if !pair.last_error.is_empty() {
+                println!("  {:23} last error: {}", "", printable(&pair.last_error));
+            }
+        }
+        let listed = self.queue_pairs.len() as u64;
+        if self.queue_pairs_open > listed {
+            println!("  and {} further queue pairs", self.queue_pairs_open - listed);
+        }
+        let groups = [
+            ("all queue pairs", &self.total, before.map(|snapshot| &snapshot.total)),
+            ("function", &self.function, before.map(|snapshot| &snapshot.function)),
+            ("device", &self.device_counters, before.map(|snapshot| &snapshot.device_counters)),
+        ];
+        for (title, counters, before) in groups {
+            let counted: Vec<_> = counters.iter().filter(|(_, count)| **count > 0).collect();
+            if counted.is_empty() {
+                continue;
+            }
+            println!("  {title}");
+            for (name, &count) in counted {
+                let more =
+                    before.map(|old| count.wrapping_sub(*old.get(name).unwrap_or(&0)) as i64);
+                let more = more.filter(|more| *more != 0).map(|more| format!("{more:>+14}"));
+                println!("    {:<24} {count:>16}{}", printable(name), more.unwrap_or_default());
+            }
+        }
+    }
+}
+
+/// The snapshot in a memory file, and its age in seconds; `None` if there is none (yet, or any more).
+fn read(path: &Path) -> Result<Option<(Snapshot, f64)>> {
+    // Whoever writes it does so at most ten times a second, so that one of a few attempts finds it whole.
+    for _ in 0..20 {
+        let Ok(mut file) = File::open(path) else { return Ok(None) };
+        let mut text = Vec::new();
+        file.by_ref().take(MOST_BYTES).read_to_end(&mut text)?;
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let age = file.metadata()?.modified()?;
+        if let Some(snapshot) = parse(&text)? {
+            let age = SystemTime::now().duration_since(age).unwrap_or_default();
+            return Ok(Some((snapshot, age.as_secs_f64())));
+        }
+        std::thread::sleep(Duration::from_millis(3));
+    }
+    bail!("{} holds no snapshot that can be understood", path.display())
+}
+
+/// `None` if it is not whole.
+fn parse(text: &[u8]) -> Result<Option<Snapshot>> {
+    let Ok(mut value) = serde_json::from_slice::<serde_json::Value>(text) else { return Ok(None) };
+    if value["serial"].is_null() || value["serial"] != value["serial_end"] {
+        return Ok(None);
+    }
+    ensure!(
+        value["format"] == FORMAT,
+        "the process has a snapshot of form {}, this program understands {FORMAT}: use the same version",
+        value["format"]
+    );
+    // "device" is our word for its name.
+    value["device_counters"] = value["device"].take();
+    serde_json::from_value(value).map(Some).context("a snapshot of another form")
+}
+
+/// Prints a process again and again, until it ends.
+fn watch(pid: u32) -> Result<Outcome> {
+    let mut before = Process::look(pid)?;
+    before.print(None);
+    loop {
+        std::thread::sleep(Duration::from_secs(1));
+        match Process::look(pid) {
+            Ok(now) => {
+                if std::io::stdout().is_terminal() {
+                    // Home, and clear what is below.
+                    print!("\x1b[H\x1b[J");
+                } else {
+                    println!();
+                }
+                now.print(Some(&before));
+                before = now;
+            }
+            Err(error) => {
+                println!("{error:#}");
+                return Ok(Outcome::Done);
+            }
+        }
+    }
+}
+
+fn print_all(processes: &[Process]) {
+    if processes.is_empty() {
+        println!("No process that we may look at has a function of Bellwire open.");
+        return;
+    }
+    println!(
+        "{:>8}  {:<16} {:<24} {:>8} {:>14} {:>14} {:>8} {:>8}",
+        "pid", "program", "device", "function", "sent", "received", "failed", "age"
+    );
+    for process in processes {
+        for Function { device, age_s, snapshot } in &process.functions {
+            let count = |name: &str| snapshot.total.get(name).copied().unwrap_or(0);
+            println!(
+                "{:>8}  {:<16} {:<24} {:>8} {:>14} {:>14} {:>8} {:>6.1} s",
+                process.pid,
+                printable(process.program.as_deref().unwrap_or("?")),
+                printable(device.as_deref().unwrap_or("?")),
+                printable(&snapshot.address),
+                count("messages_sent") + count("puts") + count("gets") + count("atomics"),
+                count("messages_received"),
+                count("sends_failed") + count("receives_failed"),
+                age_s
+            );
+        }
+        for _ in 0..process.silent {
+            let program = printable(process.program.as_deref().unwrap_or("?"));
+            println!("{:>8}  {program:<16} nothing has happened in it yet", process.pid);
+        }
+    }
+    println!("\nTry: bellwire stat {}", processes[0].pid);
+}
+
+/// Text from another process, without anything that a terminal would obey.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(serial_end: u64, format: u64) -> Vec<u8> {
+        let value = serde_json::json!({
+            "serial": 7, "format": format, "pid": 1, "address": "0.0", "function": { "links_opened": 1 },
+            "device": {}, "total": { "messages_sent": 3 }, "queue_pairs_open": 1, "queue_pairs": [{
+                "address": "0.0.1", "connection": "unconnected", "posted_sends": 0, "posted_receives": 1,
+                "backlog_messages": 0, "last_error": "", "counters": {},
+            }], "serial_end": serial_end,
+        });
+        value.to_string().into_bytes()
+    }
+
+    /// A whole snapshot is understood; one that is half written is read again; another version's is refused with the reason.
+    #[test]
+    fn only_whole_snapshots_are_shown() {
+        let snapshot = parse(&text(7, 1)).expect("our form").expect("whole");
+        assert_eq!(snapshot.total["messages_sent"], 3);
+        assert_eq!(snapshot.queue_pairs[0].posted_receives, 1);
+
+        assert!(parse(&text(6, 1)).expect("our form").is_none(), "two serial numbers");
+        let whole = text(7, 1);
+        for cut in 0..whole.len() {
+            assert!(parse(&whole[..cut]).is_ok_and(|none| none.is_none()), "cut at {cut}");
+        }
+        let error = parse(&text(7, 2)).err().expect("another form");
+        assert!(error.to_string().contains("same version"), "{error}");
+        assert!(parse(b"{\"serial\":1,\"serial_end\":1,\"format\":1}").is_err(), "members missing");
+    }
+
+    /// Another process cannot make our terminal do anything.
+    #[test]
+    fn control_characters_are_not_printed() {
+        assert_eq!(printable("a\x1b[2Jb\n\u{9b}"), "a?[2Jb??");
+    }
+}
