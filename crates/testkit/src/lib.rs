@@ -2,6 +2,8 @@
 
 pub mod conformance;
 pub mod crash;
+#[cfg(feature = "steps")]
+pub mod hostile;
 pub mod loopback;
 
 /// Plants the fault that `BELLWIRE_CANARY` names, if any, in the state machines of the protocol too, which look for it in the

@@ -1,0 +1,82 @@
+//! Hostile peers: a process of the same user that keeps to the protocol until it has what it wants, and then does not.
+//!
+//! The *victim* runs alone in its process: two nodes that exchange messages, puts and gets without a pause, and that also talk to
+//! the attacker, whatever comes of it. The victim starts the *attacker*, and ends when that has ended.
+//!
+//! | attack | what the attacker does | what the victim's own traffic must be |
+//! |---|---|---|
+//! | [`Attack::Pair`] | writes random bytes over the memory of its own link: control blocks, host chunks, its pool, its board | right |
+//! | [`Attack::Pool`] | the same, and over the victim's doorbell and pool | alive; right for another function of the same node, and for all once the function was opened anew |
+//! | [`Attack::Socket`] | sends wrong records and wrong descriptors at every stage, hangs up, keeps silent | right |
+//! | [`Attack::Packets`] | sends packets with random headers and payloads through a proper link | right |
+//!
+//! A pool is shared by all senders of a function, so who can write to it can alter what other peers of *this function* send while it
+//! lies there, and can keep the function from being woken. That is the price of credits without private reserves; functions do not
+//! share pools.
+
+mod attacker;
+mod socket;
+mod victim;
+
+use crate::conformance::child::{DEVICE, Process, ROLE, told};
+use crate::conformance::{Fixture, Named};
+use std::time::Duration;
+
+/// What the attacker does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Attack {
+    /// Scribbles over what its link alone uses.
+    Pair,
+    /// Scribbles over the victim's pool and doorbell too.
+    Pool,
+    /// Garbage on the control socket.
+    Socket,
+    /// Garbage in packets.
+    Packets,
+}
+
+/// Role of the process under attack.
+const VICTIM: &str = "victim";
+/// Role of the process that attacks.
+const ATTACKER: &str = "attacker";
+/// Names the attack.
+const ATTACK: &str = "BELLWIRE_TEST_ATTACK";
+/// How long it lasts, in milliseconds.
+const TIME_MS: &str = "BELLWIRE_TEST_TIME_MS";
+/// Where the attacker's random choices begin.
+const SEED: &str = "BELLWIRE_TEST_SEED";
+
+/// Runs one attack for `time`. Panics if the victim panics, hangs, crashes or loses anything that it must not lose.
+pub fn withstand(attack: Attack, time: Duration, seed: u64) {
+    let network = Named::new("shm");
+    let (attack, time, seed) =
+        (format!("{attack:?}"), time.as_millis().to_string(), seed.to_string());
+    let environment = [
+        (ROLE, VICTIM),
+        (DEVICE, network.name().expect("a name")),
+        (ATTACK, &attack),
+        (TIME_MS, &time),
+        (SEED, &seed),
+    ];
+    let mut victim = Process::start("child", &environment);
+    let limit = Duration::from_millis(time.parse().expect("a number"));
+    let status = victim.end_within(3 * limit + 2 * crate::conformance::patience::LIMIT);
+    assert!(status.success(), "{attack}, seed {seed}: the victim ended with {status}");
+}
+
+/// Plays the role that the environment names. Does nothing without one.
+pub fn child() {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    let attacks = [Attack::Pair, Attack::Pool, Attack::Socket, Attack::Packets];
+    let name = told(ATTACK);
+    let attack = attacks.into_iter().find(|attack| format!("{attack:?}") == name);
+    let attack = attack.expect("a known attack");
+    match role.as_str() {
+        VICTIM => victim::play(attack),
+        ATTACKER => {
+            let time = Duration::from_millis(told(TIME_MS).parse().expect("a number"));
+            attacker::play(attack, time, told(SEED).parse().expect("a number"));
+        }
+        other => panic!("no role {other}"),
+    }
+}

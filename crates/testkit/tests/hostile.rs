@@ -1,0 +1,44 @@
+//! Hostile peers. `BELLWIRE_LONG=1` lets each attack last for minutes; `BELLWIRE_SEED` repeats one.
+
+use bellwire_testkit::hostile::{Attack, withstand};
+use std::time::Duration;
+
+/// Not a check: where the other processes begin.
+#[test]
+fn child() {
+    bellwire_testkit::hostile::child();
+}
+
+fn attack(attack: Attack) {
+    let seed = std::env::var("BELLWIRE_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = seed.unwrap_or_else(|| u64::from(std::process::id()));
+    let long = std::env::var_os("BELLWIRE_LONG").is_some();
+    let time = Duration::from_millis(if long { 180_000 } else { 3_000 });
+    println!("BELLWIRE_SEED={seed}");
+    withstand(attack, time, seed);
+}
+
+/// A peer that scribbles over the memory of its own link cannot disturb the others.
+#[test]
+fn scribbling_over_its_own_link() {
+    attack(Attack::Pair);
+}
+
+/// A peer that scribbles over everything that it can write, the victim's pool and doorbell included, cannot crash or hang the victim,
+/// nor reach another function of it.
+#[test]
+fn scribbling_over_everything() {
+    attack(Attack::Pool);
+}
+
+/// Whatever comes over the control socket, with whatever descriptors, cannot disturb the others.
+#[test]
+fn garbage_on_the_control_socket() {
+    attack(Attack::Socket);
+}
+
+/// Packets that no engine would send cannot disturb the others.
+#[test]
+fn garbage_in_packets() {
+    attack(Attack::Packets);
+}
