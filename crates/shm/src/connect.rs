@@ -137,13 +137,23 @@ impl ShmTransport {
         let from = FunctionAddress { node: peer.node, function: peer.function };
         let own_address = self.address;
         let known = self.by_peer.get(&from).copied().filter(|_| from != self.address);
-        if let Some(number) = known
-            && self.is_up_with(number, peer)
-        {
-            // Its own attempt, which crossed ours and is void since it took ours; unless it has given that link up meanwhile.
+        let own_process = || socket::credentials(&connection).map(|(pid, ..)| pid as u32);
+        if from == self.address && own_process().ok() != Some(std::process::id()) {
+            self.counters.refused_links += 1;
+            return;
+        }
+        if let Some(number) = known {
             self.hear_link(number);
-            if self.is_up_with(number, peer) {
-                return refuse(Refused::Crossed);
+            let up = self.links.get(number as usize).and_then(Option::as_deref).and_then(Link::up);
+            if let Some(up) = up {
+                // It lives, so its address is not free to take. If this is the same opening of the function, as its random probe
+                // value tells, then this is its own attempt that crossed ours, void since it took ours. Otherwise it is an
+                // impostor, or a successor that will try again until we have noticed its predecessor's end.
+                if up.peer.probe_value == peer.probe_value {
+                    return refuse(Refused::Crossed);
+                }
+                self.counters.refused_links += 1;
+                return;
             }
         }
         let number = match known {
@@ -159,7 +169,7 @@ impl ShmTransport {
                         return refuse(Refused::Crossed);
                     }
                     _ => {
-                        // The same address again: the old one must be dead (its name was free to take), or this one lies.
+                        // The old one is dead.
                         self.fail(number, Status::PeerGone);
                         self.by_peer.remove(&from);
                         match self.new_link(Link::new(from, waiting(), Side::Accepting)) {
@@ -202,12 +212,6 @@ impl ShmTransport {
         }
         step("welcome-sent");
         self.raise(number, connection, peer, memory.pool, memory.board);
-    }
-
-    /// Whether a link is up with this very opening of a function, as its random probe value tells.
-    fn is_up_with(&self, number: u32, peer: Introduction) -> bool {
-        let link = self.links.get(number as usize).and_then(Option::as_deref);
-        link.and_then(Link::up).is_some_and(|up| up.peer.probe_value == peer.probe_value)
     }
 
     /// The peer took our Hello.
