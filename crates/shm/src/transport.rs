@@ -264,6 +264,9 @@ impl Transport for ShmTransport {
     #[inline]
     fn gate(&self, link: LinkId, queue_pair: u32) -> Option<Gate> {
         let link = self.links.get(link.0 as usize)?.as_deref()?;
+        if bellwire_ring::canary::planted("gate-ignored") {
+            return link.up().map(|_| Gate::Open);
+        }
         Some(match link.up()?.board.gate(gate_index(queue_pair)) {
             1 => Gate::Open,
             2 => {
