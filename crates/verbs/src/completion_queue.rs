@@ -78,7 +78,7 @@ impl CompletionRing {
     /// As [`CompletionRing::push`]. The place is found before the completion is made, so that nothing between the two can panic:
     /// a value that a panic would have to drop is kept in memory instead of registers.
     #[inline(always)]
-    pub(crate) fn push_with(&mut self, make: impl FnOnce() -> Completion) {
+    pub(crate) fn push_with(&mut self, make: impl FnOnce() -> Completion) -> &mut Completion {
         debug_assert!(self.has_room(), "the ring holds what was reserved and no more");
         let (depth, next) = (self.slots.len(), self.oldest + self.length);
         let slot = self.slots[if next < depth { next } else { next - depth }].as_mut_ptr();
@@ -99,8 +99,9 @@ impl CompletionRing {
             addr_of_mut!((*slot).peer).write(peer);
             addr_of_mut!((*slot).buffer).write(buffer);
             addr_of_mut!((*slot).chain).write(chain);
+            self.length += 1;
+            &mut *slot
         }
-        self.length += 1;
     }
 
     #[inline(always)]

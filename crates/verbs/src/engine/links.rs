@@ -45,15 +45,20 @@ impl Links {
         (peer.node as usize).wrapping_mul(8).wrapping_add(peer.function as usize) % CACHE_ENTRIES
     }
 
+    /// The link to `peer`, if it was used lately.
+    #[inline(always)]
+    pub(crate) fn cached(&self, peer: FunctionAddress) -> Option<LinkId> {
+        let place = &self.cache[Self::place(peer)];
+        (place.0 == peer && place.1 != NONE).then_some(place.1)
+    }
+
     /// The link to `peer`, if there is one.
-    #[inline]
     pub(crate) fn to(&mut self, peer: FunctionAddress) -> Option<LinkId> {
-        let place = &mut self.cache[Self::place(peer)];
-        if place.1 != NONE && place.0 == peer {
-            return Some(place.1);
+        if let Some(link) = self.cached(peer) {
+            return Some(link);
         }
         let link = *self.by_peer.get(&peer)?;
-        *place = (peer, link);
+        self.cache[Self::place(peer)] = (peer, link);
         Some(link)
     }
 

@@ -19,7 +19,10 @@ impl Core {
         queue_pair: QueuePair,
         send: &mut Send<'_>,
     ) -> Result<()> {
-        let (link, to) = self.route(transport, queue_pair, send.to.as_ref())?;
+        let (link, to) = match self.ready_route(queue_pair, send.to.as_ref()) {
+            Some(route) => route,
+            None => self.route(transport, queue_pair, send.to.as_ref())?,
+        };
         let entry = &mut self.queue_pairs[queue_pair.slot];
         let length = send.len();
         let alone = entry.sends.is_empty();
@@ -48,7 +51,7 @@ impl Core {
                 tally.messages_sent += 1;
                 tally.bytes_sent += length as u64;
                 if send.signaled {
-                    ring.push(Completion {
+                    let completion = ring.push_with(|| Completion {
                         queue_pair,
                         operation: Finished::Send,
                         status: Status::Success,
@@ -57,9 +60,13 @@ impl Core {
                         immediate: None,
                         value: 0,
                         peer: to,
-                        buffer: send.take_buffer(),
+                        buffer: None,
                         chain: Vec::new(),
                     });
+                    // Put in its place afterwards, because a choice of two would be made in memory first.
+                    if let Some(buffer) = send.take_buffer() {
+                        completion.buffer = Some(buffer);
+                    }
                 }
                 return Ok(());
             }
@@ -176,8 +183,28 @@ impl Core {
         }
     }
 
+    /// The link to send by, and whom to, if that needs no set-up and there is nothing to object to.
+    #[inline(always)]
+    fn ready_route(
+        &self,
+        queue_pair: QueuePair,
+        to: Option<&Address>,
+    ) -> Option<(LinkId, Address)> {
+        let entry = self.queue_pairs.find(queue_pair.slot, queue_pair.generation)?;
+        match (entry.route, to) {
+            (Route::Connected { link, peer }, None) => Some((link, peer)),
+            (Route::Unconnected, Some(&Address { node, function, queue_pair: number }))
+                if !is_channel(number | queue_pair.number) =>
+            {
+                // Put together anew, because a copy of the whole would carry its padding along, byte by byte.
+                let to = Address::new(node, function, number);
+                Some((self.links.cached(to.function_address())?, to))
+            }
+            _ => None,
+        }
+    }
+
     /// The link to send by, and whom to.
-    #[inline]
     pub(super) fn route<T: Transport>(
         &mut self,
         transport: &mut T,
@@ -190,9 +217,7 @@ impl Core {
             .ok_or_else(|| Error::NoSuchQueuePair)?;
         match (entry.route, to) {
             (Route::Connected { link, peer }, None) => Ok((link, peer)),
-            (Route::Unconnected, Some(&Address { node, function, queue_pair: number })) => {
-                // Put together anew, because a copy of the whole would carry its padding along, byte by byte.
-                let to = Address::new(node, function, number);
+            (Route::Unconnected, Some(&to)) => {
                 if is_channel(to.queue_pair) || entry.channel.is_some() {
                     same_channel(queue_pair.number, to.queue_pair)?;
                 }
