@@ -16,6 +16,8 @@ pub struct View<'a> {
     start: NonNull<u8>,
     length: usize,
     writable: bool,
+    /// Copies through this window go around the cache.
+    streaming: bool,
     lifetime: PhantomData<&'a ()>,
 }
 
@@ -30,24 +32,48 @@ impl<'a> View<'a> {
     /// # Safety
     /// The bytes must stay mapped for `'a`, readable, and writable too if [`View::write`] or an atomic is ever called.
     pub unsafe fn new(start: NonNull<u8>, length: usize) -> Self {
-        View { start, length, writable: true, lifetime: PhantomData }
+        View { start, length, writable: true, streaming: false, lifetime: PhantomData }
     }
 
     /// A window of no bytes.
     pub fn empty() -> Self {
-        View { start: NonNull::dangling(), length: 0, writable: true, lifetime: PhantomData }
+        View {
+            start: NonNull::dangling(),
+            length: 0,
+            writable: true,
+            streaming: false,
+            lifetime: PhantomData,
+        }
     }
 
     /// A window on ordinary bytes that is only read: writing through it panics.
     pub fn of(bytes: &'a [u8]) -> Self {
         let start = NonNull::from(bytes).cast();
-        View { start, length: bytes.len(), writable: false, lifetime: PhantomData }
+        View {
+            start,
+            length: bytes.len(),
+            writable: false,
+            streaming: false,
+            lifetime: PhantomData,
+        }
     }
 
     /// A window on ordinary bytes that is written too.
     pub fn of_mut(bytes: &'a mut [u8]) -> Self {
         let length = bytes.len();
-        View { start: NonNull::from(bytes).cast(), length, writable: true, lifetime: PhantomData }
+        View {
+            start: NonNull::from(bytes).cast(),
+            length,
+            writable: true,
+            streaming: false,
+            lifetime: PhantomData,
+        }
+    }
+
+    /// The same window, for a part of a copy that is larger than the cache: what it writes goes straight to memory, which
+    /// saves reading the target first, and leaves the cache to others.
+    pub fn streaming(self) -> Self {
+        View { streaming: true, ..self }
     }
 
     /// Bytes in the window.
@@ -111,8 +137,15 @@ impl<'a> View<'a> {
             // SAFETY: both windows are mapped for their lifetimes and long enough.
             unsafe { std::ptr::copy(from.start.as_ptr(), self.start.as_ptr(), from.length) }
         } else {
+            let (source, target) = (from.start.as_ptr(), self.start.as_ptr());
             // SAFETY: both windows are mapped, long enough, and apart.
-            unsafe { copy_bytes(from.start.as_ptr(), self.start.as_ptr(), from.length) }
+            unsafe {
+                if self.streaming || from.streaming {
+                    copy_streaming(source, target, from.length);
+                } else {
+                    copy_bytes(source, target, from.length);
+                }
+            }
         }
     }
 
@@ -201,6 +234,43 @@ pub unsafe fn copy_bytes(from: *const u8, to: *mut u8, length: usize) {
             }
         }
     }
+}
+
+/// Copies `length` bytes between memory that does not overlap, with stores that go around the cache where the processor has them.
+///
+/// # Safety
+/// As for [`copy_bytes`].
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+unsafe fn copy_streaming(from: *const u8, to: *mut u8, length: usize) {
+    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
+    const BLOCK: usize = 64;
+    let head = to.align_offset(BLOCK).min(length);
+    let blocks = (length - head) / BLOCK;
+    let tail = head + blocks * BLOCK;
+    // SAFETY: head, blocks and tail are the parts of `length`, one after the other; the target of each block is aligned to 64.
+    unsafe {
+        copy_bytes(from, to, head);
+        for at in (head..tail).step_by(BLOCK) {
+            let (source, target) = (from.add(at).cast::<__m128i>(), to.add(at).cast::<__m128i>());
+            let parts = [0, 1, 2, 3].map(|part| _mm_loadu_si128(source.add(part)));
+            for (part, value) in parts.into_iter().enumerate() {
+                _mm_stream_si128(target.add(part), value);
+            }
+        }
+        copy_bytes(from.add(tail), to.add(tail), length - tail);
+        // Such stores are ordered with nothing; whoever is told of the copy must see it.
+        _mm_sfence();
+    }
+}
+
+/// As [`copy_bytes`], where nothing else is known to be better.
+///
+/// # Safety
+/// As for [`copy_bytes`].
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+unsafe fn copy_streaming(from: *const u8, to: *mut u8, length: usize) {
+    // SAFETY: the caller's promise is passed on.
+    unsafe { copy_bytes(from, to, length) }
 }
 
 /// Copies `length` bytes, between one and two sizes of `T`, as two unaligned moves.

@@ -131,3 +131,18 @@ fn a_brought_vector_comes_back() {
     assert_eq!((back.as_ptr(), &back), (place, &copy));
     assert!(Memory::from_vec(Vec::new()).into_vec().is_empty());
 }
+
+/// A copy around the cache copies the same bytes, whatever the length and the alignment.
+#[test]
+fn streaming_copies_the_same() {
+    let source: Vec<u8> = (0..1000_u32).map(|i| (i * 7 % 251) as u8).collect();
+    for length in (0..300).chain([511, 512, 513, 900]) {
+        for shift in [0, 1, 15, 63] {
+            let mut target = vec![0xee; 1000];
+            let from = View::of(&source).part(shift % 7, length).unwrap().streaming();
+            View::of_mut(&mut target).part(shift, length).unwrap().copy_from(from);
+            assert_eq!(target[shift..shift + length], source[shift % 7..shift % 7 + length]);
+            assert!(target[..shift].iter().chain(&target[shift + length..]).all(|&b| b == 0xee));
+        }
+    }
+}

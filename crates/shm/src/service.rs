@@ -14,6 +14,7 @@ const QUANTUM_LINES: i64 = 16;
 const AHEAD: usize = 2;
 
 /// What a lane delivered when it was its turn.
+#[derive(Default)]
 struct Turn {
     packets: usize,
     lines: i64,
@@ -86,7 +87,11 @@ impl ShmTransport {
         match self.active[..] {
             [] => 0,
             // A pair that is alone: no turn to keep.
-            [lane] => self.drain(lane, i64::MAX, sink, budget).packets,
+            [lane] => {
+                let mut turn = Turn::default();
+                self.drain(lane, i64::MAX, sink, budget, &mut turn);
+                turn.packets
+            }
             _ => self.serve_in_turn(sink, budget),
         }
     }
@@ -104,7 +109,8 @@ impl ShmTransport {
                 link.allowance += i64::from(link.weight) * QUANTUM_LINES;
             }
             let allowance = link.allowance;
-            let turn = self.drain(lane, allowance, sink, budget - taken);
+            let mut turn = Turn::default();
+            self.drain(lane, allowance, sink, budget - taken, &mut turn);
             taken += turn.packets;
             quiet = if turn.packets == 0 { quiet + 1 } else { 0 };
             let Some(link) = self.links[lane as usize].as_deref_mut() else { break };
@@ -119,20 +125,24 @@ impl ShmTransport {
 
     /// Takes packets off one lane while it has some, `allowance` (in lines) lasts and `sink` takes them.
     #[inline]
-    fn drain(&mut self, lane: u32, allowance: i64, sink: &mut impl Sink, budget: usize) -> Turn {
+    fn drain(
+        &mut self,
+        lane: u32,
+        allowance: i64,
+        sink: &mut impl Sink,
+        budget: usize,
+        turn: &mut Turn,
+    ) {
         /// A peer could send us from run to run without end.
         const MOVES: usize = 64;
-        let mut turn = Turn { packets: 0, lines: 0, more: false };
         for _ in 0..MOVES {
-            let Some(link) = self.links[lane as usize].as_deref_mut() else { return turn };
-            let end = link.deliver(lane, allowance, sink, budget, &mut turn);
-            if !matches!(end, End::Empty) && self.goes_on(lane, end, &mut turn) {
-                continue;
+            let Some(link) = self.links[lane as usize].as_deref_mut() else { return };
+            let end = link.deliver(lane, allowance, sink, budget, turn);
+            if matches!(end, End::Empty) || !self.goes_on(lane, end, turn) {
+                return;
             }
-            return turn;
         }
         turn.more = true;
-        turn
     }
 
     /// Deals with the rarer ends; whether the lane may have more for this turn.

@@ -76,6 +76,11 @@ impl<'a> Send<'a> {
     /// The buffer, if it is not immediate data; no bytes are left.
     #[inline]
     pub(crate) fn take_buffer(&mut self) -> Option<Buffer> {
+        // Looked at before it is moved: a payload that was put together a moment ago, in words, cannot be read in wider pieces
+        // until it is in the cache, behind the packet that another core must first hand over its line for.
+        if let Payload::Immediate(_) = self.payload {
+            return None;
+        }
         match std::mem::replace(&mut self.payload, Payload::Immediate(&[])) {
             Payload::Immediate(_) => None,
             Payload::Buffer(buffer) => Some(buffer),

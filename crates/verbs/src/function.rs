@@ -339,9 +339,15 @@ impl Function {
     /// The oldest completion of a queue, if there is one; makes progress if the queue is empty.
     #[inline(always)]
     pub fn poll(&mut self, queue: CompletionQueue) -> Result<Option<Completion>> {
-        self.fork.check()?;
-        if self.core.is_empty(queue)? {
-            self.port.progress(&mut self.core);
+        if !self.fork.is_same_process() {
+            return Err(forked());
+        }
+        match self.core.has_completion(queue) {
+            Some(true) => {}
+            Some(false) => {
+                self.port.progress(&mut self.core);
+            }
+            None => return Err(no_such_completion_queue()),
         }
         Ok(self.core.pop(queue))
     }
@@ -362,7 +368,7 @@ impl Function {
         how: Wait,
         timeout: Duration,
     ) -> Result<Completion> {
-        self.core.is_empty(queue)?;
+        self.core.has_completion(queue).ok_or(Error::NoSuchCompletionQueue)?;
         self.wait_for(how, timeout, |core| Ok(core.pop(queue)))
     }
 
@@ -527,6 +533,21 @@ impl Function {
             }
         }
     }
+}
+
+// The errors of `poll` are made here and not in it. There, the compiler would lay them over the parts of a completion, and move
+// completions in pieces that fit both.
+
+#[cold]
+#[inline(never)]
+fn forked() -> Error {
+    Error::Forked
+}
+
+#[cold]
+#[inline(never)]
+fn no_such_completion_queue() -> Error {
+    Error::NoSuchCompletionQueue
 }
 
 /// Longest sleep while something waits for a peer. The device wakes us when the peer has made room; this bounds the harm if it

@@ -79,7 +79,7 @@ impl Core {
             let slice = get.sources.0.items()[piece.source_index];
             let buffer = &mut get.destinations.0.items_mut()[piece.destination_index];
             let into = buffer.view_mut().part(piece.destination_offset as usize, length as usize);
-            let into = into.expect("a piece lies inside its buffer");
+            let into = around_cache(into.expect("a piece lies inside its buffer"), get.total);
             let at = slice.offset + piece.source_offset;
             match transport.get(posted.link, slice.key, at, into) {
                 Direct::Done(_) => {

@@ -53,6 +53,7 @@ use bellwire_device::{
     Verdict,
 };
 use bellwire_protocol::{OpId, Outstanding, Signal};
+use bellwire_ring::memory::View;
 use close::Ending;
 use connect::Listening;
 use entry::{Entry, Held, HeldState, Route};
@@ -66,6 +67,9 @@ use waiting::{Operation, Stage};
 const POLL_BUDGET: usize = 64;
 /// Bytes that a direct put, get or fetch moves in one turn, so that a huge one does not keep the others waiting.
 const SLICE_BYTES: usize = 256 << 10;
+/// From so many bytes on, a copy would only wash everything else out of the cache, so it goes around it. On the machine that this
+/// was measured on (32 MiB of last-level cache) both ways are equally fast at 8 MiB.
+const STREAMING_BYTES: usize = 8 << 20;
 /// Slices that one call of `progress` moves at most for each direction.
 const SLICES: usize = 4;
 /// Long messages that can be arriving at once at one function; more wait in the backlog.
@@ -235,13 +239,11 @@ impl Core {
             && self.connecting.is_empty())
     }
 
-    /// Whether a queue has no completion.
+    /// Whether a queue has a completion; `None`: there is no such queue.
     #[inline(always)]
-    pub(crate) fn is_empty(&self, queue: CompletionQueue) -> Result<bool> {
-        match self.completion_queues.find(queue.slot, queue.generation) {
-            Some(ring) => Ok(ring.is_empty()),
-            None => Err(Error::NoSuchCompletionQueue),
-        }
+    pub(crate) fn has_completion(&self, queue: CompletionQueue) -> Option<bool> {
+        let ring = self.completion_queues.find(queue.slot, queue.generation)?;
+        Some(!ring.is_empty())
     }
 
     /// The oldest completion of a queue that exists.
@@ -407,3 +409,8 @@ impl Core {
 
 /// How long a link may take to come up before its descriptors complete as [`Status::Unreachable`].
 const LINK_PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// A part of a copy of `whole` bytes, which goes around the cache if that is too small for it.
+fn around_cache(part: View<'_>, whole: u64) -> View<'_> {
+    if whole >= STREAMING_BYTES as u64 { part.streaming() } else { part }
+}

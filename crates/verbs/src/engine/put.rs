@@ -55,7 +55,7 @@ impl PutWork {
             let length = piece.length.min(budget);
             let buffer = &self.sources.0.items()[piece.source_index];
             let from = buffer.view().part(piece.source_offset as usize, length as usize);
-            let from = from.expect("a piece lies inside its buffer");
+            let from = around_cache(from.expect("a piece lies inside its buffer"), self.total);
             let slice = &self.destinations.0.items()[piece.destination_index];
             let at = slice.offset + piece.destination_offset;
             match transport.put(link, slice.key, at, from) {

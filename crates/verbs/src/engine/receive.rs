@@ -365,7 +365,7 @@ impl Core {
     }
 
     /// Posts a receive to a queue pair's own queue.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn post_receive(
         &mut self,
         queue_pair: QueuePair,
@@ -399,7 +399,7 @@ impl Core {
     }
 
     /// Checks a receive and reserves an entry for its completion.
-    #[inline]
+    #[inline(always)]
     fn check_receive(&mut self, queue_pair: QueuePair, buffer: &Buffer) -> Result<()> {
         let wrong = |state, hint| Err(Error::WrongState { call: "posting a receive", state, hint });
         let entry = self

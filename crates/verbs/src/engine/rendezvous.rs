@@ -314,7 +314,8 @@ impl Core {
             let Way::Fetch(key, offset) = transfer.way else { continue };
             let length = (transfer.kept - transfer.done).min(SLICE_BYTES);
             let into = transfer.receive.buffer.view_mut().part(transfer.done, length);
-            let into = into.expect("a slice lies inside the buffer");
+            let whole = transfer.kept as u64;
+            let into = around_cache(into.expect("a slice lies inside the buffer"), whole);
             let from = offset + transfer.done as u64;
             match transport.get(transfer.link, key, from, into) {
                 Direct::Done(_) => {
