@@ -1,6 +1,6 @@
 //! Second processes: the test binary starts itself again, in a role.
 
-use super::patience::LIMIT;
+use super::patience::limit;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -53,7 +53,7 @@ impl Process {
     /// Waits for its end, in good time, and tells how it was.
     #[track_caller]
     pub fn end(&mut self) -> ExitStatus {
-        self.end_within(LIMIT)
+        self.end_within(limit())
     }
 
     /// Waits for its end, at most so long, and tells how it was.

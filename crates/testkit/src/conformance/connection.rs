@@ -91,7 +91,7 @@ pub fn connect_waits(fixture: &dyn Fixture) {
         std::thread::scope(|scope| {
             let other = scope.spawn(move || {
                 let pair = asking.queue_pair;
-                let patience = super::patience::LIMIT;
+                let patience = super::patience::limit();
                 let answer = asking.function.connect(pair, to, b"hello", patience);
                 assert_eq!(answer.expect("connected"), b"welcome");
                 asking.function.post_send(pair, Send::immediate(b"first")).expect("posted");
@@ -99,7 +99,7 @@ pub fn connect_waits(fixture: &dyn Fixture) {
                 assert_eq!(done.status, Status::Success);
                 asking
             });
-            let patience = super::patience::LIMIT;
+            let patience = super::patience::limit();
             let pair = listening.queue_pair;
             let listener = listening.function.listen(80).expect("free");
             let request =
@@ -182,7 +182,7 @@ pub fn a_late_listener_is_found(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     let pair = stage.nodes[A].queue_pair;
     let to = Address { queue_pair: 44, ..stage.nodes[B].address() };
-    let patience = super::patience::LIMIT;
+    let patience = super::patience::limit();
     stage.nodes[A].function.start_connect(pair, to, b"", patience).expect("asked");
     for _ in 0..300 {
         stage.turn();

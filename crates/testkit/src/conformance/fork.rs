@@ -35,7 +35,7 @@ pub fn a_forked_child_is_refused(fixture: &dyn Fixture) {
             let mut status = 0;
             // SAFETY: asks about the child just made.
             while unsafe { libc::waitpid(child, &mut status, libc::WNOHANG) } == 0 {
-                if since.elapsed() > super::patience::LIMIT {
+                if since.elapsed() > super::patience::limit() {
                     // SAFETY: our own child, not yet waited for.
                     unsafe { libc::kill(child, libc::SIGKILL) };
                     panic!("the forked child hangs");

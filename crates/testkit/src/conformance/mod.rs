@@ -208,8 +208,28 @@ macro_rules! conformance_test_functions {
     )*};
 }
 
+#[doc(hidden)]
+#[macro_export]
+macro_rules! conformance_check_table {
+    (NONE $($topic:ident: $($check:ident)*;)*) => {
+        &[$($((concat!(stringify!($topic), "::", stringify!($check)), $topic::$check as Check),)*)*]
+    };
+}
+
+/// A check.
+pub type Check = fn(&dyn Fixture);
+
+/// The check of this name, `TOPIC::CHECK`.
+pub fn find(name: &str) -> Option<Check> {
+    const CHECKS: [&[(&str, Check)]; 2] = [
+        crate::conformance_checks!(conformance_check_table NONE),
+        crate::conformance_host_checks!(conformance_check_table NONE),
+    ];
+    CHECKS.into_iter().flatten().find(|(known, _)| *known == name).map(|(_, check)| *check)
+}
+
 /// Runs one check.
-pub fn run(check: fn(&dyn Fixture), fixture: &dyn Fixture) {
+pub fn run(check: Check, fixture: &dyn Fixture) {
     #[cfg(feature = "canaries")]
     let _planted = crate::plant_from_environment();
     check(fixture);

@@ -1,9 +1,18 @@
 //! Watchdogs: a check that hangs says who waits for what, instead of hanging.
 
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// How long anything may take before it counts as a hang. Generous: machines are slow at times, and no test measures speed.
-pub const LIMIT: Duration = Duration::from_secs(60);
+/// `BELLWIRE_TEST_LIMIT_MS` changes it, for tests that are started to fail.
+pub fn limit() -> Duration {
+    static LIMIT_MS: OnceLock<u64> = OnceLock::new();
+    let chosen = || std::env::var(LIMIT).ok().and_then(|limit| limit.parse().ok());
+    Duration::from_millis(*LIMIT_MS.get_or_init(|| chosen().unwrap_or(60_000)))
+}
+
+/// Names the limit in the environment.
+pub const LIMIT: &str = "BELLWIRE_TEST_LIMIT_MS";
 
 /// One wait, from its start.
 #[derive(Debug)]
@@ -23,9 +32,9 @@ impl Patience {
     /// Turns between two looks at the clock.
     const STRIDE: u32 = 64;
 
-    /// Starts waiting, for [`LIMIT`].
+    /// Starts waiting, for [`limit`].
     pub fn new() -> Self {
-        Self::of(LIMIT)
+        Self::of(limit())
     }
 
     /// Starts waiting, for `limit`.

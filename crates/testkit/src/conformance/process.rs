@@ -2,7 +2,7 @@
 
 use super::bytes::{Ground, assert_same, kinds, pattern, sizes};
 use super::child::{DEVICE, PEER, Process, ROLE, told};
-use super::patience::LIMIT;
+use super::patience::limit;
 use super::{Fixture, Node, Patience};
 use bellwire::{
     Address, Completion, Device, DeviceOptions, Error, Get, Operation, Put, RemoteKey, Rights,
@@ -35,7 +35,7 @@ pub fn child() {
 
 #[track_caller]
 fn wait(node: &mut Node) -> Completion {
-    let done = node.function.wait(node.completions, Wait::Adaptive, LIMIT);
+    let done = node.function.wait(node.completions, Wait::Adaptive, limit());
     done.unwrap_or_else(|error| panic!("{error}; {:?}", node.counters()))
 }
 
@@ -238,7 +238,7 @@ fn sleep(mut node: Node, parent: Address) {
     node.function.post_send(pair, Send::immediate(b"ready").to(parent).unsignaled()).expect("room");
     node.flush(pair);
     for _ in 0..2_000 {
-        let done = node.function.wait(node.completions, Wait::Block, LIMIT).expect("a message");
+        let done = node.function.wait(node.completions, Wait::Block, limit()).expect("a message");
         assert_eq!(done.status, Status::Success, "{done:?}");
         node.receive(8, 0);
         node.function
@@ -261,7 +261,7 @@ pub fn sleepers_wake_each_other(fixture: &dyn Fixture) {
         node.function
             .post_send(pair, Send::immediate(b"ping").to(peer).unsignaled())
             .expect("room");
-        let done = node.function.wait(node.completions, Wait::Block, LIMIT);
+        let done = node.function.wait(node.completions, Wait::Block, limit());
         let done = done.unwrap_or_else(|error| panic!("round {round}: {error}"));
         assert_eq!((done.status, done.context), (Status::Success, round), "{done:?}");
         (0..random.below(3_000)).for_each(|_| std::hint::spin_loop());
@@ -272,14 +272,14 @@ pub fn sleepers_wake_each_other(fixture: &dyn Fixture) {
 /// Connects to the parent's listener, takes a message, and disconnects.
 fn caller(mut node: Node, parent: Address) {
     let pair = node.queue_pair;
-    let answer = node.function.connect(pair, parent, b"who is there", LIMIT).expect("accepted");
+    let answer = node.function.connect(pair, parent, b"who is there", limit()).expect("accepted");
     assert_eq!(answer, b"me");
     node.receive(8, 0);
     assert_eq!(success(&mut node, Operation::Receive).length, 7);
     node.function.disconnect(pair).expect("connected");
     // The parent leaves first, so that its hearing of the disconnection is not its hearing of our end.
     let listener = node.function.listen(3).expect("free");
-    node.function.wait_request(listener, Wait::Block, LIMIT).expect("the parent's good-bye");
+    node.function.wait_request(listener, Wait::Block, limit()).expect("the parent's good-bye");
 }
 
 /// Two processes connect, talk and disconnect; both are told when it ends.
@@ -289,7 +289,7 @@ pub fn connections(fixture: &dyn Fixture) {
     let pair = node.queue_pair;
     let listener = node.function.listen(9).expect("free");
     let child = start(fixture, "caller", Address { queue_pair: 9, ..node.address() });
-    let request = node.function.wait_request(listener, Wait::Block, LIMIT).expect("a request");
+    let request = node.function.wait_request(listener, Wait::Block, limit()).expect("a request");
     assert_eq!(request.private_data, b"who is there");
     let peer = request.peer;
     node.function.accept(request, pair, b"me").expect("accepted");
@@ -300,7 +300,7 @@ pub fn connections(fixture: &dyn Fixture) {
     assert_eq!((gone.status, gone.context), (Status::PeerGone, 5), "{gone:?}");
     let other = node.another();
     let farewell = Address { queue_pair: 3, ..peer };
-    node.function.start_connect(other, farewell, b"", LIMIT).expect("asked");
+    node.function.start_connect(other, farewell, b"", limit()).expect("asked");
     let mut patience = Patience::new();
     let mut child = child;
     while child.ended().is_none() {
@@ -317,7 +317,7 @@ fn victim(mut node: Node, parent: Address) {
     let keys = region.remote_key().to_bytes();
     node.function.post_send(pair, Send::immediate(&keys).to(parent)).expect("room");
     success(&mut node, Operation::Send);
-    std::thread::sleep(LIMIT);
+    std::thread::sleep(limit());
 }
 
 /// When a peer is killed, or stops and is killed, every descriptor that was posted for it completes with an error, its buffer
@@ -341,7 +341,7 @@ pub fn a_killed_peer(fixture: &dyn Fixture) {
         child.signal(libc::SIGKILL);
         let mut contexts = Vec::new();
         for _ in 0..10 {
-            let done = node.function.wait(node.completions, how, LIMIT).expect("all complete");
+            let done = node.function.wait(node.completions, how, limit()).expect("all complete");
             assert_eq!(done.status, Status::PeerGone, "{done:?}");
             assert!(done.buffer.is_some(), "{done:?}");
             contexts.push(done.context);

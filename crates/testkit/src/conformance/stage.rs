@@ -187,7 +187,7 @@ impl<'f> Stage<'f> {
         let function = self.nodes[to.0].function.address().function;
         let there = Address::new(node, function, NUMBER);
         let asking = &mut self.nodes[from.0].function;
-        asking.start_connect(from.1, there, b"", super::patience::LIMIT).expect("it may ask");
+        asking.start_connect(from.1, there, b"", super::patience::limit()).expect("it may ask");
         let request = self.until("a connection request", |stage| {
             stage.nodes[to.0].function.poll_request(listener).expect("it listens")
         });

@@ -1,7 +1,7 @@
 //! Several threads: functions of one device, and nodes of one job, at the same time.
 
 use super::bytes::{assert_same, pattern};
-use super::patience::LIMIT;
+use super::patience::limit;
 use super::{Fixture, Node, Patience};
 use bellwire::{
     Address, Device, Function, Get, MemoryRegion, Operation, Put, RemoteKey, Rights, Send, Status,
@@ -28,7 +28,7 @@ pub fn devices_are_shared_and_functions_move(fixture: &dyn Fixture) {
     });
     let mut node = node.join().expect("the other thread");
     for _ in 0..2 {
-        let done = node.function.wait(node.completions, Wait::Adaptive, LIMIT).expect("moved");
+        let done = node.function.wait(node.completions, Wait::Adaptive, limit()).expect("moved");
         assert!([Status::Success, Status::Truncated].contains(&done.status), "{done:?}");
     }
 }
@@ -111,7 +111,7 @@ fn side(node: &mut Node, peer: Address, theirs: [RemoteKey; 2], seed: u64) {
         let mut get = Some(get);
         // A round is over when its own operations are, and the peer's message of the round has come.
         while open > 0 || heard <= round || told <= round || get.is_some() {
-            let done = node.function.wait(node.completions, Wait::Adaptive, LIMIT);
+            let done = node.function.wait(node.completions, Wait::Adaptive, limit());
             let done = done.unwrap_or_else(|error| panic!("round {round}: {error}"));
             assert_eq!(done.status, Status::Success, "{done:?}");
             match done.operation {
@@ -167,12 +167,12 @@ pub fn many_threads_to_one(fixture: &dyn Fixture) {
                     }
                     node.function.post_send(pair, send).expect("room");
                     if number % 100 == 99 {
-                        let done = node.function.wait(node.completions, Wait::Adaptive, LIMIT);
+                        let done = node.function.wait(node.completions, Wait::Adaptive, limit());
                         assert_eq!(done.expect("sent").status, Status::Success);
                     }
                 }
                 node.receive(8, 0);
-                node.function.wait(node.completions, Wait::Block, LIMIT).expect("the good-bye");
+                node.function.wait(node.completions, Wait::Block, limit()).expect("the good-bye");
             });
         }
         let mut next = std::collections::HashMap::new();
@@ -180,7 +180,7 @@ pub fn many_threads_to_one(fixture: &dyn Fixture) {
             receiver.receive(8, context);
         }
         for number in 0..THREADS as u64 * EACH {
-            let done = receiver.function.wait(receiver.completions, Wait::Adaptive, LIMIT);
+            let done = receiver.function.wait(receiver.completions, Wait::Adaptive, limit());
             let done = done.unwrap_or_else(|error| panic!("after {number}: {error}, {next:?}"));
             let expected = next.entry(done.peer).or_insert(0);
             assert_eq!(done.immediate, Some(*expected), "{done:?}");

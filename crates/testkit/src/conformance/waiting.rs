@@ -1,7 +1,7 @@
 //! Waiting: the modes that sleep really sleep, and no wake-up is lost.
 
 use super::bytes::Random;
-use super::patience::LIMIT;
+use super::patience::limit;
 use super::stage::{A, B, Stage};
 use super::{Fixture, Node};
 use bellwire::{Address, Error, Operation, Put, Rights, Send, Status, Wait};
@@ -58,7 +58,7 @@ fn wake_each_other(fixture: &dyn Fixture, how: Wait, rounds: u64) {
                     if who == A {
                         node.function.post_send(pair, ball()).expect("room");
                     }
-                    let done = node.function.wait(node.completions, how, LIMIT);
+                    let done = node.function.wait(node.completions, how, limit());
                     let done = done.unwrap_or_else(|error| {
                         panic!("node {who} in round {round}: {error}\n{:?}", node.counters())
                     });
@@ -111,7 +111,7 @@ pub fn everything_wakes(fixture: &dyn Fixture) {
             let pair = node.queue_pair;
             let mut random = Random(5);
             let mut finish = |node: &mut Node| {
-                let done = node.function.wait(node.completions, Wait::Block, LIMIT);
+                let done = node.function.wait(node.completions, Wait::Block, limit());
                 assert_eq!(done.expect("its own operation").status, Status::Success);
                 pause(&mut random);
             };
@@ -132,7 +132,7 @@ pub fn everything_wakes(fixture: &dyn Fixture) {
                 }
             }
             let there = Address { queue_pair: 600, ..to };
-            node.function.connect(pair, there, b"", LIMIT).expect("accepted");
+            node.function.connect(pair, there, b"", limit()).expect("accepted");
             acting
         });
         let node = &mut waiting;
@@ -140,7 +140,7 @@ pub fn everything_wakes(fixture: &dyn Fixture) {
             for size in sizes {
                 node.receive(size, 0);
                 for expected in [Operation::Receive, Operation::RemotePut, Operation::RemotePut] {
-                    let done = node.function.wait(node.completions, Wait::Block, LIMIT);
+                    let done = node.function.wait(node.completions, Wait::Block, limit());
                     let done = done.unwrap_or_else(|e| panic!("{expected:?} of {size} bytes: {e}"));
                     assert_eq!((done.operation, done.length), (expected, size), "{done:?}");
                     assert_eq!(done.peer, from);
@@ -150,12 +150,13 @@ pub fn everything_wakes(fixture: &dyn Fixture) {
         let pair = node.queue_pair;
         let listener = node.function.listen(600).expect("free");
         // The last atomic needs us once more, if this device has us carry it out.
-        let request = node.function.wait_request(listener, Wait::Block, LIMIT).expect("a request");
+        let request =
+            node.function.wait_request(listener, Wait::Block, limit()).expect("a request");
         node.function.accept(request, pair, b"").expect("accepted");
         node.receive(8, 33);
         drop(actor.join().expect("the other side"));
         // Its end wakes too.
-        let gone = node.function.wait(node.completions, Wait::Block, LIMIT).expect("its end");
+        let gone = node.function.wait(node.completions, Wait::Block, limit()).expect("its end");
         assert_eq!((gone.status, gone.context), (Status::PeerGone, 33));
     });
 }
@@ -178,7 +179,7 @@ pub fn a_sleeping_sender_goes_on(fixture: &dyn Fixture) {
                     sender.function.post_send(pair, send).expect("room");
                     posted += 1;
                 }
-                let done = sender.function.wait(sender.completions, Wait::Block, LIMIT);
+                let done = sender.function.wait(sender.completions, Wait::Block, limit());
                 let done = done.unwrap_or_else(|error| {
                     panic!("after {finished} sends: {error}\n{:?}", sender.counters())
                 });
@@ -189,7 +190,7 @@ pub fn a_sleeping_sender_goes_on(fixture: &dyn Fixture) {
             let last = sender.function.wait(sender.completions, Wait::Block, Duration::ZERO);
             assert!(matches!(last, Err(Error::TimedOut { .. })), "{last:?}");
             sender.receive(8, 0);
-            sender.function.wait(sender.completions, Wait::Block, LIMIT).expect("the good-bye");
+            sender.function.wait(sender.completions, Wait::Block, limit()).expect("the good-bye");
         });
         let mut random = Random(16);
         let mut received = 0;
@@ -202,7 +203,7 @@ pub fn a_sleeping_sender_goes_on(fixture: &dyn Fixture) {
             }
             for _ in 0..random.below(250).min((MESSAGES - received) as usize) {
                 receiver.receive(eager, received);
-                let done = receiver.function.wait(receiver.completions, Wait::Block, LIMIT);
+                let done = receiver.function.wait(receiver.completions, Wait::Block, limit());
                 let done = done.unwrap_or_else(|error| {
                     panic!("after {received} messages: {error}\n{:?}", receiver.counters())
                 });
@@ -214,7 +215,7 @@ pub fn a_sleeping_sender_goes_on(fixture: &dyn Fixture) {
         let pair = receiver.queue_pair;
         let bye = Send::immediate(b"good-bye").to(peer.expect("somebody sent"));
         receiver.function.post_send(pair, bye).expect("room");
-        receiver.function.wait(receiver.completions, Wait::Block, LIMIT).expect("sent");
+        receiver.function.wait(receiver.completions, Wait::Block, limit()).expect("sent");
     });
 }
 
@@ -269,7 +270,7 @@ fn by_poll(node: &mut Node, story: &str) -> bellwire::Completion {
                 "{story}: never readable"
             );
         }
-        assert!(since.elapsed() < LIMIT, "{story}: nothing came");
+        assert!(since.elapsed() < limit(), "{story}: nothing came");
     }
 }
 

@@ -4,7 +4,7 @@ use super::Scenario;
 use super::workout::Workout;
 use crate::conformance::Node;
 use crate::conformance::child::{DEVICE, told};
-use crate::conformance::patience::LIMIT;
+use crate::conformance::patience::limit;
 use bellwire::{Address, Device, DeviceOptions, Wait};
 
 /// The subject's node number, below the survivor's so that its attempts to connect go first.
@@ -34,13 +34,13 @@ pub fn play(scenario: Scenario) {
     let to = match scenario {
         Scenario::Initiator => {
             let there = at(SURVIVOR_NODE, LISTENER);
-            node.function.connect(pair, there, b"subject", LIMIT).expect("accepted");
+            node.function.connect(pair, there, b"subject", limit()).expect("accepted");
             None
         }
         Scenario::Target => {
             let listener = node.function.listen(LISTENER).expect("free");
             let request =
-                node.function.wait_request(listener, Wait::Block, LIMIT).expect("a request");
+                node.function.wait_request(listener, Wait::Block, limit()).expect("a request");
             node.function.accept(request, pair, b"subject").expect("accepted");
             None
         }

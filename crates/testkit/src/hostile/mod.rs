@@ -60,7 +60,7 @@ pub fn withstand(attack: Attack, time: Duration, seed: u64) {
     ];
     let mut victim = Process::start("child", &environment);
     let limit = Duration::from_millis(time.parse().expect("a number"));
-    let status = victim.end_within(3 * limit + 2 * crate::conformance::patience::LIMIT);
+    let status = victim.end_within(3 * limit + 2 * crate::conformance::patience::limit());
     assert!(status.success(), "{attack}, seed {seed}: the victim ended with {status}");
 }
 
