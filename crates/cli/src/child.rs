@@ -65,6 +65,8 @@ impl Drop for Child {
 /// standard input.
 pub fn follow_parent() -> Result<i32> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    // Otherwise we would be listed under the name of the link that we were started by.
+    rustix::thread::set_name(c"bellwire")?;
     let parent = rustix::process::getppid().context("the parent is gone")?;
     // If the parent died before the signal was asked for, its end of the pipe is closed, and this notices.
     std::thread::Builder::new().name("parent".into()).spawn(|| {

@@ -6,7 +6,6 @@ use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use support::{Folder, Running, bellwire, run, unique, wait};
 
 /// Data in which no two places look alike.
@@ -207,7 +206,7 @@ enum Victim {
 fn kill_midway(source: &Path, target: &Path, victim: Victim) -> bool {
     let device = format!("shm:{}", unique("killed"));
     let mut command = bellwire();
-    command.args(["copy", "--device", &device]).args([source, target]).stderr(Stdio::null());
+    command.args(["copy", "--device", &device]).args([source, target]);
     let mut sender = Running::start(&mut command);
     let arrived = || bytes_below(&part(target));
     support::until("some data", || arrived() > 5 << 20 || target.exists());

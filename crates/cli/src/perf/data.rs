@@ -5,8 +5,8 @@ use super::pattern::{check, check_stamp, fill};
 use crate::talk::successful;
 use anyhow::{Context, Result, bail, ensure};
 use bellwire::{
-    Buffer, Completion, Error, Get, MemoryRegion, Operation, Put, RemoteKey, RemoteSlice, Rights,
-    Wait,
+    Buffer, Completion, CompletionQueue, Error, Get, MemoryRegion, Operation, Put, RemoteKey,
+    RemoteSlice, Rights, Wait,
 };
 use std::time::Instant;
 
@@ -64,6 +64,27 @@ impl End {
         self.arena.as_mut().context("something was to be measured before there was memory for it")
     }
 
+    /// The next completion of `queue`, which must be one of success.
+    #[inline]
+    fn next(&mut self, queue: CompletionQueue) -> Result<Completion> {
+        if self.wait != Wait::Spin {
+            return successful(self.function.wait(queue, self.wait, PATIENCE)?);
+        }
+        let (mut looks, mut since) = (0_u32, None);
+        loop {
+            if let Some(completion) = self.function.poll(queue)? {
+                return successful(completion);
+            }
+            std::hint::spin_loop();
+            looks = looks.wrapping_add(1);
+            if looks.is_multiple_of(1 << 16)
+                && since.get_or_insert_with(Instant::now).elapsed() > PATIENCE
+            {
+                bail!("nothing happened within {} s", PATIENCE.as_secs());
+            }
+        }
+    }
+
     // Messages
 
     /// Posts receives for a run of `count` messages of `bytes`; returns how many are still to be posted.
@@ -104,7 +125,7 @@ impl End {
     /// The next message, which must have `bytes` and begin with `stamp`. Returns the buffer.
     #[inline]
     pub fn receive(&mut self, bytes: usize, stamp: u64) -> Result<Buffer> {
-        let completion = self.function.wait(self.data.receives, self.wait, PATIENCE)?;
+        let completion = self.next(self.data.receives)?;
         let buffer = arrived(completion, bytes)?;
         check_stamp(stamp_of(&buffer), stamp)?;
         Ok(buffer)
@@ -131,11 +152,14 @@ impl End {
                 self.send(bytes, slot, posted, true)?;
                 posted += 1;
             }
-            let mut next = Some(self.function.wait(self.data.sends, self.wait, PATIENCE)?);
-            while let Some(completion) = next {
+            // All that are finished; the queue's end shows when there are none left, without a look at the device.
+            free.push(self.next(self.data.sends)?.context);
+            completed += 1;
+            while completed < posted
+                && let Some(completion) = self.function.poll(self.data.sends)?
+            {
                 free.push(successful(completion)?.context);
                 completed += 1;
-                next = self.function.poll(self.data.sends)?;
             }
         }
         Ok(())
@@ -143,16 +167,9 @@ impl End {
 
     /// Takes `count` stamped messages, which must come in order.
     pub fn stream_in(&mut self, bytes: usize, count: u64, to_post: &mut u64) -> Result<()> {
-        let mut stamp = 0;
-        while stamp < count {
-            let mut next = Some(self.function.wait(self.data.receives, self.wait, PATIENCE)?);
-            while let Some(completion) = next {
-                let buffer = arrived(completion, bytes)?;
-                check_stamp(stamp_of(&buffer), stamp)?;
-                stamp += 1;
-                self.post_again(buffer, to_post)?;
-                next = if stamp < count { self.function.poll(self.data.receives)? } else { None };
-            }
+        for stamp in 0..count {
+            let buffer = self.receive(bytes, stamp)?;
+            self.post_again(buffer, to_post)?;
         }
         Ok(())
     }
@@ -186,8 +203,7 @@ impl End {
     #[inline]
     pub fn catch(&mut self, bytes: usize, ball: u64, event: Option<u32>) -> Result<()> {
         if event.is_some() {
-            let completion = self.function.wait(self.data.receives, self.wait, PATIENCE)?;
-            let completion = successful(completion)?;
+            let completion = self.next(self.data.receives)?;
             ensure!(completion.operation == Operation::RemotePut, "an event was due");
             check_stamp(completion.immediate.unwrap_or(0), ball)?;
             return self.reap();
@@ -202,8 +218,10 @@ impl End {
             std::hint::spin_loop();
             looks += 1;
             // A put that is not complete at once is one that the device needs us for.
-            if arena.thrown > 0 || looks.is_multiple_of(1024) {
+            if arena.thrown > 0 {
                 self.reap()?;
+            } else if looks.is_multiple_of(1024) {
+                self.function.progress()?;
             }
             if looks.is_multiple_of(1 << 16) {
                 self.peer()?;
@@ -214,10 +232,10 @@ impl End {
         }
     }
 
-    /// Takes the completions of thrown puts that there are.
+    /// Takes the completion of a thrown put, if it is there.
     #[inline]
     fn reap(&mut self) -> Result<()> {
-        while let Some(completion) = self.function.poll(self.data.sends)? {
+        if let Some(completion) = self.function.poll(self.data.sends)? {
             successful(completion)?;
             self.arena()?.thrown -= 1;
         }
@@ -233,7 +251,7 @@ impl End {
     /// Takes completions of puts or gets until none of `outstanding` is left.
     fn reap_all(&mut self, mut outstanding: u64) -> Result<()> {
         while outstanding > 0 {
-            successful(self.function.wait(self.data.sends, self.wait, PATIENCE)?)?;
+            self.next(self.data.sends)?;
             outstanding -= 1;
         }
         Ok(())
@@ -243,7 +261,7 @@ impl End {
     #[inline]
     pub fn get(&mut self, bytes: usize) -> Result<()> {
         self.post_get(bytes, 0)?;
-        successful(self.function.wait(self.data.sends, self.wait, PATIENCE)?)?;
+        self.next(self.data.sends)?;
         Ok(())
     }
 
@@ -280,11 +298,13 @@ impl End {
                 }
                 posted += 1;
             }
-            let mut next = Some(self.function.wait(self.data.sends, self.wait, PATIENCE)?);
-            while let Some(completion) = next {
+            self.next(self.data.sends)?;
+            completed += 1;
+            while completed < posted
+                && let Some(completion) = self.function.poll(self.data.sends)?
+            {
                 successful(completion)?;
                 completed += 1;
-                next = self.function.poll(self.data.sends)?;
             }
         }
         Ok(())
@@ -306,7 +326,7 @@ impl End {
                 bellwire::Send::buffer(arena.region.slice(at, bytes))
             };
             self.function.post_send(self.data.pair, send).map_err(Error::from)?;
-            successful(self.function.wait(self.data.sends, self.wait, PATIENCE)?)?;
+            self.next(self.data.sends)?;
         }
         Ok(())
     }
@@ -314,7 +334,7 @@ impl End {
     /// Receives them, and compares.
     pub fn receive_patterns(&mut self, bytes: usize, count: u64, to_post: &mut u64) -> Result<()> {
         for number in 0..count {
-            let completion = self.function.wait(self.data.receives, self.wait, PATIENCE)?;
+            let completion = self.next(self.data.receives)?;
             let buffer = arrived(completion, bytes)?;
             match &buffer {
                 Buffer::Vec(message) => check(message, number)?,
@@ -372,8 +392,7 @@ impl End {
     /// Waits for the events of `count` puts, and compares each slot when its event comes.
     pub fn catch_slots(&mut self, bytes: usize, count: u64) -> Result<()> {
         for _ in 0..count {
-            let completion = self.function.wait(self.data.receives, self.wait, PATIENCE)?;
-            let completion = successful(completion)?;
+            let completion = self.next(self.data.receives)?;
             ensure!(completion.operation == Operation::RemotePut, "an event was due");
             let slot = completion.immediate.context("an event without its value")?;
             ensure!(slot < count, "an event for slot {slot} of {count}");
@@ -424,7 +443,6 @@ impl Arena {
 /// The buffer of a message that came, which must have `bytes`.
 #[inline]
 fn arrived(completion: Completion, bytes: usize) -> Result<Buffer> {
-    let completion = successful(completion)?;
     ensure!(
         completion.length == bytes,
         "a message of {} bytes arrived where {bytes} were due",

@@ -10,6 +10,7 @@ pub fn print(report: &Report) {
     print_latency(report);
     print_streams(report);
     if report.pairs > 1 {
+        println!("What stands to the right of the bar is of one pair alone.");
         print_shares(report);
     }
     print_foot(report);
@@ -58,7 +59,7 @@ fn print_latency(report: &Report) {
     table.heading("send", 2);
     table.heading("put", 2);
     table.heading("get*", 2);
-    table.plain(&["cache line", "Unix", "TCP", "Unix/send"]);
+    table.plain(&["cache line", "Unix", "TCP", "vs Unix"]);
     for limit in &report.limits.rows {
         table.begin(limit.bytes);
         let mut line = None;
@@ -85,7 +86,7 @@ fn print_streams(report: &Report) {
     table.heading("send", 1);
     table.heading("put", 1);
     table.heading("get", 1);
-    table.plain(&["memcpy", "Unix", "TCP", "send/Unix"]);
+    table.plain(&["memcpy", "Unix", "TCP", "vs Unix"]);
     for limit in &report.limits.rows {
         table.begin(limit.bytes);
         let show = |per_s: f64| {

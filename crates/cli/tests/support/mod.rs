@@ -56,15 +56,15 @@ pub struct Running(pub Child);
 impl Running {
     /// Starts a command whose output can be read.
     pub fn start(command: &mut Command) -> Running {
-        let started = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let started = command.spawn();
         Running(started.expect("the command starts"))
     }
 
     /// Starts `bellwire perf DEVICE --listen`, and returns when it listens.
     pub fn listener(device: &str) -> Running {
         let mut command = bellwire();
-        let mut listener =
-            Running::start(command.args(["perf", device, "--listen"]).stderr(Stdio::null()));
+        let mut listener = Running::start(command.args(["perf", device, "--listen"]));
         let mut lines = BufReader::new(listener.0.stdout.take().expect("piped")).lines();
         let first = lines.next().expect("a line").expect("text");
         assert!(first.starts_with("Listening as node 0"), "{first}");
