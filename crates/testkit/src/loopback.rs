@@ -11,6 +11,7 @@ use bellwire_device::{
     Direct, Gate, LinkId, PacketHeader, Refusal, Sink, Transport, TransportLimits, Verdict,
 };
 use bellwire_ring::memory::{Memory, Owner, View};
+use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
@@ -133,7 +134,7 @@ impl Fabric {
         let node = Node { bell: Some(bell.clone()), ..Node::default() };
         let old = self.lock().functions.insert(address, node);
         assert!(old.is_none(), "{address} is open already");
-        Loopback { fabric: self.clone(), address, bell, turn: 0 }
+        Loopback { fabric: self.clone(), address, bell, turn: 0, refused: Cell::new(false) }
     }
 
     /// Ends all links of a function, as if its process had died.
@@ -268,6 +269,8 @@ pub struct Loopback {
     bell: Arc<OwnedFd>,
     /// Whose turn it is among the links.
     turn: usize,
+    /// Something was refused for now: it is to be tried again before we sleep, because nobody rings when there is room.
+    refused: Cell<bool>,
 }
 
 impl Drop for Loopback {
@@ -333,7 +336,11 @@ impl Transport for Loopback {
         }
         let peer = wire.ends[1 - end];
         let gates = &state.functions.get(&peer)?.gates;
-        Some(gates.get(&queue_pair).copied().unwrap_or(Gate::Closed))
+        let gate = gates.get(&queue_pair).copied().unwrap_or(Gate::Closed);
+        if gate == Gate::Stopped {
+            self.refused.set(true);
+        }
+        Some(gate)
     }
 
     fn set_gate(&mut self, queue_pair: u32, gate: Gate) {
@@ -357,13 +364,17 @@ impl Transport for Loopback {
         let busy = state.is_due(self.fabric.options.busy_every);
         let (wire, end) = state.wire(self.address, link).ok_or(Refusal::Down(Status::PeerGone))?;
         match wire.condition {
-            Condition::Asking(_) => return Err(Refusal::Busy),
+            Condition::Asking(_) => {
+                self.refused.set(true);
+                return Err(Refusal::Busy);
+            }
             Condition::Down(why) => return Err(Refusal::Down(why)),
             Condition::Up => {}
         }
         let peer = wire.ends[1 - end];
         let to = if peer == self.address { end } else { 1 - end };
         if busy || wire.towards[to].len() >= self.fabric.options.link_packets {
+            self.refused.set(true);
             return Err(Refusal::Busy);
         }
         let mut payload = head.to_vec();
@@ -454,6 +465,9 @@ impl Transport for Loopback {
     }
 
     fn arm(&mut self) -> bool {
+        if self.refused.take() {
+            return false;
+        }
         self.welcome();
         let mut drained = [0; 8];
         let _ = rustix::io::read(&self.bell, &mut drained);
