@@ -99,7 +99,8 @@ impl Function {
         claim: Claim,
     ) -> Result<Function> {
         let fork = ForkGuard::new()?;
-        let core = Box::new(port.start(options)?);
+        let mut core = Box::new(port.start(options)?);
+        core.show(&[]);
         let port = ManuallyDrop::new(port);
         Ok(Function { fork, core, port, claim, _one_thread: PhantomData })
     }

@@ -1,9 +1,9 @@
 //! What a running, or stuck, process shows of itself to `bellwire stat`.
 //!
 //! Each open function keeps a snapshot in an unnamed memory file, which an outsider finds among the process's descriptors
-//! (`/proc/PID/fd`) and reads without stopping or asking it. The snapshot is renewed at most ten times a second, from the device's
-//! rare look at its control sockets and before it sleeps: so a process that is stuck outside of Bellwire shows the last state before
-//! it got stuck, and the path of a message pays nothing.
+//! (`/proc/PID/fd`) and reads without stopping or asking it. The snapshot is made when the function is opened, and renewed at
+//! most ten times a second from the device's rare look at its control sockets: so a process that is stuck outside of Bellwire
+//! shows the last state before it got stuck, and the path of a message pays nothing.
 //!
 //! The snapshot is one JSON object, whose first and last members are the same serial number: if they differ, or it does not
 //! parse, it was read while it was being written, and is read again.
