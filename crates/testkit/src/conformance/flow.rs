@@ -266,6 +266,10 @@ pub fn operations_under_way_are_limited(fixture: &dyn Fixture) {
         let send = Send::buffer(numbered(number, size)).to(to).with_immediate(number);
         stage.nodes[A].function.post_send(ours, send).expect("room");
     }
+    stage.until("as many offers as may be under way", |stage| {
+        let waiting = stage.nodes[B].function.query(theirs).unwrap().backlog_messages;
+        (waiting >= limits.outstanding).then_some(())
+    });
     stage.rest();
     for received in 0..100 {
         // Each long message that is not received is an operation under way, and a message that waits there.
