@@ -54,7 +54,11 @@ fn stat_shows_even_a_stopped_process() {
     let shown = || run(bellwire().args(["stat", &pid, "--json"]));
     support::until("its snapshot", || {
         let output = shown();
-        output.code == 0 && output.json()["processes"][0]["functions"][0]["device"] == device
+        let Some(object) = (output.code == 0).then(|| output.json()) else { return false };
+        let function = &object["processes"][0]["functions"][0];
+        // It shows itself from its opening on, and its queue pairs a little later.
+        function["device"] == device
+            && function["queue_pairs"].as_array().is_some_and(|pairs| pairs.len() == 2)
     });
     signal(&pid, "STOP");
     let output = shown();
