@@ -152,7 +152,7 @@ impl ShmTransport {
                 Source::Listener => self.admit(),
                 Source::Stranger(number) => self.hear_stranger(number),
                 Source::Link(number) => self.hear_link(number),
-                Source::Death(number) => self.fail(number, Status::PeerGone),
+                Source::Death(number) => self.hang_up(number),
             }
         }
     }
@@ -223,6 +223,7 @@ impl ShmTransport {
             match socket::receive(socket) {
                 Received::Nothing => return,
                 Received::Closed => return self.hang_up(number),
+                Received::Garbage | Received::Message(..) if link.expelled => {}
                 Received::Garbage => return self.fail(number, Status::ProtocolViolation),
                 Received::Message(message, fds) => self.obey(number, message, fds),
             }
@@ -283,19 +284,33 @@ impl ShmTransport {
             return;
         };
         if matches!(link.state, State::Down(_)) {
+            if why == Status::ProtocolViolation {
+                // What a dead peer left in its lane breaks the rules: the rest is not looked at.
+                self.counters.violations += 1;
+                self.abandon_lane(number);
+            }
             return;
         }
         if why == Status::ProtocolViolation {
             self.counters.violations += 1;
             tracing::warn!(peer = %link.peer, "the peer broke the protocol; its link is closed");
         }
-        link.state = State::Down(why);
-        link.socket = None;
-        link.death = None;
         link.unsent.clear();
+        let told = |socket| rustix::net::shutdown(socket, rustix::net::Shutdown::Write).is_ok();
+        link.expelled = why == Status::ProtocolViolation
+            && matches!(link.state, State::Up(_))
+            && link.socket.as_ref().is_some_and(told);
+        link.state = State::Down(why);
+        if !link.expelled {
+            link.socket = None;
+            link.death = None;
+        }
+        let expelled = link.expelled;
         self.downs.push(number);
         self.urgent = true;
-        if why == Status::ProtocolViolation {
+        if expelled {
+            self.stop_polling(number);
+        } else if why == Status::ProtocolViolation {
             self.abandon_lane(number);
         } else {
             // What the peer sent before it went is still delivered.
@@ -303,7 +318,7 @@ impl ShmTransport {
         }
     }
 
-    /// The peer closed its end.
+    /// The peer closed its end, or died.
     fn hang_up(&mut self, number: u32) {
         let Some(link) = self.link_mut(number) else { return };
         match link.state {
@@ -312,6 +327,7 @@ impl ShmTransport {
                 link.socket = None;
                 self.urgent = true;
             }
+            State::Down(_) if link.expelled => self.let_go(number),
             _ => self.fail(number, Status::PeerGone),
         }
     }
@@ -327,7 +343,7 @@ impl ShmTransport {
                 kept.push(number);
                 continue;
             }
-            let peer = link.peer;
+            let (peer, expelled) = (link.peer, link.expelled);
             if !std::mem::replace(&mut link.reported, true) {
                 if self.by_peer.get(&peer) == Some(&number) {
                     self.by_peer.remove(&peer);
@@ -336,7 +352,7 @@ impl ShmTransport {
             }
             if undelivered {
                 kept.push(number);
-            } else {
+            } else if !expelled {
                 self.abandon_lane(number);
                 self.reap(number);
             }
@@ -347,10 +363,25 @@ impl ShmTransport {
         self.downs.extend(kept);
     }
 
+    /// The peer of a link that was closed for breaking the rules has hung up, or died.
+    fn let_go(&mut self, number: u32) {
+        let Some(link) = self.link_mut(number) else { return };
+        link.expelled = false;
+        link.socket = None;
+        link.death = None;
+        // The rest is as with any link that is down.
+        self.downs.push(number);
+        self.urgent = true;
+    }
+
     /// Frees the slot of a link that is down, delivered, and closed by the engine.
     pub(crate) fn reap(&mut self, number: u32) {
         let done = self.link_mut(number).is_some_and(|link| {
-            link.closed && link.reported && matches!(link.state, State::Down(_)) && !link.polled
+            link.closed
+                && link.reported
+                && !link.expelled
+                && matches!(link.state, State::Down(_))
+                && !link.polled
         });
         if done {
             self.links[number as usize] = None;

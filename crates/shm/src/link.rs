@@ -141,6 +141,9 @@ pub struct Link {
     pub reported: bool,
     /// Whether the engine is done with the link.
     pub closed: bool,
+    /// It was closed because the peer broke the rules, and the peer may not know yet and still write where it had credit. Nobody
+    /// else gets that part of the pool before the peer has hung up.
+    pub expelled: bool,
     /// Packets taken since the last look at idle lanes.
     pub recent: u64,
     pub weight: u32,
@@ -169,6 +172,7 @@ impl Link {
             stalled: false,
             reported: false,
             closed: false,
+            expelled: false,
             recent: 0,
             weight: 1,
             allowance: 0,

@@ -197,8 +197,8 @@ impl ShmTransport {
     }
 
     fn grant(&mut self, lane: u32, extent: Extent) {
-        let receiver = self.links[lane as usize].as_deref_mut().and_then(|l| l.receiver.as_mut());
-        match receiver {
+        let link = self.links[lane as usize].as_deref_mut().filter(|link| !link.expelled);
+        match link.and_then(|link| link.receiver.as_mut()) {
             Some(receiver) if receiver.position() == Position::Active => {
                 receiver.grant(extent.first, extent.count);
                 self.counters.grants += 1;
@@ -244,6 +244,10 @@ impl ShmTransport {
         // It may have rung because there is room now; whoever is refused again says so again.
         link.announced = false;
         if matches!(link.state, State::Connecting { .. } | State::Crossed { .. }) {
+            return;
+        }
+        // A bell that comes later than the end wakes nobody.
+        if link.reported || link.expelled {
             return;
         }
         let Some(receiver) = link.receiver.as_mut() else { return };
