@@ -1,0 +1,106 @@
+//! Frames on their way to a socket: one after the other in one buffer, so that equal ones for the same peer are one segmented send.
+
+use std::collections::VecDeque;
+
+/// Frames in one batch, at most: what one `sendmmsg` carries, and as many as the kernel cuts one segmented datagram into.
+pub(crate) const BATCH_FRAMES: usize = 64;
+
+/// A staged frame: where it goes to, and where it lies.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Staged<P> {
+    pub to: P,
+    pub start: usize,
+    pub length: usize,
+}
+
+/// A buffer with room for some frames.
+pub(crate) struct Batch<P> {
+    bytes: Box<[u8]>,
+    /// Largest frame, link header included.
+    largest: usize,
+    end: usize,
+    frames: VecDeque<Staged<P>>,
+}
+
+impl<P: Copy> Batch<P> {
+    /// For frames of at most `largest` bytes.
+    pub fn new(largest: usize) -> Batch<P> {
+        // Many small frames, or a few of the largest kind.
+        let bytes = (BATCH_FRAMES * largest.min(9216)).max(4 * largest);
+        Batch {
+            bytes: vec![0; bytes].into_boxed_slice(),
+            largest,
+            end: 0,
+            frames: VecDeque::with_capacity(BATCH_FRAMES),
+        }
+    }
+
+    /// Whether another frame of the largest kind fits.
+    #[inline]
+    pub fn has_room(&self) -> bool {
+        self.frames.len() < BATCH_FRAMES && self.bytes.len() - self.end >= self.largest
+    }
+
+    /// Where the next frame is to be written.
+    #[inline]
+    pub fn room(&mut self) -> &mut [u8] {
+        &mut self.bytes[self.end..self.end + self.largest]
+    }
+
+    /// Takes what was written there.
+    #[inline]
+    pub fn stage(&mut self, to: P, length: usize) {
+        assert!(length <= self.largest, "a frame of {length} bytes");
+        self.frames.push_back(Staged { to, start: self.end, length });
+        self.end += length;
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    /// The frames that are staged, oldest first.
+    pub fn frames(&self) -> &VecDeque<Staged<P>> {
+        &self.frames
+    }
+
+    /// The bytes of `length` from `start` on: of one frame, or of several that follow each other.
+    #[inline]
+    pub fn bytes(&self, start: usize, length: usize) -> &[u8] {
+        &self.bytes[start..start + length]
+    }
+
+    /// Forgets the oldest `count` frames.
+    #[inline]
+    pub fn remove(&mut self, count: usize) {
+        self.frames.drain(..count);
+        if self.frames.is_empty() {
+            self.end = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Frames lie one after the other, and the buffer begins anew once all have left.
+    #[test]
+    fn frames_follow_each_other() {
+        let mut batch = Batch::new(100);
+        for number in 0..3u8 {
+            batch.room()[..10].fill(number);
+            batch.stage(number, 10);
+        }
+        assert_eq!(batch.bytes(0, 30)[..], [[0; 10], [1; 10], [2; 10]].concat());
+        batch.remove(2);
+        assert_eq!(batch.frames()[0].start, 20);
+        batch.remove(1);
+        assert_eq!(batch.end, 0);
+        while batch.has_room() {
+            batch.stage(0, 100);
+        }
+        assert!(batch.frames().len() == BATCH_FRAMES || batch.end > batch.bytes.len() - 100);
+    }
+}

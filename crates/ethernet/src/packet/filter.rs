@@ -1,0 +1,35 @@
+//! The filter in the kernel: frames for one function, or for all.
+//!
+//! Our EtherType is not in it, because the socket is bound to that.
+
+use crate::link_header::{EVERY_FUNCTION, FUNCTION_OFFSET};
+use crate::socket;
+use std::io;
+use std::os::fd::BorrowedFd;
+
+/// Lets only frames for this station and `function`, or for everybody, into the socket.
+pub(super) fn attach(fd: BorrowedFd<'_>, function: u8) -> io::Result<()> {
+    let step = |code: u32, yes: u8, no: u8, value: u32| libc::sock_filter {
+        code: code as u16,
+        jt: yes,
+        jf: no,
+        k: value,
+    };
+    let load_word = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
+    let load_byte = libc::BPF_LD | libc::BPF_B | libc::BPF_ABS;
+    let equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+    let give = libc::BPF_RET | libc::BPF_K;
+    let kind = (libc::SKF_AD_OFF + libc::SKF_AD_PKTTYPE) as u32;
+    let mut program = [
+        // What is for another station comes by too if the interface listens to everything.
+        step(load_word, 0, 0, kind),
+        step(equal, 4, 0, u32::from(libc::PACKET_OTHERHOST)),
+        step(load_byte, 0, 0, FUNCTION_OFFSET as u32),
+        step(equal, 1, 0, u32::from(function)),
+        step(equal, 0, 1, u32::from(EVERY_FUNCTION)),
+        step(give, 0, 0, u32::MAX),
+        step(give, 0, 0, 0),
+    ];
+    let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
+    socket::set(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
+}

@@ -1,0 +1,188 @@
+//! Frames by AF_PACKET: any interface of any driver (H-01), jumbo frames included.
+//!
+//! The kernel writes received frames into a mapped ring (TPACKET_V2: version 3 holds frames back until a timer fires), and hands
+//! them to us in the link layer, before any network protocol (H-24). It sends from our batch by `send` or `sendmmsg`; a mapped
+//! transmit ring was measured to be slower. A filter in the kernel keeps each function's frames apart, so that several processes
+//! share an interface.
+
+mod filter;
+mod ring;
+
+use crate::batch::{BATCH_FRAMES, Batch, Staged};
+use crate::frame_io::{FrameIo, IoCounters, is_for_later};
+use crate::interface::Interface;
+use crate::link_header::{self, ETHERTYPE, EthernetPath, LINK_HEADER_BYTES, UNCOUNTED_BYTES};
+use crate::socket;
+use ring::Ring;
+use std::io;
+use std::mem::{MaybeUninit, size_of};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// AF_PACKET of one function.
+pub struct PacketIo {
+    socket: OwnedFd,
+    ring: Ring,
+    own: EthernetPath,
+    frame_bytes: usize,
+    batch: Batch<()>,
+    counters: IoCounters,
+}
+
+impl PacketIo {
+    /// Frames of `function` on `interface`.
+    ///
+    /// # Errors
+    /// `PermissionDenied` without CAP_NET_RAW, or what else the kernel says.
+    pub fn open(interface: &Interface, function: u8) -> io::Result<PacketIo> {
+        // Of no protocol until it is bound, so that nothing arrives before the filter is in place.
+        let socket = socket::open(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
+        Self::with_socket(socket, interface, function)
+    }
+
+    /// As [`PacketIo::open`], over a packet socket that somebody with the right to make one has handed in.
+    ///
+    /// # Errors
+    /// What the kernel says, for instance if it is not a packet socket.
+    pub fn with_socket(
+        socket: OwnedFd,
+        interface: &Interface,
+        function: u8,
+    ) -> io::Result<PacketIo> {
+        let fd = socket.as_fd();
+        filter::attach(fd, function)?;
+        // Frames that we send are not frames that we receive. Older kernels show them to sockets of all protocols only.
+        let _ = socket::set(fd, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1i32);
+        let ring = Ring::map(fd, interface.mtu + UNCOUNTED_BYTES)?;
+        socket::enlarge_buffers(fd, 4 << 20);
+        // SAFETY: zeros are a valid address.
+        let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+        address.sll_family = libc::AF_PACKET as u16;
+        // For our EtherType alone: what others receive does not even pass our filter (H-03).
+        address.sll_protocol = ETHERTYPE.to_be();
+        address.sll_ifindex = interface.index as i32;
+        socket::bind(fd, &address, size_of::<libc::sockaddr_ll>())?;
+        let largest = interface.mtu + UNCOUNTED_BYTES;
+        Ok(PacketIo {
+            socket,
+            ring,
+            own: EthernetPath { mac: interface.mac, function },
+            frame_bytes: largest - LINK_HEADER_BYTES,
+            batch: Batch::new(largest),
+            counters: IoCounters::default(),
+        })
+    }
+
+    fn send_batch(&mut self) -> bool {
+        while !self.batch.is_empty() {
+            self.counters.send_calls += 1;
+            let sent = match self.batch.frames().len() {
+                1 => {
+                    let Staged { start, length, .. } = self.batch.frames()[0];
+                    let bytes = self.batch.bytes(start, length);
+                    socket::send(self.socket.as_fd(), bytes).map(|_| 1)
+                }
+                _ => self.send_many(),
+            };
+            match sent {
+                Ok(frames) => {
+                    for frame in self.batch.frames().iter().take(frames) {
+                        self.counters.bytes_sent += (frame.length - LINK_HEADER_BYTES) as u64;
+                    }
+                    self.counters.frames_sent += frames as u64;
+                    self.counters.copies += frames as u64;
+                    self.batch.remove(frames);
+                }
+                Err(error) if is_for_later(&error) => {
+                    self.counters.send_full += 1;
+                    return false;
+                }
+                Err(_) => {
+                    // The interface is down, or its MTU has shrunk: as good as lost on its way.
+                    self.counters.send_failed += 1;
+                    self.batch.remove(1);
+                }
+            }
+        }
+        true
+    }
+
+    fn send_many(&self) -> io::Result<usize> {
+        let mut data = [const { MaybeUninit::<libc::iovec>::uninit() }; BATCH_FRAMES];
+        let mut headers = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; BATCH_FRAMES];
+        let count = self.batch.frames().len();
+        for (number, frame) in self.batch.frames().iter().enumerate() {
+            let bytes = self.batch.bytes(frame.start, frame.length);
+            let data = data[number].write(libc::iovec {
+                iov_base: bytes.as_ptr().cast_mut().cast(),
+                iov_len: bytes.len(),
+            });
+            // SAFETY: null pointers and zero lengths are a valid message header.
+            let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
+            header.msg_iov = data;
+            header.msg_iovlen = 1;
+            headers[number].write(libc::mmsghdr { msg_hdr: header, msg_len: 0 });
+        }
+        // SAFETY: the first `count` headers were written; all that they point to lives until the end of this function.
+        unsafe { socket::send_many(self.socket.as_fd(), headers.as_mut_ptr().cast(), count) }
+    }
+}
+
+impl FrameIo for PacketIo {
+    type Path = EthernetPath;
+
+    fn frame_bytes(&self) -> usize {
+        self.frame_bytes
+    }
+
+    #[inline]
+    fn room(&mut self) -> Option<&mut [u8]> {
+        // What the kernel has taken all of has room again.
+        if !self.batch.has_room() && !self.send_batch() {
+            return None;
+        }
+        Some(&mut self.batch.room()[LINK_HEADER_BYTES..])
+    }
+
+    #[inline]
+    fn stage(&mut self, to: EthernetPath, length: usize) {
+        link_header::emit(self.batch.room(), to, self.own);
+        self.batch.stage((), LINK_HEADER_BYTES + length);
+    }
+
+    #[inline]
+    fn flush(&mut self) -> bool {
+        self.batch.is_empty() || self.send_batch()
+    }
+
+    #[inline]
+    fn receive(&mut self, budget: usize, mut take: impl FnMut(EthernetPath, &[u8])) -> usize {
+        let mut frames = 0;
+        while frames < budget {
+            let Some(slot) = self.ring.front() else { break };
+            if slot.lost {
+                self.counters.receive_lost += 1;
+            }
+            if let Some((_, from, bytes)) = link_header::parse(slot.bytes) {
+                frames += 1;
+                self.counters.bytes_received += bytes.len() as u64;
+                take(from, bytes);
+            }
+            self.ring.release();
+        }
+        self.counters.frames_received += frames as u64;
+        self.counters.copies += frames as u64;
+        frames
+    }
+
+    fn wait_fds(&self) -> Vec<BorrowedFd<'_>> {
+        vec![self.socket.as_fd()]
+    }
+
+    fn is_ready(&mut self) -> bool {
+        self.ring.front().is_some()
+    }
+
+    fn counters(&self) -> IoCounters {
+        self.counters
+    }
+}

@@ -1,0 +1,128 @@
+//! The mapped receive ring of a packet socket (packet(7), Documentation/networking/packet_mmap.rst): slots of one size; the kernel
+//! marks a slot as ours when it has written a frame, and we mark it as the kernel's when we are done.
+
+use crate::socket;
+use std::io;
+use std::mem::{offset_of, size_of};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Bytes of all slots together, about.
+const RING_BYTES: usize = 4 << 20;
+const PAGE_BYTES: usize = 4096;
+/// What the kernel puts before a frame: its header, an address, and what aligns the frame.
+const PREFIX_BYTES: usize =
+    size_of::<libc::tpacket2_hdr>() + size_of::<libc::sockaddr_ll>() + 3 * libc::TPACKET_ALIGNMENT;
+
+pub(super) struct Ring {
+    start: NonNull<u8>,
+    slot_bytes: usize,
+    slots_per_block: usize,
+    block_bytes: usize,
+    slots: usize,
+    next: usize,
+}
+
+// SAFETY: the mapping belongs to the ring alone, wherever that moves to.
+unsafe impl Send for Ring {}
+
+/// A received frame, in place.
+pub(super) struct Slot<'a> {
+    pub bytes: &'a [u8],
+    /// Frames were lost before this one, because the ring was full.
+    pub lost: bool,
+}
+
+impl Ring {
+    /// Gives the socket a ring for frames of at most `largest` bytes.
+    pub fn map(fd: BorrowedFd<'_>, largest: usize) -> io::Result<Ring> {
+        let version = libc::tpacket_versions::TPACKET_V2 as i32;
+        socket::set(fd, libc::SOL_PACKET, libc::PACKET_VERSION, &version)?;
+        let slot_bytes = (PREFIX_BYTES + largest).next_multiple_of(256);
+        let slot_bytes = if slot_bytes > PAGE_BYTES {
+            slot_bytes.next_multiple_of(PAGE_BYTES)
+        } else {
+            slot_bytes
+        };
+        let block_bytes = slot_bytes.max(16 * PAGE_BYTES).next_multiple_of(PAGE_BYTES);
+        let slots_per_block = block_bytes / slot_bytes;
+        let blocks = (RING_BYTES / block_bytes).max(64_usize.div_ceil(slots_per_block));
+        let slots = blocks * slots_per_block;
+        let request = libc::tpacket_req {
+            tp_block_size: block_bytes as u32,
+            tp_block_nr: blocks as u32,
+            tp_frame_size: slot_bytes as u32,
+            tp_frame_nr: slots as u32,
+        };
+        socket::set(fd, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
+        // SAFETY: a new mapping of the socket's ring, of exactly the size that was asked for.
+        let start = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                blocks * block_bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                fd.as_raw_fd(),
+                0,
+            )
+        };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(start.cast()).expect("a mapping is not at address zero");
+        Ok(Ring { start, slot_bytes, slots_per_block, block_bytes, slots, next: 0 })
+    }
+
+    fn slot(&self, number: usize) -> NonNull<u8> {
+        let block = number / self.slots_per_block * self.block_bytes;
+        let offset = block + number % self.slots_per_block * self.slot_bytes;
+        // SAFETY: `number` is below `slots`, so that the slot lies inside the mapping.
+        unsafe { self.start.add(offset) }
+    }
+
+    fn status(&self, number: usize) -> &AtomicU32 {
+        let at = offset_of!(libc::tpacket2_hdr, tp_status);
+        // SAFETY: inside the slot, aligned because slots are, and only ever read and written as an atomic on both sides.
+        unsafe { &*self.slot(number).add(at).as_ptr().cast::<AtomicU32>() }
+    }
+
+    /// The oldest frame that was not released.
+    #[inline]
+    pub fn front(&self) -> Option<Slot<'_>> {
+        // Acquire: pairs with the kernel's write of the status after that of the frame.
+        let status = self.status(self.next).load(Ordering::Acquire);
+        if status & libc::TP_STATUS_USER == 0 {
+            return None;
+        }
+        let slot = self.slot(self.next);
+        // SAFETY: the kernel has written a header there, and writes nothing to the slot until it is released.
+        let header = unsafe { slot.cast::<libc::tpacket2_hdr>().read() };
+        let start = header.tp_mac as usize;
+        let length = (header.tp_snaplen as usize).min(self.slot_bytes.saturating_sub(start));
+        // SAFETY: start and length were cut to the slot, and nobody writes to it while it is ours.
+        let bytes = unsafe { std::slice::from_raw_parts(slot.add(start).as_ptr(), length) };
+        // What the kernel had no place for.
+        let cut = header.tp_snaplen < header.tp_len;
+        Some(Slot {
+            bytes: if cut { &[] } else { bytes },
+            lost: status & libc::TP_STATUS_LOSING != 0,
+        })
+    }
+
+    /// Gives the oldest frame's slot back to the kernel.
+    #[inline]
+    pub fn release(&mut self) {
+        // Release: pairs with the kernel's read of the status before it writes a new frame.
+        self.status(self.next).store(libc::TP_STATUS_KERNEL, Ordering::Release);
+        self.next = if self.next + 1 == self.slots { 0 } else { self.next + 1 };
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        let length = self.slots / self.slots_per_block * self.block_bytes;
+        // SAFETY: the mapping that `map` made; nothing refers to it any more.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), length) };
+    }
+}

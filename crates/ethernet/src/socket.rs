@@ -1,0 +1,107 @@
+//! The few socket calls that all kinds of frame I/O need, with the kernel's answer as an `io::Error`.
+
+use std::io;
+use std::mem::size_of;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+/// A new socket, closed on exec, never blocking.
+pub(crate) fn open(domain: i32, kind: i32, protocol: i32) -> io::Result<OwnedFd> {
+    // SAFETY: a plain system call; the descriptor that it returns is ours alone.
+    unsafe {
+        let fd = libc::socket(domain, kind | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, protocol);
+        if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(fd)) }
+    }
+}
+
+/// Sets an option to the bytes of `value`.
+pub(crate) fn set<T: Copy>(fd: BorrowedFd<'_>, level: i32, name: i32, value: &T) -> io::Result<()> {
+    // SAFETY: the kernel reads `size_of::<T>()` bytes at `value`, which is borrowed for the call.
+    let result = unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            level,
+            name,
+            std::ptr::from_ref(value).cast(),
+            size_of::<T>() as u32,
+        )
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Reads an option; `initial` is what is there if the kernel writes less.
+///
+/// `T` must be a plain C structure of integers, for which all bytes are a value.
+pub(crate) fn query<T: Copy>(
+    fd: BorrowedFd<'_>,
+    level: i32,
+    name: i32,
+    initial: T,
+) -> io::Result<T> {
+    let mut value = initial;
+    let mut length = size_of::<T>() as u32;
+    // SAFETY: the kernel writes at most `length` bytes to `value`, whose type all bytes are a value of (see above).
+    let result = unsafe {
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            level,
+            name,
+            std::ptr::from_mut(&mut value).cast(),
+            &mut length,
+        )
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(value) }
+}
+
+/// Binds to an address that is a plain C structure.
+pub(crate) fn bind<T>(fd: BorrowedFd<'_>, address: &T, length: usize) -> io::Result<()> {
+    assert!(length <= size_of::<T>());
+    // SAFETY: the kernel reads `length` bytes at `address`, which are there.
+    let result =
+        unsafe { libc::bind(fd.as_raw_fd(), std::ptr::from_ref(address).cast(), length as u32) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Asks for buffers of `bytes` both ways: beyond the system's limit with CAP_NET_ADMIN, up to it without. Returns how much the
+/// kernel gave for receiving.
+pub(crate) fn enlarge_buffers(fd: BorrowedFd<'_>, bytes: i32) -> usize {
+    for (force, plain) in
+        [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)]
+    {
+        if set(fd, libc::SOL_SOCKET, force, &bytes).is_err() {
+            // The kernel cuts it to its limit by itself.
+            let _ = set(fd, libc::SOL_SOCKET, plain, &bytes);
+        }
+    }
+    query(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, 0).unwrap_or(0).max(0) as usize
+}
+
+/// Sends one buffer; the address, if any, is in the socket.
+#[inline]
+pub(crate) fn send(fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
+    // SAFETY: the kernel reads `bytes`, which are borrowed for the call.
+    let sent = unsafe {
+        libc::send(fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), libc::MSG_DONTWAIT)
+    };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(sent as usize) }
+}
+
+/// Sends up to `count` messages; returns how many.
+///
+/// # Safety
+/// There are `count` headers from the first on, and all that they point to is readable.
+pub(crate) unsafe fn send_many(
+    fd: BorrowedFd<'_>,
+    first: *mut libc::mmsghdr,
+    count: usize,
+) -> io::Result<usize> {
+    // SAFETY: the caller's promise.
+    let sent = unsafe { libc::sendmmsg(fd.as_raw_fd(), first, count as u32, libc::MSG_DONTWAIT) };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(sent as usize) }
+}
+
+/// Whether a read would give something now.
+pub(crate) fn is_readable(fd: BorrowedFd<'_>) -> bool {
+    let mut fds = [libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 }];
+    // SAFETY: one pollfd, which is ours.
+    unsafe { libc::poll(fds.as_mut_ptr(), 1, 0) > 0 }
+}

@@ -1,0 +1,349 @@
+//! Frames by AF_XDP: a program in the link layer puts our frames into memory of ours, and all others go their usual way.
+//!
+//! With a driver that can, the card itself writes to and reads from our memory; else the kernel copies once each way. One
+//! function of an interface can have it; others of the same interface use [`crate::packet`].
+
+mod program;
+mod ring;
+mod umem;
+
+use crate::frame_io::{FrameIo, IoCounters, is_for_later};
+use crate::interface::Interface;
+use crate::link_header::{self, EthernetPath, LINK_HEADER_BYTES, UNCOUNTED_BYTES};
+use crate::packet::PacketIo;
+use crate::socket;
+use program::Attached;
+pub use program::Hook;
+use ring::Ring;
+use std::io;
+use std::mem::size_of;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use umem::Umem;
+
+/// Frames that one queue may have received and not handed over, and that may be on their way out: a power of two.
+const RING_ENTRIES: u32 = 1024;
+
+/// How frames get into and out of our memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// By the card.
+    ZeroCopy,
+    /// The kernel copies them, called by the driver.
+    Native,
+    /// The kernel copies them, behind the driver.
+    Generic,
+}
+
+impl Mode {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::ZeroCopy => "zero-copy",
+            Mode::Native => "native (one copy)",
+            Mode::Generic => "generic (one copy)",
+        }
+    }
+
+    fn hook(self) -> Hook {
+        if self == Mode::Generic { Hook::Generic } else { Hook::Driver }
+    }
+}
+
+/// AF_XDP of one function.
+// Fields are dropped in this order: program, sockets, memory.
+pub struct XdpIo {
+    _attached: Attached,
+    queues: Vec<Queue>,
+    /// Frames that the program leaves to the kernel's stack and that are for us after all: those for all functions.
+    side: PacketIo,
+    umem: Umem,
+    /// Chunks for sending that nobody uses.
+    free: Vec<u64>,
+    mode: Mode,
+    own: EthernetPath,
+    frame_bytes: usize,
+    /// Frames were produced that the kernel was not told of.
+    staged: bool,
+    /// Drive the card from here rather than wait for its interrupts (H-08).
+    drives: bool,
+    counters: IoCounters,
+}
+
+/// One queue of the interface.
+struct Queue {
+    received: Ring<libc::xdp_desc>,
+    fill: Ring<u64>,
+    sent: Ring<u64>,
+    send: Ring<libc::xdp_desc>,
+    socket: OwnedFd,
+}
+
+impl XdpIo {
+    /// Frames of `function` on all queues of `interface`.
+    ///
+    /// # Errors
+    /// `PermissionDenied` without CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF; `ResourceBusy` if another program or process has the
+    /// interface's hook; `Unsupported` if the interface's frames do not fit in a page, or the driver cannot do this mode.
+    pub fn open(interface: &Interface, function: u8, mode: Mode) -> io::Result<XdpIo> {
+        let largest = interface.mtu + UNCOUNTED_BYTES;
+        let chunk_bytes = umem::chunk_bytes(largest).ok_or_else(|| {
+            let why = format!("frames of {largest} bytes do not fit in a page");
+            io::Error::new(io::ErrorKind::Unsupported, why)
+        })?;
+        let count = interface.queues;
+        let chunks = RING_ENTRIES as usize * (count as usize + 1);
+        let umem = Umem::new(chunk_bytes, chunks)?;
+        let attached = Attached::attach(interface.index, count, function, mode.hook())?;
+        let mut queues: Vec<Queue> = Vec::new();
+        let address = |chunk: usize| (chunk * chunk_bytes) as u64;
+        for number in 0..count {
+            let first = queues.first().map(|queue| queue.socket.as_fd());
+            let mut queue = Queue::open(&umem, interface.index, number, first, mode)?;
+            let chunks = RING_ENTRIES as usize * number as usize..;
+            for chunk in chunks.take(RING_ENTRIES as usize) {
+                assert!(queue.fill.produce(address(chunk)), "the ring was empty");
+            }
+            queue.fill.publish_produced();
+            attached.serve(number, queue.socket.as_fd())?;
+            queues.push(queue);
+        }
+        let free = (RING_ENTRIES as usize * count as usize..chunks).map(address).collect();
+        let drives = mode == Mode::ZeroCopy && queues.iter().all(Queue::prefers_polling);
+        Ok(XdpIo {
+            _attached: attached,
+            queues,
+            side: PacketIo::open(interface, function)?,
+            umem,
+            free,
+            mode,
+            own: EthernetPath { mac: interface.mac, function },
+            frame_bytes: largest - LINK_HEADER_BYTES,
+            staged: false,
+            drives,
+            counters: IoCounters::default(),
+        })
+    }
+
+    /// How frames get into and out of our memory.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Takes back the chunks of frames that were sent.
+    fn reclaim(&mut self) {
+        let ring = &mut self.queues[0].sent;
+        let before = self.free.len();
+        while let Some(address) = ring.front() {
+            self.free.push(self.umem.chunk_of(address));
+            ring.consume();
+        }
+        if self.free.len() > before {
+            ring.publish_consumed();
+        }
+    }
+
+    /// Tells the kernel that there is something to send. It takes a few dozen frames at each call.
+    fn kick(&mut self) -> bool {
+        let queue = &self.queues[0];
+        for _ in 0..RING_ENTRIES {
+            if queue.send.is_consumed() || !queue.send.needs_wakeup() {
+                return true;
+            }
+            self.counters.send_calls += 1;
+            match socket::send(queue.socket.as_fd(), &[]) {
+                Ok(_) => {}
+                Err(error) if error.raw_os_error() == Some(libc::EBUSY) || is_for_later(&error) => {
+                    // EAGAIN also means that this was all for one call.
+                    if error.raw_os_error() != Some(libc::EAGAIN) {
+                        self.counters.send_full += 1;
+                        return false;
+                    }
+                }
+                Err(_) => {
+                    self.counters.send_failed += 1;
+                    return true;
+                }
+            }
+        }
+        false
+    }
+}
+
+impl Queue {
+    fn open(
+        umem: &Umem,
+        interface: u32,
+        number: u32,
+        first: Option<BorrowedFd<'_>>,
+        mode: Mode,
+    ) -> io::Result<Queue> {
+        let socket = socket::open(libc::AF_XDP, libc::SOCK_RAW, 0)?;
+        let fd = socket.as_fd();
+        if first.is_none() {
+            socket::set(fd, libc::SOL_XDP, libc::XDP_UMEM_REG, &umem.registration())?;
+        }
+        for ring in [
+            libc::XDP_UMEM_FILL_RING,
+            libc::XDP_UMEM_COMPLETION_RING,
+            libc::XDP_RX_RING,
+            libc::XDP_TX_RING,
+        ] {
+            socket::set(fd, libc::SOL_XDP, ring, &RING_ENTRIES)?;
+        }
+        let none = || libc::xdp_ring_offset { producer: 0, consumer: 0, desc: 0, flags: 0 };
+        let offsets = libc::xdp_mmap_offsets { rx: none(), tx: none(), fr: none(), cr: none() };
+        let offsets = socket::query(fd, libc::SOL_XDP, libc::XDP_MMAP_OFFSETS, offsets)?;
+        let received = Ring::map(fd, offsets.rx, RING_ENTRIES, libc::XDP_PGOFF_RX_RING as u64)?;
+        let send = Ring::map(fd, offsets.tx, RING_ENTRIES, libc::XDP_PGOFF_TX_RING as u64)?;
+        let fill = Ring::map(fd, offsets.fr, RING_ENTRIES, libc::XDP_UMEM_PGOFF_FILL_RING)?;
+        let sent = Ring::map(fd, offsets.cr, RING_ENTRIES, libc::XDP_UMEM_PGOFF_COMPLETION_RING)?;
+        // SAFETY: zeros are a valid address.
+        let mut address: libc::sockaddr_xdp = unsafe { std::mem::zeroed() };
+        address.sxdp_family = libc::AF_XDP as u16;
+        address.sxdp_ifindex = interface;
+        address.sxdp_queue_id = number;
+        match first {
+            // All queues share the memory, and the first one's mode.
+            Some(first) => {
+                address.sxdp_flags = libc::XDP_SHARED_UMEM;
+                address.sxdp_shared_umem_fd = first.as_raw_fd() as u32;
+            }
+            None => {
+                let how = if mode == Mode::ZeroCopy { libc::XDP_ZEROCOPY } else { libc::XDP_COPY };
+                address.sxdp_flags = how | libc::XDP_USE_NEED_WAKEUP;
+            }
+        }
+        socket::bind(fd, &address, size_of::<libc::sockaddr_xdp>())?;
+        Ok(Queue { received, fill, sent, send, socket })
+    }
+
+    /// Asks the kernel to leave the card to us while we poll, instead of to its interrupts.
+    fn prefers_polling(&self) -> bool {
+        const BUSY_POLL_US: i32 = 20;
+        const BUSY_POLL_FRAMES: i32 = 64;
+        let set = |name, value: i32| {
+            socket::set(self.socket.as_fd(), libc::SOL_SOCKET, name, &value).is_ok()
+        };
+        set(libc::SO_PREFER_BUSY_POLL, 1)
+            && set(libc::SO_BUSY_POLL, BUSY_POLL_US)
+            && set(libc::SO_BUSY_POLL_BUDGET, BUSY_POLL_FRAMES)
+    }
+
+    /// Lets the kernel look at the card now.
+    fn look(&self) {
+        // SAFETY: receives nothing, into nothing: for these sockets it is a call to look at the queue.
+        unsafe {
+            let (fd, flags) = (self.socket.as_raw_fd(), libc::MSG_DONTWAIT);
+            libc::recv(fd, std::ptr::null_mut(), 0, flags);
+        }
+    }
+}
+
+impl FrameIo for XdpIo {
+    type Path = EthernetPath;
+
+    fn frame_bytes(&self) -> usize {
+        self.frame_bytes
+    }
+
+    #[inline]
+    fn room(&mut self) -> Option<&mut [u8]> {
+        if self.free.is_empty() {
+            self.flush();
+            self.reclaim();
+        }
+        let address = *self.free.last()?;
+        let bytes = self.umem.bytes_mut(address, LINK_HEADER_BYTES + self.frame_bytes);
+        Some(&mut bytes[LINK_HEADER_BYTES..])
+    }
+
+    #[inline]
+    fn stage(&mut self, to: EthernetPath, length: usize) {
+        let address = self.free.pop().expect("the chunk that `room` gave");
+        let length = LINK_HEADER_BYTES + length;
+        link_header::emit(self.umem.bytes_mut(address, length), to, self.own);
+        let frame = libc::xdp_desc { addr: address, len: length as u32, options: 0 };
+        // There are as many chunks for sending as entries.
+        assert!(self.queues[0].send.produce(frame), "a chunk for each entry");
+        self.staged = true;
+        self.counters.frames_sent += 1;
+        self.counters.bytes_sent += (length - LINK_HEADER_BYTES) as u64;
+        self.counters.copies += u64::from(self.mode != Mode::ZeroCopy);
+    }
+
+    #[inline]
+    fn flush(&mut self) -> bool {
+        if !self.staged {
+            return true;
+        }
+        self.queues[0].send.publish_produced();
+        let done = self.kick();
+        self.staged = !done;
+        // At once, so that the same few chunks, which are in the cache, are used again.
+        self.reclaim();
+        done
+    }
+
+    #[inline]
+    fn receive(&mut self, budget: usize, mut take: impl FnMut(EthernetPath, &[u8])) -> usize {
+        let mut frames = 0;
+        for queue in &mut self.queues {
+            let before = frames;
+            while frames < budget {
+                // A waiting frame is taken as it is; the card is asked only when there is none (H-09).
+                let Some(found) = queue.received.front() else { break };
+                let bytes = self.umem.bytes(found.addr, found.len as usize).unwrap_or(&[]);
+                if let Some((_, from, bytes)) = link_header::parse(bytes) {
+                    self.counters.bytes_received += bytes.len() as u64;
+                    frames += 1;
+                    take(from, bytes);
+                }
+                queue.received.consume();
+                // The ring has an entry for each chunk of this queue.
+                let _ = queue.fill.produce(self.umem.chunk_of(found.addr));
+            }
+            if frames > before {
+                queue.received.publish_consumed();
+                queue.fill.publish_produced();
+            } else if self.drives || queue.fill.needs_wakeup() {
+                self.counters.receive_calls += 1;
+                queue.look();
+            }
+        }
+        self.counters.frames_received += frames as u64;
+        self.counters.copies += if self.mode == Mode::ZeroCopy { 0 } else { frames as u64 };
+        frames + if frames == 0 { self.side.receive(budget, take) } else { 0 }
+    }
+
+    fn wait_fds(&self) -> Vec<BorrowedFd<'_>> {
+        let sockets = self.queues.iter().map(|queue| queue.socket.as_fd());
+        sockets.chain(self.side.wait_fds()).collect()
+    }
+
+    fn is_ready(&mut self) -> bool {
+        self.queues.iter_mut().any(|queue| queue.received.front().is_some()) || self.side.is_ready()
+    }
+
+    fn counters(&self) -> IoCounters {
+        let side = self.side.counters();
+        let mut counters = self.counters;
+        counters.frames_received += side.frames_received;
+        counters.bytes_received += side.bytes_received;
+        counters.copies += side.copies;
+        let empty = libc::xdp_statistics {
+            rx_dropped: 0,
+            rx_invalid_descs: 0,
+            tx_invalid_descs: 0,
+            rx_ring_full: 0,
+            rx_fill_ring_empty_descs: 0,
+            tx_ring_empty_descs: 0,
+        };
+        for queue in &self.queues {
+            let fd = queue.socket.as_fd();
+            if let Ok(told) = socket::query(fd, libc::SOL_XDP, libc::XDP_STATISTICS, empty) {
+                counters.receive_lost += told.rx_dropped + told.rx_ring_full;
+            }
+        }
+        counters
+    }
+}

@@ -1,0 +1,132 @@
+//! The rings that a program and the kernel share (Documentation/networking/af_xdp.rst): one side produces, the other consumes, and
+//! each publishes its count.
+
+use std::io;
+use std::marker::PhantomData;
+use std::mem::size_of;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A ring of `T`: chunk addresses (`u64`) or descriptors of frames (`xdp_desc`).
+pub(super) struct Ring<T> {
+    start: NonNull<u8>,
+    mapped: usize,
+    offsets: libc::xdp_ring_offset,
+    entries: u32,
+    /// Our count: of what we have consumed, or produced.
+    own: u32,
+    /// Their count when we last looked.
+    theirs: u32,
+    kind: PhantomData<T>,
+}
+
+// SAFETY: the mapping belongs to the ring alone, wherever that moves to.
+unsafe impl<T> Send for Ring<T> {}
+
+impl<T: Copy> Ring<T> {
+    /// Maps a ring of `entries` (a power of two) that the socket has at `page`.
+    pub fn map(
+        fd: BorrowedFd<'_>,
+        offsets: libc::xdp_ring_offset,
+        entries: u32,
+        page: u64,
+    ) -> io::Result<Ring<T>> {
+        assert!(entries.is_power_of_two());
+        let mapped = offsets.desc as usize + entries as usize * size_of::<T>();
+        // SAFETY: a new mapping of the socket's ring, as long as the kernel has told.
+        let start = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                mapped,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_POPULATE,
+                fd.as_raw_fd(),
+                page as libc::off_t,
+            )
+        };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(start.cast()).expect("a mapping is not at address zero");
+        Ok(Ring { start, mapped, offsets, entries, own: 0, theirs: 0, kind: PhantomData })
+    }
+
+    fn word(&self, offset: u64) -> &AtomicU32 {
+        // SAFETY: the kernel told the offset; the word lies in the mapping, and both sides use it as an atomic only.
+        unsafe { &*self.start.add(offset as usize).as_ptr().cast::<AtomicU32>() }
+    }
+
+    fn entry(&self, count: u32) -> NonNull<T> {
+        let index = (count & (self.entries - 1)) as usize;
+        // SAFETY: the index is below `entries`, so that the entry lies in the mapping.
+        unsafe { self.start.add(self.offsets.desc as usize).cast::<T>().add(index) }
+    }
+
+    /// Whether the kernel wants to be called before it goes on.
+    pub fn needs_wakeup(&self) -> bool {
+        // Relaxed: a hint, which the kernel sets before it sleeps and which is looked at again.
+        self.word(self.offsets.flags).load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0
+    }
+
+    /// As the consumer: the oldest entry that was not consumed.
+    #[inline]
+    pub fn front(&mut self) -> Option<T> {
+        if self.own == self.theirs {
+            // Acquire: pairs with the kernel's store of its count after that of the entries.
+            self.theirs = self.word(self.offsets.producer).load(Ordering::Acquire);
+            if self.own == self.theirs {
+                return None;
+            }
+        }
+        // SAFETY: the kernel has written the entry and does not touch it before it is consumed.
+        Some(unsafe { self.entry(self.own).read() })
+    }
+
+    /// As the consumer: one entry more is consumed, and told so by [`Ring::publish_consumed`].
+    #[inline]
+    pub fn consume(&mut self) {
+        self.own = self.own.wrapping_add(1);
+    }
+
+    #[inline]
+    pub fn publish_consumed(&mut self) {
+        // Release: pairs with the kernel's load before it writes these entries anew.
+        self.word(self.offsets.consumer).store(self.own, Ordering::Release);
+    }
+
+    /// As the producer: adds an entry, told by [`Ring::publish_produced`]. `false`: the ring is full.
+    #[inline]
+    pub fn produce(&mut self, value: T) -> bool {
+        if self.own.wrapping_sub(self.theirs) == self.entries {
+            // Acquire: pairs with the kernel's store of its count after its reads of the entries.
+            self.theirs = self.word(self.offsets.consumer).load(Ordering::Acquire);
+            if self.own.wrapping_sub(self.theirs) == self.entries {
+                return false;
+            }
+        }
+        // SAFETY: the kernel has consumed what was there before, and reads it again only after the count is published.
+        unsafe { self.entry(self.own).write(value) };
+        self.own = self.own.wrapping_add(1);
+        true
+    }
+
+    #[inline]
+    pub fn publish_produced(&mut self) {
+        // Release: pairs with the kernel's load of the count before its reads of the entries.
+        self.word(self.offsets.producer).store(self.own, Ordering::Release);
+    }
+
+    /// As the producer: whether the kernel has consumed all that was published.
+    pub fn is_consumed(&self) -> bool {
+        // Acquire: as in `produce`.
+        self.word(self.offsets.consumer).load(Ordering::Acquire) == self.own
+    }
+}
+
+impl<T> Drop for Ring<T> {
+    fn drop(&mut self) {
+        // SAFETY: the mapping that `map` made; nothing refers to it any more.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.mapped) };
+    }
+}
