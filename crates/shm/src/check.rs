@@ -7,7 +7,8 @@ use crate::socket::{self, Received};
 use crate::stranger::{INTRODUCTION_TIME, STRANGERS, Stranger};
 use crate::transport::ShmTransport;
 use bellwire_device::{LinkId, Sink, Status};
-use rustix::event::epoll;
+use rustix::event::{PollFd, PollFlags, epoll, poll};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,9 @@ use std::time::{Duration, Instant};
 const INTERVAL: Duration = Duration::from_millis(1);
 /// Time between two looks while a link is set up or an answer is awaited.
 const URGENT_INTERVAL: Duration = Duration::from_micros(20);
+
+/// How long pages are kept for the next burst: to get them costs as much as many messages.
+pub const LINGER: Duration = Duration::from_millis(10);
 
 /// When the next look is due, without reading the clock at every poll.
 pub struct Pace {
@@ -98,10 +102,30 @@ pub fn watch(epoll: &OwnedFd, fd: &OwnedFd, source: Source) -> rustix::io::Resul
     epoll::add(epoll, fd, source.to_data(), epoll::EventFlags::IN)
 }
 
+/// Waits until there is something to look at, at most for `timeout`, and appends what it is to `found`.
+pub fn find(
+    epoll: &OwnedFd,
+    timeout: Option<Duration>,
+    found: &mut Vec<Source>,
+) -> rustix::io::Result<()> {
+    let timeout = timeout.map(|timeout| rustix::time::Timespec {
+        tv_sec: timeout.as_secs() as i64,
+        tv_nsec: timeout.subsec_nanos().into(),
+    });
+    let mut events = [const { MaybeUninit::uninit() }; 64];
+    let (events, _) = epoll::wait(epoll, &mut events, timeout.as_ref())?;
+    found.extend(events.iter().map(|event| Source::from_data(event.data)));
+    Ok(())
+}
+
 impl ShmTransport {
-    /// Looks, if it is time.
+    /// Looks, if it is time. `taken`: packets that this poll has for the program.
     #[cold]
-    pub(crate) fn check(&mut self, sink: &mut impl Sink) {
+    pub(crate) fn check(&mut self, sink: &mut impl Sink, taken: usize) {
+        // What woke us goes to the program first.
+        if self.armed && taken > 0 && !std::mem::replace(&mut self.put_off, true) {
+            return;
+        }
         let interval = if self.armed {
             Duration::ZERO
         } else if self.urgent {
@@ -123,7 +147,7 @@ impl ShmTransport {
         self.dispatch();
         self.retry_connecting();
         self.park_idle();
-        self.tidy();
+        self.tidy(LINGER);
         self.dismiss_strangers();
         if !self.quarantine.is_empty() {
             self.review_quarantine();
@@ -132,28 +156,38 @@ impl ShmTransport {
         sink.tick(&self.counter_rows());
     }
 
-    /// Gives back pages that idle lanes of ours no longer need.
-    pub(crate) fn tidy(&mut self) {
-        for up in self.links.iter_mut().flatten().filter_map(|link| link.up_mut()) {
-            up.tidy();
-        }
+    /// Gives back pages that no lane of ours has needed for `linger`; whether there are some that were needed later.
+    pub(crate) fn tidy(&mut self, linger: Duration) -> bool {
+        let ups = self.links.iter_mut().flatten().filter_map(|link| link.up_mut());
+        ups.filter_map(|up| up.tidy(linger).then_some(())).count() > 0
     }
 
     fn dispatch(&mut self) {
-        let mut events = Vec::with_capacity(64);
-        let now = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
-        let found =
-            epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&now));
-        if found.is_err() {
-            return;
+        let mut found = std::mem::take(&mut self.found);
+        if found.is_empty() {
+            // On failure there is nothing.
+            let _ = find(&self.epoll, Some(Duration::ZERO), &mut found);
         }
-        for event in events {
-            match Source::from_data(event.data) {
+        for source in found.drain(..) {
+            match source {
                 Source::Listener => self.admit(),
                 Source::Stranger(number) => self.hear_stranger(number),
                 Source::Link(number) => self.hear_link(number),
-                Source::Death(number) => self.hang_up(number),
+                Source::Death(number) => self.see_death(number),
             }
+        }
+        self.found = found;
+    }
+
+    /// A link's peer died, if it is still the same link: the program may have closed it since the event.
+    fn see_death(&mut self, number: u32) {
+        let Some(death) = self.link_mut(number).and_then(|link| link.death.as_ref()) else {
+            return;
+        };
+        let now = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
+        let mut fds = [PollFd::new(death, PollFlags::IN)];
+        if poll(&mut fds, Some(&now)).is_ok_and(|dead| dead > 0) {
+            self.hang_up(number);
         }
     }
 
@@ -225,7 +259,13 @@ impl ShmTransport {
                 Received::Closed => return self.hang_up(number),
                 Received::Garbage | Received::Message(..) if link.expelled => {}
                 Received::Garbage => return self.fail(number, Status::ProtocolViolation),
-                Received::Message(message, fds) => self.obey(number, message, fds),
+                Received::Message(message, fds) => {
+                    self.obey(number, message, fds);
+                    // Most often it is alone; what may be behind it is found by the next look.
+                    if message == Control::Kick {
+                        return;
+                    }
+                }
             }
         }
     }

@@ -2,7 +2,9 @@
 
 use crate::check::{Source, watch};
 use crate::control::{Control, Introduction, Refused, VERSION};
-use crate::link::{GATES, GEOMETRY, Link, PAIR_BYTES, REGIONS, Side, State, Up, lane_memory};
+use crate::link::{
+    GATES, GEOMETRY, HostPages, Link, PAIR_BYTES, REGIONS, Side, State, Up, lane_memory,
+};
 use crate::mapping::{self, PAGE_BYTES, Sharing};
 use crate::socket;
 use crate::transport::{
@@ -296,6 +298,7 @@ impl ShmTransport {
             process: None,
             pid,
             regions: Vec::new(),
+            host_pages: HostPages { released: 0, seen: 0, since: Instant::now() },
         }));
         if watched.is_err() || peer.lane as usize >= LINKS {
             return self.fail(number, Status::ProtocolViolation);

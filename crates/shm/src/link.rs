@@ -88,6 +88,17 @@ pub struct Up {
     pub pid: i32,
     /// The peer's regions that were used, by index.
     pub regions: Vec<Option<Reach>>,
+    pub host_pages: HostPages,
+}
+
+/// When the pages of our host chunks were used. All counts are of entries into host chunks.
+pub struct HostPages {
+    /// Whose pages were given back.
+    pub released: u64,
+    /// Seen by the last look.
+    pub seen: u64,
+    /// When that changed.
+    pub since: Instant,
 }
 
 impl Up {
@@ -96,11 +107,26 @@ impl Up {
         mapping::populate(pair, host_offset(side), HOST_BYTES)
     }
 
-    /// Gives the host chunks' pages back if nobody needs them now, so that an idle pair costs one page.
-    pub fn tidy(&mut self) {
+    /// Gives the host chunks' pages back if nobody has needed them for `linger`, so that an idle pair costs one page. `true`:
+    /// they were needed later than that, so it should be tried again.
+    pub fn tidy(&mut self, linger: Duration) -> bool {
+        let entered = self.sender.went_host();
+        let pages = &mut self.host_pages;
+        if entered == pages.released {
+            return false;
+        }
+        if entered != pages.seen {
+            pages.seen = entered;
+            pages.since = Instant::now();
+        }
+        if pages.since.elapsed() < linger {
+            return true;
+        }
         if self.sender.tidy() {
             mapping::release(&self.pair, host_offset(self.side), HOST_BYTES);
+            pages.released = entered;
         }
+        false
     }
 }
 
@@ -144,6 +170,10 @@ pub struct Link {
     /// It was closed because the peer broke the rules, and the peer may not know yet and still write where it had credit. Nobody
     /// else gets that part of the pool before the peer has hung up.
     pub expelled: bool,
+    /// How many more bells of the parked lane are answered without unparking it. A lane that is left parked needs no barrier
+    /// before the next sleep, which is right for few messages from sleep to sleep; its sender rings for each, which is wrong for
+    /// many.
+    pub favours: u32,
     /// Packets taken since the last look at idle lanes.
     pub recent: u64,
     pub weight: u32,
@@ -173,6 +203,7 @@ impl Link {
             reported: false,
             closed: false,
             expelled: false,
+            favours: 0,
             recent: 0,
             weight: 1,
             allowance: 0,

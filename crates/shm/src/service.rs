@@ -1,6 +1,6 @@
 //! The path of a packet in: lanes are served in turn, each in proportion to its weight; credit is granted as they go.
 
-use crate::link::{Link, State};
+use crate::link::{GEOMETRY, Link, State};
 use crate::transport::ShmTransport;
 use bellwire_device::{LinkId, PacketHeader, Sink, Status, Verdict};
 use bellwire_protocol::Extent;
@@ -169,8 +169,8 @@ impl ShmTransport {
                 .consumed(lane as u16, Extent { first, count })
                 .expect("a lane returns what it was granted");
         }
-        if dry && let Some(extent) = self.credits.want(lane as u16) {
-            self.grant(lane, extent);
+        if dry {
+            self.want_credit(lane);
         }
         self.serve_waiting();
         self.top_up(lane);
@@ -255,17 +255,33 @@ impl ShmTransport {
             Position::Active => {}
             // Drained and looked at by `park_idle`.
             Position::Parking => {}
-            // Even if nothing is there: a sender that could not put its packet anywhere rings for credit.
-            Position::Parked => {
-                receiver.unpark();
+            // A sender that could not put its packet anywhere rings for credit: there is no packet, or it says that it sleeps. (If
+            // the lane is polled, the bell may be that of a packet that was taken already.)
+            Position::Parked
+                if link.favours == 0
+                    || receiver.is_waiting()
+                    || !(link.polled || receiver.is_ready()) =>
+            {
                 step("lane-woken");
-                if let Some(extent) = self.credits.want(lane as u16) {
-                    self.grant(lane, extent);
-                }
+                self.want_credit(lane);
                 self.top_up(lane);
             }
+            Position::Parked => link.favours -= 1,
         }
         self.poll_lane(lane);
+    }
+
+    /// Gets credit for a lane, at once or when there is some; a parked lane ceases to be it.
+    fn want_credit(&mut self, lane: u32) {
+        let Some(receiver) = self.link_mut(lane).and_then(|link| link.receiver.as_mut()) else {
+            return;
+        };
+        if receiver.position() == Position::Parked {
+            receiver.unpark();
+        }
+        if let Some(extent) = self.credits.want(lane as u16) {
+            self.grant(lane, extent);
+        }
     }
 
     fn poll_lane(&mut self, lane: u32) {
@@ -286,11 +302,16 @@ impl ShmTransport {
     /// Parks `lanes`: those that are active begin, then one barrier for all, then those whose senders have nothing under way
     /// are done. Returns whether any has a packet that should be taken first.
     pub(crate) fn park(&mut self, lanes: &[u32]) -> bool {
+        /// A lane that stays parked gets an empty small chunk, by a parking, while its sender still has room in the old one.
+        const ROOM_LINES: usize = GEOMETRY.small_lines / 2;
         let mut fences = None;
         for &lane in lanes {
             let Some(receiver) = self.link_mut(lane).and_then(|l| l.receiver.as_mut()) else {
                 continue;
             };
+            if receiver.position() == Position::Parked && receiver.room_lines() < ROOM_LINES {
+                receiver.unpark();
+            }
             if receiver.position() == Position::Active {
                 receiver.begin_park();
                 // One barrier serves all: the strongest that any of them needs.
@@ -316,8 +337,15 @@ impl ShmTransport {
         let Some(link) = self.link_mut(lane) else { return false };
         let stalled = link.stalled;
         let Some(receiver) = link.receiver.as_mut() else { return false };
-        if receiver.position() != Position::Parking {
-            return receiver.is_ready() && !stalled;
+        match receiver.position() {
+            Position::Parking => {}
+            Position::Active => return receiver.is_ready() && !stalled,
+            // It was served without being unparked.
+            Position::Parked if receiver.is_ready() => return !stalled,
+            Position::Parked => {
+                self.stop_polling(lane);
+                return false;
+            }
         }
         // The credit manager takes everything back at once, below.
         if !receiver.try_park(|_| {}) {

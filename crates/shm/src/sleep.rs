@@ -2,13 +2,20 @@
 //!
 //! Before sleep every lane is parked, so that whoever sends must ring; the ringer that finds the sleeper announced wakes it by a
 //! message on the control socket, which the sleeper's epoll descriptor sees.
+//!
+//! Two processes that sleep between any two messages make two system calls for each: one wakes, one sleeps. What else there is to
+//! do waits until the program has its message and has answered it: the socket is read afterwards, and
+//! the lanes stay parked while they deliver a few messages, because parking a lane needs a barrier, which interrupts the sender.
 
+use crate::check::{LINGER, find};
 use crate::link::State;
 use crate::transport::ShmTransport;
 use bellwire_device::Error;
 use bellwire_ring::steps::step;
-use rustix::event::epoll;
 use std::time::{Duration, Instant};
+
+/// Bells that a parked lane is served for, between two sleeps, without being unparked.
+const FAVOURS: u32 = 4;
 
 impl ShmTransport {
     /// Parks all lanes and announces sleep. `false`: there is something to do.
@@ -30,9 +37,14 @@ impl ShmTransport {
         if self.park(&lanes) || !self.doorbell.prepare_sleep() {
             return false;
         }
-        self.tidy();
+        for lane in lanes {
+            if let Some(link) = self.link_mut(lane) {
+                link.favours = FAVOURS;
+            }
+        }
         step("asleep");
         self.armed = true;
+        self.put_off = false;
         self.pace.hurry();
         true
     }
@@ -65,24 +77,20 @@ impl ShmTransport {
             .iter()
             .flatten()
             .any(|link| matches!(link.state, State::Connecting { .. } | State::Crossed { .. }));
-        // Nobody rings while a peer does not exist yet; it must be looked for.
-        let nap = setting_up.then(|| Duration::from_millis(2));
+        // Nobody rings while a peer does not exist yet; it must be looked for. And nobody rings to have pages given back.
+        let nap = match (setting_up, self.tidy(LINGER)) {
+            (true, _) => Some(Duration::from_millis(2)),
+            (false, true) => Some(LINGER),
+            (false, false) => None,
+        };
         let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
         let timeout = match (left, nap) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
-        let timeout = timeout.map(|t| rustix::time::Timespec {
-            tv_sec: t.as_secs() as i64,
-            tv_nsec: t.subsec_nanos() as i64,
-        });
-        let mut events = Vec::with_capacity(1);
-        match epoll::wait(
-            &self.epoll,
-            rustix::buffer::spare_capacity(&mut events),
-            timeout.as_ref(),
-        ) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        self.found.clear();
+        match find(&self.epoll, timeout, &mut self.found) {
+            Ok(()) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(Error::System { what: "wait for events", source: error.into() }),
         }
     }

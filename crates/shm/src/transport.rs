@@ -18,6 +18,7 @@ use bellwire_ring::lane::{GRANTS, Sent};
 use bellwire_ring::memory::{Memory, View};
 use bellwire_ring::segment::{LINE_BYTES, Segment};
 use bellwire_ring::steps::step;
+use rustix::event::epoll;
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -80,6 +81,10 @@ pub struct ShmTransport {
     pub(crate) urgent: bool,
     /// A wake-up was asked for.
     pub(crate) armed: bool,
+    /// The look that follows a wake-up has been put off, once.
+    pub(crate) put_off: bool,
+    /// What ended the last sleep, until it is looked at.
+    pub(crate) found: Vec<crate::check::Source>,
     pub(crate) counters: ShmCounters,
     /// The word that peers probe cross-memory attach with, and its home.
     _probe: Box<u64>,
@@ -132,7 +137,7 @@ impl ShmTransport {
         let pool =
             mapping::create("pool", POOL_SEGMENT_BYTES, POOL_SEGMENT_BYTES, Sharing::ReadWrite)?;
         let board_segment = mapping::create("board", BOARD_BYTES, BOARD_BYTES, Sharing::ReadOnly)?;
-        let epoll = rustix::event::epoll::create(rustix::event::epoll::CreateFlags::CLOEXEC)
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
             .map_err(system("create an epoll descriptor"))?;
         let listener = match socket::listen(&device.job.function_socket(address)) {
             Err(rustix::io::Errno::ADDRINUSE) => {
@@ -182,6 +187,8 @@ impl ShmTransport {
             pace: crate::check::Pace::new(),
             urgent: false,
             armed: false,
+            put_off: false,
+            found: Vec::new(),
             counters: ShmCounters::default(),
             _probe: probe,
         })
@@ -342,7 +349,7 @@ impl Transport for ShmTransport {
             }
         }
         if self.pace.is_due() {
-            self.check(sink);
+            self.check(sink, taken);
         }
         self.counters.packets_received += taken as u64;
         if taken == 0 {
@@ -399,7 +406,12 @@ impl Transport for ShmTransport {
     }
 
     fn arm(&mut self) -> bool {
-        self.prepare_sleep()
+        let armed = self.prepare_sleep();
+        if armed {
+            // The program may be away for long.
+            self.tidy(Duration::ZERO);
+        }
+        armed
     }
 
     fn sleep(&mut self, timeout: Option<Duration>) -> Result<(), Error> {

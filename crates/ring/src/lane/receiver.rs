@@ -99,6 +99,11 @@ impl<W: Words> LaneReceiver<W> {
         self.open.len()
     }
 
+    /// Lines that the run at the cursor still has for packets, the LINK's not counted.
+    pub fn room_lines(&self) -> usize {
+        self.at.end.saturating_sub(self.at.line + 1)
+    }
+
     /// Whether something stands at the cursor: one load, which stays in our cache until the sender writes there.
     #[inline(always)]
     pub fn is_ready(&self) -> bool {
@@ -213,12 +218,17 @@ impl<W: Words> LaneReceiver<W> {
 
     /// Whether the sender sleeps until there is room; the answer is given once. To be asked after room was made.
     pub fn take_waiting(&self) -> bool {
-        full_fence();
-        let waiting = self.memory.control.word(WAITING);
-        waiting.load(Ordering::Relaxed) != 0 && {
-            waiting.store(0, Ordering::Relaxed);
-            true
+        let waiting = self.is_waiting();
+        if waiting {
+            self.memory.control.word(WAITING).store(0, Ordering::Relaxed);
         }
+        waiting
+    }
+
+    /// Whether the sender sleeps until there is room.
+    pub fn is_waiting(&self) -> bool {
+        full_fence();
+        self.memory.control.word(WAITING).load(Ordering::Relaxed) != 0
     }
 
     /// The region of ours that the sender is copying by a system call right now, if it says so.
