@@ -14,6 +14,8 @@
 //! 4. [`Damq`]: a message that arrives before anybody has posted a receive for it waits in a memory that all queues
 //!    share, and [`GatePolicy`] tells the sender of a queue that grows too long to stop.
 //!
+//! [`reliable`] is a protocol of its own, for networks that lose frames: the devices `eth` and `udp` run it below all this.
+//!
 //! [`canary`] holds planted faults, by which the tests of these pieces are tested.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -27,6 +29,7 @@ mod drr;
 mod extents;
 mod gate;
 mod outstanding;
+pub mod reliable;
 
 pub use credits::{CreditManager, NotHeld};
 pub use damq::{Damq, PushError};

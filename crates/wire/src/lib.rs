@@ -40,6 +40,7 @@ pub mod doorbell;
 pub mod endpoint;
 pub mod entry;
 pub mod event;
+pub mod frame;
 pub mod header;
 pub mod packet;
 pub mod primitive;

@@ -1,0 +1,66 @@
+//! When to acknowledge: with the next frame that goes to the peer anyway, or in a frame of its own when enough frames wait for
+//! it, when one has waited long enough, or when the peer must know at once (a gap, a repetition, room after none).
+
+#[derive(Clone, Copy)]
+pub(super) struct Acknowledge {
+    every: u16,
+    delay_ns: u64,
+    /// Frames that came since the last acknowledgement went.
+    waiting: u16,
+    /// When the newest of them came, and the oldest.
+    newest_ns: u64,
+    oldest_ns: u64,
+    /// Must go now.
+    pub due: bool,
+    /// A gap was seen (LOSE).
+    pub lose: bool,
+}
+
+impl Acknowledge {
+    pub fn new(every: u16, delay_ns: u64) -> Self {
+        Acknowledge {
+            every,
+            delay_ns,
+            waiting: 0,
+            newest_ns: 0,
+            oldest_ns: 0,
+            due: false,
+            lose: false,
+        }
+    }
+
+    /// A frame came in order; when the acknowledgement must go, if it is not due at once.
+    #[inline]
+    pub fn arrived(&mut self, now_ns: u64) -> Option<u64> {
+        self.newest_ns = now_ns;
+        self.waiting += 1;
+        if self.waiting >= self.every {
+            self.due = true;
+            return None;
+        }
+        (self.waiting == 1).then(|| {
+            self.oldest_ns = now_ns;
+            now_ns.saturating_add(self.delay_ns)
+        })
+    }
+
+    /// The latest time at which it must go.
+    pub fn deadline(&self) -> Option<u64> {
+        (self.waiting > 0).then(|| self.oldest_ns.saturating_add(self.delay_ns))
+    }
+
+    /// Whether frames wait for an acknowledgement.
+    pub fn is_waiting(&self) -> bool {
+        self.waiting > 0
+    }
+
+    /// It goes; how long it was held back since the newest frame came, in ns.
+    #[inline]
+    pub fn went(&mut self, now_ns: u64) -> u64 {
+        let held_back = if self.waiting > 0 { now_ns.saturating_sub(self.newest_ns) } else { 0 };
+        self.waiting = 0;
+        self.due = false;
+        self.lose = false;
+        held_back
+    }
+}

@@ -1,0 +1,186 @@
+//! Packets of one channel of one link that were acknowledged but not yet taken: what the user refused (STOP, H-15), and the
+//! beginning of a packet whose end has not come (H-25). Most packets never see it, as they are offered in the frame.
+
+use alloc::vec::Vec;
+
+use bellwire_wire::frame::record::{PACKET_COST_BYTES, PacketWords};
+use bellwire_wire::frame::section::{FLAG_CONTINUES, FLAG_UNFINISHED, Section};
+
+use super::{Channel, PeerId, Sink, Verdict};
+use crate::canary::planted;
+
+pub(super) struct Backlog {
+    bytes: Vec<u8>,
+    /// Where the first record begins.
+    at: usize,
+    /// The last record has an end that is still to come.
+    pub unfinished: bool,
+    /// The user has refused the first record.
+    pub held: bool,
+    /// What was refused has all been taken, and the sender does not know.
+    pub just_emptied: bool,
+    /// Sum of the costs of packets taken, modulo 2^32.
+    pub consumed: u32,
+    /// Packets taken.
+    pub packets: u64,
+    limit: u32,
+    packet_bytes: u32,
+}
+
+/// What became of records that were offered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Offered {
+    /// All whole ones were taken; so many bytes were.
+    All(usize),
+    /// The user has no room for the one at this offset.
+    Held(usize),
+    /// One is impossible, or the user says so.
+    Violation,
+}
+
+impl Backlog {
+    /// An empty backlog for a sender with `limit` credit whose packets have at most `packet_bytes`.
+    pub fn new(limit: u32, packet_bytes: u32) -> Self {
+        Backlog {
+            bytes: Vec::new(),
+            at: 0,
+            unfinished: false,
+            held: false,
+            just_emptied: false,
+            consumed: 0,
+            packets: 0,
+            limit,
+            packet_bytes,
+        }
+    }
+
+    /// Bytes kept.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.bytes.len() - self.at
+    }
+
+    /// Whether a whole packet may be here that the user has not taken.
+    #[inline]
+    pub fn is_waiting(&self) -> bool {
+        self.len() > 0 && (self.held || !self.unfinished)
+    }
+
+    /// Up to where the sender may spend credit.
+    #[inline]
+    pub fn credit(&self) -> u32 {
+        let more = if planted("reliable-credit-too-high") { 64 } else { 0 };
+        self.consumed.wrapping_add(self.limit).wrapping_add(more)
+    }
+
+    /// Takes in the bytes of one section. `false`: the sender broke the protocol, or the user says so.
+    #[inline]
+    pub fn arrive(
+        &mut self,
+        peer: PeerId,
+        channel: Channel,
+        section: &Section<'_>,
+        may_offer: bool,
+        sink: &mut impl Sink,
+    ) -> bool {
+        let bytes = section.bytes;
+        let continues = section.flags & FLAG_CONTINUES != 0;
+        let unfinished = section.flags & FLAG_UNFINISHED != 0;
+        if continues != self.unfinished {
+            return false;
+        }
+        if self.len() > 0 || self.held || !may_offer {
+            return self.keep(bytes, unfinished)
+                && (!may_offer || self.held || self.offer(peer, channel, sink));
+        }
+        let (rest, held) = match self.offer_from(bytes, peer, channel, sink) {
+            Offered::All(taken) => (&bytes[taken..], false),
+            Offered::Held(taken) => (&bytes[taken..], true),
+            Offered::Violation => return false,
+        };
+        self.held = held;
+        if held {
+            self.keep(rest, unfinished)
+        } else {
+            rest.is_empty() != unfinished && (rest.is_empty() || self.keep(rest, unfinished))
+        }
+    }
+
+    /// Offers what is kept, from the first packet on. `false`: as for `arrive`.
+    pub fn offer(&mut self, peer: PeerId, channel: Channel, sink: &mut impl Sink) -> bool {
+        let bytes = core::mem::take(&mut self.bytes);
+        let offered = self.offer_from(&bytes[self.at..], peer, channel, sink);
+        self.bytes = bytes;
+        let (taken, held) = match offered {
+            Offered::All(taken) => (taken, false),
+            Offered::Held(taken) => (taken, true),
+            Offered::Violation => return false,
+        };
+        self.at += taken;
+        if self.at == self.bytes.len() {
+            self.bytes.clear();
+            self.at = 0;
+            self.just_emptied |= self.held;
+        }
+        self.held = held;
+        // What is left without being held must be the beginning of an unfinished record, and nothing else may be.
+        held || (self.len() > 0) == self.unfinished
+    }
+
+    /// Drops all.
+    pub fn forget(&mut self) {
+        self.bytes = Vec::new();
+        self.at = 0;
+        self.held = false;
+        self.unfinished = false;
+    }
+
+    /// Offers whole records at the front of `bytes`.
+    #[inline]
+    fn offer_from(
+        &mut self,
+        bytes: &[u8],
+        peer: PeerId,
+        channel: Channel,
+        sink: &mut impl Sink,
+    ) -> Offered {
+        let mut at = 0;
+        while at < bytes.len() {
+            let (words, header) = match PacketWords::parse(&bytes[at..]) {
+                Ok(Some(parsed)) => parsed,
+                Ok(None) => break,
+                Err(_) => return Offered::Violation,
+            };
+            let length = words.payload_bytes();
+            if length > self.packet_bytes {
+                return Offered::Violation;
+            }
+            let end = at + header + length as usize;
+            let Some(payload) = bytes.get(at + header..end) else { break };
+            match sink.packet(peer, channel, words.0, payload) {
+                Verdict::Taken => {}
+                Verdict::Stalled => return Offered::Held(at),
+                Verdict::Violation => return Offered::Violation,
+            }
+            self.consumed = self.consumed.wrapping_add(length + PACKET_COST_BYTES);
+            self.packets += 1;
+            at = end;
+        }
+        Offered::All(at)
+    }
+
+    /// Appends `bytes`; refuses more than the credit allowed, whatever the sender claims.
+    fn keep(&mut self, bytes: &[u8], unfinished: bool) -> bool {
+        self.unfinished = unfinished;
+        if self.len() + bytes.len() > self.limit as usize {
+            return false;
+        }
+        // Moved to the front only when at least as many bytes have been taken as must be moved, so each moves once on average.
+        if self.at > 0 && self.at >= self.len() {
+            self.bytes.drain(..self.at);
+            self.at = 0;
+        }
+        self.bytes.extend_from_slice(bytes);
+        true
+    }
+}

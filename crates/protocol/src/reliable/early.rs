@@ -1,0 +1,136 @@
+//! Frames that came before one that is missing. The buffers are the endpoint's, and limited for all links together; a frame
+//! that finds none free is dropped and will be sent again.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
+const NONE: u16 = u16::MAX;
+
+/// Buffers for early frames, made when first needed.
+pub(super) struct EarlyFrames {
+    buffers: Vec<Box<[u8]>>,
+    free: Vec<u16>,
+    most: u16,
+}
+
+impl EarlyFrames {
+    pub fn new(most: u16) -> Self {
+        EarlyFrames { buffers: Vec::new(), free: Vec::new(), most: most.min(NONE - 1) }
+    }
+
+    /// Keeps a copy of `bytes`; `None` if there is no room.
+    fn keep(&mut self, bytes: &[u8], frame_bytes: usize) -> Option<u16> {
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None if (self.buffers.len() as u16) < self.most => {
+                self.buffers.push(vec![0; frame_bytes].into());
+                self.buffers.len() as u16 - 1
+            }
+            None => return None,
+        };
+        self.buffers[slot as usize][..bytes.len()].copy_from_slice(bytes);
+        Some(slot)
+    }
+
+    /// Takes a buffer out, for reading while the rest is used.
+    pub fn lend(&mut self, slot: u16) -> Box<[u8]> {
+        core::mem::take(&mut self.buffers[slot as usize])
+    }
+
+    /// Puts it back, free.
+    pub fn give_back(&mut self, slot: u16, buffer: Box<[u8]>) {
+        self.buffers[slot as usize] = buffer;
+        self.free.push(slot);
+    }
+
+    fn release(&mut self, slot: u16) {
+        self.free.push(slot);
+    }
+}
+
+/// Which early frames of one link are kept, and where.
+pub(super) struct EarlySet {
+    /// By sequence number modulo the length; empty until first needed.
+    slots: Box<[(u16, u16)]>,
+    count: u16,
+    window: u16,
+}
+
+impl EarlySet {
+    pub fn new(window: u16) -> Self {
+        EarlySet { slots: Box::new([]), count: 0, window: window.next_power_of_two() }
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    fn index(&self, sequence: u32) -> usize {
+        sequence as usize & (self.window as usize - 1)
+    }
+
+    pub fn contains(&self, sequence: u32) -> bool {
+        self.count > 0 && self.slots[self.index(sequence)].0 != NONE
+    }
+
+    /// Keeps the body of frame `sequence`; `false` if there is no room. The caller knows that it is in the window and new.
+    pub fn keep(
+        &mut self,
+        sequence: u32,
+        bytes: &[u8],
+        frames: &mut EarlyFrames,
+        frame_bytes: usize,
+    ) -> bool {
+        if self.slots.is_empty() {
+            self.slots = vec![(NONE, 0); self.window as usize].into();
+        }
+        let Some(slot) = frames.keep(bytes, frame_bytes) else { return false };
+        self.slots[self.index(sequence)] = (slot, bytes.len() as u16);
+        self.count += 1;
+        true
+    }
+
+    /// The buffer and length of frame `sequence`, which is then no longer in the set.
+    pub fn take(&mut self, sequence: u32) -> Option<(u16, usize)> {
+        if !self.contains(sequence) {
+            return None;
+        }
+        let index = self.index(sequence);
+        let (slot, length) = core::mem::replace(&mut self.slots[index], (NONE, 0));
+        self.count -= 1;
+        Some((slot, length as usize))
+    }
+
+    /// Writes the bitmap of the frames behind `expected` and returns its length in bytes.
+    pub fn bitmap(&self, expected: u32, into: &mut [u8]) -> usize {
+        let mut length = 0;
+        let mut left = self.count;
+        let bits = (self.window as usize - 1).min(into.len() * 8);
+        for bit in 0..bits {
+            if left == 0 {
+                break;
+            }
+            if bit % 8 == 0 {
+                into[bit / 8] = 0;
+            }
+            if self.contains(expected.wrapping_add(1 + bit as u32)) {
+                into[bit / 8] |= 1 << (bit % 8);
+                length = bit / 8 + 1;
+                left -= 1;
+            }
+        }
+        length
+    }
+
+    pub fn clear(&mut self, frames: &mut EarlyFrames) {
+        for entry in &mut self.slots {
+            if entry.0 != NONE {
+                frames.release(entry.0);
+                *entry = (NONE, 0);
+            }
+        }
+        self.count = 0;
+    }
+}

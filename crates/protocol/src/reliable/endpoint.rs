@@ -1,0 +1,618 @@
+//! One function with all its peers.
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cell::RefCell;
+
+use bellwire_wire::frame::FunctionId;
+use bellwire_wire::frame::finish::{CloseReason, RefuseBody};
+use bellwire_wire::frame::record::{GateState, PacketWords};
+
+use super::early::EarlyFrames;
+use super::gates::GateNumbers;
+use super::link::{Link, NEVER, State};
+use super::{
+    Body, Channel, Config, Counters, Event, PathId, PeerId, SendError, Sink, Verdict, Why,
+};
+
+/// Questions about gates that wait for the next frame.
+const WANTED_GATES: usize = 64;
+/// Answers to frames without a link that wait to be sent; more are not answered.
+const REPLIES: usize = 64;
+/// How long a link that was closed by our user may take to send what was queued, in ns.
+const LINGER_NS: u64 = 5_000_000_000;
+
+/// The protocol state of one function of one node. See the [module](super) for how to drive it.
+pub struct Endpoint {
+    pub(super) config: Config,
+    pub(super) me: FunctionId,
+    pub(super) incarnation: u64,
+    random: u64,
+    pub(super) openings: u64,
+    pub(super) slots: Vec<Slot>,
+    free: Vec<u16>,
+    /// The link that `connect` finds: the newest that is not down.
+    pub(super) by_peer: BTreeMap<FunctionId, PeerId>,
+    /// Links that may have a frame to send.
+    pub(super) ready: VecDeque<u16>,
+    deliverable: VecDeque<u16>,
+    news: VecDeque<u16>,
+    pub(super) early: EarlyFrames,
+    pub(super) counters: Counters,
+    pub(super) numbers: GateNumbers,
+    pub(super) own_gates: Vec<u8>,
+    wanted_gates: RefCell<Vec<(PeerId, u32)>>,
+    pub(super) replies: VecDeque<Reply>,
+    /// No link wants to be looked at before this.
+    pub(super) next_timer_ns: u64,
+}
+
+pub(super) struct Slot {
+    generation: u16,
+    pub link: Option<Box<Link>>,
+}
+
+/// An answer that belongs to no link.
+#[derive(Clone, Copy)]
+pub(super) struct Reply {
+    pub path: PathId,
+    pub function: u8,
+    pub token: u64,
+    pub body: ReplyBody,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum ReplyBody {
+    Unknown,
+    Close(CloseReason),
+    Refuse(RefuseBody),
+}
+
+impl Endpoint {
+    /// The endpoint of function `me`.
+    ///
+    /// `incarnation` is greater than that of any earlier endpoint with this address (the time at which the program began will
+    /// do), and not 0. `seed` is random: tokens, by which a link knows its frames, are made from it.
+    ///
+    /// # Errors
+    /// What [`Config::check`] says.
+    pub fn new(
+        config: Config,
+        me: FunctionId,
+        incarnation: u64,
+        seed: u64,
+    ) -> Result<Self, &'static str> {
+        config.check()?;
+        if incarnation == 0 {
+            return Err("an incarnation is a number greater than 0");
+        }
+        let numbers = GateNumbers::new(config.queue_pairs);
+        Ok(Endpoint {
+            config,
+            me,
+            incarnation,
+            random: seed ^ incarnation.rotate_left(32),
+            openings: 0,
+            slots: Vec::new(),
+            free: Vec::new(),
+            by_peer: BTreeMap::new(),
+            ready: VecDeque::new(),
+            deliverable: VecDeque::new(),
+            news: VecDeque::new(),
+            early: EarlyFrames::new(config.early_frames),
+            counters: Counters::default(),
+            numbers,
+            own_gates: vec![0; numbers.count()],
+            wanted_gates: RefCell::new(Vec::with_capacity(WANTED_GATES)),
+            replies: VecDeque::with_capacity(REPLIES),
+            next_timer_ns: NEVER,
+        })
+    }
+
+    /// Who we are.
+    pub fn address(&self) -> FunctionId {
+        self.me
+    }
+
+    /// Our incarnation.
+    pub fn incarnation(&self) -> u64 {
+        self.incarnation
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// What was counted so far.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// The link to `peer`: the one that there is, or a new one by way of `path`, which comes up or goes down with
+    /// [`Why::NoAnswer`] after `patience_ns`.
+    ///
+    /// # Errors
+    /// `None` if all links are taken.
+    pub fn connect(
+        &mut self,
+        peer: FunctionId,
+        path: PathId,
+        patience_ns: u64,
+        now_ns: u64,
+    ) -> Option<PeerId> {
+        if let Some(&id) = self.by_peer.get(&peer)
+            && let Some(link) = self.link_mut(id)
+        {
+            link.paths.add(path);
+            return Some(id);
+        }
+        let id = self.add_link(peer, State::Opening, path, now_ns)?;
+        let link = self.link_mut(id)?;
+        link.open_due = true;
+        link.give_up_ns = now_ns.saturating_add(patience_ns);
+        link.wake_at(link.give_up_ns);
+        self.by_peer.insert(peer, id);
+        self.settle(id.slot());
+        Some(id)
+    }
+
+    /// Gives the link one more path (H-29). Paths by which the peer sends are learnt.
+    pub fn add_path(&mut self, peer: PeerId, path: PathId) {
+        if let Some(link) = self.link_mut(peer) {
+            link.paths.add(path);
+        }
+    }
+
+    /// Who is at the other end of a link, down or not.
+    pub fn peer_address(&self, peer: PeerId) -> Option<FunctionId> {
+        self.link(peer).map(|link| link.peer)
+    }
+
+    /// Whether packets can be sent.
+    pub fn is_up(&self, peer: PeerId) -> bool {
+        self.link(peer).is_some_and(Link::is_up)
+    }
+
+    /// Forgets a link. If it is up, what was queued is still sent, for a few seconds at most, and what comes is dropped.
+    pub fn close(&mut self, peer: PeerId, now_ns: u64) {
+        let Some(link) = self.link_mut(peer) else { return };
+        let address = link.peer;
+        if link.is_up() {
+            link.state = State::Closing;
+            link.give_up_ns = now_ns.saturating_add(LINGER_NS);
+            link.wake_at(link.give_up_ns);
+        } else {
+            self.count_failed(peer.slot());
+            self.remove(peer.slot());
+        }
+        if self.by_peer.get(&address) == Some(&peer) {
+            self.by_peer.remove(&address);
+        }
+        self.finish_closing(peer.slot());
+    }
+
+    /// Queues a packet: `words` 1 to 3 of its header (the payload's length in the first is set here to that of `head` and
+    /// `body`), then `head`, then `body`. Nothing is copied later than now.
+    ///
+    /// # Errors
+    /// [`SendError`]; nothing was queued then.
+    #[inline]
+    pub fn send(
+        &mut self,
+        peer: PeerId,
+        channel: Channel,
+        words: [u64; 3],
+        head: &[u8],
+        body: &impl Body,
+    ) -> Result<(), SendError> {
+        let separate = self.config.separate_channels;
+        let Some(link) = self.link_mut(peer) else { return Err(SendError::Down) };
+        match link.state {
+            State::Up => {}
+            State::Opening | State::Accepting => return Err(SendError::Busy),
+            State::Closing | State::Down(_) => return Err(SendError::Down),
+        }
+        let length = head.len() + body.len();
+        if length > link.peer_packet_bytes as usize {
+            return Err(SendError::TooLong { limit: link.peer_packet_bytes });
+        }
+        let words = PacketWords(words).with_payload_bytes(length as u32);
+        // Without a channel of their own, answers wait behind questions (C-26).
+        let stream = if separate { channel as usize } else { 0 };
+        if !link.streams[stream].push_packet(words, head, body) {
+            return Err(SendError::Busy);
+        }
+        link.packets_unacknowledged += 1;
+        if !link.is_ready {
+            link.is_ready = true;
+            self.ready.push_back(peer.slot() as u16);
+        }
+        self.counters.packets_queued += 1;
+        Ok(())
+    }
+
+    /// Whether a frame should go to this peer without waiting for the next poll: nothing is on its way to it, or a frame can be
+    /// filled. Between, small packets had better wait for each other.
+    #[inline]
+    pub fn is_urgent(&self, peer: PeerId) -> bool {
+        self.link(peer).is_some_and(|link| {
+            link.is_running()
+                && link.may_send()
+                && (link.flight.in_flight == 0
+                    || link.streams.iter().any(|stream| {
+                        stream.waiting_bytes() as usize + 64 >= link.frame_bytes && !stream.stopped
+                    }))
+        })
+    }
+
+    /// The gate of the peer's queue pair; `None` while it is not known. To ask is to be told, now and later.
+    pub fn gate(&self, peer: PeerId, queue_pair: u32) -> Option<GateState> {
+        let link = self.link(peer).filter(|link| link.is_up())?;
+        let Some(place) = self.numbers.place(queue_pair) else { return Some(GateState::Closed) };
+        let state = link.gates.peer(place);
+        if state.is_none() && link.gates.is_unasked(place) {
+            let mut wanted = self.wanted_gates.borrow_mut();
+            if wanted.len() < WANTED_GATES && !wanted.contains(&(peer, queue_pair)) {
+                wanted.push((peer, queue_pair));
+            }
+        }
+        state
+    }
+
+    /// Sets the gate of one of our queue pairs and tells all peers that ever asked for it.
+    pub fn set_gate(&mut self, queue_pair: u32, state: GateState) {
+        let Some(place) = self.numbers.place(queue_pair) else { return };
+        if self.own_gates[place] == state as u8 {
+            return;
+        }
+        self.own_gates[place] = state as u8;
+        for slot in 0..self.slots.len() {
+            if let Some(link) = &mut self.slots[slot].link
+                && link.gates.changed(place)
+            {
+                self.settle(slot);
+            }
+        }
+    }
+
+    /// Offers packets that were refused before. The sink ends it by refusing one of each link again.
+    pub fn deliver(&mut self, sink: &mut impl Sink) {
+        for _ in 0..self.deliverable.len() {
+            let Some(slot) = self.deliverable.pop_front() else { break };
+            let Some(link) = &mut self.slots[slot as usize].link else { continue };
+            link.is_deliverable = false;
+            if link.after.is_some() || link.state == State::Closing {
+                continue;
+            }
+            let mut is_sound = true;
+            let before = link.backlogs[0].packets + link.backlogs[1].packets;
+            for channel in [Channel::Request, Channel::Response] {
+                let backlog = &mut link.backlogs[channel as usize];
+                if backlog.is_waiting() {
+                    is_sound &= backlog.offer(link.id, channel, sink);
+                }
+            }
+            self.counters.packets_delivered +=
+                link.backlogs[0].packets + link.backlogs[1].packets - before;
+            if !is_sound {
+                self.fail(slot as usize, Why::Violation);
+            }
+            self.consumed(slot as usize);
+            self.settle(slot as usize);
+        }
+    }
+
+    /// Whether packets wait to be offered again.
+    pub fn has_deliverable(&self) -> bool {
+        !self.deliverable.is_empty()
+    }
+
+    /// News of links.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        while let Some(&slot) = self.news.front() {
+            if let Some(link) = &mut self.slots[slot as usize].link {
+                let (peer, address) = (link.id, link.peer);
+                if core::mem::take(&mut link.up_untold) {
+                    return Some(Event::Up { peer, address });
+                }
+                if core::mem::take(&mut link.gates_untold) {
+                    return Some(Event::Gates { peer });
+                }
+                link.has_event = false;
+                if core::mem::take(&mut link.down_untold)
+                    && let State::Down(why) = link.state
+                {
+                    self.news.pop_front();
+                    self.release_successor(peer);
+                    return Some(Event::Down { peer, address, why });
+                }
+            }
+            self.news.pop_front();
+        }
+        None
+    }
+
+    /// When to call [`poll_transmit`](Self::poll_transmit) again though nothing comes; `u64::MAX`: never. A time that is over,
+    /// if there is something to send already.
+    pub fn next_deadline(&self) -> u64 {
+        let now = !self.ready.is_empty()
+            || !self.replies.is_empty()
+            || !self.wanted_gates.borrow().is_empty();
+        if now { 0 } else { self.next_timer_ns }
+    }
+
+    /// No acknowledgement shall wait for a frame to ride on: for before a sleep.
+    pub fn flush(&mut self) {
+        for slot in 0..self.slots.len() {
+            if let Some(link) = &mut self.slots[slot].link
+                && link.is_running()
+                && link.acknowledge.is_waiting()
+            {
+                link.acknowledge.due = true;
+                self.settle(slot);
+            }
+        }
+    }
+
+    /// Packets queued for this peer that it has not acknowledged.
+    pub fn unacknowledged(&self, peer: PeerId) -> u64 {
+        self.link(peer).map_or(0, |link| link.packets_unacknowledged)
+    }
+
+    /// Whether all links, closed ones too, have nothing left to send: for before the program ends.
+    pub fn is_drained(&self) -> bool {
+        self.replies.is_empty()
+            && self
+                .slots
+                .iter()
+                .filter_map(|slot| slot.link.as_ref())
+                .all(|link| !link.is_running() || link.is_drained() && link.state != State::Closing)
+    }
+
+    /// The links that our user has not closed.
+    pub fn peers(&self) -> impl Iterator<Item = PeerId> {
+        self.slots
+            .iter()
+            .filter_map(|slot| slot.link.as_ref())
+            .filter(|link| link.state != State::Closing)
+            .map(|link| link.id)
+    }
+
+    /// Links that take a place, in whatever state.
+    pub fn link_count(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    #[inline]
+    pub(super) fn link(&self, id: PeerId) -> Option<&Link> {
+        let link = self.slots.get(id.slot())?.link.as_deref()?;
+        (link.id == id && link.state != State::Closing).then_some(link)
+    }
+
+    #[inline]
+    pub(super) fn link_mut(&mut self, id: PeerId) -> Option<&mut Link> {
+        let link = self.slots.get_mut(id.slot())?.link.as_deref_mut()?;
+        (link.id == id && link.state != State::Closing).then_some(link)
+    }
+
+    /// The slot of the link whose frames carry `token`.
+    #[inline]
+    pub(super) fn slot_of(&self, token: u64) -> Option<usize> {
+        let slot = token as usize & 0xffff;
+        let link = self.slots.get(slot)?.link.as_deref()?;
+        (link.token == token && !matches!(link.state, State::Down(_))).then_some(slot)
+    }
+
+    pub(super) fn add_link(
+        &mut self,
+        peer: FunctionId,
+        state: State,
+        path: PathId,
+        now_ns: u64,
+    ) -> Option<PeerId> {
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None if self.slots.len() < self.config.links as usize => {
+                self.slots.push(Slot { generation: 0, link: None });
+                self.slots.len() as u16 - 1
+            }
+            None => return None,
+        };
+        let token = self.next_random() & !0xffff | slot as u64;
+        self.openings += 1;
+        let entry = &mut self.slots[slot as usize];
+        entry.generation = entry.generation.wrapping_add(1);
+        let id = PeerId::new(slot, entry.generation);
+        let mut link = Link::new(&self.config, id, peer, state, path, token, now_ns);
+        link.opening = self.openings;
+        entry.link = Some(Box::new(link));
+        Some(id)
+    }
+
+    /// Frees a slot.
+    pub(super) fn remove(&mut self, slot: usize) {
+        if let Some(mut link) = self.slots[slot].link.take() {
+            link.early.clear(&mut self.early);
+            self.release_successor(link.id);
+            self.free.push(slot as u16);
+        }
+    }
+
+    /// Splitmix64 (Steele, Lea, Flood, OOPSLA 2014): the generator is only as secret as the seed, which is what tokens need.
+    fn next_random(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.random;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    /// Queues an answer that belongs to no link, unless there are too many.
+    pub(super) fn reply(&mut self, reply: Reply) {
+        if self.replies.len() < REPLIES {
+            self.replies.push_back(reply);
+        }
+    }
+
+    /// Takes over the questions that `gate` noted.
+    pub(super) fn collect_wanted(&mut self) {
+        let mut wanted = self.wanted_gates.take();
+        for (peer, queue_pair) in wanted.drain(..) {
+            let place = self.numbers.place(queue_pair);
+            if let (Some(link), Some(place)) = (self.link_mut(peer), place) {
+                link.gates.ask(place);
+                self.settle(peer.slot());
+            }
+        }
+        self.wanted_gates.replace(wanted);
+    }
+
+    #[inline]
+    pub(super) fn has_wanted(&self) -> bool {
+        !self.wanted_gates.borrow().is_empty()
+    }
+
+    /// The link is over. What came by it stays to be taken.
+    pub(super) fn fail(&mut self, slot: usize, why: Why) {
+        self.count_failed(slot);
+        let Some(link) = &mut self.slots[slot].link else { return };
+        if matches!(link.state, State::Down(_)) {
+            return;
+        }
+        let (id, peer, was_closing) = (link.id, link.peer, link.state == State::Closing);
+        // A link that the peer asked for and never confirmed is nobody's loss.
+        let is_silent = was_closing || link.state == State::Accepting;
+        if link.is_running() {
+            self.counters.links_down += 1;
+        }
+        if matches!(why, Why::Violation) {
+            let reply = Reply {
+                path: link.paths.at(0).id,
+                function: link.peer.function,
+                token: link.peer_token,
+                body: ReplyBody::Close(CloseReason::Violation),
+            };
+            for backlog in &mut link.backlogs {
+                backlog.forget();
+            }
+            self.reply(reply);
+        }
+        if self.by_peer.get(&peer) == Some(&id) {
+            self.by_peer.remove(&peer);
+        }
+        let Some(link) = &mut self.slots[slot].link else { return };
+        link.state = State::Down(why);
+        link.early.clear(&mut self.early);
+        link.wake_ns = NEVER;
+        if is_silent {
+            self.remove(slot);
+        } else {
+            self.settle(slot);
+        }
+    }
+
+    /// Packets of a link that is over count as failed.
+    fn count_failed(&mut self, slot: usize) {
+        if let Some(link) = &mut self.slots[slot].link {
+            self.counters.packets_failed += core::mem::take(&mut link.packets_unacknowledged);
+        }
+    }
+
+    /// Lets the link that follows `id` offer its packets.
+    fn release_successor(&mut self, id: PeerId) {
+        for slot in 0..self.slots.len() {
+            if let Some(link) = &mut self.slots[slot].link
+                && link.after == Some(id)
+            {
+                link.after = None;
+                self.settle(slot);
+            }
+        }
+    }
+
+    /// Puts the link on the list of those with news.
+    pub(super) fn tell(&mut self, slot: usize) {
+        if let Some(link) = &mut self.slots[slot].link
+            && !link.has_event
+        {
+            link.has_event = true;
+            self.news.push_back(slot as u16);
+        }
+    }
+
+    /// A link that its user has closed ends when everything is acknowledged.
+    pub(super) fn finish_closing(&mut self, slot: usize) {
+        let Some(link) = &mut self.slots[slot].link else { return };
+        if link.state == State::Closing && link.is_drained() {
+            self.abandon(slot);
+        } else {
+            self.settle(slot);
+        }
+    }
+
+    /// Ends a link that nobody here wants any more, and says so to the peer.
+    pub(super) fn abandon(&mut self, slot: usize) {
+        self.count_failed(slot);
+        if let Some(link) = &mut self.slots[slot].link {
+            let reply = Reply {
+                path: link.paths.at(0).id,
+                function: link.peer.function,
+                token: link.peer_token,
+                body: ReplyBody::Close(CloseReason::Done),
+            };
+            self.counters.links_down += 1;
+            self.reply(reply);
+            self.remove(slot);
+        }
+    }
+
+    /// Packets were taken: the peer must know of the room soon if it is much, or all (GO, H-16).
+    pub(super) fn consumed(&mut self, slot: usize) {
+        let Some(link) = &mut self.slots[slot].link else { return };
+        for (backlog, advertised) in link.backlogs.iter().zip(link.advertised) {
+            let more = backlog.credit().wrapping_sub(advertised);
+            if more >= self.config.receive_bytes / 4 || more > 0 && backlog.just_emptied {
+                link.acknowledge.due = true;
+            }
+        }
+        for backlog in &mut link.backlogs {
+            backlog.just_emptied = false;
+        }
+    }
+
+    /// After anything happened to a link: puts it on the lists that it belongs to.
+    #[inline]
+    pub(super) fn settle(&mut self, slot: usize) {
+        let Some(link) = &mut self.slots[slot].link else { return };
+        if !link.is_ready && link.has_something() {
+            link.is_ready = true;
+            self.ready.push_back(slot as u16);
+        }
+        if link.wake_ns < self.next_timer_ns {
+            self.next_timer_ns = link.wake_ns;
+        }
+        let waits = link.backlogs[0].is_waiting() || link.backlogs[1].is_waiting();
+        if waits {
+            if !link.is_deliverable && link.after.is_none() && link.state != State::Closing {
+                link.is_deliverable = true;
+                self.deliverable.push_back(slot as u16);
+            }
+        } else if matches!(link.state, State::Down(_)) && !link.down_told {
+            link.down_told = true;
+            link.down_untold = true;
+            self.tell(slot);
+        }
+    }
+}
+
+/// Takes and forgets: for a link that its user has closed.
+pub(super) struct Discard;
+
+impl Sink for Discard {
+    fn packet(&mut self, _: PeerId, _: Channel, _: [u64; 3], _: &[u8]) -> Verdict {
+        Verdict::Taken
+    }
+}

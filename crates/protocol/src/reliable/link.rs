@@ -1,0 +1,463 @@
+//! The state of one link: both its ends of two channels, and what is known of the peer.
+
+use bellwire_wire::frame::FunctionId;
+use bellwire_wire::frame::header::{FLAG_LOSE, FrameHeader, HELD_BACK_UNIT_NS};
+use bellwire_wire::frame::section::RECEIVED_FIXED_BYTES;
+
+use super::acknowledge::Acknowledge;
+use super::backlog::Backlog;
+use super::congestion::Congestion;
+use super::early::EarlySet;
+use super::flight::{Flight, Sent};
+use super::gates::LinkGates;
+use super::paths::Paths;
+use super::rtt::RoundTrip;
+use super::stream::SendStream;
+use super::{Config, Counters, PathId, PeerId, Recovery, Why};
+use crate::canary::planted;
+
+/// "Never" as a time.
+pub(super) const NEVER: u64 = u64::MAX;
+/// Largest number of later frames of a path that must have arrived before one counts as lost.
+const MOST_REORDERED: u32 = 64;
+
+/// Where a link is in its life. PROTOCOL.md draws the transitions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum State {
+    /// We asked, and wait for an answer.
+    Opening,
+    /// The peer asked and we answered; a frame with our token will show that it is there now.
+    Accepting,
+    /// Packets go.
+    Up,
+    /// Our user has closed it; what it had queued still goes.
+    Closing,
+    /// It is over.
+    Down(Why),
+}
+
+pub(super) struct Link {
+    pub id: PeerId,
+    pub peer: FunctionId,
+    pub state: State,
+
+    /// What frames to us and to the peer carry.
+    pub token: u64,
+    pub peer_token: u64,
+    pub peer_incarnation: u64,
+    pub peer_opening: u64,
+    pub opening: u64,
+    /// What both agreed on.
+    pub version: u8,
+    pub features: u32,
+    /// When to give up, in a state that must end.
+    pub give_up_ns: u64,
+    /// When to repeat Open or Accept, and how often it was sent.
+    pub repeat_ns: u64,
+    pub repeats: u32,
+    pub open_due: bool,
+    pub accept_due: bool,
+
+    /// Requests, responses, news.
+    pub streams: [SendStream; 3],
+    pub flight: Flight,
+    pub round_trip: RoundTrip,
+    pub congestion: Congestion,
+    pub paths: Paths,
+    pub window: u32,
+    pub frame_bytes: usize,
+    pub peer_packet_bytes: u32,
+    pub timeout_ns: u64,
+    pub silent_timeouts: u32,
+    /// Later frames of the same path that must have arrived before one counts as lost.
+    reordered: u32,
+    repetitions_heard: u32,
+    resent_early: bool,
+    /// Packets of frames in `flight` and of streams, for the books.
+    pub packets_unacknowledged: u64,
+
+    pub expected: u32,
+    pub first_sequence: u32,
+    pub early: EarlySet,
+    pub backlogs: [Backlog; 2],
+    pub acknowledge: Acknowledge,
+    pub repetitions: u32,
+    pub repetitions_told: u32,
+    pub advertised: [u32; 2],
+    /// The gap that was reported last, by the number expected.
+    pub lose_reported: Option<u32>,
+    /// An earlier link from the same function has packets that must be taken first.
+    pub after: Option<PeerId>,
+
+    pub gates: LinkGates,
+
+    pub heard_ns: u64,
+    pub probed_ns: u64,
+    pub probes: u32,
+    pub probe_due: bool,
+
+    /// When the link wants to be looked at.
+    pub wake_ns: u64,
+    /// In the endpoint's lists.
+    pub is_ready: bool,
+    pub is_deliverable: bool,
+    pub has_event: bool,
+    pub up_untold: bool,
+    pub down_untold: bool,
+    pub down_told: bool,
+    pub gates_untold: bool,
+}
+
+impl Link {
+    pub fn new(
+        config: &Config,
+        id: PeerId,
+        peer: FunctionId,
+        state: State,
+        path: PathId,
+        token: u64,
+        now_ns: u64,
+    ) -> Self {
+        let backlog = || Backlog::new(config.receive_bytes, config.packet_bytes);
+        let stream = || SendStream::new(config.send_bytes);
+        let first_sequence = (token >> 32) as u32;
+        Link {
+            id,
+            peer,
+            state,
+            token,
+            peer_token: 0,
+            peer_incarnation: 0,
+            peer_opening: 0,
+            opening: 0,
+            version: 0,
+            features: 0,
+            give_up_ns: NEVER,
+            repeat_ns: NEVER,
+            repeats: 0,
+            open_due: false,
+            accept_due: false,
+            streams: [stream(), stream(), SendStream::new(config.send_bytes.min(1 << 14))],
+            flight: Flight::new(first_sequence),
+            round_trip: RoundTrip::new(config.timeout_ns, config.first_timeout_ns),
+            congestion: Congestion::new(
+                config.window_frames,
+                config.congestion.then_some(config.target_delay_ns),
+            ),
+            paths: Paths::new(path),
+            window: config.window_frames as u32,
+            frame_bytes: config.frame_bytes,
+            peer_packet_bytes: 0,
+            timeout_ns: NEVER,
+            silent_timeouts: 0,
+            reordered: 1,
+            repetitions_heard: 0,
+            resent_early: false,
+            packets_unacknowledged: 0,
+            expected: 0,
+            first_sequence,
+            early: EarlySet::new(config.window_frames),
+            backlogs: [backlog(), backlog()],
+            acknowledge: Acknowledge::new(config.acknowledge_every, config.acknowledge_delay_ns),
+            repetitions: 0,
+            repetitions_told: 0,
+            advertised: [0; 2],
+            lose_reported: None,
+            after: None,
+            gates: LinkGates::new(),
+            heard_ns: now_ns,
+            probed_ns: now_ns,
+            probes: 0,
+            probe_due: false,
+            wake_ns: NEVER,
+            is_ready: false,
+            is_deliverable: false,
+            has_event: false,
+            up_untold: false,
+            down_untold: false,
+            down_told: false,
+            gates_untold: false,
+        }
+    }
+
+    /// Whether packets can go.
+    #[inline]
+    pub fn is_up(&self) -> bool {
+        self.state == State::Up
+    }
+
+    /// Whether sequenced frames go and come.
+    #[inline]
+    pub fn is_running(&self) -> bool {
+        matches!(self.state, State::Up | State::Closing)
+    }
+
+    /// Wants to be looked at no later than at `at_ns`.
+    #[inline]
+    pub fn wake_at(&mut self, at_ns: u64) {
+        self.wake_ns = self.wake_ns.min(at_ns);
+    }
+
+    /// Whether everything queued was acknowledged.
+    pub fn is_drained(&self) -> bool {
+        self.flight.len() == 0 && self.streams.iter().all(SendStream::is_empty)
+    }
+
+    /// Whether a frame has to go now, as far as the window lets it.
+    #[inline]
+    pub fn has_something(&self) -> bool {
+        self.open_due
+            || self.accept_due
+            || self.is_running()
+                && (self.acknowledge.due || self.probe_due || self.may_send() && self.has_data())
+    }
+
+    /// Whether the windows allow one more frame.
+    #[inline]
+    pub fn may_send(&self) -> bool {
+        self.flight.in_flight < self.congestion.frames().min(self.window)
+    }
+
+    #[inline]
+    fn has_data(&self) -> bool {
+        self.flight.lost > 0
+            || (self.flight.len() as u32) < self.window
+                && (self.gates.is_owing()
+                    || self
+                        .streams
+                        .iter()
+                        .any(|stream| stream.waiting_bytes() > 0 && !stream.stopped))
+    }
+
+    /// A sign of life.
+    #[inline]
+    pub fn heard(&mut self, now_ns: u64) {
+        self.heard_ns = now_ns;
+        self.probes = 0;
+        self.silent_timeouts = 0;
+    }
+
+    /// Takes in what the peer says of our frames and grants us. `received`: the selective acknowledgement. `false`: it
+    /// acknowledges what was never sent.
+    #[inline]
+    pub fn acknowledged(
+        &mut self,
+        header: &FrameHeader,
+        received: Option<&[u8]>,
+        config: &Config,
+        counters: &mut Counters,
+        now_ns: u64,
+    ) -> bool {
+        for (stream, credit) in self.streams.iter_mut().zip(header.credit) {
+            if stream.grant(credit) && stream.stopped {
+                stream.stopped = false;
+                counters.gos += 1;
+            }
+        }
+        let advance = header.acknowledged.wrapping_sub(self.flight.oldest);
+        if advance as usize > self.flight.len() {
+            // An older acknowledgement that was overtaken says nothing new.
+            return (advance as i32) < 0;
+        }
+        let limited = self.flight.in_flight + 1 >= self.congestion.frames().min(self.window);
+        let mut newest: Option<Sent> = None;
+        let mut count = 0;
+        for _ in 0..advance {
+            let Some(sent) = self.flight.pop() else { break };
+            for (index, (stream, piece)) in self.streams.iter_mut().zip(&sent.pieces).enumerate() {
+                if piece.length > 0 {
+                    stream.release(piece);
+                    if index < 2 {
+                        counters.packets_acknowledged += piece.packets as u64;
+                        self.packets_unacknowledged -= piece.packets as u64;
+                    }
+                }
+            }
+            count += self.arrived(sent, &mut newest, now_ns);
+        }
+        if let Some(received) = received {
+            count += self.take_bitmap(received, &mut newest, now_ns);
+        }
+        if count > 0 {
+            self.progress(header, count, limited, newest, now_ns);
+        }
+        if received.is_some() || header.flags & FLAG_LOSE != 0 {
+            self.find_losses(header, received, config, counters, now_ns);
+        }
+        true
+    }
+
+    /// Books a frame that the peer has; 1 if that is news.
+    #[inline]
+    fn arrived(&mut self, sent: Sent, newest: &mut Option<Sent>, now_ns: u64) -> u32 {
+        use super::flight::SentState;
+        if sent.state == SentState::Received {
+            return 0;
+        }
+        let path = self.paths.at(sent.path);
+        if sent.state == SentState::InFlight {
+            path.in_flight -= 1;
+        }
+        // Of several transmissions it was the last one only if that was long enough ago (RFC 8985, 6.2); and then its round
+        // trip is still not known (Karn).
+        let is_last = sent.attempts == 1
+            || now_ns.saturating_sub(sent.sent_at_ns) >= self.round_trip.minimum_ns;
+        if is_last && sent.stamp.wrapping_sub(path.arrived) as i32 > 0 {
+            path.arrived = sent.stamp;
+            path.suspect_until_ns = 0;
+        }
+        if sent.attempts == 1 && newest.is_none_or(|newest| sent.sent_at_ns >= newest.sent_at_ns) {
+            *newest = Some(sent);
+        }
+        1
+    }
+
+    fn take_bitmap(&mut self, received: &[u8], newest: &mut Option<Sent>, now_ns: u64) -> u32 {
+        let Some((fixed, bitmap)) = received.split_first_chunk::<RECEIVED_FIXED_BYTES>() else {
+            return 0;
+        };
+        let repetitions = u32::from_le_bytes(*fixed);
+        if repetitions != self.repetitions_heard {
+            self.repetitions_heard = repetitions;
+            // What we resent because of a gap had not been lost: the path reorders, so be slower to believe the next gap.
+            if self.resent_early {
+                self.reordered = (self.reordered * 2).min(MOST_REORDERED);
+                self.resent_early = false;
+            }
+        }
+        let mut count = 0;
+        for (byte, &bits) in bitmap.iter().enumerate() {
+            let mut bits = bits;
+            while bits != 0 {
+                let index = byte * 8 + bits.trailing_zeros() as usize + 1;
+                bits &= bits - 1;
+                if let Some(sent) = self.flight.received(index) {
+                    count += self.arrived(sent, newest, now_ns);
+                }
+            }
+        }
+        count
+    }
+
+    #[inline]
+    fn progress(
+        &mut self,
+        header: &FrameHeader,
+        count: u32,
+        limited: bool,
+        newest: Option<Sent>,
+        now_ns: u64,
+    ) {
+        self.round_trip.backoff = 0;
+        let mut round_trip_ns = self.round_trip.smooth_ns;
+        if let Some(newest) = newest {
+            let held_back_ns = header.held_back as u64 * HELD_BACK_UNIT_NS;
+            round_trip_ns = now_ns.saturating_sub(newest.sent_at_ns).saturating_sub(held_back_ns);
+            self.round_trip.sample(round_trip_ns, now_ns);
+        }
+        self.congestion.acknowledged(
+            count,
+            round_trip_ns,
+            self.round_trip.minimum_ns.min(round_trip_ns),
+            limited,
+            now_ns,
+        );
+        self.timeout_ns = NEVER;
+        self.arm_timeout(now_ns);
+    }
+
+    /// Makes sure that a timeout is set if there is something that it must recover (H-17).
+    #[inline]
+    pub fn arm_timeout(&mut self, now_ns: u64) {
+        let waits = self.flight.len() > 0 || self.streams.iter().any(|stream| stream.stopped);
+        if !waits {
+            self.timeout_ns = NEVER;
+        } else if self.timeout_ns == NEVER && !planted("reliable-no-timeout") {
+            self.timeout_ns = now_ns + self.round_trip.timeout_ns();
+            self.wake_at(self.timeout_ns);
+        }
+    }
+
+    /// Which frames are missing, by what the peer has (H-14)?
+    #[cold]
+    fn find_losses(
+        &mut self,
+        header: &FrameHeader,
+        received: Option<&[u8]>,
+        config: &Config,
+        counters: &mut Counters,
+        now_ns: u64,
+    ) {
+        let is_lose = header.flags & FLAG_LOSE != 0;
+        counters.loses_received += is_lose as u64;
+        let Link { flight, paths, congestion, .. } = self;
+        let mut sent_at_ns = None;
+        let count = match config.recovery {
+            Recovery::GoBack if is_lose => flight.lose(
+                |_| true,
+                |sent| {
+                    paths.at(sent.path).in_flight -= 1;
+                    sent_at_ns = Some(sent.sent_at_ns);
+                },
+            ),
+            Recovery::GoBack => 0,
+            Recovery::Selective => {
+                let mut arrived = [0; super::PATHS];
+                for (index, arrived) in arrived.iter_mut().enumerate() {
+                    *arrived = paths.at(index as u8).arrived;
+                }
+                // The peer misses the oldest and had no room to keep a later one; or the last frame of all was lost.
+                let oldest = flight.oldest;
+                let empty = received.is_none_or(|received| received.len() <= RECEIVED_FIXED_BYTES);
+                let round_trip_ns = self.round_trip.smooth_ns * 2;
+                let stuck = is_lose && empty && header.acknowledged == oldest;
+                let reordered = self.reordered;
+                let mut is_first = true;
+                flight.lose(
+                    |sent| {
+                        let first = core::mem::take(&mut is_first);
+                        arrived[sent.path as usize].wrapping_sub(sent.stamp) as i32
+                            >= reordered as i32
+                            || stuck
+                                && first
+                                && now_ns.saturating_sub(sent.sent_at_ns) > round_trip_ns
+                    },
+                    |sent| {
+                        paths.at(sent.path).in_flight -= 1;
+                        sent_at_ns = Some(sent_at_ns.unwrap_or(0).max(sent.sent_at_ns));
+                    },
+                )
+            }
+        };
+        if count > 0 {
+            self.resent_early = true;
+            congestion.lost(sent_at_ns.unwrap_or(now_ns), now_ns);
+        }
+    }
+
+    /// The time that was given to an acknowledgement, or to a peer without room, is over. `false`: too often.
+    pub fn timed_out(&mut self, config: &Config, counters: &mut Counters, now_ns: u64) -> bool {
+        counters.timeouts += 1;
+        self.silent_timeouts += 1;
+        self.round_trip.backoff += 1;
+        let timeout_ns = self.round_trip.timeout_ns();
+        let Link { flight, paths, .. } = self;
+        let lost = flight.lose(
+            |_| true,
+            |sent| {
+                let path = paths.at(sent.path);
+                path.in_flight -= 1;
+                path.suspect_until_ns = now_ns + 8 * timeout_ns;
+            },
+        );
+        if lost > 0 {
+            self.congestion.timed_out(now_ns);
+        }
+        if self.flight.len() == 0 {
+            self.probe_due = true;
+        }
+        self.timeout_ns = NEVER;
+        self.arm_timeout(now_ns);
+        self.silent_timeouts <= config.retries
+    }
+}

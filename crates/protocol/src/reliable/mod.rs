@@ -1,0 +1,268 @@
+//! The reliable protocol of the devices `eth` and `udp`: packets in order, once and unaltered, over a network that loses,
+//! repeats, reorders and damages frames. PROTOCOL.md is its description; `bellwire_wire::frame` its bytes.
+//!
+//! It generalises HPCL's protocol (Sec. 3: ACK, LOSE, STOP, GO, timeout), which is one setting of it, [`Config::hpcl`].
+//!
+//! # How to drive it
+//! One [`Endpoint`] is one function with all its peers. It has no clock: `now_ns` is any clock that does not go back.
+//!
+//! 1. [`Endpoint::connect`] asks for a link. A link may also begin because a peer asked.
+//! 2. [`Endpoint::send`] queues packets. Nothing goes out yet.
+//! 3. For each frame that came: [`Endpoint::handle_frame`]. Packets that it completes are offered to the [`Sink`] at once,
+//!    still in the frame's buffer. One that the sink refuses is kept, and offered again by [`Endpoint::deliver`].
+//! 4. [`Endpoint::poll_transmit`] until it has nothing: each call writes one frame into a buffer of the network.
+//! 5. [`Endpoint::poll_event`] until it has nothing: links that came up or went down.
+//! 6. Do so again when frames come or at [`Endpoint::next_deadline`]. Before a long sleep call [`Endpoint::flush`], so that no
+//!    acknowledgement waits for a frame to ride on.
+//!
+//! ```text
+//!   send ----> SendStream --cut--> Flight --frame--> network          one SendStream for requests, responses, news
+//!                  ^                 |  ^
+//!                  +---- release ----+  +-- acknowledged, lost ------- handle_frame
+//!                                                                        |
+//!   Sink <---- (Backlog, if refused or in pieces) <---- in order <-------+---- EarlySet, while one before is missing
+//! ```
+
+mod acknowledge;
+mod backlog;
+mod config;
+mod congestion;
+mod counters;
+mod early;
+mod endpoint;
+mod flight;
+mod gates;
+mod handshake;
+mod link;
+mod paths;
+mod receive;
+mod rtt;
+mod stream;
+mod timers;
+mod transmit;
+
+pub use bellwire_wire::frame::FunctionId;
+pub use bellwire_wire::frame::record::GateState;
+pub use config::{Config, FEATURES, PATHS, Recovery, VERSIONS};
+pub use counters::Counters;
+pub use endpoint::Endpoint;
+pub use paths::PathId;
+
+/// A link to a peer function, as the endpoint numbers it. A number is used again only after [`Endpoint::close`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct PeerId(pub u32);
+
+impl PeerId {
+    #[inline]
+    fn new(slot: u16, generation: u16) -> Self {
+        PeerId((generation as u32) << 16 | slot as u32)
+    }
+
+    #[inline]
+    fn slot(self) -> usize {
+        self.0 as usize & 0xffff
+    }
+}
+
+/// The two virtual channels of a link. Each has credit of its own, so that answers pass where questions are stuck (C-27).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum Channel {
+    /// What may make the receiver send something in turn.
+    Request = 0,
+    /// What the receiver takes without having to send anything.
+    Response = 1,
+}
+
+/// What a user does with a packet that was offered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// It is consumed.
+    Taken,
+    /// No room now: keep it and what is behind it on the same channel, and offer it again at [`Endpoint::deliver`].
+    Stalled,
+    /// The peer broke the rules of the layer above: end the link.
+    Violation,
+}
+
+/// Who takes packets.
+pub trait Sink {
+    /// A packet: words 1 to 3 of its header (the upper half of the first is the payload's length), and its payload.
+    fn packet(
+        &mut self,
+        peer: PeerId,
+        channel: Channel,
+        words: [u64; 3],
+        payload: &[u8],
+    ) -> Verdict;
+}
+
+impl<F: FnMut(PeerId, Channel, [u64; 3], &[u8]) -> Verdict> Sink for F {
+    #[inline]
+    fn packet(
+        &mut self,
+        peer: PeerId,
+        channel: Channel,
+        words: [u64; 3],
+        payload: &[u8],
+    ) -> Verdict {
+        self(peer, channel, words, payload)
+    }
+}
+
+/// Memory that a packet's payload is read from, once.
+pub trait Body {
+    /// Bytes.
+    fn len(&self) -> usize;
+
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Copies `into.len()` bytes from `offset` on. The protocol asks for no more than there are.
+    fn read(&self, offset: usize, into: &mut [u8]);
+}
+
+impl Body for &[u8] {
+    #[inline]
+    fn len(&self) -> usize {
+        (**self).len()
+    }
+
+    #[inline]
+    fn read(&self, offset: usize, into: &mut [u8]) {
+        into.copy_from_slice(&self[offset..offset + into.len()]);
+    }
+}
+
+impl<const N: usize> Body for &[u8; N] {
+    #[inline]
+    fn len(&self) -> usize {
+        N
+    }
+
+    #[inline]
+    fn read(&self, offset: usize, into: &mut [u8]) {
+        into.copy_from_slice(&self[offset..offset + into.len()]);
+    }
+}
+
+/// Why a packet was not queued. Nothing was done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SendError {
+    /// The link is being set up or its queue is full; try again after frames have been handled.
+    Busy,
+    /// There is no such link, or it is down.
+    Down,
+    /// The packet is longer than the peer takes.
+    TooLong {
+        /// Longest payload that the peer takes.
+        limit: u32,
+    },
+}
+
+/// Why a link is down.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Why {
+    /// Nobody answered within the patience of `connect`.
+    NoAnswer,
+    /// The peer's lowest and highest version have none in common with ours.
+    Version {
+        /// Ours.
+        ours: [u8; 2],
+        /// The peer's.
+        theirs: [u8; 2],
+    },
+    /// One side demands a feature that the other does not offer.
+    Feature {
+        /// Features that we offer.
+        ours: u32,
+        /// Features that the peer offers.
+        theirs: u32,
+    },
+    /// That node or function is not there.
+    NotHere,
+    /// The peer has no link left.
+    Full,
+    /// The peer closed it.
+    Closed,
+    /// The peer says that we broke the protocol.
+    Accused,
+    /// The peer broke the protocol.
+    Violation,
+    /// The peer does not answer any more.
+    Dead,
+    /// The peer knows nothing of this link any more, or a later incarnation of it has asked for a new one.
+    Restarted,
+}
+
+impl core::fmt::Display for Why {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Why::NoAnswer => write!(
+                f,
+                "nobody answered in time; see that the peer runs and that frames reach it"
+            ),
+            Why::Version { ours: [low, high], theirs: [their_low, their_high] } => write!(
+                f,
+                "we speak versions {low} to {high} and the peer {their_low} to {their_high}; install versions that meet"
+            ),
+            Why::Feature { ours, theirs } => write!(
+                f,
+                "we offer features {ours:#x} and the peer {theirs:#x}, and one demands what the other lacks; install versions that agree"
+            ),
+            Why::NotHere => {
+                write!(f, "the peer's host has no such node or function; check the address")
+            }
+            Why::Full => {
+                write!(f, "the peer has no link left; close some there, or raise its limit")
+            }
+            Why::Closed => write!(f, "the peer closed the link"),
+            Why::Accused => write!(
+                f,
+                "the peer closed the link since it found us breaking the protocol; report this"
+            ),
+            Why::Violation => write!(f, "the peer broke the protocol; the link was closed"),
+            Why::Dead => write!(f, "the peer is silent: it died, hangs, or is cut off"),
+            Why::Restarted => {
+                write!(f, "the peer was restarted and knows nothing of this link; connect again")
+            }
+        }
+    }
+}
+
+/// News of links.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// A link is there, asked for by us or by the peer.
+    Up {
+        /// The link.
+        peer: PeerId,
+        /// Who is at its other end.
+        address: FunctionId,
+    },
+    /// A link is gone, and every packet that came by it was offered and taken. It keeps its number until [`Endpoint::close`].
+    Down {
+        /// The link.
+        peer: PeerId,
+        /// Who was at its other end.
+        address: FunctionId,
+        /// Why.
+        why: Why,
+    },
+    /// The gates of some of the peer's queue pairs have changed.
+    Gates {
+        /// The link.
+        peer: PeerId,
+    },
+}
+
+/// A frame that [`Endpoint::poll_transmit`] wrote.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Transmit {
+    /// By which path it goes.
+    pub path: PathId,
+    /// Its length in bytes.
+    pub length: usize,
+}

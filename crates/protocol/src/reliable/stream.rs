@@ -1,0 +1,237 @@
+//! What one link has to send on one channel: records one behind another in a ring, from the packet that is not yet wholly
+//! acknowledged to the one queued last. Frames are cut from it and, when lost, filled from it again.
+//!
+//! ```text
+//!      head            next                 tail
+//!       v               v                    v
+//!   ----[ in flight ... | waiting to be sent ]----      positions count bytes modulo 2^32
+//! ```
+
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use bellwire_wire::frame::record::{PACKET_COST_BYTES, PACKET_HEADER_MAX_BYTES, PacketWords};
+use bellwire_wire::frame::section::{FLAG_CONTINUES, FLAG_UNFINISHED};
+
+use super::Body;
+use crate::canary::planted;
+
+/// A record is begun in a frame that has already something in it only if so much of it fits.
+const WORTH_BEGINNING_BYTES: u32 = 256;
+/// First size of a ring.
+const FIRST_BYTES: u32 = 1 << 12;
+
+/// A run of bytes of a stream, as it lies in one frame.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(super) struct Piece {
+    pub start: u32,
+    pub length: u32,
+    /// Flags of the section.
+    pub flags: u8,
+    /// Packets that end in it.
+    pub packets: u16,
+}
+
+#[derive(Clone, Copy)]
+struct Record {
+    bytes: u32,
+    cost: u32,
+}
+
+pub(super) struct SendStream {
+    ring: Vec<u8>,
+    limit: u32,
+    head: u32,
+    next: u32,
+    tail: u32,
+    /// Those that are not yet wholly cut.
+    records: VecDeque<Record>,
+    /// Bytes already cut from the first of them.
+    begun: u32,
+    /// Credit spent, and given by the peer, in sums of costs modulo 2^32.
+    spent: u32,
+    granted: u32,
+    /// Waits for credit (STOP), since this piece could not be cut.
+    pub stopped: bool,
+}
+
+impl SendStream {
+    /// An empty stream that holds at most `limit` bytes, a power of two.
+    pub fn new(limit: u32) -> Self {
+        SendStream {
+            ring: Vec::new(),
+            limit,
+            head: 0,
+            next: 0,
+            tail: 0,
+            records: VecDeque::new(),
+            begun: 0,
+            spent: 0,
+            granted: 0,
+            stopped: false,
+        }
+    }
+
+    /// Bytes that wait to be sent.
+    #[inline]
+    pub fn waiting_bytes(&self) -> u32 {
+        self.tail.wrapping_sub(self.next)
+    }
+
+    /// Whether everything was acknowledged.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.head == self.tail
+    }
+
+    /// Queues a packet; `false` and nothing happened if it does not fit.
+    #[inline]
+    pub fn push_packet(&mut self, words: PacketWords, head: &[u8], body: &impl Body) -> bool {
+        let mut header = [0; PACKET_HEADER_MAX_BYTES];
+        let header_bytes = words.emit(&mut header);
+        let payload = words.payload_bytes();
+        let bytes = header_bytes as u32 + payload;
+        if !self.make_room(bytes) {
+            return false;
+        }
+        self.append(&header[..header_bytes]);
+        if !head.is_empty() {
+            self.append(head);
+        }
+        let length = body.len();
+        let (first, second) = self.spans(self.tail, length as u32);
+        body.read(0, &mut self.ring[first]);
+        if !second.is_empty() {
+            body.read(length - second.len(), &mut self.ring[second]);
+        }
+        self.tail = self.tail.wrapping_add(length as u32);
+        self.records.push_back(Record { bytes, cost: payload + PACKET_COST_BYTES });
+        true
+    }
+
+    /// Queues a record that costs no credit.
+    pub fn push_news(&mut self, bytes: &[u8]) -> bool {
+        if !self.make_room(bytes.len() as u32) {
+            return false;
+        }
+        self.append(bytes);
+        self.records.push_back(Record { bytes: bytes.len() as u32, cost: 0 });
+        true
+    }
+
+    /// Takes what fits into `room` bytes of a frame, at most `most` records; `None` if nothing does or may.
+    #[inline]
+    pub fn cut(&mut self, room: u32, most: u16) -> Option<Piece> {
+        let mut piece = Piece { start: self.next, length: 0, flags: 0, packets: 0 };
+        while let Some(&Record { bytes, cost }) = self.records.front() {
+            let left = room - piece.length;
+            if piece.packets >= most || left == 0 {
+                break;
+            }
+            if self.begun == 0 {
+                let credit = self.granted.wrapping_sub(self.spent);
+                if cost > credit && !planted("reliable-ignore-credit") {
+                    self.stopped = true;
+                    break;
+                }
+                // A record that fits into the next frame waits for it, unless much of it fits here.
+                if bytes > left && left < WORTH_BEGINNING_BYTES && piece.length > 0 {
+                    break;
+                }
+                self.spent = self.spent.wrapping_add(cost);
+            } else if piece.length == 0 {
+                piece.flags |= FLAG_CONTINUES;
+            }
+            let rest = bytes - self.begun;
+            if rest > left {
+                self.begun += left;
+                piece.length += left;
+                piece.flags |= FLAG_UNFINISHED;
+                break;
+            }
+            piece.length += rest;
+            piece.packets += 1;
+            self.begun = 0;
+            self.records.pop_front();
+        }
+        self.next = self.next.wrapping_add(piece.length);
+        (piece.length > 0).then_some(piece)
+    }
+
+    /// Copies the bytes of a piece.
+    #[inline]
+    pub fn copy(&self, piece: &Piece, into: &mut [u8]) {
+        let (first, second) = self.spans(piece.start, piece.length);
+        let (a, b) = into.split_at_mut(first.len());
+        a.copy_from_slice(&self.ring[first]);
+        if !second.is_empty() {
+            b.copy_from_slice(&self.ring[second]);
+        }
+    }
+
+    /// A piece, and all before it, is acknowledged.
+    #[inline]
+    pub fn release(&mut self, piece: &Piece) {
+        debug_assert_eq!(self.head, piece.start, "pieces are released in order");
+        self.head = piece.start.wrapping_add(piece.length);
+    }
+
+    /// The peer grants credit up to `limit`; whether that is news.
+    #[inline]
+    pub fn grant(&mut self, limit: u32) -> bool {
+        let more = limit.wrapping_sub(self.granted);
+        let news = more != 0 && more <= 1 << 31;
+        if news {
+            self.granted = limit;
+        }
+        news
+    }
+
+    fn append(&mut self, bytes: &[u8]) {
+        let (first, second) = self.spans(self.tail, bytes.len() as u32);
+        let (a, b) = bytes.split_at(first.len());
+        self.ring[first].copy_from_slice(a);
+        self.ring[second].copy_from_slice(b);
+        self.tail = self.tail.wrapping_add(bytes.len() as u32);
+    }
+
+    /// Where `length` bytes from `position` lie in the ring: a run, and another at its beginning if they wrap.
+    #[inline]
+    fn spans(
+        &self,
+        position: u32,
+        length: u32,
+    ) -> (core::ops::Range<usize>, core::ops::Range<usize>) {
+        let size = self.ring.len();
+        let at = position as usize & size.wrapping_sub(1);
+        let first = (size - at.min(size)).min(length as usize);
+        (at..at + first, 0..length as usize - first)
+    }
+
+    #[inline]
+    fn make_room(&mut self, bytes: u32) -> bool {
+        let needed = self.tail.wrapping_sub(self.head) as u64 + bytes as u64;
+        needed <= self.ring.len() as u64 || self.grow(needed)
+    }
+
+    /// Doubles the ring until it holds `needed`, up to the limit: so an idle link costs nothing, and one that was busy once
+    /// never allocates again.
+    #[cold]
+    fn grow(&mut self, needed: u64) -> bool {
+        if needed > self.limit as u64 {
+            return false;
+        }
+        let size = (needed.next_power_of_two() as u32).max(FIRST_BYTES).min(self.limit);
+        let kept = self.tail.wrapping_sub(self.head);
+        let mut grown = SendStream { ring: vec![0; size as usize], ..SendStream::new(size) };
+        if kept > 0 {
+            let (first, second) = self.spans(self.head, kept);
+            grown.tail = self.head;
+            grown.append(&self.ring[first]);
+            grown.append(&self.ring[second]);
+        }
+        self.ring = grown.ring;
+        true
+    }
+}

@@ -1,0 +1,347 @@
+//! Frames that go out.
+
+use bellwire_wire::frame::FRAME_OVERHEAD_BYTES;
+use bellwire_wire::frame::check::{CHECK_BYTES, seal};
+use bellwire_wire::frame::header::{
+    FLAG_ANSWER, FLAG_LOSE, FrameHeader, FrameKind, HEADER_BYTES, HELD_BACK_UNIT_NS,
+};
+use bellwire_wire::frame::record::{NEWS_BYTES, News};
+use bellwire_wire::frame::section::{
+    RECEIVED_BITMAP_BYTES, RECEIVED_FIXED_BYTES, SECTION_BYTES, Section, SectionKind,
+};
+
+use super::endpoint::{Reply, ReplyBody};
+use super::flight::{STREAMS, Sent, SentState};
+use super::link::Link;
+use super::stream::Piece;
+use super::{Config, Counters, Endpoint, GateState, Transmit};
+use crate::canary::planted;
+
+/// A section with less room than this is not begun.
+const LEAST_SECTION_BYTES: usize = 64;
+
+/// First wait before an Open or Accept is repeated, in ns; it doubles up to 64 times that.
+const FIRST_REPEAT_NS: u64 = 5_000_000;
+
+/// News that wait for a frame, at most.
+const MOST_NEWS_BYTES: u32 = 32 * NEWS_BYTES as u32;
+
+const SECTIONS: [SectionKind; STREAMS] =
+    [SectionKind::Requests, SectionKind::Responses, SectionKind::News];
+
+impl Endpoint {
+    /// Writes the next frame into `buffer`, which should have room for [`Config::frame_bytes`]; `None` if nothing is to be
+    /// sent now. What has to be kept for sending again is kept here, so the buffer is free as soon as the frame has gone.
+    #[inline]
+    pub fn poll_transmit(&mut self, now_ns: u64, buffer: &mut [u8]) -> Option<Transmit> {
+        if now_ns >= self.next_timer_ns {
+            self.run_timers(now_ns);
+        }
+        if self.has_wanted() {
+            self.collect_wanted();
+        }
+        if buffer.len() < bellwire_wire::frame::MIN_FRAME_BYTES {
+            return None;
+        }
+        if let Some(reply) = self.replies.pop_front() {
+            return self.write_reply(&reply, buffer);
+        }
+        while let Some(&slot) = self.ready.front() {
+            if let Some(transmit) = self.transmit(slot as usize, now_ns, buffer) {
+                // Links take turns, one frame each.
+                if self.ready.len() > 1 {
+                    self.ready.rotate_left(1);
+                }
+                return Some(transmit);
+            }
+            self.ready.pop_front();
+            if let Some(link) = &mut self.slots[slot as usize].link {
+                link.is_ready = false;
+            }
+        }
+        None
+    }
+
+    #[inline]
+    fn transmit(&mut self, slot: usize, now_ns: u64, buffer: &mut [u8]) -> Option<Transmit> {
+        let link = self.slots[slot].link.as_deref_mut()?;
+        if link.open_due || link.accept_due {
+            return self.write_open(slot, now_ns, buffer);
+        }
+        if !link.is_running() {
+            return None;
+        }
+        let limit = buffer.len().min(link.frame_bytes);
+        let mut frame = Writer { buffer: &mut buffer[..limit], at: HEADER_BYTES };
+        let mut sent = None;
+        if link.may_send() {
+            if let Some(index) = link.flight.first_lost() {
+                sent = resend(link, index, &mut frame, now_ns);
+                self.counters.frames_resent += sent.is_some() as u64;
+            } else if (link.flight.len() as u32) < link.window {
+                if link.gates.is_owing() {
+                    owe_news(link, self.numbers, &self.own_gates);
+                }
+                write_received(link, &mut frame);
+                sent = send_new(link, &self.config, &mut self.counters, &mut frame, now_ns);
+            }
+        }
+        if sent.is_none() {
+            if !link.acknowledge.due && !link.probe_due {
+                link.arm_timeout(now_ns);
+                if link.timeout_ns < self.next_timer_ns {
+                    self.next_timer_ns = link.timeout_ns;
+                }
+                return None;
+            }
+            frame.at = HEADER_BYTES;
+            write_received(link, &mut frame);
+            self.counters.acknowledgements_sent += 1;
+            self.counters.loses_sent += link.acknowledge.lose as u64;
+        }
+        let kind = if sent.is_some() { FrameKind::Data } else { FrameKind::Acknowledge };
+        let (path, sequence) = match sent {
+            Some(sent) => sent,
+            None => (link.paths.choose(now_ns), link.flight.next()),
+        };
+        let length = frame.at + CHECK_BYTES;
+        if link.acknowledge.lose {
+            link.repetitions_told = link.repetitions;
+        }
+        link.advertised = [link.backlogs[0].credit(), link.backlogs[1].credit()];
+        let flags = if link.acknowledge.lose { FLAG_LOSE } else { 0 }
+            | if link.probe_due { FLAG_ANSWER } else { 0 };
+        link.probe_due = false;
+        let held_back_ns = link.acknowledge.went(now_ns);
+        let header = FrameHeader {
+            kind,
+            function: link.peer.function,
+            from: self.me.function,
+            flags,
+            length: length as u16,
+            held_back: (held_back_ns / HELD_BACK_UNIT_NS).min(u16::MAX as u64) as u16,
+            token: link.peer_token,
+            sequence,
+            acknowledged: link.expected.wrapping_add(planted("reliable-acknowledge-ahead") as u32),
+            credit: link.advertised,
+        };
+        let buffer = &mut frame.buffer[..length];
+        header.emit(buffer).ok()?;
+        if planted("reliable-corrupt-before-check") && sequence % 16 == 15 {
+            buffer[length - CHECK_BYTES - 1] ^= 0x40;
+        }
+        seal(buffer).ok()?;
+        link.arm_timeout(now_ns);
+        if link.timeout_ns < self.next_timer_ns {
+            self.next_timer_ns = link.timeout_ns;
+        }
+        Some(Transmit { path: link.paths.at(path).id, length })
+    }
+
+    /// Writes an Open or an Accept.
+    #[cold]
+    fn write_open(&mut self, slot: usize, now_ns: u64, buffer: &mut [u8]) -> Option<Transmit> {
+        let link = self.slots[slot].link.as_deref_mut()?;
+        let is_accept = link.accept_due;
+        link.accept_due = false;
+        link.open_due &= is_accept;
+        if !is_accept || !link.is_running() {
+            link.repeat_ns = now_ns + (FIRST_REPEAT_NS << link.repeats.min(6));
+            link.repeats += 1;
+            link.wake_at(link.repeat_ns);
+        }
+        let path = link.paths.choose(now_ns);
+        let path = link.paths.at(path).id;
+        let link = self.slots[slot].link.as_deref()?;
+        let header = FrameHeader {
+            sequence: link.first_sequence,
+            credit: [link.backlogs[0].credit(), link.backlogs[1].credit()],
+            ..FrameHeader::new(
+                if is_accept { FrameKind::Accept } else { FrameKind::Open },
+                link.peer.function,
+                self.me.function,
+                link.peer_token,
+            )
+        };
+        let length = write_whole(header, &self.open_body(link, is_accept).emit(), buffer)?;
+        if link.wake_ns < self.next_timer_ns {
+            self.next_timer_ns = link.wake_ns;
+        }
+        Some(Transmit { path, length })
+    }
+
+    #[cold]
+    fn write_reply(&mut self, reply: &Reply, buffer: &mut [u8]) -> Option<Transmit> {
+        let header = |kind| FrameHeader::new(kind, reply.function, self.me.function, reply.token);
+        let length = match reply.body {
+            ReplyBody::Unknown => write_whole(header(FrameKind::Unknown), &[], buffer),
+            ReplyBody::Close(reason) => {
+                write_whole(header(FrameKind::Close), &[reason as u8], buffer)
+            }
+            ReplyBody::Refuse(body) => write_whole(header(FrameKind::Refuse), &body.emit(), buffer),
+        }?;
+        Some(Transmit { path: reply.path, length })
+    }
+}
+
+/// A frame with a body of fixed length.
+fn write_whole(mut header: FrameHeader, body: &[u8], buffer: &mut [u8]) -> Option<usize> {
+    let length = FRAME_OVERHEAD_BYTES + body.len();
+    let frame = buffer.get_mut(..length)?;
+    header.length = length as u16;
+    header.emit(frame).ok()?;
+    frame[HEADER_BYTES..HEADER_BYTES + body.len()].copy_from_slice(body);
+    seal(frame).ok()?;
+    Some(length)
+}
+
+/// The inside of a frame as it grows.
+struct Writer<'a> {
+    buffer: &'a mut [u8],
+    at: usize,
+}
+
+impl Writer<'_> {
+    /// Bytes that may still be written, the check value left out.
+    #[inline]
+    fn room(&self) -> usize {
+        self.buffer.len() - self.at - CHECK_BYTES
+    }
+
+    #[inline]
+    fn section(&mut self, kind: SectionKind, flags: u8, length: usize) -> &mut [u8] {
+        let at = self.at;
+        self.buffer[at..at + SECTION_BYTES].copy_from_slice(&Section::head(
+            kind,
+            flags,
+            length as u16,
+        ));
+        self.at = at + SECTION_BYTES + length;
+        &mut self.buffer[at + SECTION_BYTES..at + SECTION_BYTES + length]
+    }
+}
+
+/// The selective acknowledgement, if it says more than the header and fits.
+#[inline]
+fn write_received(link: &mut Link, frame: &mut Writer<'_>) {
+    if link.early.is_empty() && link.repetitions == link.repetitions_told {
+        return;
+    }
+    let mut bitmap = [0; RECEIVED_BITMAP_BYTES];
+    let length = link.early.bitmap(link.expected, &mut bitmap);
+    if frame.room() < SECTION_BYTES + RECEIVED_FIXED_BYTES + length {
+        return;
+    }
+    let bytes = frame.section(SectionKind::Received, 0, RECEIVED_FIXED_BYTES + length);
+    let (fixed, rest) = bytes.split_at_mut(RECEIVED_FIXED_BYTES);
+    fixed.copy_from_slice(&link.repetitions.to_le_bytes());
+    rest.copy_from_slice(&bitmap[..length]);
+    link.repetitions_told = link.repetitions;
+}
+
+/// Sends a lost frame again, with the same content under the same number; its path and number.
+fn resend(link: &mut Link, index: usize, frame: &mut Writer<'_>, now_ns: u64) -> Option<(u8, u32)> {
+    let sent = *link.flight.at(index)?;
+    let content: usize = sent
+        .pieces
+        .iter()
+        .filter(|piece| piece.length > 0)
+        .map(|piece| SECTION_BYTES + piece.length as usize)
+        .sum();
+    if content > frame.room() {
+        return None;
+    }
+    write_received(link, frame);
+    if content > frame.room() {
+        frame.at = HEADER_BYTES;
+    }
+    for ((stream, piece), kind) in link.streams.iter().zip(&sent.pieces).zip(SECTIONS) {
+        if piece.length > 0 {
+            stream.copy(piece, frame.section(kind, piece.flags, piece.length as usize));
+        }
+    }
+    let path = link.paths.choose(now_ns);
+    let stamp = stamp(link, path);
+    link.flight.resend(index, now_ns, path, stamp);
+    Some((path, link.flight.oldest.wrapping_add(index as u32)))
+}
+
+/// Fills a new frame from the streams; its path and number.
+#[inline]
+fn send_new(
+    link: &mut Link,
+    config: &Config,
+    counters: &mut Counters,
+    frame: &mut Writer<'_>,
+    now_ns: u64,
+) -> Option<(u8, u32)> {
+    let most = if config.coalesce { u16::MAX } else { 1 };
+    let mut pieces = [Piece::default(); STREAMS];
+    let mut is_filled = false;
+    // News first, as they are few; then the channels in turns, as neither may starve the other.
+    let first = link.flight.next() as usize & 1;
+    for index in [2, first, 1 - first] {
+        let stream = &mut link.streams[index];
+        let room = frame.room();
+        if stream.waiting_bytes() == 0
+            || stream.stopped
+            || is_filled && (room < LEAST_SECTION_BYTES || !config.coalesce)
+        {
+            continue;
+        }
+        if let Some(piece) = stream.cut((room - SECTION_BYTES) as u32, most) {
+            let bytes = frame.section(SECTIONS[index], piece.flags, piece.length as usize);
+            stream.copy(&piece, bytes);
+            pieces[index] = piece;
+            is_filled = true;
+        }
+        counters.stops += stream.stopped as u64;
+    }
+    if !is_filled {
+        return None;
+    }
+    let path = link.paths.choose(now_ns);
+    let stamp = stamp(link, path);
+    let sequence = link.flight.next();
+    link.flight.push(Sent {
+        sent_at_ns: now_ns,
+        stamp,
+        path,
+        state: SentState::InFlight,
+        attempts: 1,
+        pieces,
+    });
+    counters.frames_sent += 1;
+    Some((path, sequence))
+}
+
+/// Counts a frame on a path.
+#[inline]
+fn stamp(link: &mut Link, path: u8) -> u32 {
+    let path = link.paths.at(path);
+    let stamp = path.stamp;
+    path.stamp = stamp.wrapping_add(1);
+    path.in_flight += 1;
+    stamp
+}
+
+/// Moves what is owed of gates into the stream of news, as far as there is room: the state is that of now.
+#[cold]
+fn owe_news(link: &mut Link, numbers: super::gates::GateNumbers, own_gates: &[u8]) {
+    while link.streams[2].waiting_bytes() < MOST_NEWS_BYTES {
+        let Some((place, is_question)) = link.gates.next_owed() else { return };
+        let queue_pair = numbers.number(place);
+        let news = if is_question {
+            News::Ask { queue_pair }
+        } else {
+            let state = match own_gates[place] {
+                1 => GateState::Open,
+                2 => GateState::Stopped,
+                _ => GateState::Closed,
+            };
+            News::Gate { queue_pair, state }
+        };
+        let is_queued = link.streams[2].push_news(&news.emit());
+        debug_assert!(is_queued, "what is in flight of news is bounded by the window");
+    }
+}

@@ -1,0 +1,74 @@
+//! The reliable protocol between endpoints, on a network that is only a table and a clock that is only a number.
+
+#[path = "reliable/net.rs"]
+mod net;
+
+use bellwire_protocol::reliable::{Channel, Config, SendError};
+use net::{Net, function};
+
+fn numbered(number: u32, length: usize) -> Vec<u8> {
+    let mut bytes = vec![number as u8; length.max(4)];
+    bytes[..4].copy_from_slice(&number.to_le_bytes());
+    bytes
+}
+
+/// Packets of all sizes, from nothing to 64 KiB, arrive once, in order and whole.
+// shows: H-11, H-25
+#[test]
+fn packets_of_all_sizes_arrive_in_order() {
+    for frame_bytes in [256, 1500, 9000, 65_535] {
+        let mut net = Net::new(&[Config::new(frame_bytes), Config::new(frame_bytes)], 1);
+        let peer = net.link(0, 1);
+        let sizes = [0, 1, 8, 100, 255, 256, 1196, 4096, 65_536];
+        let mut sent = Vec::new();
+        for round in 0..200u32 {
+            let size = sizes[round as usize % sizes.len()];
+            let payload = vec![round as u8; size];
+            let words = [3 | (round as u64) << 16, round as u64, u64::MAX - round as u64];
+            loop {
+                let channel = if round % 3 == 0 { Channel::Response } else { Channel::Request };
+                let (head, body) = payload.split_at(size / 2);
+                match net.nodes[0].endpoint.send(peer, channel, words, head, &body) {
+                    Ok(()) => break sent.push((channel, words, payload)),
+                    Err(SendError::Busy) => assert!(net.step()),
+                    Err(error) => panic!("{error:?}"),
+                }
+            }
+        }
+        net.run_until(|net| net.nodes[1].taken.len() == sent.len());
+        for channel in [Channel::Request, Channel::Response] {
+            let sent: Vec<_> = sent.iter().filter(|packet| packet.0 == channel).collect();
+            let taken: Vec<_> =
+                net.nodes[1].taken.iter().filter(|packet| packet.channel == channel).collect();
+            assert_eq!(sent.len(), taken.len());
+            for (sent, taken) in sent.iter().zip(taken) {
+                assert_eq!(taken.from, function(0));
+                assert_eq!(taken.words[0], sent.1[0] | (sent.2.len() as u64) << 32);
+                assert_eq!(taken.words[1..], sent.1[1..]);
+                assert!(taken.payload == sent.2);
+            }
+        }
+        net.run_until(Net::is_quiet);
+        net.check_books();
+        assert_eq!(net.nodes[0].endpoint.counters().frames_resent, 0);
+    }
+}
+
+/// Packets that wait for the same peer share a frame: 8-byte packets take 13 bytes each, so 112 fit into 1500.
+#[test]
+fn small_packets_share_frames() {
+    let mut net = Net::new(&[Config::new(1500); 2], 2);
+    let peer = net.link(0, 1);
+    net.run_until(Net::is_quiet);
+    let before = net.nodes[0].endpoint.counters().frames_sent;
+    for number in 0..690 {
+        let words = [1, 5 | 6 << 32, 0];
+        let payload = numbered(number, 8);
+        net.nodes[0]
+            .endpoint
+            .send(peer, Channel::Request, words, &[], &payload.as_slice())
+            .unwrap();
+    }
+    net.run_until(|net| net.nodes[1].taken.len() == 690);
+    assert_eq!(net.nodes[0].endpoint.counters().frames_sent - before, 7);
+}

@@ -1,0 +1,356 @@
+//! Endpoints, a clock that is only a number, and a network between them that can do all that networks do.
+
+#![allow(dead_code)]
+
+use std::collections::BTreeMap;
+
+use bellwire_protocol::reliable::{
+    Channel, Config, Endpoint, Event, FunctionId, PathId, PeerId, SendError, Verdict,
+};
+
+/// A seeded source of chance (splitmix64).
+#[derive(Clone)]
+pub struct Chance(pub u64);
+
+impl Chance {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit.max(1)
+    }
+
+    pub fn hits(&mut self, per_mille: u64) -> bool {
+        self.below(1000) < per_mille
+    }
+}
+
+/// What goes wrong, each per mille of the frames.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Faults {
+    pub loss: u64,
+    pub repeat: u64,
+    pub late: u64,
+    pub flip: u64,
+}
+
+/// A packet as a user saw it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Packet {
+    pub from: FunctionId,
+    pub channel: Channel,
+    pub words: [u64; 3],
+    pub payload: Vec<u8>,
+}
+
+pub struct Node {
+    pub endpoint: Endpoint,
+    pub taken: Vec<Packet>,
+    pub events: Vec<Event>,
+    /// The user takes so many more packets, then refuses.
+    pub appetite: usize,
+    /// Frames are neither taken nor sent.
+    pub is_asleep: bool,
+}
+
+impl Node {
+    pub fn new(config: Config, node: u32, incarnation: u64, seed: u64) -> Self {
+        Node {
+            endpoint: Endpoint::new(config, function(node), incarnation, seed).unwrap(),
+            taken: Vec::new(),
+            events: Vec::new(),
+            appetite: usize::MAX,
+            is_asleep: false,
+        }
+    }
+}
+
+pub fn function(node: u32) -> FunctionId {
+    FunctionId { node, function: (node % 7) as u8 }
+}
+
+/// From, to, frame: does it disappear?
+pub type DropIf = dyn FnMut(usize, usize, &[u8]) -> bool;
+/// Time, from, to, frame.
+pub type Tap = dyn FnMut(u64, usize, usize, &[u8]);
+
+pub struct Net {
+    pub now_ns: u64,
+    pub nodes: Vec<Node>,
+    /// By the time of arrival: to whom, by which path, what.
+    pub wire: BTreeMap<(u64, u64), (usize, PathId, Vec<u8>)>,
+    pub chance: Chance,
+    pub faults: Faults,
+    pub latency_ns: u64,
+    /// Extra latency of interface 1, 2, 3.
+    pub extra_ns: [u64; 4],
+    /// Ns that a byte occupies the link into each node; 0: none.
+    pub ns_per_byte: f64,
+    /// Frames that wait before a node's link, at most.
+    pub queue_frames: usize,
+    busy_until_ns: Vec<[u64; 4]>,
+    /// Frames sent, by kind.
+    pub sent: [u64; 16],
+    /// Says which frames disappear: from, to, frame.
+    pub drop_if: Box<DropIf>,
+    /// Sees every frame that is sent.
+    pub tap: Box<Tap>,
+    order: u64,
+    pub dropped_full: u64,
+}
+
+impl Net {
+    pub fn new(configs: &[Config], seed: u64) -> Self {
+        let nodes = configs
+            .iter()
+            .enumerate()
+            .map(|(number, config)| {
+                Node::new(*config, number as u32, 1000 + seed % 7, seed ^ number as u64)
+            })
+            .collect();
+        Net {
+            now_ns: 1,
+            nodes,
+            wire: BTreeMap::new(),
+            chance: Chance(seed),
+            faults: Faults::default(),
+            latency_ns: 5_000,
+            extra_ns: [0; 4],
+            ns_per_byte: 0.0,
+            queue_frames: usize::MAX,
+            busy_until_ns: vec![[0; 4]; configs.len()],
+            sent: [0; 16],
+            drop_if: Box::new(|_, _, _| false),
+            tap: Box::new(|_, _, _, _| {}),
+            order: 0,
+            dropped_full: 0,
+        }
+    }
+
+    /// The path from any node to node `to` by interface `interface`.
+    pub fn path(to: usize, interface: u32) -> PathId {
+        PathId(interface << 16 | to as u32)
+    }
+
+    pub fn connect(&mut self, from: usize, to: usize) -> PeerId {
+        let address = self.nodes[to].endpoint.address();
+        let now = self.now_ns;
+        self.nodes[from].endpoint.connect(address, Self::path(to, 0), 10_000_000_000, now).unwrap()
+    }
+
+    /// Connects and waits until the link is up at both ends.
+    pub fn link(&mut self, from: usize, to: usize) -> PeerId {
+        let peer = self.connect(from, to);
+        let me = self.nodes[from].endpoint.address();
+        self.run_until(|net| {
+            net.nodes[from].endpoint.is_up(peer)
+                && net.peer_of(to, me).is_some_and(|peer| net.nodes[to].endpoint.is_up(peer))
+        });
+        peer
+    }
+
+    /// The link that `node` has to `address`.
+    pub fn peer_of(&self, node: usize, address: FunctionId) -> Option<PeerId> {
+        self.nodes[node].events.iter().rev().find_map(|event| match *event {
+            Event::Up { peer, address: of } if of == address => Some(peer),
+            _ => None,
+        })
+    }
+
+    pub fn send(&mut self, from: usize, peer: PeerId, payload: &[u8]) -> Result<(), SendError> {
+        self.nodes[from].endpoint.send(peer, Channel::Request, [1, 0, 0], &[], &payload)
+    }
+
+    /// Lets all nodes send what they have now.
+    pub fn transmit(&mut self) {
+        let mut buffer = vec![0; 65_536];
+        for from in 0..self.nodes.len() {
+            if self.nodes[from].is_asleep {
+                continue;
+            }
+            while let Some(transmit) =
+                self.nodes[from].endpoint.poll_transmit(self.now_ns, &mut buffer)
+            {
+                let to = (transmit.path.0 & 0xffff) as usize;
+                let interface = transmit.path.0 >> 16;
+                let frame = &buffer[..transmit.length];
+                assert!(frame.len() <= self.nodes[from].endpoint.config().frame_bytes);
+                self.sent[(frame[1] & 0xf) as usize] += 1;
+                (self.tap)(self.now_ns, from, to, frame);
+                self.carry(from, to, interface, frame);
+            }
+            while let Some(event) = self.nodes[from].endpoint.poll_event() {
+                self.nodes[from].events.push(event);
+            }
+        }
+    }
+
+    /// Puts one frame on the wire, with whatever happens to it there.
+    pub fn carry(&mut self, from: usize, to: usize, interface: u32, frame: &[u8]) {
+        if (self.drop_if)(from, to, frame) || self.chance.hits(self.faults.loss) {
+            return;
+        }
+        let copies = 1 + self.chance.hits(self.faults.repeat) as usize;
+        for _ in 0..copies {
+            let mut bytes = frame.to_vec();
+            if self.chance.hits(self.faults.flip) {
+                let bit = self.chance.below(bytes.len() as u64 * 8) as usize;
+                bytes[bit / 8] ^= 1 << (bit % 8);
+            }
+            let mut at = self.now_ns + self.latency_ns + self.extra_ns[interface as usize];
+            if self.ns_per_byte > 0.0 {
+                let busy = &mut self.busy_until_ns[to][interface as usize];
+                let takes = (bytes.len() as f64 * self.ns_per_byte) as u64;
+                let waiting = busy.saturating_sub(self.now_ns) / takes.max(1);
+                if waiting as usize >= self.queue_frames {
+                    self.dropped_full += 1;
+                    continue;
+                }
+                *busy = (*busy).max(self.now_ns) + takes;
+                at += *busy - self.now_ns;
+            }
+            if self.chance.hits(self.faults.late) {
+                at += self.chance.below(100_000);
+            }
+            self.order += 1;
+            let path = PathId(interface << 16 | from as u32);
+            self.wire.insert((at, self.order), (to, path, bytes));
+        }
+    }
+
+    /// Goes on to the next thing that happens; `false` if nothing ever will.
+    pub fn step(&mut self) -> bool {
+        self.transmit();
+        let arrival = self.wire.keys().next().map_or(u64::MAX, |key| key.0);
+        let deadline = self
+            .nodes
+            .iter()
+            .filter(|node| !node.is_asleep)
+            .map(|node| node.endpoint.next_deadline())
+            .min()
+            .unwrap_or(u64::MAX);
+        let next = arrival.min(deadline);
+        if next == u64::MAX {
+            return false;
+        }
+        self.now_ns = self.now_ns.max(next);
+        while let Some((&key, _)) = self.wire.first_key_value() {
+            if key.0 > self.now_ns {
+                break;
+            }
+            let (to, path, bytes) = self.wire.remove(&key).unwrap();
+            self.hand(to, path, &bytes);
+        }
+        for node in 0..self.nodes.len() {
+            self.deliver(node);
+        }
+        true
+    }
+
+    /// Hands a frame to a node.
+    pub fn hand(&mut self, to: usize, path: PathId, bytes: &[u8]) {
+        let node = &mut self.nodes[to];
+        if node.is_asleep {
+            return;
+        }
+        let Node { endpoint, taken, appetite, events, .. } = node;
+        let mut came: Vec<(PeerId, Channel, [u64; 3], Vec<u8>)> = Vec::new();
+        endpoint.handle_frame(
+            path,
+            bytes,
+            self.now_ns,
+            &mut |peer: PeerId, channel: Channel, words: [u64; 3], payload: &[u8]| {
+                if *appetite == 0 {
+                    return Verdict::Stalled;
+                }
+                *appetite -= 1;
+                came.push((peer, channel, words, payload.to_vec()));
+                Verdict::Taken
+            },
+        );
+        for (peer, channel, words, payload) in came {
+            let from = endpoint.peer_address(peer).unwrap();
+            taken.push(Packet { from, channel, words, payload });
+        }
+        while let Some(event) = endpoint.poll_event() {
+            events.push(event);
+        }
+    }
+
+    /// Offers a node what it refused.
+    pub fn deliver(&mut self, node: usize) {
+        let Node { endpoint, taken, appetite, .. } = &mut self.nodes[node];
+        if *appetite == 0 || !endpoint.has_deliverable() {
+            return;
+        }
+        let mut came: Vec<(PeerId, Channel, [u64; 3], Vec<u8>)> = Vec::new();
+        endpoint.deliver(&mut |peer: PeerId, channel: Channel, words: [u64; 3], payload: &[u8]| {
+            if *appetite == 0 {
+                return Verdict::Stalled;
+            }
+            *appetite -= 1;
+            came.push((peer, channel, words, payload.to_vec()));
+            Verdict::Taken
+        });
+        for (peer, channel, words, payload) in came {
+            let from = endpoint.peer_address(peer).unwrap();
+            taken.push(Packet { from, channel, words, payload });
+        }
+    }
+
+    /// Steps until `done`; panics if that takes a million steps or nothing happens any more.
+    pub fn run_until(&mut self, mut done: impl FnMut(&Net) -> bool) {
+        for _ in 0..1_000_000 {
+            if done(self) {
+                return;
+            }
+            assert!(self.step(), "nothing happens any more at {} ns", self.now_ns);
+        }
+        panic!("no end in a million steps: {:?}", self.nodes[0].endpoint.counters());
+    }
+
+    /// Steps until `ns` have passed.
+    pub fn run_for(&mut self, ns: u64) {
+        let end = self.now_ns + ns;
+        while self.now_ns < end {
+            self.transmit();
+            let arrival = self.wire.keys().next().map_or(u64::MAX, |key| key.0);
+            let deadline = self
+                .nodes
+                .iter()
+                .filter(|node| !node.is_asleep)
+                .map(|node| node.endpoint.next_deadline())
+                .min()
+                .unwrap_or(u64::MAX);
+            if arrival.min(deadline) > end {
+                self.now_ns = end;
+                return;
+            }
+            self.step();
+        }
+    }
+
+    /// Whether everything queued anywhere was acknowledged.
+    pub fn is_quiet(&self) -> bool {
+        self.nodes.iter().all(|node| node.endpoint.is_drained())
+    }
+
+    /// The books of every endpoint must balance.
+    pub fn check_books(&self) {
+        for node in &self.nodes {
+            let counters = node.endpoint.counters();
+            let waiting: u64 =
+                node.endpoint.peers().map(|peer| node.endpoint.unacknowledged(peer)).sum();
+            assert_eq!(
+                counters.packets_queued,
+                counters.packets_acknowledged + counters.packets_failed + waiting,
+                "{counters:?}"
+            );
+        }
+    }
+}

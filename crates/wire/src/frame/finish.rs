@@ -1,0 +1,120 @@
+//! The bodies of Refuse and Close: why there is no link, or no longer one.
+//!
+//! ```text
+//!   Refuse  0        1        2        3        4                 8                           16
+//!           +--------+--------+--------+--------+-----------------+-----------------------------+
+//!           | reason | lowest, highest | 0      | features        | token of the Open it answers |
+//!           +--------+--------+--------+--------+-----------------+-----------------------------+
+//!   Close   0        1
+//!           +--------+
+//!           | reason |
+//!           +--------+
+//! ```
+//! In Refuse, lowest and highest version and the features are those that the refusing side demands; its layout belongs to
+//! all versions. A Refuse is believed only if it carries the token that the Open offered, which only the asked node saw.
+
+use super::array;
+use super::open::exactly;
+use crate::WireError;
+
+/// Bytes of the body of Refuse.
+pub const REFUSE_BYTES: usize = 16;
+/// Bytes of the body of Close.
+pub const CLOSE_BYTES: usize = 1;
+
+/// Why a link was declined.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum RefuseReason {
+    /// No version is spoken by both.
+    Version = 1,
+    /// A feature that one side demands is not offered by the other.
+    Feature = 2,
+    /// This node or function is not here.
+    NotHere = 3,
+    /// All links are taken.
+    Full = 4,
+}
+
+/// The body of Refuse.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RefuseBody {
+    /// Why.
+    pub reason: RefuseReason,
+    /// Lowest version that the refusing side speaks.
+    pub version_low: u8,
+    /// Highest version that the refusing side speaks.
+    pub version_high: u8,
+    /// Features that the refusing side offers.
+    pub features: u32,
+    /// Token of the Open frame.
+    pub token: u64,
+}
+
+impl RefuseBody {
+    /// Reads a body out of exactly its own bytes.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`], [`WireError::Excess`], [`WireError::Reserved`], [`WireError::UnknownCode`].
+    pub fn parse(bytes: &[u8]) -> Result<Self, WireError> {
+        exactly("refuse frame", bytes, REFUSE_BYTES)?;
+        let reason = match bytes[0] {
+            1 => RefuseReason::Version,
+            2 => RefuseReason::Feature,
+            3 => RefuseReason::NotHere,
+            4 => RefuseReason::Full,
+            code => {
+                return Err(WireError::UnknownCode { field: "refusal", code: code as u64 });
+            }
+        };
+        if bytes[3] != 0 {
+            return Err(WireError::Reserved {
+                field: "blank of a refuse frame",
+                value: bytes[3] as u64,
+            });
+        }
+        Ok(RefuseBody {
+            reason,
+            version_low: bytes[1],
+            version_high: bytes[2],
+            features: u32::from_le_bytes(array(bytes, 4)),
+            token: u64::from_le_bytes(array(bytes, 8)),
+        })
+    }
+
+    /// The bytes.
+    pub fn emit(&self) -> [u8; REFUSE_BYTES] {
+        let mut bytes = [0; REFUSE_BYTES];
+        bytes[0] = self.reason as u8;
+        bytes[1] = self.version_low;
+        bytes[2] = self.version_high;
+        bytes[4..8].copy_from_slice(&self.features.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.token.to_le_bytes());
+        bytes
+    }
+}
+
+/// Why a link ends.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum CloseReason {
+    /// Its user needs it no longer.
+    Done = 1,
+    /// The other side broke the protocol.
+    Violation = 2,
+}
+
+impl CloseReason {
+    /// Reads a body out of exactly its own byte.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`], [`WireError::Excess`], [`WireError::UnknownCode`].
+    pub fn parse(bytes: &[u8]) -> Result<Self, WireError> {
+        exactly("close frame", bytes, CLOSE_BYTES)?;
+        match bytes[0] {
+            1 => Ok(CloseReason::Done),
+            2 => Ok(CloseReason::Violation),
+            code => Err(WireError::UnknownCode { field: "close reason", code: code as u64 }),
+        }
+    }
+}

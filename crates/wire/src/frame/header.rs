@@ -1,0 +1,202 @@
+//! The header in front of every frame.
+//!
+//! ```text
+//!         0        1        2        3        4        5        6        7
+//!    +--------+--------+--------+--------+-----------------+-----------------+
+//!  0 | 0xB1   |fl,kind |function| from   |  length         | held back       |
+//!    +--------+--------+--------+--------+-----------------+-----------------+
+//!  8 | token: 64 bits that the receiver chose for this link                  |
+//!    +-----------------------------------+-----------------------------------+
+//! 16 | sequence number                   | acknowledged: next one expected   |
+//!    +-----------------------------------+-----------------------------------+
+//! 24 | credit of requests                | credit of responses               |
+//!    +-----------------------------------+-----------------------------------+
+//! ```
+//! - byte 0 is the same for all versions, as is all of kinds `Open` and `Refuse`: what two versions need to refuse each
+//!   other. Everything else belongs to the version that was agreed.
+//! - `kind` is the lower half of byte 1, flags are the upper half.
+//! - `function` is the destination's, at a fixed place so that a filter can tell apart the functions that share an interface;
+//!   `from` is the sender's, so that even a frame that belongs to no link can be answered.
+//! - `length` counts from byte 0 to the end of the check value.
+//! - `held back` is how long the acknowledgement waited at its sender, in units of 64 ns, saturating.
+//! - `token` tells the link, and that its sender has been part of the handshake: 48 of its bits cannot be guessed.
+//! - `sequence`: of this frame if its kind is `Data`; else of the next `Data` frame, so that a lost last frame shows.
+//! - `credit`: up to which sum of packet costs (see [`super::record`]) the peer may send, as an absolute number modulo
+//!   2^32, so that a lost update does no harm (STOP and GO of HPCL, H-15, H-16).
+
+use super::array;
+use crate::WireError;
+
+/// Bytes of the header.
+pub const HEADER_BYTES: usize = 32;
+
+/// First byte of every frame.
+pub const MAGIC: u8 = 0xb1;
+
+/// Unit of [`FrameHeader::held_back`] in ns.
+pub const HELD_BACK_UNIT_NS: u64 = 64;
+
+/// What a frame is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum FrameKind {
+    /// Asks for a link.
+    Open = 1,
+    /// Agrees to a link.
+    Accept = 2,
+    /// Declines a link, and says why.
+    Refuse = 3,
+    /// Sections under a sequence number.
+    Data = 4,
+    /// Acknowledges and grants credit without being sequenced itself (ACK, LOSE, GO of HPCL).
+    Acknowledge = 5,
+    /// Ends a link.
+    Close = 6,
+    /// The token of the frame that this answers is not known (any more).
+    Unknown = 7,
+    /// Asks all for the place of a node (Ethernet broadcast).
+    Seek = 8,
+    /// Answers [`FrameKind::Seek`].
+    Here = 9,
+}
+
+impl FrameKind {
+    /// The kind with this number; [`WireError::UnknownCode`] if there is none.
+    #[inline]
+    pub const fn from_code(code: u8) -> Result<Self, WireError> {
+        Ok(match code {
+            1 => Self::Open,
+            2 => Self::Accept,
+            3 => Self::Refuse,
+            4 => Self::Data,
+            5 => Self::Acknowledge,
+            6 => Self::Close,
+            7 => Self::Unknown,
+            8 => Self::Seek,
+            9 => Self::Here,
+            _ => return Err(WireError::UnknownCode { field: "frame kind", code: code as u64 }),
+        })
+    }
+}
+
+/// The sender wants to be acknowledged at once.
+pub const FLAG_ANSWER: u8 = 1;
+/// A later frame came before the one that is expected (LOSE of HPCL, H-14).
+pub const FLAG_LOSE: u8 = 2;
+
+const FLAGS: u8 = FLAG_ANSWER | FLAG_LOSE;
+
+/// The header's fields.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FrameHeader {
+    /// What the frame is.
+    pub kind: FrameKind,
+    /// Function of the destination node.
+    pub function: u8,
+    /// Function of the node that sends.
+    pub from: u8,
+    /// [`FLAG_ANSWER`], [`FLAG_LOSE`].
+    pub flags: u8,
+    /// Bytes of the frame, header and check value included.
+    pub length: u16,
+    /// How long the acknowledgement was held back, in [`HELD_BACK_UNIT_NS`].
+    pub held_back: u16,
+    /// The receiver's token; 0 where none is known.
+    pub token: u64,
+    /// Sequence number of this frame, or of the next one.
+    pub sequence: u32,
+    /// The sequence number that the sender expects next.
+    pub acknowledged: u32,
+    /// What may be sent of requests and of responses.
+    pub credit: [u32; 2],
+}
+
+impl FrameHeader {
+    /// A header with nothing but kind, destination and source.
+    pub const fn new(kind: FrameKind, function: u8, from: u8, token: u64) -> Self {
+        FrameHeader {
+            kind,
+            function,
+            from,
+            flags: 0,
+            length: 0,
+            held_back: 0,
+            token,
+            sequence: 0,
+            acknowledged: 0,
+            credit: [0; 2],
+        }
+    }
+
+    /// Reads the header of `bytes`, which may have padding behind the frame.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`] if header, check value or anything that `length` announces is missing,
+    /// [`WireError::UnknownCode`] if it is none of ours or its kind is not known, [`WireError::Reserved`] for unknown flags.
+    #[inline]
+    pub fn parse(bytes: &[u8]) -> Result<Self, WireError> {
+        if bytes.len() < super::FRAME_OVERHEAD_BYTES {
+            return Err(WireError::Truncated {
+                format: "frame",
+                length: bytes.len(),
+                needed: super::FRAME_OVERHEAD_BYTES,
+            });
+        }
+        if bytes[0] != MAGIC {
+            return Err(WireError::UnknownCode { field: "first byte", code: bytes[0] as u64 });
+        }
+        let kind = FrameKind::from_code(bytes[1] & 0xf)?;
+        let flags = bytes[1] >> 4;
+        if flags & !FLAGS != 0 {
+            return Err(WireError::Reserved { field: "frame flags", value: flags as u64 });
+        }
+        let length = u16::from_le_bytes(array(bytes, 4));
+        if bytes.len() < length as usize || (length as usize) < super::FRAME_OVERHEAD_BYTES {
+            return Err(WireError::Truncated {
+                format: "frame",
+                length: bytes.len(),
+                needed: (length as usize).max(super::FRAME_OVERHEAD_BYTES),
+            });
+        }
+        Ok(FrameHeader {
+            kind,
+            function: bytes[2],
+            from: bytes[3],
+            flags,
+            length,
+            held_back: u16::from_le_bytes(array(bytes, 6)),
+            token: u64::from_le_bytes(array(bytes, 8)),
+            sequence: u32::from_le_bytes(array(bytes, 16)),
+            acknowledged: u32::from_le_bytes(array(bytes, 20)),
+            credit: [u32::from_le_bytes(array(bytes, 24)), u32::from_le_bytes(array(bytes, 28))],
+        })
+    }
+
+    /// Writes the header into the first [`HEADER_BYTES`] of `buffer`.
+    ///
+    /// # Errors
+    /// [`WireError::BufferTooSmall`].
+    #[inline]
+    pub fn emit(&self, buffer: &mut [u8]) -> Result<(), WireError> {
+        let length = buffer.len();
+        let Some(target) = buffer.first_chunk_mut::<HEADER_BYTES>() else {
+            return Err(WireError::BufferTooSmall {
+                format: "frame header",
+                length,
+                needed: HEADER_BYTES,
+            });
+        };
+        target[0] = MAGIC;
+        target[1] = self.kind as u8 | self.flags << 4;
+        target[2] = self.function;
+        target[3] = self.from;
+        target[4..6].copy_from_slice(&self.length.to_le_bytes());
+        target[6..8].copy_from_slice(&self.held_back.to_le_bytes());
+        target[8..16].copy_from_slice(&self.token.to_le_bytes());
+        target[16..20].copy_from_slice(&self.sequence.to_le_bytes());
+        target[20..24].copy_from_slice(&self.acknowledged.to_le_bytes());
+        target[24..28].copy_from_slice(&self.credit[0].to_le_bytes());
+        target[28..32].copy_from_slice(&self.credit[1].to_le_bytes());
+        Ok(())
+    }
+}

@@ -1,0 +1,49 @@
+//! The body of Seek and Here: where is this node?
+//!
+//! ```text
+//!   0                 4                 8                 12
+//!   +-----------------+-----------------+-----------------+
+//!   | node that sends | node that is meant | frame bytes  |
+//!   +-----------------+-----------------+-----------------+
+//! ```
+//! On Ethernet a Seek is broadcast, and whoever is the node that is meant answers with Here to the station that asked.
+//! Both teach their receiver the sender's place. `frame bytes` is the longest frame that the sender can take.
+
+use super::array;
+use super::open::exactly;
+use crate::WireError;
+
+/// Bytes of the body.
+pub const SEEK_BYTES: usize = 12;
+
+/// The body's fields.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SeekBody {
+    /// Node that sends.
+    pub from: u32,
+    /// Node that is meant.
+    pub to: u32,
+    /// Longest frame that the sender takes.
+    pub frame_bytes: u32,
+}
+
+impl SeekBody {
+    /// Reads a body out of exactly its own bytes.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`], [`WireError::Excess`].
+    pub fn parse(bytes: &[u8]) -> Result<Self, WireError> {
+        exactly("seek frame", bytes, SEEK_BYTES)?;
+        let word = |at| u32::from_le_bytes(array(bytes, at));
+        Ok(SeekBody { from: word(0), to: word(4), frame_bytes: word(8) })
+    }
+
+    /// The bytes.
+    pub fn emit(&self) -> [u8; SEEK_BYTES] {
+        let mut bytes = [0; SEEK_BYTES];
+        bytes[0..4].copy_from_slice(&self.from.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.to.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.frame_bytes.to_le_bytes());
+        bytes
+    }
+}
