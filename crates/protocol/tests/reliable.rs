@@ -2,9 +2,25 @@
 
 #[path = "reliable/net.rs"]
 mod net;
+#[path = "reliable/oracle.rs"]
+mod oracle;
+
+use proptest::prelude::*;
 
 use bellwire_protocol::reliable::{Channel, Config, SendError};
 use net::{Net, function};
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(std::env::var("N").map_or(400, |n| n.parse().unwrap())) })]
+
+    /// Whatever a network loses, repeats, delays and damages, with one path or several, with the production settings and with
+    /// HPCL's: every packet is taken once, in order and unaltered, and when the faults stop everything finishes.
+    // shows: H-11, H-14, H-17, H-18
+    #[test]
+    fn any_network_is_survived(run in oracle::runs()) {
+        oracle::agree(run)?;
+    }
+}
 
 fn numbered(number: u32, length: usize) -> Vec<u8> {
     let mut bytes = vec![number as u8; length.max(4)];
