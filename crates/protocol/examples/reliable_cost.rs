@@ -3,12 +3,12 @@
 
 use std::time::{Duration, Instant};
 
-use bellwire_protocol::reliable::{
-    Channel, Config, Endpoint, FunctionId, PathId, PeerId, Verdict,
-};
+use bellwire_protocol::reliable::{Channel, Config, Endpoint, FunctionId, PathId, PeerId, Verdict};
 
 fn main() {
-    println!("frame bytes  packet bytes  at once |   send/packet  write/frame  take/frame  write+take/packet");
+    println!(
+        "frame bytes  packet bytes  at once |   send/packet  write/frame  take/frame  write+take/packet"
+    );
     for (frame_bytes, packet_bytes, at_once) in [
         (1500, 8, 1),
         (1500, 8, 100),

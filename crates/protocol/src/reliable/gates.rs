@@ -11,6 +11,8 @@ use alloc::vec::Vec;
 
 use bellwire_wire::frame::record::GateState;
 
+use crate::canary::planted;
+
 /// Queue pair numbers from here on belong to channels.
 const CHANNEL_BASE: u32 = 1 << 31;
 /// Channels of a function.
@@ -134,13 +136,17 @@ impl LinkGates {
 
     /// The peer wants to know about one of ours.
     pub fn asked(&mut self, place: usize) {
-        *self.table.at_mut(place) |= LISTENS;
-        self.changed(place);
+        let entry = self.table.at_mut(place);
+        *entry |= LISTENS;
+        if *entry & TO_TELL == 0 {
+            *entry |= TO_TELL;
+            self.owed += 1;
+        }
     }
 
     /// One of ours changed; whether the peer must be told.
     pub fn changed(&mut self, place: usize) -> bool {
-        if self.table.at(place) & LISTENS == 0 {
+        if self.table.at(place) & LISTENS == 0 || planted("reliable-gate-untold") {
             return false;
         }
         let entry = self.table.at_mut(place);

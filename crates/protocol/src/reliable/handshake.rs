@@ -10,7 +10,7 @@ use bellwire_wire::frame::open::OpenBody;
 use bellwire_wire::frame::{FunctionId, MIN_FRAME_BYTES};
 
 use super::endpoint::{Reply, ReplyBody};
-use super::link::{Link, State};
+use super::link::{Link, State, first_number};
 use super::{Config, Endpoint, PathId, PeerId, Why};
 use crate::canary::planted;
 
@@ -93,9 +93,9 @@ impl Endpoint {
                 id.slot()
             }
         };
-        let config = self.config;
+        let (config, frame_bytes) = (self.config, self.frame_bytes);
         if let Some(link) = &mut self.slots[slot].link {
-            learn(link, &config, header, &open);
+            learn(link, &config, frame_bytes, header, &open);
             link.paths.add(path);
             link.accept_due = true;
         }
@@ -113,7 +113,7 @@ impl Endpoint {
             self.counters.frames_malformed += 1;
             return;
         };
-        let config = self.config;
+        let (config, frame_bytes) = (self.config, self.frame_bytes);
         let incarnation = self.incarnation;
         let [low, high] = config.versions;
         let Some(slot) = self.slot_of(header.token) else {
@@ -134,7 +134,7 @@ impl Endpoint {
         let age = (accept.incarnation, accept.opening);
         match link.state {
             State::Opening if age >= (link.peer_incarnation, link.peer_opening) => {
-                learn(link, &config, header, &accept);
+                learn(link, &config, frame_bytes, header, &accept);
                 link.paths.add(path);
                 link.acknowledge.due = true;
                 self.come_up(slot, now_ns);
@@ -299,17 +299,24 @@ fn is_workable(open: &OpenBody) -> bool {
 }
 
 /// Takes over what the peer says of itself.
-fn learn(link: &mut Link, config: &Config, header: &FrameHeader, open: &OpenBody) {
+fn learn(
+    link: &mut Link,
+    config: &Config,
+    frame_bytes: usize,
+    header: &FrameHeader,
+    open: &OpenBody,
+) {
     link.peer_token = open.token;
     link.peer_incarnation = open.incarnation;
     link.peer_opening = open.opening;
     link.peer_packet_bytes = open.packet_bytes.min(config.send_bytes - 64);
     link.expected = header.sequence;
     link.window = config.window_frames.min(open.window) as u32;
-    link.frame_bytes = config.frame_bytes.min(open.frame_bytes as usize);
+    link.peer_frame_bytes = open.frame_bytes as usize;
+    link.agree_on_frame_bytes(frame_bytes);
     link.version = common_version(config, open).unwrap_or(0);
     link.features = open.features & config.features[0];
     for (stream, credit) in link.streams.iter_mut().zip(header.credit) {
-        stream.grant(credit);
+        stream.begin(first_number(open.token), credit);
     }
 }

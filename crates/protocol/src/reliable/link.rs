@@ -10,6 +10,7 @@ use super::congestion::Congestion;
 use super::early::EarlySet;
 use super::flight::{Flight, Sent};
 use super::gates::LinkGates;
+use super::parts::Parts;
 use super::paths::Paths;
 use super::rtt::RoundTrip;
 use super::stream::SendStream;
@@ -18,6 +19,12 @@ use crate::canary::planted;
 
 /// "Never" as a time.
 pub(super) const NEVER: u64 = u64::MAX;
+/// Sendings of one frame after which it is suspected to be too long for the path.
+const ATTEMPTS_BEFORE_SHRINKING: u32 = 6;
+/// Frames are not made shorter than this by suspicion.
+const LEAST_SHRUNK_BYTES: usize = 512;
+/// After this time longer frames are tried again, in ns.
+const REGROW_NS: u64 = 10_000_000_000;
 /// Largest number of later frames of a path that must have arrived before one counts as lost.
 const MOST_REORDERED: u32 = 64;
 
@@ -65,7 +72,14 @@ pub(super) struct Link {
     pub congestion: Congestion,
     pub paths: Paths,
     pub window: u32,
+    /// Longest frame sent now, and what was agreed; when the first was last made smaller.
     pub frame_bytes: usize,
+    pub frame_bytes_agreed: usize,
+    /// Longest frame that the peer takes.
+    pub peer_frame_bytes: usize,
+    pub shrunk_ns: u64,
+    /// The frame that goes in parts now: its number, and how much of it went.
+    pub part: Option<(u32, usize)>,
     pub peer_packet_bytes: u32,
     pub timeout_ns: u64,
     pub silent_timeouts: u32,
@@ -77,6 +91,8 @@ pub(super) struct Link {
     pub packets_unacknowledged: u64,
 
     pub expected: u32,
+    /// Parts of a frame that comes in parts.
+    pub parts: Parts,
     pub first_sequence: u32,
     pub early: EarlySet,
     pub backlogs: [Backlog; 2],
@@ -118,9 +134,9 @@ impl Link {
         token: u64,
         now_ns: u64,
     ) -> Self {
-        let backlog = || Backlog::new(config.receive_bytes, config.packet_bytes);
+        let first_number = first_number(token);
+        let backlog = || Backlog::new(config.receive_bytes, config.packet_bytes, first_number);
         let stream = || SendStream::new(config.send_bytes);
-        let first_sequence = (token >> 32) as u32;
         Link {
             id,
             peer,
@@ -138,7 +154,7 @@ impl Link {
             open_due: false,
             accept_due: false,
             streams: [stream(), stream(), SendStream::new(config.send_bytes.min(1 << 14))],
-            flight: Flight::new(first_sequence),
+            flight: Flight::new(first_number),
             round_trip: RoundTrip::new(config.timeout_ns, config.first_timeout_ns),
             congestion: Congestion::new(
                 config.window_frames,
@@ -147,6 +163,10 @@ impl Link {
             paths: Paths::new(path),
             window: config.window_frames as u32,
             frame_bytes: config.frame_bytes,
+            frame_bytes_agreed: config.frame_bytes,
+            peer_frame_bytes: config.frame_bytes,
+            shrunk_ns: 0,
+            part: None,
             peer_packet_bytes: 0,
             timeout_ns: NEVER,
             silent_timeouts: 0,
@@ -155,7 +175,8 @@ impl Link {
             resent_early: false,
             packets_unacknowledged: 0,
             expected: 0,
-            first_sequence,
+            parts: Parts::new(),
+            first_sequence: first_number,
             early: EarlySet::new(config.window_frames),
             backlogs: [backlog(), backlog()],
             acknowledge: Acknowledge::new(config.acknowledge_every, config.acknowledge_delay_ns),
@@ -216,12 +237,13 @@ impl Link {
     #[inline]
     pub fn may_send(&self) -> bool {
         self.flight.in_flight < self.congestion.frames().min(self.window)
+            || planted("reliable-ignore-window")
     }
 
     #[inline]
     fn has_data(&self) -> bool {
         self.flight.lost > 0
-            || (self.flight.len() as u32) < self.window
+            || ((self.flight.len() as u32) < self.window || planted("reliable-ignore-window"))
                 && (self.gates.is_owing()
                     || self
                         .streams
@@ -453,11 +475,45 @@ impl Link {
         if lost > 0 {
             self.congestion.timed_out(now_ns);
         }
+        let attempts = self.flight.at(0).map_or(0, |oldest| oldest.attempts as u32);
+        if attempts >= ATTEMPTS_BEFORE_SHRINKING && attempts.is_multiple_of(2) {
+            self.shrink(now_ns);
+        }
         if self.flight.len() == 0 {
             self.probe_due = true;
         }
         self.timeout_ns = NEVER;
         self.arm_timeout(now_ns);
-        self.silent_timeouts <= config.retries
+        self.silent_timeouts <= config.retries && attempts / 8 <= config.retries
     }
+
+    /// A long frame that never arrives while the peer lives may be too long for some hop now (RFC 4821, 7.7): try with half.
+    fn shrink(&mut self, now_ns: u64) {
+        self.frame_bytes = (self.frame_bytes / 2).max(LEAST_SHRUNK_BYTES).min(self.frame_bytes);
+        self.shrunk_ns = now_ns;
+    }
+
+    /// The longest frame that both ends and the network take is this now.
+    pub fn agree_on_frame_bytes(&mut self, ours: usize) {
+        self.frame_bytes = ours.min(self.peer_frame_bytes);
+        self.frame_bytes_agreed = self.frame_bytes;
+        self.part = None;
+    }
+
+    /// Tries longer frames again after a while.
+    pub fn regrow(&mut self, now_ns: u64) {
+        if self.frame_bytes < self.frame_bytes_agreed
+            && now_ns.saturating_sub(self.shrunk_ns) > REGROW_NS
+        {
+            self.frame_bytes = (self.frame_bytes * 2).min(self.frame_bytes_agreed);
+            self.shrunk_ns = now_ns;
+        }
+    }
+}
+
+/// Where the numbers of frames and the sums of credit begin that the owner of `token` counts. Half of all links begin shortly
+/// before the numbers wrap, so that wrapping is nothing rare.
+pub(super) fn first_number(token: u64) -> u32 {
+    let number = (token >> 32) as u32;
+    if token & 1 << 31 != 0 { number | 0xffff_ff00 } else { number }
 }

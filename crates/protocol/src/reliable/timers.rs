@@ -2,6 +2,7 @@
 
 use super::link::{Link, NEVER, State};
 use super::{Endpoint, Why};
+use crate::canary::planted;
 
 impl Endpoint {
     /// Looks at each link whose time has come, and finds the next time.
@@ -65,7 +66,10 @@ impl Endpoint {
         }
         link.wake_at(link.timeout_ns);
         // Questions count, not time, so that a program that slept itself does not find all its peers dead (see PROTOCOL.md).
-        if now_ns >= keep_alive_deadline(link, config.keep_alive_ns) {
+        link.regrow(now_ns);
+        if now_ns >= keep_alive_deadline(link, config.keep_alive_ns)
+            && !planted("reliable-no-keep-alive")
+        {
             if link.probes >= config.keep_alive_probes {
                 return Some(Why::Dead);
             }
@@ -74,7 +78,7 @@ impl Endpoint {
             link.probe_due = true;
             counters.probes_sent += 1;
         }
-        link.wake_at(keep_alive_deadline(link, config.keep_alive_ns));
+        link.wake_at(keep_alive_deadline(link, config.keep_alive_ns).max(now_ns + 1));
         if link.state == State::Closing {
             link.wake_at(link.give_up_ns);
         }

@@ -7,8 +7,11 @@ use bellwire_wire::frame::header::{
 };
 use bellwire_wire::frame::record::{NEWS_BYTES, News};
 use bellwire_wire::frame::section::{
-    RECEIVED_BITMAP_BYTES, RECEIVED_FIXED_BYTES, SECTION_BYTES, Section, SectionKind,
+    PART_FIXED_BYTES, RECEIVED_BITMAP_BYTES, RECEIVED_FIXED_BYTES, SECTION_BYTES, Section,
+    SectionKind,
 };
+
+use alloc::vec::Vec;
 
 use super::endpoint::{Reply, ReplyBody};
 use super::flight::{STREAMS, Sent, SentState};
@@ -49,7 +52,7 @@ impl Endpoint {
         while let Some(&slot) = self.ready.front() {
             if let Some(transmit) = self.transmit(slot as usize, now_ns, buffer) {
                 // Links take turns, one frame each.
-                if self.ready.len() > 1 {
+                if self.ready.len() > 1 && !planted("reliable-no-turns") {
                     self.ready.rotate_left(1);
                 }
                 return Some(transmit);
@@ -78,7 +81,8 @@ impl Endpoint {
             if let Some(index) = link.flight.first_lost() {
                 sent = resend(link, index, &mut frame, now_ns);
                 self.counters.frames_resent += sent.is_some() as u64;
-            } else if (link.flight.len() as u32) < link.window {
+            } else if (link.flight.len() as u32) < link.window || planted("reliable-ignore-window")
+            {
                 if link.gates.is_owing() {
                     owe_news(link, self.numbers, &self.own_gates);
                 }
@@ -87,7 +91,8 @@ impl Endpoint {
             }
         }
         if sent.is_none() {
-            if !link.acknowledge.due && !link.probe_due {
+            let is_due = link.acknowledge.due && !planted("reliable-drop-acknowledgement");
+            if !is_due && !link.probe_due {
                 link.arm_timeout(now_ns);
                 if link.timeout_ns < self.next_timer_ns {
                     self.next_timer_ns = link.timeout_ns;
@@ -249,7 +254,7 @@ fn resend(link: &mut Link, index: usize, frame: &mut Writer<'_>, now_ns: u64) ->
         .map(|piece| SECTION_BYTES + piece.length as usize)
         .sum();
     if content > frame.room() {
-        return None;
+        return send_part(link, index, frame, now_ns);
     }
     write_received(link, frame);
     if content > frame.room() {
@@ -264,6 +269,45 @@ fn resend(link: &mut Link, index: usize, frame: &mut Writer<'_>, now_ns: u64) ->
     let stamp = stamp(link, path);
     link.flight.resend(index, now_ns, path, stamp);
     Some((path, link.flight.oldest.wrapping_add(index as u32)))
+}
+
+/// Sends the next part of a frame that is too long for the path now; its path and number.
+#[cold]
+fn send_part(
+    link: &mut Link,
+    index: usize,
+    frame: &mut Writer<'_>,
+    now_ns: u64,
+) -> Option<(u8, u32)> {
+    let sent = *link.flight.at(index)?;
+    let sequence = link.flight.oldest.wrapping_add(index as u32);
+    let mut whole = Vec::new();
+    for ((stream, piece), kind) in link.streams.iter().zip(&sent.pieces).zip(SECTIONS) {
+        if piece.length > 0 {
+            whole.extend_from_slice(&Section::head(kind, piece.flags, piece.length as u16));
+            let at = whole.len();
+            whole.resize(at + piece.length as usize, 0);
+            stream.copy(piece, &mut whole[at..]);
+        }
+    }
+    let offset = match link.part {
+        Some((part_of, offset)) if part_of == sequence && offset < whole.len() => offset,
+        _ => 0,
+    };
+    let length = (frame.room() - SECTION_BYTES - PART_FIXED_BYTES).min(whole.len() - offset);
+    let bytes = frame.section(SectionKind::Part, 0, PART_FIXED_BYTES + length);
+    bytes[..2].copy_from_slice(&(offset as u16).to_le_bytes());
+    bytes[2..4].copy_from_slice(&(whole.len() as u16).to_le_bytes());
+    bytes[PART_FIXED_BYTES..].copy_from_slice(&whole[offset..offset + length]);
+    let path = link.paths.choose(now_ns);
+    if offset + length < whole.len() {
+        link.part = Some((sequence, offset + length));
+    } else {
+        link.part = None;
+        let stamp = stamp(link, path);
+        link.flight.resend(index, now_ns, path, stamp);
+    }
+    Some((path, sequence))
 }
 
 /// Fills a new frame from the streams; its path and number.
