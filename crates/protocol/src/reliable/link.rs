@@ -78,8 +78,8 @@ pub(super) struct Link {
     /// Longest frame that the peer takes.
     pub peer_frame_bytes: usize,
     pub shrunk_ns: u64,
-    /// The frame that goes in parts now: its number, and how much of it went.
-    pub part: Option<(u32, usize)>,
+    /// The frame that goes in parts now: its number, how much of it went, and by which path.
+    pub part: Option<(u32, usize, u8)>,
     pub peer_packet_bytes: u32,
     pub timeout_ns: u64,
     pub silent_timeouts: u32,

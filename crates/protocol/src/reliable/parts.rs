@@ -5,31 +5,52 @@ use alloc::vec::Vec;
 
 use bellwire_wire::frame::section::PART_FIXED_BYTES;
 
-/// At most one frame at a time; its sender sends the parts in order, all of them again if one is lost.
+/// Runs of bytes that are kept with holes between them, at most.
+const RUNS: usize = 128;
+
+/// At most one frame at a time. Its sender repeats all parts until it is acknowledged, perhaps cut differently, so what has come
+/// is kept in any order.
 pub(super) struct Parts {
     sequence: u32,
     bytes: Vec<u8>,
+    /// Which bytes have come: runs in ascending order that do not touch.
+    runs: Vec<(usize, usize)>,
 }
 
 impl Parts {
     pub const fn new() -> Self {
-        Parts { sequence: 0, bytes: Vec::new() }
+        Parts { sequence: 0, bytes: Vec::new(), runs: Vec::new() }
     }
 
-    /// Takes in one part of frame `sequence`; the whole body if this was the last.
+    /// Takes in one part of frame `sequence`; the whole body if this was the last that was missing.
     #[cold]
     pub fn arrive(&mut self, sequence: u32, part: &[u8]) -> Option<Vec<u8>> {
         let (&[a, b, c, d], bytes) = part.split_first_chunk::<PART_FIXED_BYTES>()?;
-        let (offset, total) =
-            (u16::from_le_bytes([a, b]) as usize, u16::from_le_bytes([c, d]) as usize);
-        if offset == 0 {
-            self.sequence = sequence;
-            self.bytes.clear();
-        }
-        if self.sequence != sequence || self.bytes.len() != offset || offset + bytes.len() > total {
+        let start = u16::from_le_bytes([a, b]) as usize;
+        let total = u16::from_le_bytes([c, d]) as usize;
+        let end = start + bytes.len();
+        if end > total || bytes.is_empty() {
             return None;
         }
-        self.bytes.extend_from_slice(bytes);
-        (self.bytes.len() == total).then(|| core::mem::take(&mut self.bytes))
+        if self.sequence != sequence || self.bytes.len() != total {
+            self.sequence = sequence;
+            self.runs.clear();
+            self.bytes.clear();
+            self.bytes.resize(total, 0);
+        }
+        self.bytes[start..end].copy_from_slice(bytes);
+        let before = self.runs.partition_point(|run| run.1 < start);
+        let touched = self.runs[before..].iter().take_while(|run| run.0 <= end).count();
+        let mut merged = (start, end);
+        for run in self.runs.drain(before..before + touched) {
+            merged = (merged.0.min(run.0), merged.1.max(run.1));
+        }
+        if self.runs.len() < RUNS {
+            self.runs.insert(before, merged);
+        }
+        (self.runs == [(0, total)]).then(|| {
+            self.runs.clear();
+            core::mem::take(&mut self.bytes)
+        })
     }
 }

@@ -290,18 +290,20 @@ fn send_part(
             stream.copy(piece, &mut whole[at..]);
         }
     }
-    let offset = match link.part {
-        Some((part_of, offset)) if part_of == sequence && offset < whole.len() => offset,
-        _ => 0,
+    // All by one path, so that they stay in order where the network keeps it.
+    let (offset, path) = match link.part {
+        Some((part_of, offset, path)) if part_of == sequence && offset < whole.len() => {
+            (offset, path)
+        }
+        _ => (0, link.paths.choose(now_ns)),
     };
     let length = (frame.room() - SECTION_BYTES - PART_FIXED_BYTES).min(whole.len() - offset);
     let bytes = frame.section(SectionKind::Part, 0, PART_FIXED_BYTES + length);
     bytes[..2].copy_from_slice(&(offset as u16).to_le_bytes());
     bytes[2..4].copy_from_slice(&(whole.len() as u16).to_le_bytes());
     bytes[PART_FIXED_BYTES..].copy_from_slice(&whole[offset..offset + length]);
-    let path = link.paths.choose(now_ns);
     if offset + length < whole.len() {
-        link.part = Some((sequence, offset + length));
+        link.part = Some((sequence, offset + length, path));
     } else {
         link.part = None;
         let stamp = stamp(link, path);

@@ -64,7 +64,8 @@ pub fn agree(run: Run) -> Result<(), TestCaseError> {
         }
     }
     net.faults = run.faults;
-    let mut sent: [[Vec<(Vec<u8>, u64)>; 2]; 2] = Default::default();
+    type Queued = Vec<(Vec<u8>, u64)>;
+    let mut sent: [[Queued; 2]; 2] = Default::default();
     let mut steps = 0u32;
     while sent.iter().flatten().map(Vec::len).sum::<usize>() < run.packets {
         let node = chance.below(2) as usize;
@@ -113,7 +114,7 @@ pub fn agree(run: Run) -> Result<(), TestCaseError> {
                 prop_assert_eq!(taken.from, function(node as u32));
                 prop_assert!(taken.payload == *payload, "payload {} is altered", number);
                 let words = [
-                    1 + number % 13 | (payload.len() as u64) << 32,
+                    (1 + number % 13) | ((payload.len() as u64) << 32),
                     number << (number % 40),
                     number * 0x1_0001,
                 ];
@@ -136,7 +137,12 @@ fn current(net: &Net, node: usize) -> Option<PeerId> {
 fn step(net: &mut Net, steps: &mut u32) -> Result<(), TestCaseError> {
     *steps += 1;
     let moved = net.step();
-    prop_assert!(moved, "nothing happens any more");
+    prop_assert!(
+        moved,
+        "nothing happens any more: {:?} {:?}",
+        net.nodes[0].events,
+        net.nodes[1].events
+    );
     prop_assert!(
         *steps < 200_000,
         "no end: {:?} {:?}",
