@@ -12,6 +12,17 @@ mod extents;
 mod gate;
 #[path = "oracles/outstanding.rs"]
 mod outstanding;
+mod reliable {
+    pub mod congestion;
+    pub mod flow;
+    pub mod gates;
+    pub mod handshake;
+    pub mod liveness;
+    pub mod net;
+    pub mod oracle;
+    pub mod paths;
+    pub mod sequence;
+}
 
 use std::fmt::Debug;
 
@@ -87,4 +98,154 @@ fn a_stale_answer_is_caught() {
 #[test]
 fn a_missed_go_is_caught() {
     is_caught("gate-missed-go", gate::ops, gate::agree);
+}
+
+/// A fault of the reliable protocol must make runs over bad networks fail.
+fn run_notices(fault: &'static str) {
+    is_caught(fault, reliable::oracle::runs, reliable::oracle::agree);
+}
+
+/// A fault must make a scenario fail that passes without it.
+fn scenario_notices(fault: &'static str, scenario: fn()) {
+    scenario();
+    let _planted = plant(fault);
+    assert!(std::panic::catch_unwind(scenario).is_err(), "the scenario does not notice {fault}");
+}
+
+/// A receiver takes each data frame as the next one.
+#[test]
+fn skipped_sequence_check_is_caught() {
+    run_notices("reliable-skip-sequence");
+}
+
+/// A receiver takes damaged frames.
+#[test]
+fn skipped_check_value_is_caught() {
+    run_notices("reliable-skip-check");
+}
+
+/// A byte is damaged before the check value is computed.
+#[test]
+fn damage_before_the_check_is_caught() {
+    run_notices("reliable-corrupt-before-check");
+}
+
+/// Frames that came before are taken again.
+#[test]
+fn repeated_delivery_is_caught() {
+    run_notices("reliable-deliver-repeated");
+}
+
+/// A repeated frame is not acknowledged again.
+#[test]
+fn a_missing_second_acknowledgement_is_caught() {
+    scenario_notices(
+        "reliable-no-reacknowledge",
+        reliable::sequence::each_kind_of_data_frame_is_handled,
+    );
+}
+
+/// No acknowledgement goes in a frame of its own.
+#[test]
+fn dropped_acknowledgements_are_caught() {
+    run_notices("reliable-drop-acknowledgement");
+}
+
+/// One frame more is acknowledged than came.
+#[test]
+fn acknowledging_ahead_is_caught() {
+    run_notices("reliable-acknowledge-ahead");
+}
+
+/// Gaps are not reported.
+#[test]
+fn silence_about_gaps_is_caught() {
+    scenario_notices("reliable-no-lose", reliable::sequence::a_gap_is_filled_without_a_timeout);
+}
+
+/// There is no timeout.
+#[test]
+fn a_missing_timeout_is_caught() {
+    run_notices("reliable-no-timeout");
+}
+
+/// Lost frames are never sent again.
+#[test]
+fn forgotten_losses_are_caught() {
+    run_notices("reliable-forget-lost");
+}
+
+/// The sender does not wait for credit.
+#[test]
+fn spending_without_credit_is_caught() {
+    run_notices("reliable-ignore-credit");
+}
+
+/// The receiver grants more than it has.
+#[test]
+fn too_much_credit_is_caught() {
+    scenario_notices("reliable-credit-too-high", reliable::flow::credit_does_not_leak);
+}
+
+/// Each packet taken gives back one byte of credit too few.
+#[test]
+fn leaking_credit_is_caught() {
+    scenario_notices("reliable-credit-leak", reliable::flow::credit_does_not_leak);
+}
+
+/// A sender has more frames in flight than it may.
+#[test]
+fn an_ignored_window_is_caught() {
+    scenario_notices(
+        "reliable-ignore-window",
+        reliable::sequence::the_window_bounds_what_is_in_flight,
+    );
+}
+
+/// Handshake frames of an earlier incarnation count as new.
+#[test]
+fn accepting_an_old_incarnation_is_caught() {
+    scenario_notices(
+        "reliable-accept-old-incarnation",
+        reliable::handshake::a_restarted_peer_is_not_confused_with_the_old_one,
+    );
+}
+
+/// Frames are taken whatever their token.
+#[test]
+fn skipped_tokens_are_caught() {
+    scenario_notices("reliable-skip-token", reliable::handshake::strangers_cannot_touch_a_link);
+}
+
+/// Responses are handed out as requests.
+#[test]
+fn mixed_channels_are_caught() {
+    run_notices("reliable-mix-channels");
+}
+
+/// The end of a frame is taken for the end of a packet.
+#[test]
+fn a_forgotten_fragment_is_caught() {
+    run_notices("reliable-no-unfinished");
+}
+
+/// Changes of gates are not told.
+#[test]
+fn untold_gates_are_caught() {
+    scenario_notices(
+        "reliable-gate-untold",
+        reliable::gates::changes_of_gates_reach_those_who_asked,
+    );
+}
+
+/// Nobody asks a silent peer for a sign of life.
+#[test]
+fn a_missing_keep_alive_is_caught() {
+    scenario_notices("reliable-no-keep-alive", reliable::liveness::a_dead_peer_is_reported);
+}
+
+/// A link with much to send goes before all others.
+#[test]
+fn missing_turns_are_caught() {
+    scenario_notices("reliable-no-turns", reliable::congestion::peers_take_turns);
 }

@@ -1,9 +1,23 @@
 //! The reliable protocol between endpoints, on a network that is only a table and a clock that is only a number.
 
+#[path = "reliable/congestion.rs"]
+mod congestion;
+#[path = "reliable/flow.rs"]
+mod flow;
+#[path = "reliable/gates.rs"]
+mod gates;
+#[path = "reliable/handshake.rs"]
+mod handshake;
+#[path = "reliable/liveness.rs"]
+mod liveness;
 #[path = "reliable/net.rs"]
 mod net;
 #[path = "reliable/oracle.rs"]
 mod oracle;
+#[path = "reliable/paths.rs"]
+mod paths;
+#[path = "reliable/sequence.rs"]
+mod sequence;
 
 use proptest::prelude::*;
 
@@ -11,7 +25,7 @@ use bellwire_protocol::reliable::{Channel, Config, SendError};
 use net::{Net, function};
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(std::env::var("N").map_or(400, |n| n.parse().unwrap())) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2000) })]
 
     /// Whatever a network loses, repeats, delays and damages, with one path or several, with the production settings and with
     /// HPCL's: every packet is taken once, in order and unaltered, and when the faults stop everything finishes.

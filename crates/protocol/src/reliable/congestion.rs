@@ -5,7 +5,7 @@
 /// One frame, in the fixed-point unit of the window.
 const ONE: u64 = 1 << 16;
 /// First window, in frames.
-const FIRST: u64 = 32;
+const FIRST: u64 = 16;
 /// Smallest window, in frames: two, so that an acknowledgement that is held back does not stop the link.
 const LEAST: u64 = 2;
 /// Largest cut for delay alone, in 1/16: as on loss.

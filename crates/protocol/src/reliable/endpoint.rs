@@ -152,6 +152,15 @@ impl Endpoint {
             && let Some(link) = self.link_mut(id)
         {
             link.paths.add(path);
+            if link.state == State::Accepting {
+                // The peer asked, but whether it is there now is not known: ask, too.
+                link.state = State::Opening;
+                link.open_due = true;
+                link.repeats = 0;
+                link.give_up_ns = now_ns.saturating_add(patience_ns);
+                link.wake_at(link.give_up_ns);
+                self.settle(id.slot());
+            }
             return Some(id);
         }
         let id = self.add_link(peer, State::Opening, path, now_ns)?;
@@ -211,7 +220,7 @@ impl Endpoint {
         channel: Channel,
         words: [u64; 3],
         head: &[u8],
-        body: &impl Body,
+        body: &(impl Body + ?Sized),
     ) -> Result<(), SendError> {
         let separate = self.config.separate_channels;
         let Some(link) = self.link_mut(peer) else { return Err(SendError::Down) };

@@ -206,6 +206,10 @@ impl Endpoint {
     pub(super) fn come_up(&mut self, slot: usize, now_ns: u64) {
         let Some(link) = &mut self.slots[slot].link else { return };
         let (id, peer, incarnation) = (link.id, link.peer, link.peer_incarnation);
+        if link.repeats == 1 {
+            // Asked once, answered once: the first round trip (RFC 6298 takes the handshake's, too).
+            link.round_trip.sample(now_ns.saturating_sub(link.asked_ns), now_ns);
+        }
         link.state = State::Up;
         link.heard(now_ns);
         link.open_due = false;

@@ -62,6 +62,8 @@ pub(super) struct Link {
     /// When to repeat Open or Accept, and how often it was sent.
     pub repeat_ns: u64,
     pub repeats: u32,
+    /// When it was sent last.
+    pub asked_ns: u64,
     pub open_due: bool,
     pub accept_due: bool,
 
@@ -151,6 +153,7 @@ impl Link {
             give_up_ns: NEVER,
             repeat_ns: NEVER,
             repeats: 0,
+            asked_ns: 0,
             open_due: false,
             accept_due: false,
             streams: [stream(), stream(), SendStream::new(config.send_bytes.min(1 << 14))],

@@ -125,10 +125,10 @@ pub trait Body {
     fn read(&self, offset: usize, into: &mut [u8]);
 }
 
-impl Body for &[u8] {
+impl Body for [u8] {
     #[inline]
     fn len(&self) -> usize {
-        (**self).len()
+        <[u8]>::len(self)
     }
 
     #[inline]
@@ -137,7 +137,7 @@ impl Body for &[u8] {
     }
 }
 
-impl<const N: usize> Body for &[u8; N] {
+impl<const N: usize> Body for [u8; N] {
     #[inline]
     fn len(&self) -> usize {
         N
@@ -145,7 +145,19 @@ impl<const N: usize> Body for &[u8; N] {
 
     #[inline]
     fn read(&self, offset: usize, into: &mut [u8]) {
-        into.copy_from_slice(&self[offset..offset + into.len()]);
+        self[..].read(offset, into);
+    }
+}
+
+impl<T: Body + ?Sized> Body for &T {
+    #[inline]
+    fn len(&self) -> usize {
+        (**self).len()
+    }
+
+    #[inline]
+    fn read(&self, offset: usize, into: &mut [u8]) {
+        (**self).read(offset, into);
     }
 }
 

@@ -95,7 +95,12 @@ impl SendStream {
 
     /// Queues a packet; `false` and nothing happened if it does not fit.
     #[inline]
-    pub fn push_packet(&mut self, words: PacketWords, head: &[u8], body: &impl Body) -> bool {
+    pub fn push_packet(
+        &mut self,
+        words: PacketWords,
+        head: &[u8],
+        body: &(impl Body + ?Sized),
+    ) -> bool {
         let mut header = [0; PACKET_HEADER_MAX_BYTES];
         let header_bytes = words.emit(&mut header);
         let payload = words.payload_bytes();

@@ -153,14 +153,16 @@ impl Endpoint {
         if !is_accept || !link.is_running() {
             link.repeat_ns = now_ns + (FIRST_REPEAT_NS << link.repeats.min(6));
             link.repeats += 1;
+            link.asked_ns = now_ns;
             link.wake_at(link.repeat_ns);
         }
+        link.advertised = [link.backlogs[0].credit(), link.backlogs[1].credit()];
         let path = link.paths.choose(now_ns);
         let path = link.paths.at(path).id;
         let link = self.slots[slot].link.as_deref()?;
         let header = FrameHeader {
             sequence: link.first_sequence,
-            credit: [link.backlogs[0].credit(), link.backlogs[1].credit()],
+            credit: link.advertised,
             ..FrameHeader::new(
                 if is_accept { FrameKind::Accept } else { FrameKind::Open },
                 link.peer.function,

@@ -52,8 +52,8 @@ pub struct Node {
     pub endpoint: Endpoint,
     pub taken: Vec<Packet>,
     pub events: Vec<Event>,
-    /// The user takes so many more packets, then refuses.
-    pub appetite: usize,
+    /// The user takes so many more packets of each channel, then refuses.
+    pub appetite: [usize; 2],
     /// Frames are neither taken nor sent.
     pub is_asleep: bool,
 }
@@ -64,7 +64,7 @@ impl Node {
             endpoint: Endpoint::new(config, function(node), incarnation, seed).unwrap(),
             taken: Vec::new(),
             events: Vec::new(),
-            appetite: usize::MAX,
+            appetite: [usize::MAX; 2],
             is_asleep: false,
         }
     }
@@ -102,6 +102,10 @@ pub struct Net {
     pub tap: Box<Tap>,
     order: u64,
     pub dropped_full: u64,
+    /// Longer frames disappear.
+    pub mtu: usize,
+    /// Nodes send after each frame that they take, not after each batch.
+    pub is_eager: bool,
 }
 
 impl Net {
@@ -129,6 +133,8 @@ impl Net {
             tap: Box::new(|_, _, _, _| {}),
             order: 0,
             dropped_full: 0,
+            mtu: usize::MAX,
+            is_eager: false,
         }
     }
 
@@ -192,7 +198,10 @@ impl Net {
 
     /// Puts one frame on the wire, with whatever happens to it there.
     pub fn carry(&mut self, from: usize, to: usize, interface: u32, frame: &[u8]) {
-        if (self.drop_if)(from, to, frame) || self.chance.hits(self.faults.loss) {
+        if (self.drop_if)(from, to, frame)
+            || frame.len() > self.mtu
+            || self.chance.hits(self.faults.loss)
+        {
             return;
         }
         let copies = 1 + self.chance.hits(self.faults.repeat) as usize;
@@ -245,6 +254,9 @@ impl Net {
             }
             let (to, path, bytes) = self.wire.remove(&key).unwrap();
             self.hand(to, path, &bytes);
+            if self.is_eager {
+                self.transmit();
+            }
         }
         for node in 0..self.nodes.len() {
             self.deliver(node);
@@ -265,10 +277,10 @@ impl Net {
             bytes,
             self.now_ns,
             &mut |peer: PeerId, channel: Channel, words: [u64; 3], payload: &[u8]| {
-                if *appetite == 0 {
+                if appetite[channel as usize] == 0 {
                     return Verdict::Stalled;
                 }
-                *appetite -= 1;
+                appetite[channel as usize] -= 1;
                 came.push((peer, channel, words, payload.to_vec()));
                 Verdict::Taken
             },
@@ -285,15 +297,15 @@ impl Net {
     /// Offers a node what it refused.
     pub fn deliver(&mut self, node: usize) {
         let Node { endpoint, taken, appetite, .. } = &mut self.nodes[node];
-        if *appetite == 0 || !endpoint.has_deliverable() {
+        if *appetite == [0; 2] || !endpoint.has_deliverable() {
             return;
         }
         let mut came: Vec<(PeerId, Channel, [u64; 3], Vec<u8>)> = Vec::new();
         endpoint.deliver(&mut |peer: PeerId, channel: Channel, words: [u64; 3], payload: &[u8]| {
-            if *appetite == 0 {
+            if appetite[channel as usize] == 0 {
                 return Verdict::Stalled;
             }
-            *appetite -= 1;
+            appetite[channel as usize] -= 1;
             came.push((peer, channel, words, payload.to_vec()));
             Verdict::Taken
         });
@@ -309,7 +321,10 @@ impl Net {
             if done(self) {
                 return;
             }
-            assert!(self.step(), "nothing happens any more at {} ns", self.now_ns);
+            if !self.step() {
+                assert!(done(self), "nothing happens any more at {} ns", self.now_ns);
+                return;
+            }
         }
         panic!("no end in a million steps: {:?}", self.nodes[0].endpoint.counters());
     }

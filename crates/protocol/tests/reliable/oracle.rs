@@ -15,20 +15,22 @@ pub struct Run {
     pub frame_bytes: usize,
     pub hpcl: bool,
     pub interfaces: u32,
+    pub mtu_changes: bool,
 }
 
 pub fn runs() -> impl Strategy<Value = Run> {
     let faults = (0u64..300, 0u64..200, 0u64..300, 0u64..100)
         .prop_map(|(loss, repeat, late, flip)| Faults { loss, repeat, late, flip });
     let sizes = prop_oneof![Just(256usize), Just(1500), Just(9000)];
-    (any::<u64>(), faults, 1usize..120, sizes, any::<bool>(), 1u32..4).prop_map(
-        |(seed, faults, packets, frame_bytes, hpcl, interfaces)| Run {
+    (any::<u64>(), faults, 1usize..120, sizes, any::<bool>(), 1u32..4, any::<bool>()).prop_map(
+        |(seed, faults, packets, frame_bytes, hpcl, interfaces, mtu_changes)| Run {
             seed,
             faults,
             packets,
             frame_bytes,
             hpcl,
             interfaces,
+            mtu_changes,
         },
     )
 }
@@ -84,7 +86,18 @@ pub fn agree(run: Run) -> Result<(), TestCaseError> {
             Ok(()) => sent[node][channel as usize].push((payload, number)),
             Err(SendError::Busy) => {
                 for node in &mut net.nodes {
-                    node.appetite = if chance.hits(300) { 0 } else { 1 + chance.below(5) as usize };
+                    for appetite in &mut node.appetite {
+                        *appetite = if chance.hits(300) { 0 } else { 1 + chance.below(5) as usize };
+                    }
+                }
+                if run.mtu_changes && chance.hits(50) {
+                    net.mtu = [run.frame_bytes, 1500, 700, 512][chance.below(4) as usize];
+                    for node in &mut net.nodes {
+                        // Not every node notices; the others must find out.
+                        if chance.hits(700) {
+                            node.endpoint.set_frame_bytes(net.mtu);
+                        }
+                    }
                 }
                 step(&mut net, &mut steps)?;
             }
@@ -93,13 +106,15 @@ pub fn agree(run: Run) -> Result<(), TestCaseError> {
     }
     // Now the network behaves, and so do the users.
     net.faults = Faults::default();
+    let patience_ns = net.now_ns + 1_000_000_000;
     for node in &mut net.nodes {
-        node.appetite = usize::MAX;
+        node.appetite = [usize::MAX; 2];
     }
     while net.nodes.iter().map(|node| node.taken.len()).sum::<usize>() < run.packets
         || !net.is_quiet()
     {
         step(&mut net, &mut steps)?;
+        prop_assert!(net.now_ns < patience_ns, "no end within a second without faults");
     }
     for (node, sent) in sent.iter().enumerate() {
         for channel in [Channel::Request, Channel::Response] {

@@ -1,0 +1,66 @@
+//! Many senders, one receiver.
+
+use bellwire_protocol::reliable::Config;
+
+use super::net::{Net, function};
+
+/// Sixteen senders into one receiver whose link takes a byte in `ns_per_byte` and whose switch keeps `queue_frames`: the share of
+/// the link that was used, how fairly (Jain's index: 1 if all are equal, 1/16 if one has all), and how many frames were dropped.
+fn incast(ns_per_byte: f64, queue_frames: usize) -> (f64, f64, u64) {
+    const SENDERS: usize = 16;
+    let mut net = Net::new(&[Config::new(1500); SENDERS + 1], 1);
+    net.ns_per_byte = ns_per_byte;
+    let peers: Vec<_> = (1..=SENDERS).map(|from| net.link(from, 0)).collect();
+    net.queue_frames = queue_frames;
+    let begin = net.now_ns;
+    let taken_before = net.nodes[0].taken.len();
+    let payload = [9; 1400];
+    while net.now_ns < begin + 30_000_000 {
+        for (index, &peer) in peers.iter().enumerate() {
+            while net.send(index + 1, peer, &payload).is_ok() {}
+        }
+        net.step();
+    }
+    let taken = &net.nodes[0].taken[taken_before..];
+    let bytes: Vec<f64> = (1..=SENDERS)
+        .map(|from| {
+            let from = function(from as u32);
+            taken.iter().filter(|packet| packet.from == from).count() as f64 * 1400.0
+        })
+        .collect();
+    let sum: f64 = bytes.iter().sum();
+    let fairness =
+        sum * sum / (SENDERS as f64 * bytes.iter().map(|bytes| bytes * bytes).sum::<f64>());
+    (sum * ns_per_byte / (net.now_ns - begin) as f64, fairness, net.dropped_full)
+}
+
+/// Sixteen senders into one receiver share its link fairly, keep it busy and do not collapse, on slow and fast links with short
+/// and long queues.
+#[test]
+pub fn incast_of_sixteen_is_fair_and_does_not_collapse() {
+    for (ns_per_byte, queue_frames) in [(1.0, 16), (1.0, 64), (1.0, 1000), (0.1, 64), (8.0, 64)] {
+        let (share, fairness, dropped) = incast(ns_per_byte, queue_frames);
+        let result = format!("{share} of the link, fairness {fairness}, {dropped} dropped");
+        assert!(share > 0.85, "{ns_per_byte} ns, {queue_frames} frames: {result}");
+        assert!(fairness > 0.75, "{ns_per_byte} ns, {queue_frames} frames: {result}");
+    }
+}
+
+/// Peers take turns at a sender, frame by frame: one with a long queue does not hold up another.
+#[test]
+pub fn peers_take_turns() {
+    let mut net = Net::new(&[Config { congestion: false, ..Config::new(1500) }; 3], 2);
+    let (long, short) = (net.link(0, 1), net.link(0, 2));
+    net.run_until(Net::is_quiet);
+    for _ in 0..200 {
+        net.send(0, long, &[1; 1400]).unwrap();
+    }
+    net.send(0, short, b"short").unwrap();
+    let mut buffer = vec![0; 1500];
+    let order: Vec<_> = std::iter::from_fn(|| {
+        net.nodes[0].endpoint.poll_transmit(net.now_ns, &mut buffer).map(|sent| sent.path)
+    })
+    .collect();
+    let place = order.iter().position(|&path| path == Net::path(2, 0)).unwrap();
+    assert!(place < 2, "the short queue's frame was number {place} of {}", order.len());
+}

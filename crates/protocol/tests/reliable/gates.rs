@@ -1,0 +1,49 @@
+//! Gates of queue pairs, known at the peer.
+
+use bellwire_protocol::reliable::{Config, Event, GateState};
+
+use super::net::Net;
+
+/// A gate is unknown until the answer comes; then every change comes by itself, through a network that loses a third of all
+/// frames, and the last word is the truth. Nothing is told that was not asked for.
+// shows: H-15, H-16
+#[test]
+pub fn changes_of_gates_reach_those_who_asked() {
+    for seed in 0..20 {
+        let mut net = Net::new(&[Config::new(1500); 2], seed);
+        net.faults.loss = 300;
+        let peer = net.link(0, 1);
+        let pairs = [0, 7, 4095, 1 << 31, (1 << 31) + 65_535];
+        let gate = |net: &Net, pair| net.nodes[0].endpoint.gate(peer, pair);
+        net.nodes[1].endpoint.set_gate(7, GateState::Open);
+        for pair in pairs {
+            assert_eq!(gate(&net, pair), None);
+        }
+        net.run_until(|net| pairs.iter().all(|&pair| gate(net, pair).is_some()));
+        assert_eq!(gate(&net, 0), Some(GateState::Closed));
+        assert_eq!(gate(&net, 7), Some(GateState::Open));
+        let states = [GateState::Open, GateState::Stopped, GateState::Closed];
+        for round in 0..1000usize {
+            let pair = pairs[round % pairs.len()];
+            net.nodes[1].endpoint.set_gate(pair, states[(round / 3) % 3]);
+            if round % 10 == 0 {
+                net.step();
+            }
+        }
+        for (index, &pair) in pairs.iter().enumerate() {
+            net.nodes[1].endpoint.set_gate(pair, states[index % 3]);
+        }
+        net.run_for(3_000_000_000);
+        for (index, &pair) in pairs.iter().enumerate() {
+            assert_eq!(gate(&net, pair), Some(states[index % 3]), "queue pair {pair:#x}");
+        }
+        assert!(net.nodes[0].events.iter().any(|event| matches!(event, Event::Gates { .. })));
+        assert_eq!(gate(&net, 5000), Some(GateState::Closed), "no such number");
+        // Nobody asked for 9.
+        net.run_until(Net::is_quiet);
+        let before = net.nodes[1].endpoint.counters().frames_sent;
+        net.nodes[1].endpoint.set_gate(9, GateState::Open);
+        net.run_for(1_000_000);
+        assert_eq!(net.nodes[1].endpoint.counters().frames_sent, before);
+    }
+}

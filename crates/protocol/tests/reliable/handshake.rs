@@ -1,0 +1,229 @@
+//! How links begin and end, and how restarted peers are told from the old ones.
+
+use bellwire_protocol::reliable::{Config, Event, FunctionId, Why};
+use bellwire_wire::frame::header::FrameKind;
+
+use super::net::{Net, Node, function};
+
+fn why_down(net: &Net, node: usize) -> Option<Why> {
+    net.nodes[node].events.iter().find_map(|event| match event {
+        Event::Down { why, .. } => Some(*why),
+        _ => None,
+    })
+}
+
+/// Connects nodes with different settings and returns why the link went down.
+fn refused(ours: Config, theirs: Config) -> Why {
+    let mut net = Net::new(&[ours, theirs], 1);
+    net.connect(0, 1);
+    net.run_until(|net| why_down(net, 0).is_some());
+    assert!(net.nodes[1].events.is_empty(), "the side that refuses has no link");
+    why_down(&net, 0).unwrap()
+}
+
+/// Versions and features that do not meet are refused, and the refusal names those of both sides.
+#[test]
+pub fn refusals_name_both_sides() {
+    let config = Config::new(1500);
+    let newer = Config { versions: [2, 5], ..config };
+    assert_eq!(refused(config, newer), Why::Version { ours: [1, 1], theirs: [2, 5] });
+    assert_eq!(refused(newer, config), Why::Version { ours: [2, 5], theirs: [1, 1] });
+    let demanding = Config { features: [0b11, 0b01], ..config };
+    assert_eq!(refused(demanding, config), Why::Feature { ours: 0b11, theirs: 0 });
+    assert_eq!(refused(config, demanding), Why::Feature { ours: 0, theirs: 0b11 });
+    let text = Why::Version { ours: [1, 1], theirs: [2, 5] }.to_string();
+    assert!(text.contains("1 to 1") && text.contains("2 to 5"), "{text}");
+}
+
+/// Versions that overlap agree on the highest common one.
+#[test]
+pub fn overlapping_versions_agree() {
+    let config = Config::new(1500);
+    let mut net = Net::new(
+        &[Config { versions: [1, 3], ..config }, Config { versions: [2, 9], ..config }],
+        2,
+    );
+    net.link(0, 1);
+}
+
+/// A node that is not there, one without room, and silence are three different ends.
+#[test]
+pub fn the_other_refusals() {
+    let mut net = Net::new(
+        &[Config::new(1500), Config { links: 1, ..Config::new(1500) }, Config::new(1500)],
+        3,
+    );
+    net.link(2, 1);
+    net.connect(0, 1);
+    net.run_until(|net| why_down(net, 0).is_some());
+    assert_eq!(why_down(&net, 0), Some(Why::Full));
+    let mut net = Net::new(&[Config::new(1500); 2], 4);
+    let elsewhere = FunctionId { node: 77, function: 1 };
+    net.nodes[0].endpoint.connect(elsewhere, Net::path(1, 0), 1_000_000_000, 1).unwrap();
+    net.run_until(|net| why_down(net, 0).is_some());
+    assert_eq!(why_down(&net, 0), Some(Why::NotHere));
+    let mut net = Net::new(&[Config::new(1500); 2], 5);
+    net.nodes[1].is_asleep = true;
+    net.connect(0, 1);
+    net.run_until(|net| why_down(net, 0).is_some());
+    assert_eq!(why_down(&net, 0), Some(Why::NoAnswer));
+    assert!(net.now_ns >= 10_000_000_000);
+}
+
+/// Both sides ask at the same moment, and handshake frames are lost: one link comes of it at each side.
+#[test]
+pub fn crossing_requests_make_one_link() {
+    for seed in 0..200 {
+        let mut net = Net::new(&[Config::new(1500); 2], seed);
+        net.faults.loss = 300;
+        net.faults.repeat = 300;
+        net.faults.late = 300;
+        let peers = [net.connect(0, 1), net.connect(1, 0)];
+        net.run_until(|net| (0..2).all(|node| net.nodes[node].endpoint.is_up(peers[node])));
+        net.faults = Default::default();
+        net.send(0, peers[0], b"a").unwrap();
+        net.send(1, peers[1], b"b").unwrap();
+        net.run_until(|net| net.nodes.iter().all(|node| node.taken.len() == 1));
+        for node in &net.nodes {
+            assert_eq!((node.endpoint.link_count(), node.events.len()), (1, 1), "seed {seed}");
+        }
+    }
+}
+
+/// A peer that is restarted is a new peer: the old link ends with that reason, and no frame of the old life, replayed at any
+/// time, is taken, ends the new link or begins another.
+#[test]
+pub fn a_restarted_peer_is_not_confused_with_the_old_one() {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+    let mut net = Net::new(&[Config::new(1500); 2], 6);
+    type Tape = RefCell<Vec<(usize, Vec<u8>)>>;
+    let recorded: Rc<Tape> = Rc::default();
+    let tape = recorded.clone();
+    net.tap = Box::new(move |_, from, _, frame| tape.borrow_mut().push((from, frame.to_vec())));
+    let peer = net.link(0, 1);
+    let back = net.peer_of(1, function(0)).unwrap();
+    for number in 0..10u32 {
+        net.send(0, peer, &number.to_le_bytes()).unwrap();
+        net.send(1, back, &number.to_le_bytes()).unwrap();
+        net.run_until(Net::is_quiet);
+    }
+    let old: Vec<_> = recorded.take();
+    assert!(old.len() > 20);
+
+    // Node 1 begins anew, with the same seed even, and asks for a link.
+    let incarnation = net.nodes[1].endpoint.incarnation() + 1;
+    net.nodes[1] = Node::new(Config::new(1500), 1, incarnation, 6 ^ 1);
+    let taken = net.nodes[0].taken.len();
+    for (from, frame) in &old {
+        net.hand(1 - from, Net::path(*from, 0), frame);
+    }
+    assert_eq!(net.nodes[0].taken.len(), taken);
+    assert!(net.nodes[1].taken.is_empty());
+    let back = net.link(1, 0);
+    assert_eq!(why_down(&net, 0), Some(Why::Restarted));
+    let peer = net.peer_of(0, function(1)).unwrap();
+    for round in 0..3 {
+        for (from, frame) in &old {
+            net.hand(1 - from, Net::path(*from, 0), frame);
+            // Node 0 has not closed the old link; nobody has more.
+            let links = net.nodes.iter().map(|node| node.endpoint.link_count());
+            assert_eq!(links.collect::<Vec<_>>(), [2, 1]);
+            net.step();
+        }
+        net.send(0, peer, b"new").unwrap();
+        net.send(1, back, b"new").unwrap();
+        net.run_until(Net::is_quiet);
+        assert_eq!(net.nodes[1].taken.len(), round + 1, "only what is new");
+        assert_eq!(net.nodes[0].taken.len(), taken + round + 1);
+    }
+    net.run_for(5_000_000_000);
+    assert!(net.nodes[0].endpoint.is_up(peer) && net.nodes[1].endpoint.is_up(back));
+    let ups = |node: usize| {
+        net.nodes[node].events.iter().filter(|event| matches!(event, Event::Up { .. })).count()
+    };
+    assert_eq!((ups(0), ups(1)), (2, 1), "old requests make no links");
+}
+
+/// What came by the old link is taken before its end is reported, and before anything of the new link.
+#[test]
+pub fn the_old_link_is_emptied_first() {
+    let mut net = Net::new(&[Config::new(1500); 2], 7);
+    net.link(0, 1);
+    let back = net.peer_of(1, function(0)).unwrap();
+    net.nodes[0].appetite = [0; 2];
+    net.send(1, back, b"old").unwrap();
+    net.run_until(Net::is_quiet);
+    let incarnation = net.nodes[1].endpoint.incarnation() + 1;
+    net.nodes[1] = Node::new(Config::new(1500), 1, incarnation, 99);
+    let back = net.link(1, 0);
+    net.send(1, back, b"new").unwrap();
+    net.run_until(Net::is_quiet);
+    assert_eq!(why_down(&net, 0), None, "there is still a packet of it");
+    net.nodes[0].appetite = [usize::MAX; 2];
+    net.run_until(|net| net.nodes[0].taken.len() == 2);
+    assert_eq!(net.nodes[0].taken[0].payload, b"old");
+    assert_eq!(net.nodes[0].taken[1].payload, b"new");
+    net.transmit();
+    assert_eq!(why_down(&net, 0), Some(Why::Restarted));
+}
+
+/// A link that its user closes sends what was queued, and the peer hears of the end after the last packet. The number is free
+/// for another link then.
+#[test]
+pub fn closing_sends_what_was_queued() {
+    let mut net = Net::new(&[Config::new(1500); 2], 8);
+    net.faults.loss = 200;
+    let peer = net.link(0, 1);
+    for number in 0..200u32 {
+        net.send(0, peer, &vec![number as u8; 1000]).unwrap();
+    }
+    let now = net.now_ns;
+    net.nodes[0].endpoint.close(peer, now);
+    assert!(net.send(0, peer, b"late").is_err());
+    net.run_until(|net| net.nodes[0].endpoint.link_count() == 0);
+    assert_eq!(net.nodes[1].taken.len(), 200);
+    net.faults.loss = 0;
+    net.run_until(|net| why_down(net, 1).is_some());
+    assert!(matches!(why_down(&net, 1), Some(Why::Closed | Why::Restarted | Why::Dead)));
+    net.check_books();
+}
+
+/// Frames made up by somebody who has not seen the link's tokens do nothing to it, whatever their kind.
+#[test]
+pub fn strangers_cannot_touch_a_link() {
+    use bellwire_wire::frame::check::seal;
+    use bellwire_wire::frame::header::FrameHeader;
+    let mut net = Net::new(&[Config::new(1500); 2], 9);
+    let peer = net.link(0, 1);
+    let mut chance = super::net::Chance(10);
+    for round in 0..100_000u64 {
+        let kind = FrameKind::from_code(1 + (round % 9) as u8).unwrap();
+        let length = if kind == FrameKind::Close { 1 } else { chance.below(120) as usize };
+        let mut frame = vec![0; 36 + length];
+        for byte in &mut frame {
+            *byte = if chance.hits(500) { 0 } else { chance.next() as u8 };
+        }
+        let header = FrameHeader {
+            length: frame.len() as u16,
+            sequence: chance.next() as u32,
+            acknowledged: chance.next() as u32,
+            // The place of the link is easy to guess; the other 48 bits are not.
+            ..FrameHeader::new(kind, function(0).function, 1, chance.next() & !0xffff)
+        };
+        header.emit(&mut frame).unwrap();
+        if kind == FrameKind::Close {
+            frame[32] = 1;
+        }
+        seal(&mut frame).unwrap();
+        net.hand(0, Net::path(1, 0), &frame);
+        if round % 64 == 0 {
+            let mut buffer = vec![0; 1500];
+            while net.nodes[0].endpoint.poll_transmit(net.now_ns, &mut buffer).is_some() {}
+        }
+    }
+    assert!(net.nodes[0].taken.is_empty());
+    assert!(net.nodes[0].endpoint.is_up(peer));
+    net.send(0, peer, b"still").unwrap();
+    net.run_until(|net| net.nodes[1].taken.len() == 1);
+}

@@ -1,0 +1,92 @@
+//! Peers that die, hang or are cut off, and programs that sleep.
+
+use bellwire_protocol::reliable::{Config, Event, Why};
+
+use super::net::{Net, function};
+
+fn why_down(net: &Net, node: usize) -> Option<Why> {
+    net.nodes[node].events.iter().find_map(|event| match event {
+        Event::Down { why, .. } => Some(*why),
+        _ => None,
+    })
+}
+
+/// A peer that falls silent is reported dead, idle or not, within the time that the settings give; what was queued has failed.
+#[test]
+pub fn a_dead_peer_is_reported() {
+    for queued in [0, 10] {
+        let config = Config::new(1500);
+        let mut net = Net::new(&[config; 2], 1);
+        let peer = net.link(0, 1);
+        net.run_until(Net::is_quiet);
+        net.nodes[1].is_asleep = true;
+        for _ in 0..queued {
+            net.send(0, peer, b"into the void").unwrap();
+        }
+        let begin = net.now_ns;
+        net.run_until(|net| why_down(net, 0).is_some());
+        assert_eq!(why_down(&net, 0), Some(Why::Dead));
+        let bound = config.keep_alive_ns * (config.keep_alive_probes as u64 + 2);
+        assert!(net.now_ns - begin <= bound, "after {} ns", net.now_ns - begin);
+        assert_eq!(net.nodes[0].endpoint.counters().packets_failed, queued);
+        assert!(net.send(0, peer, b"x").is_err());
+        let now = net.now_ns;
+        net.nodes[0].endpoint.close(peer, now);
+        assert_eq!(net.nodes[0].endpoint.link_count(), 0);
+        net.check_books();
+    }
+}
+
+/// Idle links stay up, at the cost of a question and an answer in each keep-alive interval.
+#[test]
+pub fn an_idle_link_stays_up() {
+    let mut net = Net::new(&[Config::new(1500); 2], 2);
+    let peer = net.link(0, 1);
+    let before: u64 = net.sent.iter().sum();
+    net.run_for(100_000_000_000);
+    assert!(net.nodes[0].endpoint.is_up(peer));
+    let frames = net.sent.iter().sum::<u64>() - before;
+    assert!((100..=420).contains(&frames), "{frames} frames in 100 s");
+}
+
+/// A program that is stopped for a minute, and whose peer therefore gave it up, learns so; one whose peer was stopped for less
+/// than the limit goes on. Its own sleep alone makes it declare nobody dead.
+#[test]
+pub fn own_sleep_is_not_the_peers_death() {
+    let mut net = Net::new(&[Config::new(1500); 2], 3);
+    let peer = net.link(0, 1);
+    net.run_until(Net::is_quiet);
+    // Both sleep: the clock jumps, and nobody had a chance to speak.
+    net.now_ns += 3_600_000_000_000;
+    net.run_for(1_000_000_000);
+    assert!(net.nodes[0].endpoint.is_up(peer));
+    net.send(0, peer, b"awake").unwrap();
+    net.run_until(|net| net.nodes[1].taken.len() == 1);
+    // One sleeps for long: the other gives it up, and it learns that when it wakes.
+    net.nodes[1].is_asleep = true;
+    net.run_for(60_000_000_000);
+    assert_eq!(why_down(&net, 0), Some(Why::Dead));
+    net.nodes[1].is_asleep = false;
+    net.run_until(|net| why_down(net, 1).is_some());
+    assert_eq!(why_down(&net, 1), Some(Why::Restarted));
+}
+
+/// A cut that ends within the limit is survived, and everything queued arrives.
+// shows: H-17
+#[test]
+pub fn a_short_cut_is_survived() {
+    for one_way in [false, true] {
+        let mut net = Net::new(&[Config::new(1500); 2], 4);
+        let peer = net.link(0, 1);
+        for number in 0..50u32 {
+            net.send(0, peer, &vec![number as u8; 900]).unwrap();
+        }
+        net.drop_if = Box::new(move |from, _, _| !one_way || from == 1);
+        net.run_for(2_000_000_000);
+        net.drop_if = Box::new(|_, _, _| false);
+        net.run_until(Net::is_quiet);
+        assert_eq!(net.nodes[1].taken.len(), 50);
+        assert_eq!(why_down(&net, 0), None);
+        assert_eq!(net.nodes[1].taken[7].from, function(0));
+    }
+}
