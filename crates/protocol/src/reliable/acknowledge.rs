@@ -29,24 +29,25 @@ impl Acknowledge {
         }
     }
 
-    /// A frame came in order; when the acknowledgement must go, if it is not due at once.
+    /// A frame came in order.
     #[inline]
-    pub fn arrived(&mut self, now_ns: u64) -> Option<u64> {
+    pub fn arrived(&mut self, now_ns: u64) {
         self.newest_ns = now_ns;
-        self.waiting += 1;
-        if self.waiting >= self.every {
-            self.due = true;
-            return None;
-        }
-        (self.waiting == 1).then(|| {
+        if self.waiting == 0 {
             self.oldest_ns = now_ns;
-            now_ns.saturating_add(self.delay_ns)
-        })
+        }
+        self.waiting += 1;
+        self.due |= self.waiting >= self.every;
     }
 
-    /// The latest time at which it must go.
-    pub fn deadline(&self) -> Option<u64> {
-        (self.waiting > 0).then(|| self.oldest_ns.saturating_add(self.delay_ns))
+    /// The latest time at which it must go, if it is not due at once.
+    #[inline]
+    pub fn deadline_ns(&self) -> u64 {
+        if self.waiting > 0 && !self.due {
+            self.oldest_ns.saturating_add(self.delay_ns)
+        } else {
+            u64::MAX
+        }
     }
 
     /// Whether frames wait for an acknowledgement.

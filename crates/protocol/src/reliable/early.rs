@@ -86,6 +86,10 @@ impl EarlySet {
         if self.slots.is_empty() {
             self.slots = vec![(NONE, 0); self.window as usize].into();
         }
+        // No link may take more than half of the buffers from the others.
+        if self.count >= frames.most.div_ceil(2) {
+            return false;
+        }
         let Some(slot) = frames.keep(bytes, frame_bytes) else { return false };
         self.slots[self.index(sequence)] = (slot, bytes.len() as u16);
         self.count += 1;

@@ -49,7 +49,9 @@ pub struct Endpoint {
     pub(super) own_gates: Vec<u8>,
     wanted_gates: RefCell<Vec<(PeerId, u32)>>,
     pub(super) replies: VecDeque<Reply>,
-    /// No link wants to be looked at before this.
+    /// When each slot wants to be looked at; apart from the links, so that looking for those whose time has come is cheap.
+    pub(super) deadlines_ns: Vec<u64>,
+    /// None of them is earlier than this.
     pub(super) next_timer_ns: u64,
 }
 
@@ -112,6 +114,7 @@ impl Endpoint {
             own_gates: vec![0; numbers.count()],
             wanted_gates: RefCell::new(Vec::with_capacity(WANTED_GATES)),
             replies: VecDeque::with_capacity(REPLIES),
+            deadlines_ns: Vec::new(),
             next_timer_ns: NEVER,
         })
     }
@@ -158,7 +161,6 @@ impl Endpoint {
                 link.open_due = true;
                 link.repeats = 0;
                 link.give_up_ns = now_ns.saturating_add(patience_ns);
-                link.wake_at(link.give_up_ns);
                 self.settle(id.slot());
             }
             return Some(id);
@@ -167,7 +169,6 @@ impl Endpoint {
         let link = self.link_mut(id)?;
         link.open_due = true;
         link.give_up_ns = now_ns.saturating_add(patience_ns);
-        link.wake_at(link.give_up_ns);
         self.by_peer.insert(peer, id);
         self.settle(id.slot());
         Some(id)
@@ -197,7 +198,6 @@ impl Endpoint {
         if link.is_up() {
             link.state = State::Closing;
             link.give_up_ns = now_ns.saturating_add(LINGER_NS);
-            link.wake_at(link.give_up_ns);
         } else {
             self.count_failed(peer.slot());
             self.remove(peer.slot());
@@ -355,7 +355,7 @@ impl Endpoint {
         let now = !self.ready.is_empty()
             || !self.replies.is_empty()
             || !self.wanted_gates.borrow().is_empty();
-        if now { 0 } else { self.next_timer_ns }
+        if now { 0 } else { self.deadlines_ns.iter().copied().min().unwrap_or(NEVER) }
     }
 
     /// No acknowledgement shall wait for a frame to ride on: for before a sleep.
@@ -451,6 +451,7 @@ impl Endpoint {
             Some(slot) => slot,
             None if self.slots.len() < self.config.links as usize => {
                 self.slots.push(Slot { generation: 0, link: None });
+                self.deadlines_ns.push(NEVER);
                 self.slots.len() as u16 - 1
             }
             None => return None,
@@ -472,6 +473,7 @@ impl Endpoint {
             link.early.clear(&mut self.early);
             self.release_successor(link.id);
             self.free.push(slot as u16);
+            self.deadlines_ns[slot] = NEVER;
         }
     }
 
@@ -540,7 +542,6 @@ impl Endpoint {
         let Some(link) = &mut self.slots[slot].link else { return };
         link.state = State::Down(why);
         link.early.clear(&mut self.early);
-        link.wake_ns = NEVER;
         if is_silent {
             self.remove(slot);
         } else {
@@ -617,6 +618,16 @@ impl Endpoint {
         }
     }
 
+    /// Notes when a link wants to be looked at.
+    #[inline]
+    pub(super) fn settle_deadline(&mut self, slot: usize) {
+        if let Some(link) = &self.slots[slot].link {
+            let deadline_ns = link.deadline_ns();
+            self.deadlines_ns[slot] = deadline_ns;
+            self.next_timer_ns = self.next_timer_ns.min(deadline_ns);
+        }
+    }
+
     /// After anything happened to a link: puts it on the lists that it belongs to.
     #[inline]
     pub(super) fn settle(&mut self, slot: usize) {
@@ -625,9 +636,9 @@ impl Endpoint {
             link.is_ready = true;
             self.ready.push_back(slot as u16);
         }
-        if link.wake_ns < self.next_timer_ns {
-            self.next_timer_ns = link.wake_ns;
-        }
+        let deadline_ns = link.deadline_ns();
+        self.deadlines_ns[slot] = deadline_ns;
+        self.next_timer_ns = self.next_timer_ns.min(deadline_ns);
         let waits = link.backlogs[0].is_waiting() || link.backlogs[1].is_waiting();
         if waits {
             if !link.is_deliverable && link.after.is_none() && link.state != State::Closing {

@@ -10,7 +10,7 @@ use bellwire_wire::frame::open::OpenBody;
 use bellwire_wire::frame::{FunctionId, MIN_FRAME_BYTES};
 
 use super::endpoint::{Reply, ReplyBody};
-use super::link::{Link, State, first_number};
+use super::link::{Link, NEVER, State, first_number};
 use super::{Config, Endpoint, PathId, PeerId, Why};
 use crate::canary::planted;
 
@@ -33,7 +33,7 @@ impl Endpoint {
             self.counters.frames_unknown += 1;
             return;
         }
-        if open.to != self.me || open.from == self.me {
+        if open.to != self.me {
             return self.refuse(path, &open, RefuseReason::NotHere);
         }
         if common_version(&self.config, &open).is_none() {
@@ -87,7 +87,6 @@ impl Endpoint {
                 };
                 if let Some(link) = self.link_mut(id) {
                     link.give_up_ns = now_ns + CONFIRMATION_NS;
-                    link.wake_at(link.give_up_ns);
                 }
                 self.by_peer.entry(open.from).or_insert(id);
                 id.slot()
@@ -213,7 +212,7 @@ impl Endpoint {
         link.state = State::Up;
         link.heard(now_ns);
         link.open_due = false;
-        link.wake_at(now_ns + self.config.keep_alive_ns);
+        link.give_up_ns = NEVER;
         link.up_untold = true;
         self.counters.links_up += 1;
         // A later link of the same function takes the place of the earlier one.

@@ -109,13 +109,12 @@ pub(super) struct Link {
 
     pub gates: LinkGates,
 
+    pub keep_alive_ns: u64,
     pub heard_ns: u64,
     pub probed_ns: u64,
     pub probes: u32,
     pub probe_due: bool,
 
-    /// When the link wants to be looked at.
-    pub wake_ns: u64,
     /// In the endpoint's lists.
     pub is_ready: bool,
     pub is_deliverable: bool,
@@ -189,11 +188,11 @@ impl Link {
             lose_reported: None,
             after: None,
             gates: LinkGates::new(),
+            keep_alive_ns: config.keep_alive_ns,
             heard_ns: now_ns,
             probed_ns: now_ns,
             probes: 0,
             probe_due: false,
-            wake_ns: NEVER,
             is_ready: false,
             is_deliverable: false,
             has_event: false,
@@ -216,10 +215,27 @@ impl Link {
         matches!(self.state, State::Up | State::Closing)
     }
 
-    /// Wants to be looked at no later than at `at_ns`.
+    /// When the link wants to be looked at.
     #[inline]
-    pub fn wake_at(&mut self, at_ns: u64) {
-        self.wake_ns = self.wake_ns.min(at_ns);
+    pub fn deadline_ns(&self) -> u64 {
+        match self.state {
+            State::Down(_) => NEVER,
+            State::Opening | State::Accepting => self.give_up_ns.min(self.repeat_ns),
+            State::Up | State::Closing => self
+                .timeout_ns
+                .min(self.keep_alive_deadline_ns())
+                .min(self.acknowledge.deadline_ns())
+                .min(self.give_up_ns),
+        }
+    }
+
+    /// When the peer will have been silent for too long.
+    #[inline]
+    pub fn keep_alive_deadline_ns(&self) -> u64 {
+        if planted("reliable-no-keep-alive") {
+            return NEVER;
+        }
+        self.heard_ns.max(self.probed_ns).saturating_add(self.keep_alive_ns)
     }
 
     /// Whether everything queued was acknowledged.
@@ -399,7 +415,6 @@ impl Link {
             self.timeout_ns = NEVER;
         } else if self.timeout_ns == NEVER && !planted("reliable-no-timeout") {
             self.timeout_ns = now_ns + self.round_trip.timeout_ns();
-            self.wake_at(self.timeout_ns);
         }
     }
 

@@ -131,10 +131,7 @@ impl Endpoint {
         }
         let Some(link) = self.slots[slot].link.as_deref_mut() else { return };
         link.expected = link.expected.wrapping_add(1);
-        let deadline = link.acknowledge.arrived(now_ns);
-        if let Some(deadline) = deadline {
-            link.wake_at(deadline);
-        }
+        link.acknowledge.arrived(now_ns);
         if !link.early.is_empty() {
             self.take_early(slot, now_ns, sink);
         }

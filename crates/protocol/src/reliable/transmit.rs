@@ -94,9 +94,7 @@ impl Endpoint {
             let is_due = link.acknowledge.due && !planted("reliable-drop-acknowledgement");
             if !is_due && !link.probe_due {
                 link.arm_timeout(now_ns);
-                if link.timeout_ns < self.next_timer_ns {
-                    self.next_timer_ns = link.timeout_ns;
-                }
+                self.settle_deadline(slot);
                 return None;
             }
             frame.at = HEADER_BYTES;
@@ -137,10 +135,9 @@ impl Endpoint {
         }
         seal(buffer).ok()?;
         link.arm_timeout(now_ns);
-        if link.timeout_ns < self.next_timer_ns {
-            self.next_timer_ns = link.timeout_ns;
-        }
-        Some(Transmit { path: link.paths.at(path).id, length })
+        let path = link.paths.at(path).id;
+        self.settle_deadline(slot);
+        Some(Transmit { path, length })
     }
 
     /// Writes an Open or an Accept.
@@ -154,7 +151,6 @@ impl Endpoint {
             link.repeat_ns = now_ns + (FIRST_REPEAT_NS << link.repeats.min(6));
             link.repeats += 1;
             link.asked_ns = now_ns;
-            link.wake_at(link.repeat_ns);
         }
         link.advertised = [link.backlogs[0].credit(), link.backlogs[1].credit()];
         let path = link.paths.choose(now_ns);
@@ -171,9 +167,7 @@ impl Endpoint {
             )
         };
         let length = write_whole(header, &self.open_body(link, is_accept).emit(), buffer)?;
-        if link.wake_ns < self.next_timer_ns {
-            self.next_timer_ns = link.wake_ns;
-        }
+        self.settle_deadline(slot);
         Some(Transmit { path, length })
     }
 

@@ -227,3 +227,23 @@ pub fn strangers_cannot_touch_a_link() {
     net.send(0, peer, b"still").unwrap();
     net.run_until(|net| net.nodes[1].taken.len() == 1);
 }
+
+/// A function may be its own peer: what it sends to itself comes back, in order and reliably, by one link.
+#[test]
+pub fn a_function_may_be_its_own_peer() {
+    let mut net = Net::new(&[Config::new(1500)], 11);
+    net.faults.loss = 200;
+    let peer = net.connect(0, 0);
+    net.run_until(|net| net.nodes[0].endpoint.is_up(peer));
+    for number in 0..100u32 {
+        net.send(0, peer, &[number as u8; 700]).unwrap();
+    }
+    net.run_until(Net::is_quiet);
+    let taken: Vec<_> = net.nodes[0].taken.iter().map(|packet| packet.payload[0]).collect();
+    assert_eq!(taken, (0..100).collect::<Vec<u8>>());
+    assert_eq!(net.nodes[0].endpoint.link_count(), 1);
+    net.faults.loss = 0;
+    let now = net.now_ns;
+    net.nodes[0].endpoint.close(peer, now);
+    net.run_until(|net| net.nodes[0].endpoint.link_count() == 0);
+}
