@@ -14,6 +14,9 @@
 //! engine reports  event       32 bytes in a ring, with a phase bit             C-13, C-14
 //! ```
 //!
+//! Where the network is plain Ethernet or UDP, packets travel in a [`frame`], whose records have the packet header's fields in
+//! a compact form.
+//!
 //! Five small parts serve several formats: [`primitive`] (NAP, PUT or GET), [`endpoint`] (which
 //! queue pair of which function of which processor), [`span`] (bytes expressed as DWs and byte
 //! enables), [`entry`] (blocks of memory in lists) and [`tail`] (the opaque bytes of the upper

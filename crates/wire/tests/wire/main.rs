@@ -4,6 +4,7 @@ mod bit_positions;
 mod descriptor;
 mod doorbell;
 mod event;
+mod frame;
 mod header;
 mod hostile_bytes;
 mod packet;

@@ -1,0 +1,220 @@
+use bellwire_wire::WireError;
+use bellwire_wire::frame::check::{crc32c, is_sound, seal};
+use bellwire_wire::frame::finish::{CloseReason, RefuseBody, RefuseReason};
+use bellwire_wire::frame::header::{
+    FLAG_ANSWER, FLAG_LOSE, FrameHeader, FrameKind, HEADER_BYTES, MAGIC,
+};
+use bellwire_wire::frame::open::{OPEN_BYTES, OpenBody};
+use bellwire_wire::frame::record::{GateState, News, PACKET_HEADER_MAX_BYTES, PacketWords};
+use bellwire_wire::frame::section::{FLAG_UNFINISHED, Section, SectionKind};
+use bellwire_wire::frame::seek::SeekBody;
+use bellwire_wire::frame::{FRAME_OVERHEAD_BYTES, FunctionId};
+use proptest::prelude::*;
+
+fn header() -> FrameHeader {
+    FrameHeader {
+        kind: FrameKind::Data,
+        function: 3,
+        from: 5,
+        flags: FLAG_LOSE,
+        length: 36,
+        held_back: 0x0102,
+        token: 0x1122_3344_5566_7788,
+        sequence: 0xffff_fffe,
+        acknowledged: 0x0a0b_0c0d,
+        credit: [0x4041_4243, 0x5051_5253],
+    }
+}
+
+fn frame(header: &FrameHeader, body: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0; FRAME_OVERHEAD_BYTES + body.len()];
+    let header = FrameHeader { length: bytes.len() as u16, ..*header };
+    header.emit(&mut bytes).unwrap();
+    bytes[HEADER_BYTES..HEADER_BYTES + body.len()].copy_from_slice(body);
+    seal(&mut bytes).unwrap();
+    bytes
+}
+
+/// A header has the bytes worked out by hand from the diagram, and the check value is the CRC-32C of RFC 3720.
+#[test]
+fn golden_frame() {
+    let bytes = frame(&header(), &[]);
+    let expected = [
+        0xb1, 0x24, 3, 5, 36, 0, 0x02,
+        0x01, // magic, flags and kind, functions, length, held back
+        0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, // token
+        0xfe, 0xff, 0xff, 0xff, 0x0d, 0x0c, 0x0b, 0x0a, // sequence, acknowledged
+        0x43, 0x42, 0x41, 0x40, 0x53, 0x52, 0x51, 0x50, // credit
+    ];
+    assert_eq!(bytes[..32], expected);
+    assert_eq!(FrameHeader::parse(&bytes), Ok(header()));
+    // RFC 3720, appendix B.4: 32 bytes of zeros, and the bytes 0 to 31.
+    assert_eq!(crc32c(&[0; 32]), 0x8a91_36aa);
+    assert_eq!(crc32c(&(0..32).collect::<Vec<u8>>()), 0x46dd_794e);
+}
+
+/// Every flip of one or two bits of a whole frame is noticed, by the header's parser or by the check value: exhaustively for the
+/// header and a short body.
+#[test]
+fn two_flipped_bits_never_pass() {
+    let body = Section::head(SectionKind::Requests, 0, 13).into_iter().chain([7; 13]);
+    let bytes = frame(&header(), &body.collect::<Vec<u8>>());
+    let passes = |bytes: &[u8]| match FrameHeader::parse(bytes) {
+        Ok(header) => is_sound(&bytes[..header.length as usize]),
+        Err(_) => false,
+    };
+    assert!(passes(&bytes));
+    let bits = bytes.len() * 8;
+    let mut damaged = bytes.clone();
+    for first in 0..bits {
+        damaged[first / 8] ^= 1 << (first % 8);
+        assert!(!passes(&damaged), "bit {first}");
+        for second in first + 1..bits {
+            damaged[second / 8] ^= 1 << (second % 8);
+            assert!(!passes(&damaged), "bits {first} and {second}");
+            damaged[second / 8] ^= 1 << (second % 8);
+        }
+        damaged[first / 8] ^= 1 << (first % 8);
+    }
+}
+
+/// Padding behind a frame does not matter; what is missing does.
+#[test]
+fn padding_is_ignored_and_truncation_is_not() {
+    let bytes = frame(&header(), &[1, 2, 3]);
+    let mut padded = bytes.clone();
+    padded.resize(60, 0xaa);
+    assert_eq!(FrameHeader::parse(&padded).unwrap().length, 39);
+    assert!(is_sound(&padded[..39]));
+    for length in 0..bytes.len() {
+        assert!(FrameHeader::parse(&bytes[..length]).is_err());
+    }
+    assert_eq!(
+        FrameHeader::parse(&[0; 64]),
+        Err(WireError::UnknownCode { field: "first byte", code: 0 })
+    );
+    let mut unknown = bytes;
+    unknown[1] = FLAG_ANSWER << 4 | 15;
+    assert_eq!(
+        FrameHeader::parse(&unknown),
+        Err(WireError::UnknownCode { field: "frame kind", code: 15 })
+    );
+    unknown[1] = 0x84;
+    assert_eq!(
+        FrameHeader::parse(&unknown),
+        Err(WireError::Reserved { field: "frame flags", value: 8 })
+    );
+}
+
+/// An eager message of 8 bytes takes 13, and the largest header 25.
+#[test]
+fn compact_headers_are_compact() {
+    let mut buffer = [0; PACKET_HEADER_MAX_BYTES];
+    let eager = PacketWords([1 | 8 << 32, 3 | 4 << 32, 0]);
+    assert_eq!(eager.emit(&mut buffer), 5);
+    assert_eq!(buffer[..5], [1, 0b0001_0100, 8, 3, 4]);
+    assert_eq!(PacketWords::parse(&buffer[..5]), Ok(Some((eager, 5))));
+    assert_eq!(PacketWords::parse(&buffer[..4]), Ok(None));
+    let all = PacketWords([u64::MAX; 3]);
+    assert_eq!(all.emit(&mut buffer), 25);
+    assert_eq!(PacketWords::parse(&buffer), Ok(Some((all, 25))));
+    // The same values in a larger form than needed are refused, so that each packet has one form.
+    assert!(PacketWords::parse(&[1, 0b0001_1000, 8, 0, 3, 4]).is_err());
+}
+
+/// A number that has any count of significant bits, all counts alike.
+fn number() -> impl Strategy<Value = u64> {
+    (any::<u64>(), 0u32..=64).prop_map(|(value, bits)| value.checked_shr(64 - bits).unwrap_or(0))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(4000) })]
+
+    /// What is written is read back, for each format.
+    #[test]
+    fn formats_survive(words in [number(), number(), number()], bytes in any::<[u8; 32]>()) {
+        let mut buffer = [0xee; PACKET_HEADER_MAX_BYTES];
+        let packet = PacketWords(words);
+        let length = packet.emit(&mut buffer);
+        prop_assert_eq!(PacketWords::parse(&buffer[..length]), Ok(Some((packet, length))));
+        prop_assert_eq!(PacketWords::parse(&buffer[..length - 1]), Ok(None));
+
+        let word = |at: usize| words[at % 3] as u32;
+        let open = OpenBody {
+            version_low: bytes[0],
+            version_high: bytes[1],
+            version: bytes[2],
+            demanded: word(0),
+            features: word(1),
+            packet_bytes: word(2),
+            from: FunctionId { node: word(1), function: bytes[3] },
+            to: FunctionId { node: word(2), function: bytes[4] },
+            incarnation: words[0],
+            opening: words[1],
+            token: words[2],
+            peer_incarnation: words[0] ^ words[1],
+            window: word(0) as u16,
+            frame_bytes: word(1) as u16,
+        };
+        prop_assert_eq!(OpenBody::parse(&open.emit()), Ok(open));
+        let refuse = RefuseBody {
+            reason: RefuseReason::Feature,
+            version_low: bytes[0],
+            version_high: bytes[1],
+            features: word(0),
+            token: words[1],
+        };
+        prop_assert_eq!(RefuseBody::parse(&refuse.emit()), Ok(refuse));
+        let seek = SeekBody { from: word(0), to: word(1), frame_bytes: word(2) };
+        prop_assert_eq!(SeekBody::parse(&seek.emit()), Ok(seek));
+        for news in [
+            News::Ask { queue_pair: word(0) },
+            News::Gate { queue_pair: word(0), state: GateState::Stopped },
+        ] {
+            prop_assert_eq!(News::parse(news.emit()), Ok(news));
+        }
+    }
+
+    /// No bytes make a parser panic, and what a parser accepts is what its writer gives.
+    #[test]
+    fn hostile_bytes(mut bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        if let Some(first) = bytes.first_mut() {
+            *first = MAGIC;
+        }
+        if let Ok(header) = FrameHeader::parse(&bytes) {
+            let mut out = [0; HEADER_BYTES];
+            header.emit(&mut out).unwrap();
+            prop_assert_eq!(&out[..], &bytes[..HEADER_BYTES]);
+        }
+        if let Ok(Some((words, length))) = PacketWords::parse(&bytes) {
+            let mut out = [0; PACKET_HEADER_MAX_BYTES];
+            prop_assert_eq!(words.emit(&mut out), length);
+            prop_assert_eq!(&out[..length], &bytes[..length]);
+        }
+        let mut rest = &bytes[..];
+        while let Ok(Some((section, behind))) = Section::split(rest) {
+            prop_assert_eq!(section.bytes.len() + behind.len() + 4, rest.len());
+            rest = behind;
+        }
+        let mut body = bytes.clone();
+        body.resize(OPEN_BYTES, 0);
+        if let Ok(open) = OpenBody::parse(&body) {
+            prop_assert_eq!(&open.emit()[..], &body[..]);
+        }
+        let _ = (RefuseBody::parse(&bytes), SeekBody::parse(&bytes), CloseReason::parse(&bytes));
+    }
+}
+
+/// A section that claims more than there is, an unknown kind and flags that its kind has not are refused.
+#[test]
+fn odd_sections_are_refused() {
+    let head = Section::head(SectionKind::Requests, FLAG_UNFINISHED, 2);
+    let bytes = [&head[..], &[1, 2]].concat();
+    let (section, rest) = Section::split(&bytes).unwrap().unwrap();
+    assert_eq!((section.kind, section.flags), (SectionKind::Requests, FLAG_UNFINISHED));
+    assert_eq!((section.bytes, rest), (&[1, 2][..], &[][..]));
+    assert_eq!(Section::split(&[]), Ok(None));
+    assert!(matches!(Section::split(&bytes[..5]), Err(WireError::Truncated { .. })));
+    assert!(matches!(Section::split(&[9, 0, 0, 0]), Err(WireError::UnknownCode { .. })));
+    assert!(matches!(Section::split(&[3, 1, 0, 0]), Err(WireError::Reserved { .. })));
+}
