@@ -5,7 +5,7 @@
 
 use bellwire_ethernet::frame_io::FrameIo;
 use bellwire_ethernet::interface::Interface;
-use bellwire_ethernet::link_header::EthernetPath;
+use bellwire_ethernet::link_header::Mac;
 use bellwire_ethernet::packet::PacketIo;
 use bellwire_ethernet::testing::{enter_new_namespace, ip, thread_number};
 use bellwire_ethernet::udp::UdpIo;
@@ -15,6 +15,8 @@ use std::net::SocketAddr;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
+/// Stands where the kernel's filter looks for it.
+const FUNCTION: u8 = 1;
 const ROUNDS: usize = 20_000;
 const SIZES: [usize; 6] = [16, 128, 1196, 4096, 8192, 60_000];
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -66,18 +68,18 @@ fn measure(kind: &'static str, mtu: usize) -> Result<()> {
 }
 
 enum Told {
-    Ethernet(EthernetPath),
+    Ethernet(Mac),
     Udp(SocketAddr),
 }
 
 fn open_xdp(kind: &str, interface: &Interface) -> Result<XdpIo> {
     let mode = if kind == "xdp native" { Mode::Native } else { Mode::Generic };
-    Ok(XdpIo::open(interface, 1, mode)?)
+    Ok(XdpIo::open(interface, FUNCTION, mode)?)
 }
 
 fn echo(kind: &str, name: &str, address: &str, tell: impl FnOnce(Told)) -> Result<()> {
     let interface = Interface::find(name)?;
-    let own = Told::Ethernet(EthernetPath { mac: interface.mac, function: 1 });
+    let own = Told::Ethernet(interface.mac);
     match kind {
         "udp" => {
             let address: SocketAddr = address.parse()?;
@@ -86,7 +88,7 @@ fn echo(kind: &str, name: &str, address: &str, tell: impl FnOnce(Told)) -> Resul
             bounce(io)
         }
         "packet" => {
-            let io = PacketIo::open(&interface, 1)?;
+            let io = PacketIo::open(&interface, FUNCTION)?;
             tell(own);
             bounce(io)
         }
@@ -98,10 +100,10 @@ fn echo(kind: &str, name: &str, address: &str, tell: impl FnOnce(Told)) -> Resul
     }
 }
 
-fn ping_ethernet(kind: &str, name: &str, to: EthernetPath) -> Result<()> {
+fn ping_ethernet(kind: &str, name: &str, to: Mac) -> Result<()> {
     let interface = Interface::find(name)?;
     match kind {
-        "packet" => ping(kind, PacketIo::open(&interface, 1)?, to),
+        "packet" => ping(kind, PacketIo::open(&interface, FUNCTION)?, to),
         _ => ping(kind, open_xdp(kind, &interface)?, to),
     }
 }
@@ -120,6 +122,7 @@ fn bounce<Io: FrameIo>(mut io: Io) -> Result<()> {
             }
             2 => {
                 let mut told = vec![2; 64];
+                told[2] = FUNCTION;
                 told[8..16].copy_from_slice(&count.to_le_bytes());
                 answer = Some((from, told));
                 count = 0;
@@ -148,14 +151,14 @@ fn ping<Io: FrameIo>(kind: &str, mut io: Io, to: Io::Path) -> Result<()> {
         let mut times = Vec::with_capacity(ROUNDS);
         for _ in 0..ROUNDS {
             let since = Instant::now();
-            io.room().ok_or("no room")?[0] = 0;
+            io.room().ok_or("no room")?[..3].copy_from_slice(&[0, 0, FUNCTION]);
             io.stage(to, bytes);
             io.flush();
             let mut again = Instant::now();
             while io.receive(1, |_, _| {}) == 0 {
                 if again.elapsed() > Duration::from_millis(200) {
                     // Lost: the first frames may be, until the neighbour is known.
-                    io.room().ok_or("no room")?[0] = 0;
+                    io.room().ok_or("no room")?[..3].copy_from_slice(&[0, 0, FUNCTION]);
                     io.stage(to, bytes);
                     io.flush();
                     again = Instant::now();
@@ -174,7 +177,7 @@ fn ping<Io: FrameIo>(kind: &str, mut io: Io, to: Io::Path) -> Result<()> {
             times[ROUNDS * 99 / 100],
         );
     }
-    io.room().ok_or("no room")?[0] = 3;
+    io.room().ok_or("no room")?[..3].copy_from_slice(&[3, 0, FUNCTION]);
     io.stage(to, 16);
     io.flush();
     Ok(())
@@ -186,7 +189,7 @@ fn rate<Io: FrameIo>(io: &mut Io, to: Io::Path, bytes: usize) -> Result<(f64, f6
     while since.elapsed() < Duration::from_millis(250) {
         for _ in 0..32 {
             if let Some(room) = io.room() {
-                room[0] = 1;
+                room[..3].copy_from_slice(&[1, 0, FUNCTION]);
                 io.stage(to, bytes);
             }
         }
@@ -196,7 +199,7 @@ fn rate<Io: FrameIo>(io: &mut Io, to: Io::Path, bytes: usize) -> Result<(f64, f6
     let took = since.elapsed().as_secs_f64();
     std::thread::sleep(Duration::from_millis(50));
     for _ in 0..20 {
-        io.room().ok_or("no room")?[0] = 2;
+        io.room().ok_or("no room")?[..3].copy_from_slice(&[2, 0, FUNCTION]);
         io.stage(to, 64);
         io.flush();
         let asked = Instant::now();

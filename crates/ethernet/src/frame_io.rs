@@ -6,6 +6,7 @@
 //!
 //! Frames may be lost, repeated, reordered and damaged, here or on their way: all of that is the protocol's business.
 
+use crate::pcapng::{Direction, LinkType};
 use std::fmt::{Debug, Display};
 use std::hash::Hash;
 use std::io;
@@ -15,6 +16,9 @@ use std::os::fd::BorrowedFd;
 pub trait FrameIo: Send {
     /// Where a frame goes to, or came from.
     type Path: Copy + Eq + Hash + Debug + Display + Send;
+
+    /// What frames begin with in a capture.
+    const LINK_TYPE: LinkType;
 
     /// Longest frame, in bytes, without what the network adds.
     fn frame_bytes(&self) -> usize;
@@ -32,11 +36,17 @@ pub trait FrameIo: Send {
     /// than it was sent, because Ethernet pads short ones.
     fn receive(&mut self, budget: usize, take: impl FnMut(Self::Path, &[u8])) -> usize;
 
+    /// Whether the last [`FrameIo::receive`] left nothing behind, as far as it could see.
+    fn has_seen_all(&self) -> bool;
+
     /// Descriptors that become readable when [`FrameIo::receive`] has something.
     fn wait_fds(&self) -> Vec<BorrowedFd<'_>>;
 
-    /// Whether [`FrameIo::receive`] has something now. May ask the kernel: called before sleep only.
-    fn is_ready(&mut self) -> bool;
+    /// Whether [`FrameIo::receive`] has something now. May ask the kernel, so it is not for every poll.
+    fn is_ready(&self) -> bool;
+
+    /// The headers that the network puts before `frame` to or from `peer`, for a capture.
+    fn capture_header(&self, peer: Self::Path, direction: Direction, frame: &[u8]) -> Vec<u8>;
 
     /// What was counted so far.
     fn counters(&self) -> IoCounters;

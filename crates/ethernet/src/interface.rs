@@ -2,9 +2,11 @@
 
 use crate::link_header::Mac;
 use crate::socket;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::AsRawFd;
+use std::ptr::NonNull;
 
 /// A network interface of this network namespace.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -40,16 +42,7 @@ impl Interface {
             return Err(io::Error::last_os_error());
         }
         let asking = socket::open(libc::AF_INET, libc::SOCK_DGRAM, 0)?;
-        let ask = |request| -> io::Result<libc::ifreq> {
-            // SAFETY: zeros are a valid request.
-            let mut answer: libc::ifreq = unsafe { std::mem::zeroed() };
-            for (to, from) in answer.ifr_name.iter_mut().zip(text.as_bytes()) {
-                *to = *from as libc::c_char;
-            }
-            // SAFETY: the kernel reads and writes one request, which is ours.
-            let result = unsafe { libc::ioctl(asking.as_raw_fd(), request, &raw mut answer) };
-            if result < 0 { Err(io::Error::last_os_error()) } else { Ok(answer) }
-        };
+        let ask = |what| request(asking.as_raw_fd(), &text, what);
         // SAFETY: this request fills in the hardware address.
         let hardware = unsafe { ask(libc::SIOCGIFHWADDR)?.ifr_ifru.ifru_hwaddr };
         if hardware.sa_family != libc::ARPHRD_ETHER {
@@ -73,6 +66,71 @@ impl Interface {
             queues: queues(asking.as_raw_fd(), &text).unwrap_or(1),
         })
     }
+}
+
+/// What the interface with this address carries, in bytes.
+pub(crate) fn mtu_of(ip: IpAddr) -> Option<usize> {
+    let mut list: *mut libc::ifaddrs = std::ptr::null_mut();
+    // SAFETY: the call writes a list, which is freed below.
+    if unsafe { libc::getifaddrs(&mut list) } < 0 {
+        return None;
+    }
+    let mut found = None;
+    let mut next = list;
+    while let Some(entry) = NonNull::new(next) {
+        // SAFETY: entries of the list are valid until it is freed.
+        let entry = unsafe { entry.as_ref() };
+        next = entry.ifa_next;
+        // SAFETY: an address of the list has the length that its family says.
+        let address = unsafe { native_ip(entry.ifa_addr) };
+        // Every address of 127.0.0.0/8 is one of loopback, whose entry names only the first.
+        let loopback = ip.is_loopback() && address.is_some_and(|address| address.is_loopback());
+        if address == Some(ip) || loopback {
+            // SAFETY: a name of the list ends with a zero byte.
+            found = Some(unsafe { CStr::from_ptr(entry.ifa_name) }.to_owned());
+            break;
+        }
+    }
+    // SAFETY: the list that the call above made; nothing refers to it any more.
+    unsafe { libc::freeifaddrs(list) };
+    let asking = socket::open(libc::AF_INET, libc::SOCK_DGRAM, 0).ok()?;
+    let answer = request(asking.as_raw_fd(), &found?, libc::SIOCGIFMTU).ok()?;
+    // SAFETY: this request fills in the MTU.
+    usize::try_from(unsafe { answer.ifr_ifru.ifru_mtu }).ok()
+}
+
+/// The IP address at `address`, if it is one.
+///
+/// # Safety
+/// `address` is null, or points to an address as long as its family says.
+unsafe fn native_ip(address: *const libc::sockaddr) -> Option<IpAddr> {
+    // SAFETY: the caller's promise.
+    let family = i32::from(unsafe { address.as_ref() }?.sa_family);
+    match family {
+        libc::AF_INET => {
+            // SAFETY: as above; the kernel's lists are aligned for every family.
+            let native = unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
+            Some(IpAddr::V4(u32::from_be(native.sin_addr.s_addr).into()))
+        }
+        libc::AF_INET6 => {
+            // SAFETY: as above.
+            let native = unsafe { address.cast::<libc::sockaddr_in6>().read_unaligned() };
+            Some(IpAddr::V6(native.sin6_addr.s6_addr.into()))
+        }
+        _ => None,
+    }
+}
+
+/// Asks the kernel one thing about the interface called `name`.
+fn request(asking: i32, name: &CStr, what: libc::Ioctl) -> io::Result<libc::ifreq> {
+    // SAFETY: zeros are a valid request.
+    let mut answer: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in answer.ifr_name.iter_mut().zip(name.to_bytes()) {
+        *to = *from as libc::c_char;
+    }
+    // SAFETY: the kernel reads and writes one request, which is ours.
+    let result = unsafe { libc::ioctl(asking, what, &raw mut answer) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(answer) }
 }
 
 /// As `struct ethtool_channels` of linux/ethtool.h.

@@ -1,12 +1,46 @@
 //! The devices `eth` and `udp`: the reliable protocol over whatever an ordinary network card carries.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`frame_io`] | what carries frames: one small trait |
+//! | [`udp`], [`packet`], [`xdp`] | three ways to carry them |
+//! | `batch`, `socket`, [`link_header`], [`interface`] | what these have in common |
+//! | [`EthDevice`], [`UdpDevice`] | the devices; `choice` of a way, by measurement |
+//! | [`eth_io`], `local` | a function of an interface, and the way to other functions of the same one |
+//! | `transport`, `links`, `places` | one open function: the protocol between engine and network |
+//! | [`route`], `seek`, `lookup`, `neighbour` | where nodes are, and asking for it |
+//! | `sleep`, `clock`, `memory` | waiting, time, memory of regions |
+//! | [`pcapng`] | captures |
 
 mod batch;
+mod choice;
+mod clock;
+mod eth_device;
+pub mod eth_io;
 pub mod frame_io;
 pub mod interface;
 pub mod link_header;
+mod links;
+mod local;
+mod lookup;
+mod memory;
+mod neighbour;
 pub mod packet;
+pub mod pcapng;
+mod places;
+pub mod route;
+mod seek;
+mod sleep;
 mod socket;
 #[doc(hidden)]
 pub mod testing;
+mod transport;
 pub mod udp;
+mod udp_device;
 pub mod xdp;
+
+pub use choice::Way;
+pub use eth_device::{EthDevice, EthFunction, EthOptions};
+pub use route::PORT;
+pub use transport::{EthernetTransport, LINKS, PACKET_BYTES};
+pub use udp_device::{UdpDevice, UdpFunction, UdpOptions};

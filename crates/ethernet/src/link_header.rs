@@ -1,4 +1,4 @@
-//! The link header of our Ethernet frames: 16 bytes, so that what follows is aligned as the buffer is.
+//! The link header of our Ethernet frames, and where behind it the function stands that a frame is for.
 //!
 //! ```text
 //!        0        1        2        3        4        5
@@ -6,24 +6,20 @@
 //!   |               destination address                   |   0
 //!   +--------+--------+--------+--------+--------+--------+
 //!   |                  source address                     |   6
-//!   +--------+--------+--------+--------+-----------------+
-//!   |  0x88  |  0xB5  | to fn  |from fn |                     12
-//!   +--------+--------+--------+--------+
+//!   +--------+--------+--------+--------+--------+--------+
+//!   |  0x88  |  0xB5  |  frame of the protocol ...          12
+//!   +--------+--------+
 //! ```
-//! The EtherType is the first of the two that IEEE 802 leaves to local experiments (IEEE 802, section 9.2.4, table 4). The
-//! function that a frame is for stands at a fixed place, so that the kernel's filter and the XDP program can find its owner (H-02)
-//! without knowing the protocol.
+//! The frame's third byte is the function that it is for: there the kernel's filter and the XDP program find its owner (H-02).
 
+use crate::pcapng::Direction;
+use bellwire_wire::frame::ETHERTYPE;
 use std::fmt;
 
-/// Our EtherType.
-pub const ETHERTYPE: u16 = 0x88b5;
-/// Bytes of the link header.
-pub const LINK_HEADER_BYTES: usize = 16;
-/// Bytes of it that the interface's MTU does not count.
-pub const UNCOUNTED_BYTES: usize = 14;
-/// Where the function stands that a frame is for.
-pub const FUNCTION_OFFSET: usize = 14;
+/// Bytes of the link header. An interface's MTU does not count them.
+pub const LINK_HEADER_BYTES: usize = 14;
+/// Where in an Ethernet frame the function stands that it is for.
+pub const FUNCTION_OFFSET: usize = LINK_HEADER_BYTES + 2;
 /// Function number of frames that are for all functions of a node. So functions are 0 to 254.
 pub const EVERY_FUNCTION: u8 = 255;
 
@@ -65,42 +61,30 @@ impl fmt::Display for Mac {
     }
 }
 
-/// Where a frame goes to or came from: a station's function.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct EthernetPath {
-    /// The station.
-    pub mac: Mac,
-    /// Its function.
-    pub function: u8,
-}
-
-impl fmt::Display for EthernetPath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} function {}", self.mac, self.function)
-    }
-}
-
 /// Writes the header of a frame from `from` to `to`.
 #[inline]
-pub fn emit(frame: &mut [u8], to: EthernetPath, from: EthernetPath) {
-    frame[0..6].copy_from_slice(&to.mac.0);
-    frame[6..12].copy_from_slice(&from.mac.0);
+pub fn emit(frame: &mut [u8], to: Mac, from: Mac) {
+    frame[0..6].copy_from_slice(&to.0);
+    frame[6..12].copy_from_slice(&from.0);
     frame[12..14].copy_from_slice(&ETHERTYPE.to_be_bytes());
-    frame[14] = to.function;
-    frame[15] = from.function;
 }
 
 /// Who a frame is for and from, and what it carries; `None` if it is not one of ours, or too short.
 #[inline]
-pub fn parse(frame: &[u8]) -> Option<(EthernetPath, EthernetPath, &[u8])> {
+pub fn parse(frame: &[u8]) -> Option<(Mac, Mac, &[u8])> {
     let (header, rest) = frame.split_first_chunk::<LINK_HEADER_BYTES>()?;
     let mac = |at: usize| Mac(header[at..at + 6].try_into().expect("six bytes"));
-    let ours = header[12..14] == ETHERTYPE.to_be_bytes();
-    ours.then(|| {
-        let to = EthernetPath { mac: mac(0), function: header[14] };
-        let from = EthernetPath { mac: mac(6), function: header[15] };
-        (to, from, rest)
-    })
+    (header[12..14] == ETHERTYPE.to_be_bytes()).then(|| (mac(0), mac(6), rest))
+}
+
+/// The header of a frame that went to or came from `peer`, made anew for a capture.
+pub(crate) fn capture(own: Mac, peer: Mac, direction: Direction) -> Vec<u8> {
+    let mut header = vec![0; LINK_HEADER_BYTES];
+    match direction {
+        Direction::Sent => emit(&mut header, peer, own),
+        Direction::Received => emit(&mut header, own, peer),
+    }
+    header
 }
 
 #[cfg(test)]
@@ -111,12 +95,11 @@ mod tests {
     // shows: H-06
     #[test]
     fn headers_parse_back() {
-        let to = EthernetPath { mac: Mac([2, 0, 0, 0, 0, 1]), function: 3 };
-        let from = EthernetPath { mac: Mac([2, 0, 0, 0, 0, 9]), function: 200 };
+        let (to, from) = (Mac([2, 0, 0, 0, 0, 1]), Mac([2, 0, 0, 0, 0, 9]));
         let mut frame = [7; 20];
         emit(&mut frame, to, from);
-        assert_eq!(parse(&frame), Some((to, from, &[7; 4][..])));
-        assert_eq!(parse(&frame[..15]), None);
+        assert_eq!(parse(&frame), Some((to, from, &[7; 6][..])));
+        assert_eq!(parse(&frame[..13]), None);
         frame[12] = 8;
         assert_eq!(parse(&frame), None);
     }

@@ -6,6 +6,7 @@
 
 use crate::batch::{BATCH_FRAMES, Batch, Staged};
 use crate::frame_io::{FrameIo, IoCounters, is_for_later};
+use crate::pcapng::{Direction, LinkType};
 use crate::socket;
 use std::io;
 use std::mem::{MaybeUninit, size_of};
@@ -23,6 +24,7 @@ const SOCKET_BYTES: i32 = 4 << 20;
 
 /// Datagrams of one receiving call, at most.
 const RECEIVE_DATAGRAMS: usize = 16;
+const LEAST_DATAGRAMS: usize = 2;
 
 /// Bytes of a control message that carries one integer.
 const CONTROL_BYTES: usize = 64;
@@ -42,6 +44,8 @@ pub struct UdpIo {
     buffer_bytes: usize,
     /// Datagrams that the next receiving call asks for.
     ask: usize,
+    /// The last one left nothing behind.
+    seen_all: bool,
     counters: IoCounters,
 }
 
@@ -85,7 +89,8 @@ impl UdpIo {
             batch: Batch::new(frame_bytes),
             buffers: vec![0; RECEIVE_DATAGRAMS * buffer_bytes].into_boxed_slice(),
             buffer_bytes,
-            ask: 1,
+            ask: LEAST_DATAGRAMS,
+            seen_all: false,
             counters: IoCounters::default(),
         })
     }
@@ -224,6 +229,8 @@ impl UdpIo {
 impl FrameIo for UdpIo {
     type Path = SocketAddr;
 
+    const LINK_TYPE: LinkType = LinkType::Ip;
+
     fn frame_bytes(&self) -> usize {
         self.frame_bytes
     }
@@ -247,8 +254,8 @@ impl FrameIo for UdpIo {
         self.batch.is_empty() || self.send_batch()
     }
 
-    fn receive(&mut self, budget: usize, mut take: impl FnMut(SocketAddr, &[u8])) -> usize {
-        let ask = self.ask.min(budget.max(1));
+    fn receive(&mut self, _: usize, mut take: impl FnMut(SocketAddr, &[u8])) -> usize {
+        let ask = self.ask;
         let mut places = [const { MaybeUninit::<Place>::uninit() }; RECEIVE_DATAGRAMS];
         let mut headers = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; RECEIVE_DATAGRAMS];
         for (number, buffer) in self.buffers.chunks_mut(self.buffer_bytes).take(ask).enumerate() {
@@ -306,12 +313,23 @@ impl FrameIo for UdpIo {
         frames
     }
 
+    fn has_seen_all(&self) -> bool {
+        self.seen_all
+    }
+
     fn wait_fds(&self) -> Vec<BorrowedFd<'_>> {
         vec![self.socket.as_fd()]
     }
 
-    fn is_ready(&mut self) -> bool {
+    fn is_ready(&self) -> bool {
         socket::is_readable(self.socket.as_fd())
+    }
+
+    fn capture_header(&self, peer: SocketAddr, direction: Direction, frame: &[u8]) -> Vec<u8> {
+        match direction {
+            Direction::Sent => headers(self.address, peer, frame.len()),
+            Direction::Received => headers(peer, self.address, frame.len()),
+        }
     }
 
     fn counters(&self) -> IoCounters {
@@ -444,6 +462,39 @@ pub(crate) fn from_native(storage: &libc::sockaddr_storage) -> Option<SocketAddr
         }
         _ => None,
     }
+}
+
+/// Headers of IP (RFC 791, RFC 8200) and UDP (RFC 768) as they are on the wire, but for check values, which are left out.
+fn headers(from: SocketAddr, to: SocketAddr, length: usize) -> Vec<u8> {
+    const UDP: u8 = 17;
+    const HOPS: u8 = 64;
+    let udp = (8 + length) as u16;
+    let mut bytes = match (from.ip(), to.ip()) {
+        (IpAddr::V4(from), IpAddr::V4(to)) => {
+            let [high, low] = (20 + udp).to_be_bytes();
+            // Version and header length, no service, length; not to be cut.
+            let mut bytes = vec![0x45, 0, high, low, 0, 0, 0x40, 0, HOPS, UDP, 0, 0];
+            bytes.extend(from.octets());
+            bytes.extend(to.octets());
+            bytes
+        }
+        (from, to) => {
+            let [high, low] = udp.to_be_bytes();
+            let mut bytes = vec![0x60, 0, 0, 0, high, low, UDP, HOPS];
+            for ip in [from, to] {
+                let ip = match ip {
+                    IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+                    IpAddr::V6(ip) => ip,
+                };
+                bytes.extend(ip.octets());
+            }
+            bytes
+        }
+    };
+    for word in [from.port(), to.port(), udp, 0] {
+        bytes.extend(word.to_be_bytes());
+    }
+    bytes
 }
 
 #[cfg(test)]

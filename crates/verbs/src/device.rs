@@ -5,7 +5,9 @@ use crate::fork::ForkGuard;
 use crate::{Error, Function, FunctionOptions, Result};
 use std::collections::HashSet;
 use std::mem::ManuallyDrop;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// A device that this process has opened: one node among those of the same name. Clones are the same opening.
 #[derive(Clone)]
@@ -50,11 +52,36 @@ pub struct DeviceOptions {
     pub functions: u8,
     /// Who may take part.
     pub mode: AccessMode,
+    /// `udp`: function 0 listens on this port and the others on those that follow; all nodes must agree. `None`: on 49664.
+    pub port: Option<u16>,
+    /// `eth`: how frames get in and out, without falling back to another way; `None`: the best that is to be had.
+    pub io: Option<FrameWay>,
+    /// `eth`: a packet socket that somebody with the right to make one has handed in, for the one function of this process.
+    pub fd: Option<i32>,
+    /// `eth` and `udp`: write what is sent and received to this file, which Wireshark reads.
+    pub pcap: Option<PathBuf>,
+}
+
+/// How frames of `eth` get in and out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FrameWay {
+    /// AF_XDP: straight from the link layer into memory of the program.
+    Xdp,
+    /// AF_PACKET: by way of any driver, jumbo frames included.
+    Packet,
 }
 
 impl Default for DeviceOptions {
     fn default() -> Self {
-        DeviceOptions { node: None, functions: 8, mode: AccessMode::Owner }
+        DeviceOptions {
+            node: None,
+            functions: 8,
+            mode: AccessMode::Owner,
+            port: None,
+            io: None,
+            fd: None,
+            pcap: None,
+        }
     }
 }
 
@@ -69,6 +96,15 @@ pub trait DeviceBackend: Send + Sync {
 
     /// One line: what carries the messages here, and how.
     fn describe(&self) -> String;
+
+    /// The node that answers to the name of its host, or to its address.
+    fn lookup(&self, host: &str, function: u8, timeout: Duration) -> Result<u32> {
+        let _ = (function, timeout);
+        Err(bad_name(
+            host,
+            "nodes of this kind of device have numbers only: Device::node tells its own",
+        ))
+    }
 
     /// Opens the function's transport. The caller has checked the number, and that it is not open already.
     fn open_function(&self, function: u8, options: &FunctionOptions) -> Result<Box<dyn Port>>;
@@ -101,6 +137,14 @@ impl Device {
                 Self::from_backend(name, Box::new(crate::shm::Shm::open(job, options)?))
             }
             Some(("shm", _)) => Err(bad_name(name, "the job's name is missing after the colon")),
+            Some(("eth", interface)) if !interface.is_empty() => {
+                Self::from_backend(name, Box::new(crate::eth::Eth::open(interface, options)?))
+            }
+            Some(("eth", _)) => Err(bad_name(name, "the interface's name is missing")),
+            Some(("udp", address)) if !address.is_empty() => {
+                Self::from_backend(name, Box::new(crate::udp::Udp::open(address, options)?))
+            }
+            Some(("udp", _)) => Err(bad_name(name, "an IP address of this host is missing")),
             Some(_) => Err(bad_name(name, "this kind of device is not known")),
             None => Err(bad_name(name, "there is no colon between kind and name")),
         }
@@ -127,6 +171,16 @@ impl Device {
     /// One line: what carries the messages here, and how.
     pub fn describe(&self) -> String {
         self.shared.backend.describe()
+    }
+
+    /// The number of the node whose host is called `host`: a host name or an IP address, on `eth` also an Ethernet address. Its
+    /// `function` has to be open there and is asked until it answers, at most for `timeout`.
+    ///
+    /// # Errors
+    /// [`Error::Unreachable`] with what was tried, or [`Error::BadDeviceName`] on devices whose nodes have no such names.
+    pub fn lookup(&self, host: &str, function: u8, timeout: Duration) -> Result<u32> {
+        self.shared.fork.check()?;
+        self.shared.backend.lookup(host, function, timeout)
     }
 
     /// Opens function `function` with default options. Each function can be open once at a time.
@@ -242,7 +296,21 @@ fn parse(name: &str) -> Result<(&str, DeviceOptions)> {
             "group" => {
                 group = Some(value.parse().map_err(|_| bad("a group is a numeric group id"))?)
             }
-            _ => return Err(bad("the settings are node, functions, mode and group")),
+            "port" => options.port = Some(value.parse().map_err(|_| bad("ports are 0 to 65535"))?),
+            "io" => {
+                options.io = Some(match value {
+                    "xdp" => FrameWay::Xdp,
+                    "packet" => FrameWay::Packet,
+                    _ => return Err(bad("frames go by xdp or packet")),
+                })
+            }
+            "fd" => options.fd = Some(value.parse().map_err(|_| bad("a descriptor is a number"))?),
+            "pcap" => options.pcap = Some(PathBuf::from(value)),
+            _ => {
+                return Err(bad(
+                    "the settings are node, functions, mode, group, port, io, fd and pcap",
+                ));
+            }
         }
     }
     options.mode = match (mode, group) {

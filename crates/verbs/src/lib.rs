@@ -46,6 +46,7 @@ mod descriptor;
 mod device;
 #[doc(hidden)]
 pub mod engine;
+mod eth;
 mod fork;
 mod function;
 mod queue_pair;
@@ -53,6 +54,7 @@ mod shared_receive;
 mod shm;
 pub mod stat;
 mod table;
+mod udp;
 mod wait;
 
 pub use bellwire_device::{
@@ -63,7 +65,7 @@ pub use completion_queue::CompletionQueue;
 pub use connection::{ConnectionProgress, ConnectionRequest, Listener};
 pub use counters::{Counters, FunctionCounters, QueuePairCounters};
 pub use descriptor::{Get, LocalChain, Put, Refused, RemoteChain, Send};
-pub use device::{AccessMode, Device, DeviceBackend, DeviceOptions};
+pub use device::{AccessMode, Device, DeviceBackend, DeviceOptions, FrameWay};
 pub use function::{Function, FunctionOptions, Limits};
 pub use queue_pair::{ConnectionState, QueuePairOptions, QueuePairState};
 pub use shared_receive::SharedReceiveQueue;

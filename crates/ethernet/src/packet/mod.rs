@@ -11,8 +11,10 @@ mod ring;
 use crate::batch::{BATCH_FRAMES, Batch, Staged};
 use crate::frame_io::{FrameIo, IoCounters, is_for_later};
 use crate::interface::Interface;
-use crate::link_header::{self, ETHERTYPE, EthernetPath, LINK_HEADER_BYTES, UNCOUNTED_BYTES};
+use crate::link_header::{self, LINK_HEADER_BYTES, Mac};
+use crate::pcapng::{Direction, LinkType};
 use crate::socket;
+use bellwire_wire::frame::ETHERTYPE;
 use ring::Ring;
 use std::io;
 use std::mem::{MaybeUninit, size_of};
@@ -22,7 +24,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 pub struct PacketIo {
     socket: OwnedFd,
     ring: Ring,
-    own: EthernetPath,
+    own: Mac,
     frame_bytes: usize,
     batch: Batch<()>,
     counters: IoCounters,
@@ -52,7 +54,7 @@ impl PacketIo {
         filter::attach(fd, function)?;
         // Frames that we send are not frames that we receive. Older kernels show them to sockets of all protocols only.
         let _ = socket::set(fd, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1i32);
-        let ring = Ring::map(fd, interface.mtu + UNCOUNTED_BYTES)?;
+        let ring = Ring::map(fd, interface.mtu + LINK_HEADER_BYTES)?;
         socket::enlarge_buffers(fd, 4 << 20);
         // SAFETY: zeros are a valid address.
         let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
@@ -61,13 +63,12 @@ impl PacketIo {
         address.sll_protocol = ETHERTYPE.to_be();
         address.sll_ifindex = interface.index as i32;
         socket::bind(fd, &address, size_of::<libc::sockaddr_ll>())?;
-        let largest = interface.mtu + UNCOUNTED_BYTES;
         Ok(PacketIo {
             socket,
             ring,
-            own: EthernetPath { mac: interface.mac, function },
-            frame_bytes: largest - LINK_HEADER_BYTES,
-            batch: Batch::new(largest),
+            own: interface.mac,
+            frame_bytes: interface.mtu,
+            batch: Batch::new(LINK_HEADER_BYTES + interface.mtu),
             counters: IoCounters::default(),
         })
     }
@@ -128,7 +129,9 @@ impl PacketIo {
 }
 
 impl FrameIo for PacketIo {
-    type Path = EthernetPath;
+    type Path = Mac;
+
+    const LINK_TYPE: LinkType = LinkType::Ethernet;
 
     fn frame_bytes(&self) -> usize {
         self.frame_bytes
@@ -144,7 +147,7 @@ impl FrameIo for PacketIo {
     }
 
     #[inline]
-    fn stage(&mut self, to: EthernetPath, length: usize) {
+    fn stage(&mut self, to: Mac, length: usize) {
         link_header::emit(self.batch.room(), to, self.own);
         self.batch.stage((), LINK_HEADER_BYTES + length);
     }
@@ -155,7 +158,7 @@ impl FrameIo for PacketIo {
     }
 
     #[inline]
-    fn receive(&mut self, budget: usize, mut take: impl FnMut(EthernetPath, &[u8])) -> usize {
+    fn receive(&mut self, budget: usize, mut take: impl FnMut(Mac, &[u8])) -> usize {
         let mut frames = 0;
         while frames < budget {
             let Some(slot) = self.ring.front() else { break };
@@ -174,12 +177,20 @@ impl FrameIo for PacketIo {
         frames
     }
 
+    fn has_seen_all(&self) -> bool {
+        self.ring.front().is_none()
+    }
+
     fn wait_fds(&self) -> Vec<BorrowedFd<'_>> {
         vec![self.socket.as_fd()]
     }
 
-    fn is_ready(&mut self) -> bool {
+    fn is_ready(&self) -> bool {
         self.ring.front().is_some()
+    }
+
+    fn capture_header(&self, peer: Mac, direction: Direction, _: &[u8]) -> Vec<u8> {
+        link_header::capture(self.own, peer, direction)
     }
 
     fn counters(&self) -> IoCounters {

@@ -9,8 +9,9 @@ mod umem;
 
 use crate::frame_io::{FrameIo, IoCounters, is_for_later};
 use crate::interface::Interface;
-use crate::link_header::{self, EthernetPath, LINK_HEADER_BYTES, UNCOUNTED_BYTES};
+use crate::link_header::{self, LINK_HEADER_BYTES, Mac};
 use crate::packet::PacketIo;
+use crate::pcapng::{Direction, LinkType};
 use crate::socket;
 use program::Attached;
 pub use program::Hook;
@@ -60,7 +61,7 @@ pub struct XdpIo {
     /// Chunks for sending that nobody uses.
     free: Vec<u64>,
     mode: Mode,
-    own: EthernetPath,
+    own: Mac,
     frame_bytes: usize,
     /// Frames were produced that the kernel was not told of.
     staged: bool,
@@ -85,7 +86,7 @@ impl XdpIo {
     /// `PermissionDenied` without CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF; `ResourceBusy` if another program or process has the
     /// interface's hook; `Unsupported` if the interface's frames do not fit in a page, or the driver cannot do this mode.
     pub fn open(interface: &Interface, function: u8, mode: Mode) -> io::Result<XdpIo> {
-        let largest = interface.mtu + UNCOUNTED_BYTES;
+        let largest = interface.mtu + LINK_HEADER_BYTES;
         let chunk_bytes = umem::chunk_bytes(largest).ok_or_else(|| {
             let why = format!("frames of {largest} bytes do not fit in a page");
             io::Error::new(io::ErrorKind::Unsupported, why)
@@ -116,8 +117,8 @@ impl XdpIo {
             umem,
             free,
             mode,
-            own: EthernetPath { mac: interface.mac, function },
-            frame_bytes: largest - LINK_HEADER_BYTES,
+            own: interface.mac,
+            frame_bytes: interface.mtu,
             staged: false,
             drives,
             counters: IoCounters::default(),
@@ -240,7 +241,9 @@ impl Queue {
 }
 
 impl FrameIo for XdpIo {
-    type Path = EthernetPath;
+    type Path = Mac;
+
+    const LINK_TYPE: LinkType = LinkType::Ethernet;
 
     fn frame_bytes(&self) -> usize {
         self.frame_bytes
@@ -258,7 +261,7 @@ impl FrameIo for XdpIo {
     }
 
     #[inline]
-    fn stage(&mut self, to: EthernetPath, length: usize) {
+    fn stage(&mut self, to: Mac, length: usize) {
         let address = self.free.pop().expect("the chunk that `room` gave");
         let length = LINK_HEADER_BYTES + length;
         link_header::emit(self.umem.bytes_mut(address, length), to, self.own);
@@ -285,7 +288,7 @@ impl FrameIo for XdpIo {
     }
 
     #[inline]
-    fn receive(&mut self, budget: usize, mut take: impl FnMut(EthernetPath, &[u8])) -> usize {
+    fn receive(&mut self, budget: usize, mut take: impl FnMut(Mac, &[u8])) -> usize {
         let mut frames = 0;
         for queue in &mut self.queues {
             let before = frames;
@@ -315,13 +318,21 @@ impl FrameIo for XdpIo {
         frames + if frames == 0 { self.side.receive(budget, take) } else { 0 }
     }
 
+    fn has_seen_all(&self) -> bool {
+        !self.is_ready()
+    }
+
     fn wait_fds(&self) -> Vec<BorrowedFd<'_>> {
         let sockets = self.queues.iter().map(|queue| queue.socket.as_fd());
         sockets.chain(self.side.wait_fds()).collect()
     }
 
-    fn is_ready(&mut self) -> bool {
-        self.queues.iter_mut().any(|queue| queue.received.front().is_some()) || self.side.is_ready()
+    fn is_ready(&self) -> bool {
+        self.queues.iter().any(|queue| queue.received.has_front()) || self.side.is_ready()
+    }
+
+    fn capture_header(&self, peer: Mac, direction: Direction, _: &[u8]) -> Vec<u8> {
+        link_header::capture(self.own, peer, direction)
     }
 
     fn counters(&self) -> IoCounters {

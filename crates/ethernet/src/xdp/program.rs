@@ -4,7 +4,8 @@
 //! the kernel as if there were no program (H-03). It is attached by a link, which the kernel removes with its last descriptor: at
 //! exit, and after a crash as well.
 
-use crate::link_header::{ETHERTYPE, FUNCTION_OFFSET};
+use crate::link_header::FUNCTION_OFFSET;
+use bellwire_wire::frame::ETHERTYPE;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
@@ -189,14 +190,14 @@ fn instructions(map: i32, function: u8) -> [Instruction; 17] {
     let [word, half, byte] = [0x61, 0x69, 0x71];
     let (set, copy, add, call, leave) = (0xb7, 0xbf, 0x07, 0x85, 0x95);
     let (if_above, if_not) = (0x2d, 0x55);
-    let end = FUNCTION_OFFSET as i32 + 2;
+    let end = FUNCTION_OFFSET as i32 + 1;
     let ethertype = i32::from(ETHERTYPE.to_be());
     // Offsets of jumps count from the next instruction; the one to pass the frame on is number 15.
     [
         make(word, 2, 1, 0, 0),                      // r2 = context.data
         make(word, 3, 1, 4, 0),                      // r3 = context.data_end
         make(copy, 4, 2, 0, 0),                      // r4 = r2
-        make(add, 4, 0, 0, end),                     // r4 += 16
+        make(add, 4, 0, 0, end),                     // r4 += 17
         make(if_above, 4, 3, 10, 0),                 // if r4 > r3, pass it on
         make(half, 5, 2, 12, 0),                     // r5 = EtherType
         make(if_not, 5, 0, 8, ethertype),            // if it is not ours, pass it on

@@ -83,6 +83,12 @@ impl<T: Copy> Ring<T> {
         Some(unsafe { self.entry(self.own).read() })
     }
 
+    /// As the consumer: whether there is an entry that was not consumed.
+    pub fn has_front(&self) -> bool {
+        // Acquire: as in `front`.
+        self.own != self.word(self.offsets.producer).load(Ordering::Acquire)
+    }
+
     /// As the consumer: one entry more is consumed, and told so by [`Ring::publish_consumed`].
     #[inline]
     pub fn consume(&mut self) {

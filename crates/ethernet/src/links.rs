@@ -1,0 +1,210 @@
+//! Links as the engine numbers them, from before the peer's place is known until both sides have forgotten them.
+
+use bellwire_device::{FunctionAddress, PacketHeader, Status};
+use bellwire_protocol::reliable::{FunctionId, PeerId};
+use std::collections::{HashMap, VecDeque};
+
+/// Packets that a function may have on their way to itself.
+pub(crate) const OWN_PACKETS: usize = 256;
+
+/// One link.
+pub(crate) struct Link {
+    pub peer: FunctionAddress,
+    pub state: State,
+}
+
+/// Where it is in its life. All times are in ns of the transport's clock.
+pub(crate) enum State {
+    /// Nobody has told where the node is yet.
+    Seeking { give_up_ns: u64, ask_again_ns: u64, pause_ns: u64 },
+    /// The protocol has it.
+    Known(PeerId),
+    /// To ourselves: packets on their way.
+    Own(VecDeque<(PacketHeader, Vec<u8>)>),
+    /// It is down, and the engine knows or will be told.
+    Down { id: Option<PeerId>, why: Status, told: bool },
+}
+
+impl Link {
+    /// How the protocol calls it, if it does.
+    pub fn id(&self) -> Option<PeerId> {
+        match self.state {
+            State::Known(id) => Some(id),
+            State::Down { id, .. } => id,
+            State::Seeking { .. } | State::Own(_) => None,
+        }
+    }
+}
+
+/// All links of a function.
+pub(crate) struct Links {
+    links: Vec<Option<Link>>,
+    free: Vec<u32>,
+    /// By the low half of the protocol's number.
+    by_slot: Vec<Option<(PeerId, u32)>>,
+    /// The link that a peer's address leads to: the newest that is not down.
+    by_peer: HashMap<FunctionAddress, u32>,
+    /// Links that are being sought, or whose end has to be told.
+    pub unsettled: Vec<u32>,
+}
+
+impl Links {
+    pub fn new() -> Links {
+        Links {
+            links: Vec::new(),
+            free: Vec::new(),
+            by_slot: Vec::new(),
+            by_peer: HashMap::new(),
+            unsettled: Vec::new(),
+        }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.links.len() - self.free.len()
+    }
+
+    /// The link to `peer` that is not down.
+    pub fn to(&self, peer: FunctionAddress) -> Option<u32> {
+        self.by_peer.get(&peer).copied()
+    }
+
+    #[inline]
+    pub fn at(&self, number: u32) -> Option<&Link> {
+        self.links.get(number as usize)?.as_ref()
+    }
+
+    #[inline]
+    pub fn at_mut(&mut self, number: u32) -> Option<&mut Link> {
+        self.links.get_mut(number as usize)?.as_mut()
+    }
+
+    /// The number of the link that the protocol calls `id`.
+    #[inline]
+    pub fn number_of(&self, id: PeerId) -> Option<u32> {
+        let (known, number) = (*self.by_slot.get(slot(id))?)?;
+        (known == id).then_some(number)
+    }
+
+    /// A new link, which from now on is the one to its peer.
+    pub fn add(&mut self, peer: FunctionAddress, state: State) -> u32 {
+        let id = if let State::Known(id) = state { Some(id) } else { None };
+        let seeks = matches!(state, State::Seeking { .. });
+        let link = Some(Link { peer, state });
+        let number = match self.free.pop() {
+            Some(number) => {
+                self.links[number as usize] = link;
+                number
+            }
+            None => {
+                self.links.push(link);
+                self.links.len() as u32 - 1
+            }
+        };
+        self.by_peer.insert(peer, number);
+        if seeks {
+            self.unsettled.push(number);
+        }
+        if let Some(id) = id {
+            self.name(id, number);
+        }
+        number
+    }
+
+    /// The protocol has a link with `peer`: the one that we asked for, or one that the peer did.
+    pub fn came_up(&mut self, id: PeerId, peer: FunctionId) {
+        if self.number_of(id).is_some() {
+            return;
+        }
+        let peer = FunctionAddress { node: peer.node, function: peer.function };
+        let sought = self.to(peer).filter(|&number| {
+            self.at(number).is_some_and(|link| matches!(link.state, State::Seeking { .. }))
+        });
+        match sought {
+            Some(number) => self.found(number, id),
+            None => {
+                self.add(peer, State::Known(id));
+            }
+        }
+    }
+
+    /// The numbers of all links.
+    pub fn numbers(&self) -> Vec<u32> {
+        let links = self.links.iter().enumerate();
+        links.filter(|(_, link)| link.is_some()).map(|(number, _)| number as u32).collect()
+    }
+
+    /// The protocol has taken over a link that was being sought.
+    pub fn found(&mut self, number: u32, id: PeerId) {
+        if let Some(link) = self.at_mut(number) {
+            link.state = State::Known(id);
+            self.unsettled.retain(|&other| other != number);
+            self.name(id, number);
+        }
+    }
+
+    /// The link is down, and the engine is still to be told.
+    pub fn lose(&mut self, number: u32, why: Status) {
+        let Some(link) = self.at_mut(number) else { return };
+        let peer = link.peer;
+        let id = if let State::Known(id) = link.state { Some(id) } else { None };
+        link.state = State::Down { id, why, told: false };
+        self.leave(peer, number);
+        if !self.unsettled.contains(&number) {
+            self.unsettled.push(number);
+        }
+    }
+
+    /// Forgets a link; gives what it was.
+    pub fn remove(&mut self, number: u32) -> Option<Link> {
+        let link = self.links.get_mut(number as usize)?.take()?;
+        self.leave(link.peer, number);
+        self.unsettled.retain(|&other| other != number);
+        if let Some(id) = link.id()
+            && self.number_of(id) == Some(number)
+        {
+            self.by_slot[slot(id)] = None;
+        }
+        self.free.push(number);
+        Some(link)
+    }
+
+    fn name(&mut self, id: PeerId, number: u32) {
+        if self.by_slot.len() <= slot(id) {
+            self.by_slot.resize(slot(id) + 1, None);
+        }
+        self.by_slot[slot(id)] = Some((id, number));
+    }
+
+    fn leave(&mut self, peer: FunctionAddress, number: u32) {
+        if self.by_peer.get(&peer) == Some(&number) {
+            self.by_peer.remove(&peer);
+        }
+    }
+}
+
+fn slot(id: PeerId) -> usize {
+    id.0 as usize & 0xffff
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PEER: FunctionAddress = FunctionAddress { node: 9, function: 1 };
+
+    /// A number names one link at a time; a peer's address leads to the newest that is not down.
+    #[test]
+    fn a_later_link_takes_over() {
+        let mut links = Links::new();
+        let first = links.add(PEER, State::Known(PeerId(5)));
+        links.lose(first, Status::PeerGone);
+        assert_eq!((links.to(PEER), links.unsettled.len()), (None, 1));
+        let second = links.add(PEER, State::Known(PeerId(1 << 16 | 5)));
+        assert_ne!(first, second);
+        assert_eq!(links.number_of(PeerId(5)), None, "the protocol's number has a new owner");
+        assert_eq!(links.number_of(PeerId(1 << 16 | 5)), Some(second));
+        links.remove(first);
+        assert_eq!((links.to(PEER), links.count()), (Some(second), 1));
+    }
+}

@@ -1,0 +1,137 @@
+//! Frames between functions of one interface: what a card is told to send to itself it does not receive, so they take a socket of
+//! the host.
+//!
+//! The socket's name is one of the network namespace and ends with its process (unix(7), abstract names). It also tells that a
+//! function has an owner.
+
+use crate::socket;
+use std::collections::VecDeque;
+use std::io;
+use std::mem::{offset_of, size_of};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+/// Frames that wait for a neighbour's socket to have room, at most.
+const WAITING: usize = 256;
+
+pub(crate) struct Local {
+    socket: OwnedFd,
+    interface: u32,
+    buffer: Box<[u8]>,
+    waiting: VecDeque<(u8, Vec<u8>)>,
+}
+
+impl Local {
+    /// The socket of `function` of the interface with this number.
+    ///
+    /// # Errors
+    /// `AddrInUse` if the function is open already, by this or another process.
+    pub fn open(interface: u32, function: u8, frame_bytes: usize) -> io::Result<Local> {
+        let socket = socket::open(libc::AF_UNIX, libc::SOCK_DGRAM, 0)?;
+        let (address, length) = name(interface, function);
+        socket::bind(socket.as_fd(), &address, length)?;
+        socket::enlarge_buffers(socket.as_fd(), 4 << 20);
+        let buffer = vec![0; frame_bytes].into_boxed_slice();
+        Ok(Local { socket, interface, buffer, waiting: VecDeque::new() })
+    }
+
+    /// Sends a frame to a function of the same interface. It is lost if nobody has it open, or if it has not room for long.
+    pub fn send(&mut self, function: u8, frame: &[u8]) {
+        if (!self.waiting.is_empty() || !self.try_send(function, frame))
+            && self.waiting.len() < WAITING
+        {
+            self.waiting.push_back((function, frame.to_vec()));
+        }
+    }
+
+    /// Tries again what had no room.
+    pub fn flush(&mut self) {
+        while let Some((function, frame)) = self.waiting.pop_front() {
+            if !self.try_send(function, &frame) {
+                self.waiting.push_front((function, frame));
+                return;
+            }
+        }
+    }
+
+    /// Whether frames wait for room.
+    pub fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// `false`: there is no room now.
+    fn try_send(&self, function: u8, frame: &[u8]) -> bool {
+        let (address, length) = name(self.interface, function);
+        // SAFETY: the kernel reads the frame and the name, both of which are there.
+        let sent = unsafe {
+            libc::sendto(
+                self.socket.as_raw_fd(),
+                frame.as_ptr().cast(),
+                frame.len(),
+                libc::MSG_DONTWAIT,
+                (&raw const address).cast(),
+                length as u32,
+            )
+        };
+        sent >= 0 || io::Error::last_os_error().kind() != io::ErrorKind::WouldBlock
+    }
+
+    /// The next frame that came.
+    pub fn receive(&mut self) -> Option<&[u8]> {
+        // SAFETY: the kernel writes into the buffer, at most its length.
+        let got = unsafe {
+            libc::recv(
+                self.socket.as_raw_fd(),
+                self.buffer.as_mut_ptr().cast(),
+                self.buffer.len(),
+                libc::MSG_DONTWAIT,
+            )
+        };
+        usize::try_from(got).ok().and_then(|length| self.buffer.get(..length))
+    }
+
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// The name of a function's socket, and its length.
+fn name(interface: u32, function: u8) -> (libc::sockaddr_un, usize) {
+    let text = format!("bellwire-eth/{interface}/{function}");
+    // SAFETY: zeros are a valid address; its first zero byte makes the name abstract.
+    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
+    address.sun_family = libc::AF_UNIX as u16;
+    for (to, from) in address.sun_path[1..].iter_mut().zip(text.bytes()) {
+        *to = from as libc::c_char;
+    }
+    let length = offset_of!(libc::sockaddr_un, sun_path) + 1 + text.len();
+    debug_assert!(length <= size_of::<libc::sockaddr_un>());
+    (address, length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A function has one owner, gets what its neighbours send, and is free again when it is closed.
+    // shows: H-22
+    #[test]
+    fn neighbours_reach_each_other() {
+        let number = 0x7000_0000 | std::process::id();
+        let mut first = Local::open(number, 1, 100).unwrap();
+        let mut second = Local::open(number, 2, 100).unwrap();
+        assert_eq!(Local::open(number, 2, 100).err().unwrap().kind(), io::ErrorKind::AddrInUse);
+        for round in 0..100u8 {
+            first.send(2, &[round; 60]);
+        }
+        first.send(3, b"nobody");
+        for round in 0..100 {
+            first.flush();
+            assert_eq!(second.receive(), Some(&[round; 60][..]));
+        }
+        first.flush();
+        assert_eq!(second.receive(), None);
+        assert!(!first.is_waiting());
+        drop(second);
+        Local::open(number, 2, 100).unwrap();
+    }
+}

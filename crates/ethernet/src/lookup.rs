@@ -1,0 +1,108 @@
+//! Finding a node by the name of its host.
+
+use crate::frame_io::FrameIo;
+use crate::seek::{self, ANYBODY, Said};
+use bellwire_device::{Address, Error};
+use bellwire_wire::frame::seek::SeekBody;
+use std::net::{IpAddr, ToSocketAddrs};
+use std::time::{Duration, Instant};
+
+/// Time between two questions to the same address.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// What was asked, until when, and how it went: the story of a failure.
+pub(crate) struct Asked {
+    name: String,
+    function: u8,
+    since: Instant,
+    patience: Duration,
+    /// Our guess of the node's number, for the error.
+    pub guess: u32,
+    tried: Vec<String>,
+}
+
+impl Asked {
+    pub fn new(name: &str, function: u8, patience: Duration) -> Asked {
+        let (name, since, tried) = (name.to_owned(), Instant::now(), Vec::new());
+        Asked { name, function, since, patience, guess: 0, tried }
+    }
+
+    /// One thing more that was tried.
+    pub fn note(&mut self, what: String) {
+        self.tried.push(what);
+    }
+
+    /// What is left of the time.
+    pub fn left(&self) -> Duration {
+        self.patience.saturating_sub(self.since.elapsed())
+    }
+
+    pub fn failure(self) -> Error {
+        let tried =
+            if self.tried.is_empty() { "nothing".to_owned() } else { self.tried.join("; ") };
+        Error::Unreachable {
+            peer: Address::new(self.guess, self.function, 0),
+            waited_ms: self.since.elapsed().as_millis() as u64,
+            tried: format!(
+                "\"{}\" was looked up and tried as follows: {tried}. See that the peer has this function open and polls it",
+                self.name
+            ),
+        }
+    }
+}
+
+/// The IP addresses that a name means.
+pub(crate) fn addresses(name: &str, asked: &mut Asked) -> Vec<IpAddr> {
+    match (name.trim_matches(['[', ']']), 0).to_socket_addrs() {
+        Ok(found) => {
+            let found: Vec<IpAddr> = found.map(|address| address.ip()).collect();
+            if let Some(IpAddr::V4(first)) = found.first() {
+                asked.guess = (*first).into();
+            }
+            found
+        }
+        Err(error) => {
+            asked.note(format!("it means no IP address ({error})"));
+            Vec::new()
+        }
+    }
+}
+
+/// Asks at `to` who is there, again and again; the answer goes to function `answer_to` of ours. Gives the node, and where it answered from.
+pub(crate) fn ask<Io: FrameIo>(
+    mut io: Io,
+    own: u32,
+    answer_to: u8,
+    function: u8,
+    to: Io::Path,
+    asked: &mut Asked,
+) -> Option<(u32, Io::Path)> {
+    let mut questions = 0;
+    while !asked.left().is_zero() {
+        let frame_bytes = io.frame_bytes() as u32;
+        let body = SeekBody { from: own, to: ANYBODY, frame_bytes };
+        if let Some(room) = io.room() {
+            seek::emit(Said::Where(body), answer_to, function, room);
+            io.stage(to, seek::FRAME_BYTES);
+            io.flush();
+            questions += 1;
+        }
+        let until = Instant::now() + PAUSE.min(asked.left());
+        let mut found = None;
+        while found.is_none() && Instant::now() < until {
+            let got = io.receive(16, |from, bytes| {
+                if let Some((Said::Here(body), _)) = seek::parse(bytes) {
+                    found = Some((body.from, from));
+                }
+            });
+            if got == 0 {
+                std::thread::sleep(Duration::from_micros(200));
+            }
+        }
+        if found.is_some() {
+            return found;
+        }
+    }
+    asked.note(format!("{to}: {questions} questions, no answer"));
+    None
+}

@@ -1,0 +1,78 @@
+//! Memory for regions, and random numbers.
+
+use bellwire_device::Error;
+use bellwire_ring::memory::{Memory, Owner};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// Zeroed pages of this process.
+struct Pages {
+    start: NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: an address and a length; who may touch the bytes when is the views' business.
+unsafe impl Send for Pages {}
+// SAFETY: as above.
+unsafe impl Sync for Pages {}
+
+impl Owner for Pages {}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        // SAFETY: the mapping that `allocate` made, and the memory that it was given to is gone.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
+    }
+}
+
+/// `length` zeroed bytes.
+///
+/// # Errors
+/// [`Error::OutOfRange`] for no bytes, [`Error::NoMemory`] for more than there are.
+pub(crate) fn allocate(length: usize) -> Result<Memory, Error> {
+    if length == 0 {
+        let (parameter, range) = ("length", "at least 1 byte");
+        return Err(Error::OutOfRange { parameter, value: 0, range });
+    }
+    let no_memory = |why: String| Error::NoMemory { bytes: length, purpose: "region", why };
+    let machine = rustix::param::page_size() as u64 * physical_pages();
+    if length as u64 > machine {
+        return Err(no_memory(format!("the machine has {machine} bytes")));
+    }
+    // SAFETY: a new anonymous mapping.
+    let start = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            length,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        )
+    };
+    if start == libc::MAP_FAILED {
+        return Err(no_memory(std::io::Error::last_os_error().to_string()));
+    }
+    let start = NonNull::new(start.cast()).expect("a mapping is not at address zero");
+    // SAFETY: the pages stay mapped, readable and writable, until their owner is dropped.
+    Ok(unsafe { Memory::from_owner(start, length, true, Arc::new(Pages { start, length })) })
+}
+
+fn physical_pages() -> u64 {
+    // SAFETY: a question that cannot do harm.
+    unsafe { libc::sysconf(libc::_SC_PHYS_PAGES) }.max(0) as u64
+}
+
+/// Random bytes from the kernel.
+pub(crate) fn random() -> u64 {
+    let mut bytes = [0; 8];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty()) {
+            Ok(count) => filled += count,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => panic!("the kernel gives no random numbers: {error}"),
+        }
+    }
+    u64::from_ne_bytes(bytes)
+}

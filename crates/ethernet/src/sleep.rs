@@ -1,0 +1,111 @@
+//! Sleeping until a frame comes or a timer of the protocol is due.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+/// What a function sleeps with.
+pub(crate) struct Sleeper {
+    /// Readable when the network or the alarm is: for programs that wait for several things.
+    epoll: OwnedFd,
+    alarm: OwnedFd,
+    /// The alarm may go off.
+    is_set: bool,
+    sleeps: u64,
+    woken: u64,
+}
+
+impl Sleeper {
+    pub fn new(network: &[BorrowedFd<'_>]) -> io::Result<Sleeper> {
+        let alarm = own(|| {
+            // SAFETY: a plain system call.
+            unsafe {
+                let flags = libc::TFD_CLOEXEC | libc::TFD_NONBLOCK;
+                libc::timerfd_create(libc::CLOCK_MONOTONIC, flags)
+            }
+        })?;
+        // SAFETY: a plain system call.
+        let epoll = own(|| unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+        for fd in network.iter().copied().chain([alarm.as_fd()]) {
+            let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
+            let (epoll, fd) = (epoll.as_raw_fd(), fd.as_raw_fd());
+            // SAFETY: the kernel reads one event, which is ours.
+            if unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, &raw mut event) } < 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        Ok(Sleeper { epoll, alarm, is_set: false, sleeps: 0, woken: 0 })
+    }
+
+    pub fn wait_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
+    /// The descriptor becomes readable after `delay_ns`, if nothing comes before; `None`: not by itself. An alarm that went off
+    /// is silent again. `false`: the kernel does not want to, so do not sleep.
+    pub fn set_alarm(&mut self, delay_ns: Option<u64>) -> bool {
+        if delay_ns.is_none() && !self.is_set {
+            return true;
+        }
+        let zero = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // Zero would mean never.
+        let delay = delay_ns.map_or(zero, |ns| timespec(Duration::from_nanos(ns.max(1))));
+        let time = libc::itimerspec { it_interval: zero, it_value: delay };
+        // SAFETY: the kernel reads a time, which is ours.
+        let result = unsafe {
+            libc::timerfd_settime(self.alarm.as_raw_fd(), 0, &raw const time, std::ptr::null_mut())
+        };
+        self.is_set = delay_ns.is_some();
+        self.sleeps += 1;
+        result == 0
+    }
+
+    /// Sleeps until one of `network` is readable, at most for `timeout`: one system call.
+    pub fn sleep(
+        &mut self,
+        network: &[BorrowedFd<'_>],
+        timeout: Option<Duration>,
+    ) -> io::Result<()> {
+        let mut fds = [libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 }; 80];
+        let count = network.len();
+        for (place, fd) in fds.iter_mut().zip(network) {
+            place.fd = fd.as_raw_fd();
+        }
+        if count > fds.len() {
+            // More queues than cards have: by the descriptor that has them all.
+            fds[0].fd = self.epoll.as_raw_fd();
+        }
+        let count = if count > fds.len() { 1 } else { count };
+        let time = timeout.map(timespec);
+        let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        self.sleeps += 1;
+        // SAFETY: the kernel reads and writes the first `count` entries, and reads a time or nothing.
+        let result = unsafe { libc::ppoll(fds.as_mut_ptr(), count as u64, time, std::ptr::null()) };
+        if result > 0 {
+            self.woken += 1;
+        }
+        let error = io::Error::last_os_error();
+        if result < 0 && error.kind() != io::ErrorKind::Interrupted { Err(error) } else { Ok(()) }
+    }
+
+    /// How often the function slept, and how often a frame woke it: what is received without is received by polling (H-08).
+    pub fn rows(&self) -> [(&'static str, u64); 2] {
+        [("sleeps", self.sleeps), ("woken_by_frames", self.woken)]
+    }
+}
+
+fn own(call: impl FnOnce() -> i32) -> io::Result<OwnedFd> {
+    let fd = call();
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call has just made it; nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn timespec(time: Duration) -> libc::timespec {
+    libc::timespec {
+        tv_sec: time.as_secs().min(i64::MAX as u64) as i64,
+        tv_nsec: time.subsec_nanos().into(),
+    }
+}

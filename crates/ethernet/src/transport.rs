@@ -1,0 +1,688 @@
+//! One open function: the reliable protocol between the engine and the network.
+//!
+//! ```text
+//!   send --> Endpoint::send --(now if the line is idle, else with the next poll)--> pump: frames into the network's buffers
+//!   poll --> FrameIo::receive --> Endpoint::handle_frame --> Sink::packet, in the frame's buffer
+//! ```
+//! Small packets that are sent while others are under way share frames, because frames are what the network is short of.
+
+use crate::clock::Clock;
+use crate::frame_io::FrameIo;
+use crate::link_header::EVERY_FUNCTION;
+use crate::links::{Link, Links, OWN_PACKETS, State};
+use crate::memory;
+use crate::pcapng::{Capture, Direction};
+use crate::places::Places;
+use crate::route::Route;
+use crate::seek::{self, ANYBODY, Said};
+use crate::sleep::Sleeper;
+use bellwire_device::{
+    Direct, Error, FunctionAddress, Gate, Kind, LinkId, PacketHeader, Refusal, RemoteKey, Rights,
+    Sink, Status, Transport, TransportLimits, Verdict,
+};
+use bellwire_protocol::reliable::{
+    self, Body, Channel, Config, Endpoint, Event, FunctionId, GateState, PeerId, SendError, Why,
+};
+use bellwire_ring::memory::{Memory, View};
+use bellwire_wire::frame::seek::SeekBody;
+use std::cell::Cell;
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Longest payload of a packet, whatever the network's frames carry, so that all devices agree: in one frame over loopback, in
+/// many elsewhere (H-25).
+pub const PACKET_BYTES: usize = 60 << 10;
+/// Queue pairs that have gates.
+pub const QUEUE_PAIRS: usize = 16_384;
+/// Registered regions.
+pub const REGIONS: usize = 4_096;
+/// Links of one function.
+pub const LINKS: usize = 1_024;
+
+/// Questions for our place that wait to be answered, at most.
+const ANSWERS: usize = 64;
+/// Time between two looks at what is not worth a look at every poll, in ns.
+const TICK_NS: u64 = 1_000_000;
+/// How long a look for frames is believed to have seen them all, in ns.
+const LOOK_NS: u64 = 1_000;
+/// Bounds of the time after which what was not acknowledged is sent again, in ns. Losses are noticed by what comes behind them;
+/// this is for the last frames of a burst, and a peer that the system lets wait for its turn is not a loss.
+const TIMEOUT_NS: [u64; 2] = [5_000_000, 500_000_000];
+/// What is due so soon, in ns, is not worth a sleep: acknowledgements that wait for a frame to ride on, mostly.
+const NEAR_NS: u64 = 30_000;
+/// First and longest pause between two questions for a node's place, in ns.
+const ASK_PAUSE_NS: [u64; 2] = [2_000_000, 200_000_000];
+/// How long a function that is closed waits for its peers to have all that it sent, in ns.
+const LINGER_NS: u64 = 500_000_000;
+
+/// One function of a device that carries frames.
+pub struct EthernetTransport<Io: FrameIo, R: Route<Path = Io::Path>> {
+    pub(crate) io: Io,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) clock: Clock,
+    pub(crate) sleeper: Sleeper,
+    address: FunctionAddress,
+    route: R,
+    places: Places<Io::Path>,
+    pub(crate) links: Links,
+    gates: HashMap<u32, Gate>,
+    /// News that came up outside of a poll.
+    pub(crate) events: VecDeque<Event>,
+    /// Who asked for our place, and which function of his.
+    answers: Vec<(Io::Path, SeekBody, u8)>,
+    capture: Option<Arc<Capture>>,
+    /// The kernel took not all that was staged.
+    pub(crate) unsent: bool,
+    /// The engine took no packet from ourselves when it was last offered one.
+    own_stalled: bool,
+    next_tick_ns: u64,
+    /// When it was last looked for frames.
+    looked_ns: Cell<u64>,
+    rows: Vec<(&'static str, u64)>,
+}
+
+impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
+    /// Function `address` over `io`.
+    ///
+    /// # Errors
+    /// What the kernel says when it is asked for descriptors, or [`Error::OutOfRange`] if the network's frames are too short.
+    pub(crate) fn new(
+        address: FunctionAddress,
+        io: Io,
+        route: R,
+        capture: Option<Arc<Capture>>,
+    ) -> Result<Self, Error> {
+        let config = Config {
+            packet_bytes: PACKET_BYTES as u32,
+            links: LINKS as u16,
+            queue_pairs: QUEUE_PAIRS as u32,
+            timeout_ns: TIMEOUT_NS,
+            ..Config::new(io.frame_bytes())
+        };
+        let clock = Clock::new();
+        let me = FunctionId { node: address.node, function: address.function };
+        let endpoint =
+            Endpoint::new(config, me, clock.incarnation(), memory::random()).map_err(|_| {
+                Error::OutOfRange {
+                    parameter: "the interface's MTU",
+                    value: io.frame_bytes() as u64,
+                    range: "256 to 65535 bytes: ip link set IFACE mtu 1500",
+                }
+            })?;
+        let sleeper = Sleeper::new(&io.wait_fds())
+            .map_err(|source| Error::System { what: "create descriptors to wait for", source })?;
+        Ok(EthernetTransport {
+            io,
+            endpoint,
+            clock,
+            sleeper,
+            address,
+            route,
+            places: Places::new(),
+            links: Links::new(),
+            gates: HashMap::new(),
+            events: VecDeque::new(),
+            answers: Vec::new(),
+            capture,
+            unsent: false,
+            own_stalled: false,
+            next_tick_ns: 0,
+            looked_ns: Cell::new(0),
+            rows: Vec::new(),
+        })
+    }
+
+    /// Sends all frames that the protocol has for now.
+    pub(crate) fn pump(&mut self, now_ns: u64) {
+        while let Some((path, asked, function)) = self.answers.pop() {
+            let body = SeekBody { from: self.address.node, to: asked.from, ..self.seek_body() };
+            self.say(path, Said::Here(body), function);
+        }
+        while let Some(room) = self.io.room() {
+            let Some(frame) = self.endpoint.poll_transmit(now_ns, room) else { break };
+            let to = self.places.place(frame.path);
+            if let Some(capture) = &self.capture {
+                let bytes = &room[..frame.length];
+                let bytes = bytes.to_vec();
+                capture.frame(
+                    Direction::Sent,
+                    &self.io.capture_header(to, Direction::Sent, &bytes),
+                    &bytes,
+                );
+            }
+            self.io.stage(to, frame.length);
+        }
+        self.unsent = !self.io.flush();
+    }
+
+    /// Sends a question or an answer about places. It is lost if there is no room now: it will be asked again.
+    fn say(&mut self, to: Io::Path, said: Said, function: u8) {
+        let Some(room) = self.io.room() else { return };
+        seek::emit(said, self.address.function, function, room);
+        if let Some(capture) = &self.capture {
+            let bytes = room[..seek::FRAME_BYTES].to_vec();
+            let header = self.io.capture_header(to, Direction::Sent, &bytes);
+            capture.frame(Direction::Sent, &header, &bytes);
+        }
+        self.io.stage(to, seek::FRAME_BYTES);
+    }
+
+    fn seek_body(&self) -> SeekBody {
+        let frame_bytes = self.io.frame_bytes() as u32;
+        SeekBody { from: self.address.node, to: ANYBODY, frame_bytes }
+    }
+
+    /// Takes in frames and what they complete. Returns how much happened.
+    fn take_frames(&mut self, sink: &mut impl Sink, budget: usize, now_ns: u64) -> usize {
+        let own = self.address.node;
+        let Self { io, endpoint, links, places, route, answers, capture, events, .. } = self;
+        let mut intake = Intake { links, sink, packets: 0 };
+        let mut heard = Vec::new();
+        let frames = io.receive(budget, |from, bytes| {
+            if capture.is_some() {
+                heard.push((from, bytes.to_vec()));
+            }
+            if let Some((said, function)) = seek::parse(bytes) {
+                let (Said::Where(body) | Said::Here(body)) = said;
+                route.learn(body.from, from);
+                let ours = body.to == own || body.to == ANYBODY;
+                if matches!(said, Said::Where(_)) && ours && answers.len() < ANSWERS {
+                    answers.push((from, body, function));
+                }
+                return;
+            }
+            let Some(path) = places.number(from) else { return };
+            endpoint.handle_frame(path, bytes, now_ns, &mut intake);
+            while let Some(event) = endpoint.poll_event() {
+                // Packets of a new link may be in the very next frame; the rest can wait.
+                match event {
+                    Event::Up { peer, address } => intake.links.came_up(peer, address),
+                    other => events.push_back(other),
+                }
+            }
+        });
+        if endpoint.has_deliverable() {
+            endpoint.deliver(&mut intake);
+        }
+        let packets = intake.packets;
+        if let Some(capture) = capture {
+            for (from, bytes) in heard {
+                let header = io.capture_header(from, Direction::Received, &bytes);
+                capture.frame(Direction::Received, &header, &bytes);
+            }
+        }
+        // Acknowledgements make room to send, and that is worth another look at what waits.
+        packets + usize::from(frames > 0)
+    }
+
+    /// Hands out what the protocol has to tell. Returns how much that was.
+    fn take_events(&mut self, sink: &mut impl Sink) -> usize {
+        let mut told = 0;
+        while let Some(event) = self.events.pop_front().or_else(|| self.endpoint.poll_event()) {
+            told += 1;
+            match event {
+                Event::Up { peer, address } => self.links.came_up(peer, address),
+                Event::Gates { .. } => {}
+                Event::Down { peer, why, .. } => match self.links.number_of(peer) {
+                    Some(number) => self.links.lose(number, status_of(why)),
+                    None => self.endpoint.close(peer, self.clock.now_ns()),
+                },
+            }
+        }
+        if !self.links.unsettled.is_empty() {
+            told += self.settle_links(sink);
+        }
+        told
+    }
+
+    /// Looks for nodes that are being sought, and tells of links that are down.
+    #[cold]
+    fn settle_links(&mut self, sink: &mut impl Sink) -> usize {
+        let now_ns = self.clock.now_ns();
+        let mut told = 0;
+        for number in self.links.unsettled.clone() {
+            let Some(Link { peer, state }) = self.links.at_mut(number) else { continue };
+            let peer = *peer;
+            match state {
+                State::Seeking { give_up_ns, ask_again_ns, pause_ns } => {
+                    let left = give_up_ns.saturating_sub(now_ns);
+                    if let Some(path) = self.route.find(peer) {
+                        told += 1;
+                        match self.connect(peer, path, left, now_ns) {
+                            Some(id) => self.links.found(number, id),
+                            None => self.links.lose(number, Status::Unreachable),
+                        }
+                    } else if left == 0 {
+                        self.links.lose(number, Status::Unreachable);
+                        told += 1;
+                    } else if now_ns >= *ask_again_ns {
+                        *ask_again_ns = now_ns + *pause_ns;
+                        *pause_ns = (2 * *pause_ns).min(ASK_PAUSE_NS[1]);
+                        if let Some(everybody) = self.route.everybody() {
+                            let body = SeekBody { to: peer.node, ..self.seek_body() };
+                            self.say(everybody, Said::Where(body), EVERY_FUNCTION);
+                        }
+                    }
+                }
+                State::Down { why, told: heard, .. } if !*heard => {
+                    *heard = true;
+                    let why = *why;
+                    self.links.unsettled.retain(|&other| other != number);
+                    sink.link_down(LinkId(number), peer, why);
+                    told += 1;
+                }
+                _ => self.links.unsettled.retain(|&other| other != number),
+            }
+        }
+        told
+    }
+
+    fn connect(
+        &mut self,
+        peer: FunctionAddress,
+        path: Io::Path,
+        patience_ns: u64,
+        now_ns: u64,
+    ) -> Option<PeerId> {
+        let path = self.places.number(path)?;
+        let peer = FunctionId { node: peer.node, function: peer.function };
+        self.endpoint.connect(peer, path, patience_ns, now_ns)
+    }
+
+    /// Hands out packets that we sent to ourselves.
+    #[cold]
+    fn take_own(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
+        let Some(number) = self.links.to(self.address) else { return 0 };
+        let mut packets = 0;
+        self.own_stalled = false;
+        while packets < budget {
+            let Some(Link { state: State::Own(queue), .. }) = self.links.at_mut(number) else {
+                break;
+            };
+            let Some((header, payload)) = queue.pop_front() else { break };
+            match sink.packet(LinkId(number), self.address, header, View::of(&payload)) {
+                Verdict::Taken => packets += 1,
+                Verdict::Stalled => {
+                    self.own_stalled = true;
+                    if let Some(Link { state: State::Own(queue), .. }) = self.links.at_mut(number) {
+                        queue.push_front((header, payload));
+                    }
+                    break;
+                }
+                Verdict::Violation => {
+                    self.links.lose(number, Status::ProtocolViolation);
+                    break;
+                }
+            }
+        }
+        packets
+    }
+
+    /// Whether frames wait to be read, if nobody has looked for a while.
+    fn has_unread(&self) -> bool {
+        let now_ns = self.clock.now_ns();
+        if now_ns < self.looked_ns.get() + LOOK_NS {
+            return false;
+        }
+        let waits = self.io.is_ready();
+        self.looked_ns.set(if waits { 0 } else { now_ns });
+        waits
+    }
+
+    /// Whether packets from ourselves wait that the engine may take.
+    pub(crate) fn has_own(&self) -> bool {
+        let own = self.links.to(self.address).and_then(|number| self.links.at(number));
+        let waits = matches!(own, Some(Link { state: State::Own(queue), .. }) if !queue.is_empty());
+        waits && !self.own_stalled
+    }
+
+    /// When to look again though nothing comes, in ns of the clock.
+    pub(crate) fn next_deadline_ns(&self) -> u64 {
+        let mut next = self.endpoint.next_deadline();
+        for &number in &self.links.unsettled {
+            match self.links.at(number).map(|link| &link.state) {
+                Some(State::Seeking { give_up_ns, ask_again_ns, .. }) => {
+                    next = next.min(*give_up_ns).min(*ask_again_ns);
+                }
+                Some(State::Down { told: false, .. }) => next = 0,
+                _ => {}
+            }
+        }
+        next
+    }
+
+    #[cold]
+    fn tick(&mut self, sink: &mut impl Sink, now_ns: u64) {
+        self.next_tick_ns = now_ns + TICK_NS;
+        self.rows.clear();
+        self.rows.extend(self.endpoint.counters().entries());
+        self.rows.extend(self.io.counters().rows());
+        self.rows.extend(self.sleeper.rows());
+        self.rows.push(("links", self.links.count() as u64));
+        sink.tick(&self.rows);
+        if let Some(capture) = &self.capture {
+            capture.flush();
+        }
+    }
+}
+
+/// The channel of a packet. Answers, which their receiver takes without having to send anything, must pass where questions are
+/// stuck (C-26, C-27); an acceptance must not be overtaken by what is sent over its connection, and goes with the questions.
+#[inline]
+fn channel_of(kind: u8) -> Channel {
+    const GRANT: u8 = Kind::Grant as u8;
+    const DATA: u8 = Kind::Data as u8;
+    const DONE: u8 = Kind::Done as u8;
+    match kind {
+        GRANT | DATA | DONE => Channel::Response,
+        _ => Channel::Request,
+    }
+}
+
+fn status_of(why: Why) -> Status {
+    match why {
+        Why::NoAnswer | Why::Version { .. } | Why::Feature { .. } | Why::NotHere | Why::Full => {
+            Status::Unreachable
+        }
+        Why::Closed | Why::Dead | Why::Restarted => Status::PeerGone,
+        Why::Accused | Why::Violation => Status::ProtocolViolation,
+    }
+}
+
+/// Packets on their way from the protocol to the engine.
+struct Intake<'a, S> {
+    links: &'a mut Links,
+    sink: &'a mut S,
+    packets: usize,
+}
+
+impl<S: Sink> reliable::Sink for Intake<'_, S> {
+    #[inline]
+    fn packet(
+        &mut self,
+        peer: PeerId,
+        _: Channel,
+        words: [u64; 3],
+        payload: &[u8],
+    ) -> reliable::Verdict {
+        let Some((number, link)) =
+            self.links.number_of(peer).and_then(|n| Some((n, self.links.at(n)?)))
+        else {
+            // The news of this link comes right behind.
+            return reliable::Verdict::Stalled;
+        };
+        let header = PacketHeader::from_words(words);
+        match self.sink.packet(LinkId(number), link.peer, header, View::of(payload)) {
+            Verdict::Taken => {
+                self.packets += 1;
+                reliable::Verdict::Taken
+            }
+            Verdict::Stalled => reliable::Verdict::Stalled,
+            Verdict::Violation => reliable::Verdict::Violation,
+        }
+    }
+}
+
+/// Bytes that others may change while the protocol reads them.
+struct Bytes<'a>(View<'a>);
+
+impl Body for Bytes<'_> {
+    #[inline]
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    #[inline]
+    fn read(&self, offset: usize, into: &mut [u8]) {
+        self.0.read(offset, into);
+    }
+}
+
+impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io, R> {
+    fn address(&self) -> FunctionAddress {
+        self.address
+    }
+
+    fn limits(&self) -> TransportLimits {
+        TransportLimits {
+            packet_bytes: PACKET_BYTES,
+            queue_pairs: QUEUE_PAIRS,
+            regions: REGIONS,
+            links: LINKS,
+        }
+    }
+
+    fn link(&mut self, peer: FunctionAddress, patience: Duration) -> Result<LinkId, Error> {
+        if let Some(number) = self.links.to(peer) {
+            return Ok(LinkId(number));
+        }
+        let full = Error::Exhausted {
+            what: "links",
+            limit: LINKS as u64,
+            hint: "Disconnect from peers that are not needed, or open another function",
+        };
+        if self.links.count() >= LINKS {
+            return Err(full);
+        }
+        let now_ns = self.clock.now_ns();
+        let patience_ns = patience.as_nanos().min(u64::MAX.into()) as u64;
+        let state = if peer == self.address {
+            State::Own(VecDeque::new())
+        } else if let Some(path) = self.route.find(peer) {
+            State::Known(self.connect(peer, path, patience_ns, now_ns).ok_or(full)?)
+        } else {
+            let give_up_ns = now_ns.saturating_add(patience_ns);
+            State::Seeking { give_up_ns, ask_again_ns: now_ns, pause_ns: ASK_PAUSE_NS[0] }
+        };
+        Ok(LinkId(self.links.add(peer, state)))
+    }
+
+    fn close(&mut self, link: LinkId) {
+        if let Some(id) = self.links.remove(link.0).and_then(|link| link.id()) {
+            let now_ns = self.clock.now_ns();
+            self.endpoint.close(id, now_ns);
+            self.pump(now_ns);
+        }
+    }
+
+    #[inline]
+    fn gate(&self, link: LinkId, queue_pair: u32) -> Option<Gate> {
+        match self.links.at(link.0)?.state {
+            State::Known(id) => Some(match self.endpoint.gate(id, queue_pair)? {
+                // The news that it has closed may be here already.
+                GateState::Open if self.has_unread() => return None,
+                GateState::Open => Gate::Open,
+                GateState::Stopped => Gate::Stopped,
+                GateState::Closed => Gate::Closed,
+            }),
+            State::Own(_) => Some(self.gates.get(&queue_pair).copied().unwrap_or(Gate::Closed)),
+            State::Seeking { .. } | State::Down { .. } => None,
+        }
+    }
+
+    fn set_gate(&mut self, queue_pair: u32, gate: Gate) {
+        let state = match gate {
+            Gate::Open => GateState::Open,
+            Gate::Stopped => GateState::Stopped,
+            Gate::Closed => GateState::Closed,
+        };
+        self.endpoint.set_gate(queue_pair, state);
+        if gate == Gate::Closed {
+            self.gates.remove(&queue_pair);
+            // At once, so that as few as possible are sent what nobody will receive.
+            self.pump(self.clock.now_ns());
+        } else {
+            self.gates.insert(queue_pair, gate);
+        }
+    }
+
+    #[inline]
+    fn send(
+        &mut self,
+        link: LinkId,
+        mut header: PacketHeader,
+        head: &[u8],
+        body: View<'_>,
+    ) -> Result<(), Refusal> {
+        let length = head.len() + body.len();
+        assert!(length <= PACKET_BYTES, "the engine keeps to the limits");
+        header.length = length as u32;
+        match &mut self.links.at_mut(link.0).ok_or(Refusal::Down(Status::PeerGone))?.state {
+            State::Known(id) => {
+                let (id, channel) = (*id, channel_of(header.kind));
+                match self.endpoint.send(id, channel, header.to_words(), head, &Bytes(body)) {
+                    Ok(()) => {}
+                    Err(SendError::Busy) => return Err(Refusal::Busy),
+                    // Why is told by the next poll. A peer that takes shorter packets speaks another version.
+                    Err(SendError::Down) => return Err(Refusal::Busy),
+                    Err(SendError::TooLong { .. }) => {
+                        return Err(Refusal::Down(Status::ProtocolViolation));
+                    }
+                }
+                if self.endpoint.is_urgent(id) {
+                    self.pump(self.clock.now_ns());
+                }
+                Ok(())
+            }
+            State::Seeking { .. } => Err(Refusal::Busy),
+            State::Own(queue) if queue.len() < OWN_PACKETS => {
+                let mut payload = vec![0; length];
+                payload[..head.len()].copy_from_slice(head);
+                body.read(0, &mut payload[head.len()..]);
+                queue.push_back((header, payload));
+                Ok(())
+            }
+            State::Own(_) => Err(Refusal::Busy),
+            State::Down { why, .. } => Err(Refusal::Down(*why)),
+        }
+    }
+
+    fn poll(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
+        let now_ns = self.clock.now_ns();
+        let mut done = self.take_frames(sink, budget, now_ns);
+        self.looked_ns.set(if self.io.has_seen_all() { now_ns } else { 0 });
+        done += self.take_events(sink);
+        done += self.take_own(sink, budget);
+        if now_ns >= self.next_tick_ns {
+            self.tick(sink, now_ns);
+        }
+        if self.unsent || !self.answers.is_empty() || self.endpoint.next_deadline() <= now_ns {
+            self.pump(now_ns);
+        }
+        done
+    }
+
+    fn allocate(&mut self, length: usize, _: Rights) -> Result<Memory, Error> {
+        memory::allocate(length)
+    }
+
+    // Peers reach memory by asking its owner's engine, which knows keys and rights.
+
+    fn export(&mut self, _: RemoteKey, _: &Memory, _: Rights) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn retract(&mut self, _: RemoteKey) {}
+
+    fn put(&mut self, _: LinkId, _: RemoteKey, _: u64, _: View<'_>) -> Direct {
+        Direct::ByPacket
+    }
+
+    fn get(&mut self, _: LinkId, _: RemoteKey, _: u64, _: View<'_>) -> Direct {
+        Direct::ByPacket
+    }
+
+    fn fetch_add(&mut self, _: LinkId, _: RemoteKey, _: u64, _: u64) -> Direct {
+        Direct::ByPacket
+    }
+
+    fn compare_swap(&mut self, _: LinkId, _: RemoteKey, _: u64, _: u64, _: u64) -> Direct {
+        Direct::ByPacket
+    }
+
+    fn wait_fd(&self) -> BorrowedFd<'_> {
+        self.sleeper.wait_fd()
+    }
+
+    fn arm(&mut self) -> bool {
+        let Some(deadline_ns) = self.settle_down() else { return false };
+        self.sleeper.set_alarm(deadline_ns.map(|at| at.saturating_sub(self.clock.now_ns())))
+    }
+
+    fn sleep(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
+        let Some(deadline_ns) = self.settle_down() else { return Ok(()) };
+        let left = deadline_ns.map(|at| at.saturating_sub(self.clock.now_ns()));
+        let left = left.map(Duration::from_nanos);
+        let timeout = match (timeout, left) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        self.sleeper
+            .sleep(&self.io.wait_fds(), timeout)
+            .map_err(|source| Error::System { what: "wait for frames", source })
+    }
+}
+
+impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
+    /// Sends all that is due before a sleep. Gives the time until which to sleep, `Some(None)` for ever; `None`: there is something
+    /// to do first.
+    fn settle_down(&mut self) -> Option<Option<u64>> {
+        if self.has_own() {
+            return None;
+        }
+        let now_ns = self.clock.now_ns();
+        self.endpoint.flush();
+        self.pump(now_ns);
+        self.events.extend(self.endpoint.poll_event());
+        let next_ns = self.next_deadline_ns();
+        if !self.events.is_empty() || next_ns <= now_ns + NEAR_NS || self.io.is_ready() {
+            return None;
+        }
+        // Nobody tells when the kernel takes more again, so it is tried in a while.
+        let next_ns = if self.unsent { next_ns.min(now_ns + TICK_NS) } else { next_ns };
+        Some((next_ns != u64::MAX).then_some(next_ns))
+    }
+}
+
+impl<Io: FrameIo, R: Route<Path = Io::Path>> Drop for EthernetTransport<Io, R> {
+    /// Peers are told, and get what was sent to them, if they take it soon.
+    fn drop(&mut self) {
+        let until_ns = self.clock.now_ns() + LINGER_NS;
+        for number in self.links.numbers() {
+            if let Some(id) = self.links.remove(number).and_then(|link| link.id()) {
+                self.endpoint.close(id, self.clock.now_ns());
+            }
+        }
+        let mut nobody = |_: PeerId, _: Channel, _: [u64; 3], _: &[u8]| reliable::Verdict::Taken;
+        loop {
+            let now_ns = self.clock.now_ns();
+            self.pump(now_ns);
+            if self.endpoint.is_drained() || now_ns >= until_ns || std::thread::panicking() {
+                break;
+            }
+            let Self { io, endpoint, places, .. } = self;
+            io.receive(64, |from, bytes| {
+                if let Some(path) = places.number(from) {
+                    endpoint.handle_frame(path, bytes, now_ns, &mut nobody);
+                }
+            });
+            while self.endpoint.poll_event().is_some() {}
+        }
+        if let Some(capture) = &self.capture {
+            capture.flush();
+        }
+    }
+}
+
+/// What can be asked of the kernel for I/O, as an error of a device: with the capability that is missing and the command that
+/// gives it.
+pub(crate) fn unavailable(device: &str, what: &str, error: &io::Error, hint: &str) -> Error {
+    Error::DeviceUnavailable {
+        device: device.to_owned(),
+        why: format!("{what}: {error}"),
+        hint: hint.to_owned(),
+    }
+}

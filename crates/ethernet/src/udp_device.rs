@@ -1,0 +1,160 @@
+//! The device `udp:ADDRESS`.
+
+use crate::interface;
+use crate::lookup::{self, Asked};
+use crate::pcapng::{Capture, LinkType};
+use crate::route::{IpRoute, Known, PORT};
+use crate::transport::{EthernetTransport, unavailable};
+use crate::udp::UdpIo;
+use bellwire_device::{Error, FunctionAddress};
+use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How to open a [`UdpDevice`].
+#[derive(Clone, Debug, Default)]
+pub struct UdpOptions {
+    /// The node number to have; `None`: the IPv4 address as a number, or the last four bytes of the IPv6 address.
+    pub node: Option<u32>,
+    /// Function 0 listens on this port and the others on those that follow; `None`: on [`PORT`]. All nodes must agree.
+    pub port: Option<u16>,
+    /// Write what is sent and received to this file.
+    pub capture: Option<PathBuf>,
+}
+
+/// One opening of `udp:ADDRESS`.
+pub struct UdpDevice {
+    ip: IpAddr,
+    node: u32,
+    port: u16,
+    mtu: usize,
+    known: Known<IpAddr>,
+    capture: Option<Arc<Capture>>,
+}
+
+/// A function of it.
+pub type UdpFunction = EthernetTransport<UdpIo, IpRoute>;
+
+impl UdpDevice {
+    /// Opens the device at `address`, an IP address of this host, or a name of one.
+    ///
+    /// # Errors
+    /// [`Error::BadDeviceName`] if there is no such address, [`Error::DeviceUnavailable`] if it is not one of this host or the
+    /// capture cannot be written.
+    pub fn open(address: &str, options: &UdpOptions) -> Result<UdpDevice, Error> {
+        let name = format!("udp:{address}");
+        let ip = own_address(address).map_err(|error| match error.kind() {
+            io::ErrorKind::AddrNotAvailable => unavailable(
+                &name,
+                "it is not an address of this host",
+                &error,
+                "one of those that `ip address show` lists",
+            ),
+            _ => Error::BadDeviceName { name: name.clone(), why: error.to_string() },
+        })?;
+        let capture = open_capture(&name, options.capture.as_ref(), LinkType::Ip)?;
+        let node = options.node.unwrap_or(match ip {
+            IpAddr::V4(ip) => ip.into(),
+            IpAddr::V6(ip) => u128::from(ip) as u32,
+        });
+        let port = options.port.unwrap_or(PORT);
+        let mtu = interface::mtu_of(ip).unwrap_or(1500);
+        Ok(UdpDevice { ip, node, port, mtu, known: Known::new(), capture })
+    }
+
+    /// Our node number.
+    pub fn node(&self) -> u32 {
+        self.node
+    }
+
+    /// One line: how messages travel here.
+    pub fn describe(&self) -> String {
+        format!(
+            "UDP at {}, node {}: ports {}.., MTU {} bytes, sendmmsg and recvmmsg with segmentation by the kernel where it has it",
+            self.ip, self.node, self.port, self.mtu
+        )
+    }
+
+    /// Opens a function.
+    ///
+    /// # Errors
+    /// [`Error::BadFunction`] if it is open already, here or in another process, or if there is no port for it.
+    pub fn open_function(&self, function: u8) -> Result<UdpFunction, Error> {
+        let port = self
+            .port
+            .checked_add(function.into())
+            .ok_or(Error::BadFunction { function, why: "its port would be above 65535" })?;
+        let io =
+            UdpIo::open(SocketAddr::new(self.ip, port), self.mtu).map_err(|error| {
+                match error.kind() {
+                    io::ErrorKind::AddrInUse => Error::BadFunction {
+                        function,
+                        why: "it is open already, or its port is taken",
+                    },
+                    _ => Error::System { what: "open a UDP socket", source: error },
+                }
+            })?;
+        let address = FunctionAddress { node: self.node, function };
+        let route = IpRoute { known: self.known.clone(), port: self.port };
+        EthernetTransport::new(address, io, route, self.capture.clone())
+    }
+
+    /// The node number of the host called `name`, or with this IP address, whose `function` answers within `patience`.
+    ///
+    /// # Errors
+    /// [`Error::Unreachable`] with all that was tried.
+    pub fn lookup(&self, name: &str, function: u8, patience: Duration) -> Result<u32, Error> {
+        let mut asked = Asked::new(name, function, patience);
+        let port = self.port.saturating_add(function.into());
+        for ip in lookup::addresses(name, &mut asked) {
+            if ip.is_ipv4() != self.ip.is_ipv4() {
+                asked.note(format!("{ip}: not of the same kind as {}", self.ip));
+                continue;
+            }
+            let to = SocketAddr::new(ip, port);
+            let io = UdpIo::open(SocketAddr::new(self.ip, 0), 1500)
+                .map_err(|source| Error::System { what: "open a UDP socket", source })?;
+            if let Some((node, _)) = lookup::ask(io, self.node, 0, function, to, &mut asked) {
+                self.known.insert(node, ip);
+                return Ok(node);
+            }
+        }
+        Err(asked.failure())
+    }
+}
+
+/// The first address that `text` means and that is one of ours.
+fn own_address(text: &str) -> io::Result<IpAddr> {
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "it means no address");
+    for address in (text.trim_matches(['[', ']']), 0).to_socket_addrs()? {
+        match std::net::UdpSocket::bind(SocketAddr::new(address.ip(), 0)) {
+            Ok(_) if !address.ip().is_unspecified() => return Ok(address.ip()),
+            Ok(_) => {
+                let why = "peers need one certain address of this host";
+                last = io::Error::new(io::ErrorKind::InvalidInput, why);
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// The capture that was asked for.
+pub(crate) fn open_capture(
+    device: &str,
+    path: Option<&PathBuf>,
+    link: LinkType,
+) -> Result<Option<Arc<Capture>>, Error> {
+    let Some(path) = path else { return Ok(None) };
+    match Capture::create(path, link, device) {
+        Ok(capture) => Ok(Some(Arc::new(capture))),
+        Err(error) => Err(unavailable(
+            device,
+            &format!("the capture {} cannot be written", path.display()),
+            &error,
+            "another file after pcap=",
+        )),
+    }
+}
