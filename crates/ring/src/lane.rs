@@ -193,6 +193,8 @@ impl<W> LaneMemory<W> {
 }
 
 #[cfg(all(test, loom))]
+mod exhaustive_tests;
+#[cfg(all(test, loom))]
 mod model_tests;
 #[cfg(all(test, not(loom)))]
 mod tests;

@@ -159,7 +159,7 @@ impl ShmTransport {
     /// Gives back pages that no lane of ours has needed for `linger`; whether there are some that were needed later.
     pub(crate) fn tidy(&mut self, linger: Duration) -> bool {
         let ups = self.links.iter_mut().flatten().filter_map(|link| link.up_mut());
-        ups.filter_map(|up| up.tidy(linger).then_some(())).count() > 0
+        ups.map(|up| up.tidy(linger)).filter(|&later| later).count() > 0
     }
 
     fn dispatch(&mut self) {
