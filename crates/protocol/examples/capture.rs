@@ -87,7 +87,7 @@ fn conversation() -> Vec<Vec<u8>> {
     for (number, length) in [0usize, 8, 8, 300, 4000, 8, 1400].into_iter().enumerate() {
         let channel = if number % 3 == 1 { Channel::Response } else { Channel::Request };
         let payload = vec![number as u8; length];
-        let words = [1 + number as u64 | (number as u64) << 8, 3 | 9 << 32, 1 << (9 * number)];
+        let words = [(1 + number as u64) | ((number as u64) << 8), 3 | 9 << 32, 1 << (9 * number)];
         ends[0].send(peer, channel, words, &[], &payload[..]).expect("room for it");
     }
     // The first frame is lost; the others bring a selective acknowledgement.
@@ -150,10 +150,10 @@ fn expectation(frame: &[u8]) -> String {
                 match section.kind {
                     SectionKind::Requests | SectionKind::Responses => {
                         let mut at = 0;
-                        while section.flags & FLAG_CONTINUES == 0 {
-                            let Ok(Some((words, header))) =
-                                PacketWords::parse(&section.bytes[at..])
-                            else {
+                        // What begins inside a packet cannot be read without the frame before.
+                        let is_readable = section.flags & FLAG_CONTINUES == 0;
+                        while let Some(bytes) = section.bytes.get(at..).filter(|_| is_readable) {
+                            let Ok(Some((words, header))) = PacketWords::parse(bytes) else {
                                 break;
                             };
                             let length = words.payload_bytes();
