@@ -12,15 +12,30 @@ pub struct FunctionAddress {
     pub function: u8,
 }
 
-/// One queue pair of one function of one node.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
+/// One queue pair of one function of one node. In order of node, function, queue pair.
+// Laid out so that no piece in which it is read lies across two in which it is copied: see `write_in_words` of the API.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[repr(C)]
 pub struct Address {
     /// Node number, unique inside one device name (`shm:job`).
     pub node: u32,
-    /// Function number: 0 is the physical function, 1.. are virtual functions.
-    pub function: u8,
     /// Queue pair number inside the function. Channel `c` is reachable as [`Address::channel`].
     pub queue_pair: u32,
+    /// Function number: 0 is the physical function, 1.. are virtual functions.
+    pub function: u8,
+}
+
+impl Ord for Address {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        let key = |address: &Self| (address.node, address.function, address.queue_pair);
+        key(self).cmp(&key(other))
+    }
+}
+
+impl PartialOrd for Address {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 impl Address {

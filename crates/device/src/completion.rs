@@ -5,6 +5,7 @@ use std::fmt;
 
 /// Handle of a queue pair: its number and a generation, so that a stale handle is noticed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(C)]
 pub struct QueuePair {
     /// The number that peers address.
     pub number: u32,
@@ -91,26 +92,60 @@ impl fmt::Display for Status {
 }
 
 /// A finished descriptor, or an event.
+///
+/// Small, and moved word by word, because it is written and read a moment later on the path of every message.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Completion {
     /// The queue pair that it was posted to (a shared receive: the one that the message was addressed to).
     pub queue_pair: QueuePair,
+    /// Receive and event: the sender. Send, put, get, atomic: whom it was for.
+    pub peer: Address,
     /// What finished.
     pub operation: Operation,
     /// How.
     pub status: Status,
+    /// The engine's: whether `word` is an immediate value.
+    #[doc(hidden)]
+    pub has_immediate: bool,
     /// The number that the program gave the descriptor; 0 for events.
     pub context: u64,
     /// Bytes moved; after an error, how many for certain.
     pub length: usize,
-    /// The sender's immediate value.
-    pub immediate: Option<u64>,
-    /// What was in memory before an atomic; 0 otherwise.
-    pub value: u64,
-    /// Receive and event: the sender. Send, put, get, atomic: whom it was for.
-    pub peer: Address,
-    /// The buffer that was posted; `None` for immediate data and events. Chains return theirs in `chain`.
+    /// The buffer that was posted; `None` for immediate data and events. [`Completion::into_buffers`] has those of a chain.
     pub buffer: Option<Buffer>,
-    /// The further buffers of a chain descriptor, in order, after `buffer`.
-    pub chain: Vec<Buffer>,
+    /// The engine's: the immediate value, or what was in memory before an atomic.
+    #[doc(hidden)]
+    pub word: u64,
+    /// The engine's: the further buffers of a chain descriptor. One word, because there are hardly ever any.
+    #[doc(hidden)]
+    #[allow(clippy::box_collection)]
+    pub rest: Option<Box<Vec<Buffer>>>,
 }
+
+impl Completion {
+    /// The sender's immediate value.
+    #[inline]
+    pub fn immediate(&self) -> Option<u64> {
+        self.has_immediate.then_some(self.word)
+    }
+
+    /// What was in memory before an atomic; 0 otherwise.
+    #[inline]
+    pub fn value(&self) -> u64 {
+        if self.has_immediate { 0 } else { self.word }
+    }
+
+    /// The further buffers of a chain descriptor, in order, after `buffer`.
+    pub fn chain(&self) -> &[Buffer] {
+        self.rest.as_deref().map_or(&[], |rest| rest)
+    }
+
+    /// All buffers that were posted, in order.
+    pub fn into_buffers(self) -> impl Iterator<Item = Buffer> {
+        self.buffer.into_iter().chain(self.rest.into_iter().flat_map(|rest| *rest))
+    }
+}
+
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(size_of::<Completion>() == 96 && size_of::<Option<Completion>>() == 96);

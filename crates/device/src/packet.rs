@@ -120,7 +120,7 @@ impl PacketHeader {
     }
 
     /// Words 1 to 3.
-    #[inline]
+    #[inline(always)]
     pub fn to_words(self) -> [u64; 3] {
         [
             self.kind as u64
@@ -132,8 +132,14 @@ impl PacketHeader {
         ]
     }
 
+    /// The payload's length in words that are not parsed yet.
+    #[inline(always)]
+    pub fn length_of(words: [u64; 3]) -> usize {
+        (words[0] >> 32) as usize
+    }
+
     /// The reverse of [`PacketHeader::to_words`]. Unknown flags are dropped.
-    #[inline]
+    #[inline(always)]
     pub fn from_words(words: [u64; 3]) -> Self {
         PacketHeader {
             kind: words[0] as u8,

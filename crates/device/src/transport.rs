@@ -69,13 +69,13 @@ pub enum Verdict {
 
 /// What a device reports to while it polls. Implemented by the engine.
 pub trait Sink {
-    /// A packet came. Fields of `header` were copied once and will not change; `payload` may change while it is read if the
-    /// peer is hostile, and has exactly `header.length` bytes.
+    /// A packet came, with the words of its header ([`PacketHeader::from_words`]). They were copied once and will not change;
+    /// `payload` may change while it is read if the peer is hostile, and has exactly as many bytes as the header says.
     fn packet(
         &mut self,
         link: LinkId,
         from: FunctionAddress,
-        header: PacketHeader,
+        header: [u64; 3],
         payload: View<'_>,
     ) -> Verdict;
 
@@ -122,6 +122,14 @@ pub trait Transport: Send {
         head: &[u8],
         body: View<'_>,
     ) -> Result<(), Refusal>;
+
+    /// Sends one whole message, if the gate of the queue pair that its header names is open and there is room. `false`: nothing was
+    /// done; [`Transport::gate`] and [`Transport::send`] say why. Devices that find both in one place look there once.
+    #[inline]
+    fn send_message(&mut self, link: LinkId, header: PacketHeader, body: View<'_>) -> bool {
+        self.gate(link, header.destination) == Some(Gate::Open)
+            && self.send(link, header, &[], body).is_ok()
+    }
 
     /// Looks for packets and news, and hands at most `budget` packets to `sink`. Returns how many.
     fn poll(&mut self, sink: &mut impl Sink, budget: usize) -> usize

@@ -16,6 +16,12 @@ pub trait Words {
     /// The words of the line with this index: one check of the bounds for all of them. Outside is a bug and panics.
     fn line(&self, index: usize) -> &[AtomicU64; LINE_WORDS];
 
+    /// The words of the first two lines, which every segment has.
+    fn front(&self) -> &[AtomicU64; 2 * LINE_WORDS];
+
+    /// Asks for the line with this index, to write to it soon. Changes nothing but time.
+    fn fetch_to_write(&self, index: usize);
+
     /// Copies `head` and then `body` in, from the given word on. Plain writes: the caller publishes them by a release store.
     fn fill(&self, word: usize, head: &[u8], body: View<'_>);
 }
@@ -46,6 +52,7 @@ mod real {
         /// The part of `memory` from byte `offset`, `bytes` long. Panics unless both are multiples of a cache line and inside.
         pub fn new(memory: &Memory, offset: usize, bytes: usize) -> Segment {
             assert!(offset.is_multiple_of(LINE_BYTES) && bytes.is_multiple_of(LINE_BYTES));
+            assert!(bytes >= 2 * LINE_BYTES, "a segment has two lines or more");
             let part = memory.view().part(offset, bytes).expect("a segment lies inside its memory");
             assert!(
                 (part.as_ptr() as usize).is_multiple_of(LINE_BYTES),
@@ -61,8 +68,8 @@ mod real {
         /// Payload bytes as a window; panics if outside.
         #[inline(always)]
         pub fn view(&self, word: usize, bytes: usize) -> View<'_> {
-            let words = self.lines * LINE_WORDS;
-            assert!(word <= words && bytes <= (words - word) * 8);
+            // No overflow: an index is small, and no object has more than half of all addresses.
+            assert!(word * 8 + bytes <= self.lines * LINE_BYTES);
             // SAFETY: inside the segment, which `memory` keeps mapped while `self` is borrowed.
             unsafe {
                 let start = std::ptr::NonNull::new_unchecked(self.base.add(word).cast_mut().cast());
@@ -97,16 +104,34 @@ mod real {
         }
 
         #[inline(always)]
+        fn front(&self) -> &[AtomicU64; 2 * LINE_WORDS] {
+            // SAFETY: as in `word`; `new` makes no segment of fewer lines.
+            unsafe { &*self.base.cast() }
+        }
+
+        #[inline(always)]
+        fn fetch_to_write(&self, index: usize) {
+            #[cfg(all(target_arch = "x86_64", not(miri)))]
+            if index < self.lines {
+                // SAFETY: a hint, which touches no memory as far as the program can tell; the address is inside the segment.
+                // The compiler's own intrinsic becomes a prefetch for reading where it is not told of the exact processor.
+                unsafe {
+                    let line = self.base.add(index * LINE_WORDS);
+                    std::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags, readonly));
+                }
+            }
+            #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+            let _ = index;
+        }
+
+        #[inline(always)]
         fn fill(&self, word: usize, head: &[u8], body: View<'_>) {
             let room = self.view(word, head.len() + body.len());
-            if !head.is_empty() {
-                room.write(0, head);
+            if head.is_empty() {
+                return room.copy_apart(body);
             }
-            if !body.is_empty() {
-                room.part(head.len(), body.len())
-                    .expect("both parts were measured")
-                    .copy_apart(body);
-            }
+            room.write(0, head);
+            room.part(head.len(), body.len()).expect("both parts were measured").copy_apart(body);
         }
     }
 }
@@ -136,9 +161,15 @@ mod model {
             &self.0[index]
         }
 
+        fn front(&self) -> &[AtomicU64; 2 * LINE_WORDS] {
+            self.0[..2 * LINE_WORDS].try_into().expect("two lines")
+        }
+
         fn line(&self, index: usize) -> &[AtomicU64; LINE_WORDS] {
             self.0[index * LINE_WORDS..][..LINE_WORDS].try_into().expect("the length of a line")
         }
+
+        fn fetch_to_write(&self, _index: usize) {}
 
         fn fill(&self, word: usize, head: &[u8], body: View<'_>) {
             let mut bytes = head.to_vec();

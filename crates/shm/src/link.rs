@@ -41,13 +41,15 @@ pub const GATES: usize = QUEUE_PAIRS + 65_536;
 pub const REGIONS: usize = 4_096;
 
 /// The gate of a queue pair number; `GATES`, which is closed, for a number that cannot exist.
-#[inline]
+#[inline(always)]
 pub fn gate_index(queue_pair: u32) -> usize {
-    let (base, number, count) = match queue_pair.checked_sub(Address::CHANNEL_BASE) {
-        None => (0, queue_pair as usize, QUEUE_PAIRS),
-        Some(channel) => (QUEUE_PAIRS, channel as usize, GATES - QUEUE_PAIRS),
-    };
-    if number < count { base + number } else { GATES }
+    if (queue_pair as usize) < QUEUE_PAIRS {
+        return queue_pair as usize;
+    }
+    match queue_pair.checked_sub(Address::CHANNEL_BASE) {
+        Some(channel) if (channel as usize) < GATES - QUEUE_PAIRS => QUEUE_PAIRS + channel as usize,
+        _ => GATES,
+    }
 }
 
 /// Which end of the pair's memory we are.
@@ -174,6 +176,8 @@ pub struct Link {
     /// before the next sleep, which is right for few messages from sleep to sleep; its sender rings for each, which is wrong for
     /// many.
     pub favours: u32,
+    /// The last look found a packet, so that the next may find several.
+    pub streaming: bool,
     /// Packets taken since the last look at idle lanes.
     pub recent: u64,
     pub weight: u32,
@@ -204,6 +208,7 @@ impl Link {
             closed: false,
             expelled: false,
             favours: 0,
+            streaming: false,
             recent: 0,
             weight: 1,
             allowance: 0,

@@ -23,7 +23,7 @@ struct Turn {
 }
 
 /// Why a lane delivers no more for now.
-enum End {
+pub(crate) enum End {
     /// Nothing stands at its cursor.
     Empty,
     /// The budget or the allowance is used up.
@@ -36,7 +36,43 @@ enum End {
     Violation,
 }
 
+/// What came of a look at a lane.
+pub(crate) enum Delivered {
+    /// A packet of so many payload bytes.
+    Packet(usize),
+    /// None, and why.
+    Not(End),
+}
+
 impl Link {
+    /// Looks at the lane's cursor and hands the packet there to `sink`.
+    #[inline(always)]
+    pub(crate) fn deliver_one(&mut self, lane: u32, sink: &mut impl Sink) -> Delivered {
+        let Some(receiver) = self.receiver.as_mut() else { return Delivered::Not(End::Empty) };
+        let end = match receiver.peek() {
+            Arrival::Nothing => End::Empty,
+            Arrival::Packet(words) => {
+                let (segment, word) = receiver.payload();
+                let length = PacketHeader::length_of(words);
+                let payload = segment.view(word, length);
+                match sink.packet(LinkId(lane), self.peer, words, payload) {
+                    Verdict::Taken => {
+                        step("packet-taken");
+                        receiver.take(words[0]);
+                        self.stalled = false;
+                        return Delivered::Packet(length);
+                    }
+                    Verdict::Stalled => End::Stalled,
+                    Verdict::Violation => End::Violation,
+                }
+            }
+            Arrival::Moved { freed, dry } => End::Moved { freed, dry },
+            Arrival::Violation => End::Violation,
+        };
+        self.stalled = matches!(end, End::Stalled);
+        Delivered::Not(end)
+    }
+
     /// The hot loop of the receiving side: everything that it touches is in this link and in `sink`.
     #[inline(always)]
     fn deliver(
@@ -47,42 +83,30 @@ impl Link {
         budget: usize,
         turn: &mut Turn,
     ) -> End {
-        let Some(receiver) = self.receiver.as_mut() else { return End::Empty };
-        let before = turn.packets;
+        let (mut packets, mut lines) = (turn.packets, turn.lines);
         let end = loop {
-            if turn.packets == budget || turn.lines >= allowance {
+            if packets == budget || lines >= allowance {
                 break End::Limit;
             }
-            match receiver.peek() {
-                Arrival::Nothing => break End::Empty,
-                Arrival::Packet(words) => {
-                    let header = PacketHeader::from_words(words);
-                    let (segment, word) = receiver.payload();
-                    let payload = segment.view(word, header.length as usize);
-                    match sink.packet(LinkId(lane), self.peer, header, payload) {
-                        Verdict::Taken => {
-                            step("packet-taken");
-                            receiver.take(words[0]);
-                            turn.packets += 1;
-                            turn.lines += 1 + i64::from(header.length) / 64;
-                        }
-                        Verdict::Stalled => break End::Stalled,
-                        Verdict::Violation => break End::Violation,
-                    }
+            match self.deliver_one(lane, sink) {
+                Delivered::Packet(length) => {
+                    packets += 1;
+                    lines += 1 + (length / 64) as i64;
                 }
-                Arrival::Moved { freed, dry } => break End::Moved { freed, dry },
-                Arrival::Violation => break End::Violation,
+                Delivered::Not(end) => break end,
             }
         };
-        self.stalled = matches!(end, End::Stalled);
-        self.recent += (turn.packets - before) as u64;
+        self.recent += (packets - turn.packets) as u64;
+        // After packets that came alone the next line is probably not written yet, and one look at it is enough.
+        self.streaming = packets > 0;
+        (turn.packets, turn.lines) = (packets, lines);
         end
     }
 }
 
 impl ShmTransport {
     /// Hands at most `budget` packets of the polled lanes to `sink`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn serve(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
         match self.active[..] {
             [] => 0,
@@ -124,7 +148,7 @@ impl ShmTransport {
     }
 
     /// Takes packets off one lane while it has some, `allowance` (in lines) lasts and `sink` takes them.
-    #[inline]
+    #[inline(always)]
     fn drain(
         &mut self,
         lane: u32,
@@ -138,7 +162,8 @@ impl ShmTransport {
         for _ in 0..MOVES {
             let Some(link) = self.links[lane as usize].as_deref_mut() else { return };
             let end = link.deliver(lane, allowance, sink, budget, turn);
-            if matches!(end, End::Empty) || !self.goes_on(lane, end, turn) {
+            turn.more = matches!(end, End::Limit);
+            if matches!(end, End::Empty | End::Limit) || !self.goes_on(lane, end) {
                 return;
             }
         }
@@ -147,10 +172,9 @@ impl ShmTransport {
 
     /// Deals with the rarer ends; whether the lane may have more for this turn.
     #[cold]
-    fn goes_on(&mut self, lane: u32, end: End, turn: &mut Turn) -> bool {
+    pub(crate) fn goes_on(&mut self, lane: u32, end: End) -> bool {
         match end {
-            End::Empty | End::Stalled => {}
-            End::Limit => turn.more = true,
+            End::Empty | End::Stalled | End::Limit => {}
             End::Moved { freed, dry } => {
                 self.follow(lane, freed, dry);
                 return true;

@@ -5,6 +5,7 @@ use crate::device::DeviceInner;
 use crate::link::{GATES, GEOMETRY, Link, QUEUE_PAIRS, REGIONS, State, Up, gate_index};
 use crate::mapping::{self, PAGE_BYTES, Segment as Mapped, Sharing};
 use crate::region::{Export, Quarantined};
+use crate::service::{Delivered, End};
 use crate::stranger::Stranger;
 use crate::{barrier, socket};
 use bellwire_device::{
@@ -237,12 +238,45 @@ impl ShmTransport {
         self.links.get_mut(number as usize)?.as_deref_mut()
     }
 
+    /// Tells the peer behind `link` of a packet on a lane that it does not poll.
+    #[cold]
+    fn ring(&mut self, link: LinkId) {
+        step("ring");
+        self.counters.rings += 1;
+        let up = self.link_mut(link.0).and_then(Link::up_mut);
+        if up.is_some_and(|up| up.doorbell.ring(up.remote_lane)) {
+            self.kick(link.0);
+        }
+    }
+
     /// Wakes the peer behind `link`, which sleeps.
     #[cold]
     pub(crate) fn kick(&mut self, link: u32) {
         self.counters.kicks += 1;
         step("kick");
         self.send_control(link, crate::control::Control::Kick, None);
+    }
+}
+
+impl ShmTransport {
+    /// All that a poll can have to do.
+    #[inline(never)]
+    fn poll_all(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
+        let mut taken = self.serve(sink, budget);
+        if self.doorbell.is_rung() {
+            self.answer_doorbell();
+            if taken == 0 {
+                taken = self.serve(sink, budget);
+            }
+        }
+        if self.pace.is_due() {
+            self.check(sink, taken);
+        }
+        self.counters.packets_received += taken as u64;
+        if taken == 0 {
+            std::hint::spin_loop();
+        }
+        taken
     }
 }
 
@@ -320,11 +354,9 @@ impl Transport for ShmTransport {
         match up.sender.send(header.to_words(), head, body, || Up::populate_host(pair, side)) {
             Ok(Sent::Done) => {}
             Ok(Sent::Ring) => {
-                step("ring");
-                self.counters.rings += 1;
-                if up.doorbell.ring(up.remote_lane) {
-                    self.kick(link.0);
-                }
+                self.counters.packets_sent += 1;
+                self.ring(link);
+                return Ok(());
             }
             Err(_full) => {
                 self.counters.lane_full += 1;
@@ -339,25 +371,59 @@ impl Transport for ShmTransport {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
+    fn send_message(&mut self, link: LinkId, mut header: PacketHeader, body: View<'_>) -> bool {
+        assert!(body.len() <= GEOMETRY.packet_bytes(), "the engine keeps to the limits");
+        header.length = body.len() as u32;
+        let Some(entry) = self.links.get_mut(link.0 as usize).and_then(Option::as_deref_mut) else {
+            return false;
+        };
+        let State::Up(up) = &mut entry.state else { return false };
+        up.sender.prepare();
+        if up.board.gate(gate_index(header.destination)) != Gate::Open as u8
+            && !bellwire_ring::canary::planted("gate-ignored")
+        {
+            return false;
+        }
+        let (pair, side) = (&up.pair, up.side);
+        match up.sender.send(header.to_words(), &[], body, || Up::populate_host(pair, side)) {
+            Ok(Sent::Done) => self.counters.packets_sent += 1,
+            Ok(Sent::Ring) => {
+                self.counters.packets_sent += 1;
+                self.ring(link);
+            }
+            Err(_full) => return false,
+        }
+        true
+    }
+
+    /// The shortest way first, for a pair that is alone: a look at one line, and at most one packet. Whatever else there may be to
+    /// do is left to [`ShmTransport::poll_all`], in this call or in the next.
+    #[inline(always)]
     fn poll(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
-        let mut taken = self.serve(sink, budget);
-        if self.doorbell.is_rung() {
-            self.answer_doorbell();
-            if taken == 0 {
-                taken = self.serve(sink, budget);
+        if let [lane] = self.active[..]
+            && let Some(link) = self.links[lane as usize].as_deref_mut()
+            && !link.streaming
+        {
+            match link.deliver_one(lane, sink) {
+                Delivered::Packet(_) => {
+                    link.streaming = true;
+                    link.recent += 1;
+                    self.counters.packets_received += 1;
+                    return 1;
+                }
+                Delivered::Not(End::Empty) if !self.doorbell.is_rung() && !self.pace.is_due() => {
+                    // A reader that asks for the line without pause takes it away from the sender between two of its stores, and
+                    // the message comes a whole exchange of the line later.
+                    std::hint::spin_loop();
+                    return 0;
+                }
+                Delivered::Not(end) => {
+                    self.goes_on(lane, end);
+                }
             }
         }
-        if self.pace.is_due() {
-            self.check(sink, taken);
-        }
-        self.counters.packets_received += taken as u64;
-        if taken == 0 {
-            // A reader that asks for the line without pause takes it away from the sender between two of its stores, and the
-            // message comes a whole exchange of the line later: 20 ns when the cores are near, 140 when they are far.
-            std::hint::spin_loop();
-        }
-        taken
+        self.poll_all(sink, budget)
     }
 
     fn allocate(&mut self, length: usize, rights: Rights) -> Result<Memory, Error> {

@@ -19,11 +19,11 @@ impl Sink for Counting {
         &mut self,
         _link: LinkId,
         from: FunctionAddress,
-        header: PacketHeader,
+        [_, _, argument]: [u64; 3],
         payload: View<'_>,
     ) -> Verdict {
         let next = &mut self.next[from.node as usize];
-        assert_eq!(header.argument, *next, "packets of node {} come in order", from.node);
+        assert_eq!(argument, *next, "packets of node {} come in order", from.node);
         assert_eq!(payload.len(), BYTES);
         *next += 1;
         self.taken += 1;

@@ -23,10 +23,10 @@ impl Sink for InOrder {
         &mut self,
         link: LinkId,
         _from: FunctionAddress,
-        header: PacketHeader,
+        [_, _, argument]: [u64; 3],
         payload: View<'_>,
     ) -> Verdict {
-        assert_eq!(header.argument, self.taken, "the next packet");
+        assert_eq!(argument, self.taken, "the next packet");
         let mut bytes = vec![0; payload.len()];
         payload.read(0, &mut bytes);
         assert!(bytes.iter().all(|&byte| byte == self.taken as u8), "its payload");

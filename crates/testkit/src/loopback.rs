@@ -545,7 +545,7 @@ impl Loopback {
         };
         wire.stalled[end] = false;
         drop(state);
-        let verdict = sink.packet(link, peer, packet.header, View::of(&packet.payload));
+        let verdict = sink.packet(link, peer, packet.header.to_words(), View::of(&packet.payload));
         let mut state = self.fabric.lock();
         let Some((wire, end)) = state.wire(self.address, link) else { return true };
         match verdict {

@@ -8,10 +8,22 @@ use std::fmt;
 #[derive(Debug)]
 pub struct Send<'a> {
     pub(crate) payload: Payload<'a>,
-    pub(crate) to: Option<Address>,
+    to: Destination,
     pub(crate) immediate: Option<u64>,
     pub(crate) context: u64,
     pub(crate) signaled: bool,
+}
+
+/// An address in words without padding, so that the post reads it in the pieces in which it was written a moment before.
+#[derive(Clone, Copy, Debug)]
+struct Destination {
+    /// Node, and queue pair above it.
+    ends: u64,
+    function: u32,
+}
+
+impl Destination {
+    const NONE: Destination = Destination { ends: 0, function: u32::MAX };
 }
 
 #[derive(Debug)]
@@ -42,13 +54,16 @@ impl<'a> Send<'a> {
 
     #[inline]
     fn new(payload: Payload<'a>) -> Self {
-        Send { payload, to: None, immediate: None, context: 0, signaled: true }
+        Send { payload, to: Destination::NONE, immediate: None, context: 0, signaled: true }
     }
 
     /// Whom it is for. Needed on an unconnected queue pair, refused on a connected one.
     #[inline]
     pub fn to(mut self, destination: Address) -> Self {
-        self.to = Some(destination);
+        self.to = Destination {
+            ends: u64::from(destination.node) | u64::from(destination.queue_pair) << 32,
+            function: destination.function.into(),
+        };
         self
     }
 
@@ -71,6 +86,14 @@ impl<'a> Send<'a> {
     pub fn unsignaled(mut self) -> Self {
         self.signaled = false;
         self
+    }
+
+    /// Whom it is for.
+    #[inline(always)]
+    pub(crate) fn destination(&self) -> Option<Address> {
+        let Destination { ends, function } = self.to;
+        let address = Address::new(ends as u32, function as u8, (ends >> 32) as u32);
+        (function != Destination::NONE.function).then_some(address)
     }
 
     /// The buffer, if it is not immediate data; no bytes are left.
@@ -186,12 +209,13 @@ impl<T> Chain<T> {
 
     /// The first item and the others, as a completion gives them back.
     #[inline]
-    pub(crate) fn into_parts(self) -> (Option<T>, Vec<T>) {
+    #[allow(clippy::box_collection)] // As `Completion::rest`.
+    pub(crate) fn into_parts(self) -> (Option<T>, Option<Box<Vec<T>>>) {
         match self {
-            Chain::One(item) => (Some(item), Vec::new()),
+            Chain::One(item) => (Some(item), None),
             Chain::Many(items) => {
                 let mut items = items.into_iter();
-                (items.next(), items.collect())
+                (items.next(), Some(Box::new(items.collect())))
             }
         }
     }

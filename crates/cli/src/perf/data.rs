@@ -205,7 +205,7 @@ impl End {
         if event.is_some() {
             let completion = self.next(self.data.receives)?;
             ensure!(completion.operation == Operation::RemotePut, "an event was due");
-            check_stamp(completion.immediate.unwrap_or(0), ball)?;
+            check_stamp(completion.immediate().unwrap_or(0), ball)?;
             return self.reap();
         }
         self.reap()?;
@@ -394,7 +394,7 @@ impl End {
         for _ in 0..count {
             let completion = self.next(self.data.receives)?;
             ensure!(completion.operation == Operation::RemotePut, "an event was due");
-            let slot = completion.immediate.context("an event without its value")?;
+            let slot = completion.immediate().context("an event without its value")?;
             ensure!(slot < count, "an event for slot {slot} of {count}");
             self.check_slot(bytes, slot)?;
         }

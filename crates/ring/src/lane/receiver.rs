@@ -122,7 +122,11 @@ impl<W: Words> LaneReceiver<W> {
         }
         let words = [1, 2, 3].map(|i: usize| line[i].load(Ordering::Relaxed));
         if words[0] as u8 == LINK as u8 {
-            return self.follow(words[0], words[1]);
+            // As a value of its own, so that the header's words need no place in memory on the way of a packet.
+            return match self.follow(words[0], words[1]) {
+                Some((freed, dry)) => Arrival::Moved { freed, dry },
+                None => Arrival::Violation,
+            };
         }
         let payload = (words[0] >> 32) as usize;
         if payload > self.geometry.packet_bytes()
@@ -250,28 +254,26 @@ impl<W: Words> LaneReceiver<W> {
         self.position = Position::Parked;
     }
 
-    /// Follows a LINK to where the sender went on.
+    /// Follows a LINK to where the sender went on: what [`Arrival::Moved`] says, or `None` for a violation.
     #[cold]
-    fn follow(&mut self, target: u64, nonce: u64) -> Arrival {
+    fn follow(&mut self, target: u64, nonce: u64) -> Option<(Option<Freed>, bool)> {
         // An honest sender enters a run only to write a packet there. A ring of empty runs would keep us busy for ever.
         if self.at.is_fresh(&self.geometry) {
-            return Arrival::Violation;
+            return None;
         }
         if target & LINK_HOST == 0 {
-            let Some((first, chunks, nonce)) = self.open.pop_front() else {
-                return Arrival::Violation;
-            };
+            let (first, chunks, nonce) = self.open.pop_front()?;
             let freed = self.leave();
             self.at = self.geometry.extent(first.into(), chunks.into(), nonce);
-            return Arrival::Moved { freed, dry: false };
+            return Some((freed, false));
         }
         let index = (target >> 16) as usize & 0xffff;
         if index >= self.geometry.host_chunks || nonce & 1 == 0 {
-            return Arrival::Violation;
+            return None;
         }
         let freed = self.leave();
         self.at = self.geometry.host(index, nonce);
-        Arrival::Moved { freed, dry: true }
+        Some((freed, true))
     }
 
     /// Leaves the current run: an extent goes back to the pool, a host chunk to the sender.

@@ -56,6 +56,12 @@ impl<W: Words> LaneSender<W> {
         }
     }
 
+    /// Asks for the line that the next packet will be written to, so that it comes while the packet is being made.
+    #[inline(always)]
+    pub fn prepare(&self) {
+        self.memory.area(self.at.area).fetch_to_write(self.at.line);
+    }
+
     /// Writes one packet: `words` are header words 1 to 3, the payload is `head` then `body`, together at most
     /// [`Geometry::packet_bytes`]. `host_memory` is called when the host chunks' pages are
     /// needed, and says whether they could be had.
@@ -68,21 +74,23 @@ impl<W: Words> LaneSender<W> {
         host_memory: impl FnOnce() -> bool,
     ) -> Result<Sent, Full> {
         let lines = lines_for(head.len() + body.len());
+        let control = self.memory.control.front();
         // From here to the end of the packet the receiver takes no extent away from us.
-        self.memory.control.word(INTENT).store(1, Ordering::Relaxed);
+        control[INTENT].store(1, Ordering::Relaxed);
         self.fences.light();
         // Acquire: pairs with the release of the command in `LaneReceiver::begin_park`, so that the grant base is seen with it.
-        let command = self.memory.control.word(COMMAND).load(Ordering::Acquire);
+        let command = control[COMMAND].load(Ordering::Acquire);
         if command != self.command {
             self.obey(command);
         }
         if self.at.area != Area::Pool || self.at.line + lines >= self.at.end {
             let fits = self.at.line + lines < self.at.end;
             if !self.go_on(fits, host_memory) {
-                self.memory.control.word(INTENT).store(0, Ordering::Release);
+                self.memory.control.front()[INTENT].store(0, Ordering::Release);
                 return Err(Full);
             }
         }
+        let control = self.memory.control.front();
         let area = self.memory.area(self.at.area);
         let line = area.line(self.at.line);
         line[1].store(words[0], Ordering::Relaxed);
@@ -93,12 +101,12 @@ impl<W: Words> LaneSender<W> {
         line[0].store(self.at.nonce, publish_ordering());
         self.at.line += lines;
         // Release: pairs with the acquire of the intent in `LaneReceiver::try_park`: intent 0 means that the packet is visible.
-        self.memory.control.word(INTENT).store(0, Ordering::Release);
+        control[INTENT].store(0, Ordering::Release);
         if crate::canary::planted("skipped-wake-up") {
             return Ok(Sent::Done);
         }
         self.fences.light();
-        let command = self.memory.control.word(COMMAND).load(Ordering::Relaxed);
+        let command = control[COMMAND].load(Ordering::Relaxed);
         Ok(if command & PARKED != 0 { Sent::Ring } else { Sent::Done })
     }
 

@@ -81,7 +81,7 @@ pub fn one_wait_for_all_peers(fixture: &dyn Fixture) {
         let send = Send::immediate(&[1; 8]).to(to).with_immediate(who as u64).unsignaled();
         stage.nodes[who].function.post_send(members[who], send).expect("posted");
         let done = stage.success(PEERS);
-        assert_eq!((done.context, done.immediate), (turn as u64, Some(who as u64)));
+        assert_eq!((done.context, done.immediate()), (turn as u64, Some(who as u64)));
         assert_eq!(done.peer, Address::channel(stage.nodes[who].device.node(), 0, 9));
     }
 }

@@ -226,7 +226,7 @@ pub fn a_chain_with_one_bad_part(fixture: &dyn Fixture) {
         let done = stage.next(A);
         assert_eq!(done.status, Status::WrongKey, "{done:?}");
         assert!(done.length <= 2000, "two parts are good: {done:?}");
-        assert_eq!(done.chain.len(), 2, "all buffers come back: {done:?}");
+        assert_eq!(done.chain().len(), 2, "all buffers come back: {done:?}");
         assert_untouched(&regions[second], "the other region");
         let mut found = vec![0; BYTES];
         regions[first].read(0, &mut found);
@@ -238,7 +238,7 @@ pub fn a_chain_with_one_bad_part(fixture: &dyn Fixture) {
         let get = Get::new(parts, chain);
         stage.nodes[A].function.post_get(queue_pair, get).expect("accepted");
         let done = stage.next(A);
-        assert_eq!((done.status, done.chain.len()), (Status::WrongKey, 2), "{done:?}");
+        assert_eq!((done.status, done.chain().len()), (Status::WrongKey, 2), "{done:?}");
         for region in regions {
             stage.nodes[B].function.deregister(region).expect("nothing uses it");
         }

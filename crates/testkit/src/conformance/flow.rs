@@ -35,7 +35,7 @@ fn numbered(number: u64, size: usize) -> Vec<u8> {
 #[track_caller]
 fn assert_numbered(done: &mut Completion, number: u64, size: usize, story: &str) {
     assert_eq!((done.status, done.length), (Status::Success, size), "{done:?}; {story}");
-    assert_eq!(done.immediate, Some(number), "{story}");
+    assert_eq!(done.immediate(), Some(number), "{story}");
     let bytes = done.buffer.take().expect("its buffer").into_bytes(size);
     assert_same(&bytes, &numbered(number, size), story);
 }
@@ -177,7 +177,7 @@ pub fn many_senders_to_one_receiver(fixture: &dyn Fixture) {
             let Some(done) = stage.nodes[SENDERS].poll() else { break };
             let who = addresses.iter().position(|&a| a == done.peer).expect("one of the senders");
             let number = received[who];
-            assert_eq!(done.immediate, Some(number), "from sender {who}: {done:?}");
+            assert_eq!(done.immediate(), Some(number), "from sender {who}: {done:?}");
             let bytes = done.buffer.expect("its buffer").into_bytes(done.length);
             assert_same(&bytes, &numbered(number + who as u64 * EACH, size(number)), "the data");
             received[who] += 1;
@@ -233,7 +233,7 @@ pub fn a_full_completion_queue_loses_nothing(fixture: &dyn Fixture) {
         let done = stage.next_of(B, small);
         assert_eq!(done.status, Status::Success, "{done:?}");
         if done.operation == Operation::RemotePut {
-            events.push(done.immediate.expect("it has one"));
+            events.push(done.immediate().expect("it has one"));
             continue;
         }
         let which = usize::from(done.queue_pair == sharing);

@@ -118,9 +118,9 @@ pub fn completions_tell_everything(fixture: &dyn Fixture) {
             assert_eq!(received.queue_pair, queue_pairs[B], "{}", stage.case);
             assert_eq!(received.operation, Operation::Receive, "{}", stage.case);
             assert_eq!(received.context, u64::MAX - index as u64, "{}", stage.case);
-            assert_eq!(received.immediate, immediate, "{}", stage.case);
+            assert_eq!(received.immediate(), immediate, "{}", stage.case);
             assert_eq!((received.peer, received.length), (from, size), "{}", stage.case);
-            assert!(received.chain.is_empty() && received.value == 0, "{received:?}");
+            assert!(received.chain().is_empty() && received.value() == 0, "{received:?}");
             let sent = stage.success(A);
             assert_eq!(sent.queue_pair, queue_pairs[A], "{}", stage.case);
             assert_eq!(sent.operation, Operation::Send, "{}", stage.case);
@@ -266,7 +266,7 @@ pub fn shared_receives_serve_many_queue_pairs(fixture: &dyn Fixture) {
         assert_eq!(received.context, context, "oldest buffer first");
         let number =
             pairs.iter().position(|&pair| pair == received.queue_pair).expect("one of them");
-        assert_eq!(received.immediate, Some((number * 10 + next[number]) as u64));
+        assert_eq!(received.immediate(), Some((number * 10 + next[number]) as u64));
         next[number] += 1;
     }
     assert_eq!(next, [3; PAIRS]);

@@ -135,7 +135,7 @@ pub fn chains_are_cut_anew(fixture: &dyn Fixture) {
             assert_same(&found, &bytes[at..at + length], &stage.case);
             at += length;
         }
-        let returned: Vec<_> = put.buffer.into_iter().chain(put.chain).collect();
+        let returned: Vec<_> = put.into_buffers().collect();
         assert_eq!(returned.iter().map(Buffer::len).collect::<Vec<_>>(), shape, "{}", stage.case);
         // Back again, into the same buffers after they were wiped.
         let wiped: Vec<Buffer> = returned
@@ -152,7 +152,7 @@ pub fn chains_are_cut_anew(fixture: &dyn Fixture) {
         let got = stage.success(A);
         assert_eq!(got.length, total, "{}", stage.case);
         let mut at = 0;
-        for buffer in got.buffer.into_iter().chain(got.chain) {
+        for buffer in got.into_buffers() {
             let length = buffer.len();
             assert_same(&buffer.into_bytes(length), &bytes[at..at + length], &stage.case);
             at += length;
@@ -178,7 +178,7 @@ pub fn atomics_change_one_word(fixture: &dyn Fixture) {
                 stage.nodes[A].function.post_fetch_add(queue_pair, at, operand, 3).expect("posted");
                 let done = stage.success(A);
                 assert_eq!((done.operation, done.context), (Operation::FetchAdd, 3));
-                assert_eq!((done.value, done.length), (expected, 8), "{}", stage.case);
+                assert_eq!((done.value(), done.length), (expected, 8), "{}", stage.case);
                 assert_eq!(done.peer.function_address(), to);
                 expected = expected.wrapping_add(operand);
                 assert_eq!(word(region, offset), expected, "{}", stage.case);
@@ -188,7 +188,7 @@ pub fn atomics_change_one_word(fixture: &dyn Fixture) {
                 node.function.post_compare_swap(queue_pair, at, compared, new, 4).expect("posted");
                 let done = stage.success(A);
                 assert_eq!((done.operation, done.context), (Operation::CompareSwap, 4));
-                assert_eq!((done.value, done.length), (expected, 8), "{}", stage.case);
+                assert_eq!((done.value(), done.length), (expected, 8), "{}", stage.case);
                 if compared == expected {
                     expected = new;
                 }
@@ -232,7 +232,7 @@ pub fn atomics_from_many_nodes_add_up(fixture: &dyn Fixture) {
                 }
             }
             let who = seen.len() % NODES;
-            seen.push(stage.success(who).value);
+            seen.push(stage.success(who).value());
         }
         seen.sort();
         assert_eq!(seen, (0..(NODES * EACH) as u64).collect::<Vec<_>>());
@@ -266,8 +266,8 @@ pub fn events_tell_of_puts(fixture: &dyn Fixture) {
                 there.assert_received(into, &landed, &bytes, &stage.case);
                 assert_eq!(event.operation, Operation::RemotePut, "{event:?}");
                 assert_eq!((event.queue_pair, event.length), (target, size), "{event:?}");
-                assert_eq!((event.immediate, event.peer), (immediate, from), "{event:?}");
-                assert_eq!((event.context, event.value), (0, 0), "{event:?}");
+                assert_eq!((event.immediate(), event.peer), (immediate, from), "{event:?}");
+                assert_eq!((event.context, event.value()), (0, 0), "{event:?}");
                 assert!(event.buffer.is_none(), "{event:?}");
                 stage.success(A);
                 stage.success(A);
@@ -291,7 +291,7 @@ pub fn connected_pairs_reach_memory_too(fixture: &dyn Fixture) {
         stage.nodes[A].function.post_put(ours, put).expect("posted");
         stage.success(A);
         let event = stage.success(B);
-        assert_eq!((event.operation, event.immediate), (Operation::RemotePut, Some(4)));
+        assert_eq!((event.operation, event.immediate()), (Operation::RemotePut, Some(4)));
         let get = Get::new(key.slice(8, 5000), vec![0; 5000]);
         stage.nodes[A].function.post_get(ours, get).expect("posted");
         assert_same(&stage.success(A).buffer.unwrap().into_bytes(5000), &bytes, "connected get");

@@ -32,7 +32,7 @@ pub fn short_messages(fixture: &dyn Fixture) {
         }
         stage.turn();
         while let Some(done) = stage.nodes[B].poll() {
-            assert_eq!(done.immediate, Some(received as u64), "{done:?}; {}", stage.story());
+            assert_eq!(done.immediate(), Some(received as u64), "{done:?}; {}", stage.story());
             assert_eq!(done.context, received as u64, "receives are used in order: {done:?}");
             let expected = (received as u64).to_le_bytes().repeat(1 + received % 9);
             assert_same(&done.buffer.unwrap().into_bytes(done.length), &expected, "the data");
@@ -191,7 +191,7 @@ pub fn many_queue_pairs_interleaved(fixture: &dyn Fixture) {
         stage.turn();
         while let Some(done) = stage.nodes[B].poll() {
             let pair = theirs.iter().position(|&pair| pair == done.queue_pair).expect("ours");
-            assert_eq!(done.immediate, Some((pair * EACH + received[pair]) as u64));
+            assert_eq!(done.immediate(), Some((pair * EACH + received[pair]) as u64));
             let bytes = done.buffer.unwrap().into_bytes(done.length);
             assert!(bytes.iter().all(|&byte| byte == received[pair] as u8));
             received[pair] += 1;

@@ -61,8 +61,8 @@ fn echo(mut node: Node, parent: Address) {
             message = wait(&mut node);
         }
         assert_eq!(message.status, Status::Success, "{message:?}");
-        let bytes = message.buffer.expect("its buffer").into_bytes(message.length);
-        if message.immediate == Some(0) {
+        let bytes = message.buffer.take().expect("its buffer").into_bytes(message.length);
+        if message.immediate() == Some(0) {
             return;
         }
         node.function.post_send(pair, Send::buffer(bytes).to(message.peer)).expect("room");
@@ -156,9 +156,9 @@ pub fn memory(fixture: &dyn Fixture) {
         node.function.post_put(pair, put.event(peer.queue_pair, None)).expect("room");
         success(&mut node, Operation::Put);
         node.function.post_fetch_add(pair, key.at(64), 3, 0).expect("room");
-        assert_eq!(success(&mut node, Operation::FetchAdd).value, 5);
+        assert_eq!(success(&mut node, Operation::FetchAdd).value(), 5);
         node.function.post_compare_swap(pair, key.at(64), 8, 1, 0).expect("room");
-        assert_eq!(success(&mut node, Operation::CompareSwap).value, 8);
+        assert_eq!(success(&mut node, Operation::CompareSwap).value(), 8);
         for (forged, status) in [
             (RemoteKey { key: key.key ^ 2, ..key }, Status::WrongKey),
             (RemoteKey { length: u64::MAX, ..key }, Status::OutOfBounds),
@@ -216,7 +216,7 @@ pub fn many_processes_to_one(fixture: &dyn Fixture) {
     for _ in 0..CHILDREN * 3_000 {
         let done = success(&mut node, Operation::Receive);
         let (pair, expected) = next.entry(done.peer).or_insert((done.queue_pair, 0));
-        assert_eq!((done.queue_pair, done.immediate), (*pair, Some(*expected)), "{done:?}");
+        assert_eq!((done.queue_pair, done.immediate()), (*pair, Some(*expected)), "{done:?}");
         let bytes = done.buffer.unwrap().into_bytes(done.length);
         assert_same(&bytes, &pattern(*expected, *expected as usize % 300), "the data");
         *expected += 1;

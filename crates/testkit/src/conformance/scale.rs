@@ -32,7 +32,7 @@ pub fn thousands_of_queue_pairs(fixture: &dyn Fixture) {
                 let done = stage.success(B);
                 let member = slot[&done.queue_pair];
                 assert_eq!(done.context, member as u64, "{done:?}");
-                assert_eq!(done.immediate, Some(member as u64), "{done:?}");
+                assert_eq!(done.immediate(), Some(member as u64), "{done:?}");
                 assert_eq!(done.peer.queue_pair, ours[member].number, "{done:?}");
                 let bytes = done.buffer.unwrap().into_bytes(8);
                 assert_eq!(bytes, round.to_le_bytes());
@@ -65,7 +65,7 @@ pub fn hundreds_of_peers(fixture: &dyn Fixture) {
         }
         for who in 1..NODES {
             let done = stage.success(who);
-            assert_eq!((done.peer, done.immediate), (to, Some(who as u64 + round)), "{done:?}");
+            assert_eq!((done.peer, done.immediate()), (to, Some(who as u64 + round)), "{done:?}");
         }
     }
     let counters = stage.nodes[A].counters();
@@ -75,7 +75,7 @@ pub fn hundreds_of_peers(fixture: &dyn Fixture) {
 /// The first node takes one message and answers it.
 fn answer_one(stage: &mut Stage<'_>, round: u64) {
     let done = stage.success(A);
-    let who = done.immediate.expect("its number");
+    let who = done.immediate().expect("its number");
     assert_eq!(done.peer, stage.nodes[who as usize].address(), "{done:?}");
     let answer = Send::immediate(b"answer").to(done.peer).with_immediate(who + round).unsignaled();
     let pair = stage.nodes[A].queue_pair;

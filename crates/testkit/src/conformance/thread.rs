@@ -123,7 +123,7 @@ fn side(node: &mut Node, peer: Address, theirs: [RemoteKey; 2], seed: u64) {
                     heard += 1;
                 }
                 Operation::RemotePut => {
-                    assert_eq!(done.immediate, Some(told));
+                    assert_eq!(done.immediate(), Some(told));
                     told += 1;
                 }
                 Operation::Get => {
@@ -132,7 +132,7 @@ fn side(node: &mut Node, peer: Address, theirs: [RemoteKey; 2], seed: u64) {
                     open -= 1;
                 }
                 Operation::FetchAdd => {
-                    assert_eq!(done.value, added / 2, "nobody else adds to this word");
+                    assert_eq!(done.value(), added / 2, "nobody else adds to this word");
                     added += 1;
                     open -= 1;
                 }
@@ -183,7 +183,7 @@ pub fn many_threads_to_one(fixture: &dyn Fixture) {
             let done = receiver.function.wait(receiver.completions, Wait::Adaptive, limit());
             let done = done.unwrap_or_else(|error| panic!("after {number}: {error}, {next:?}"));
             let expected = next.entry(done.peer).or_insert(0);
-            assert_eq!(done.immediate, Some(*expected), "{done:?}");
+            assert_eq!(done.immediate(), Some(*expected), "{done:?}");
             let bytes = done.buffer.unwrap().into_bytes(8);
             assert_eq!(bytes, expected.to_le_bytes());
             *expected += 1;

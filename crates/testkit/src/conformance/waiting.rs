@@ -212,7 +212,7 @@ pub fn a_sleeping_sender_goes_on(fixture: &dyn Fixture) {
                 let done = done.unwrap_or_else(|error| {
                     panic!("after {received} messages: {error}\n{:?}", receiver.counters())
                 });
-                assert_eq!(done.immediate, Some(received));
+                assert_eq!(done.immediate(), Some(received));
                 peer = Some(done.peer);
                 received += 1;
             }
@@ -308,7 +308,7 @@ pub fn a_polling_sender_goes_on(fixture: &dyn Fixture) {
             }
             receiver.receive(eager, received);
             let done = by_poll(&mut receiver, &format!("after {received} messages"));
-            assert_eq!(done.immediate, Some(received));
+            assert_eq!(done.immediate(), Some(received));
         }
     });
 }

@@ -106,7 +106,7 @@ fn write(part: View<'_>, style: usize, random: &mut Random) {
 struct Abyss;
 
 impl Sink for Abyss {
-    fn packet(&mut self, _: LinkId, _: FunctionAddress, _: PacketHeader, _: View<'_>) -> Verdict {
+    fn packet(&mut self, _: LinkId, _: FunctionAddress, _: [u64; 3], _: View<'_>) -> Verdict {
         Verdict::Taken
     }
 

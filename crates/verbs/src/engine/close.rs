@@ -120,12 +120,12 @@ impl Core {
                 status: why,
                 context: receive.context,
                 length: 0,
-                immediate: None,
-                value: 0,
+                has_immediate: false,
+                word: 0,
                 // No message, no sender.
                 peer: own,
                 buffer: Some(receive.buffer),
-                chain: Vec::new(),
+                rest: None,
             };
             self.finish_receive(slot, completion);
         }

@@ -85,11 +85,11 @@ impl Core {
             status: Status::Success,
             context: 0,
             length: length as usize,
-            immediate,
-            value: 0,
+            has_immediate: immediate.is_some(),
+            word: immediate.unwrap_or_default(),
             peer: source,
             buffer: None,
-            chain: Vec::new(),
+            rest: None,
         };
         self.keep_order(slot, completion);
     }

@@ -188,9 +188,15 @@ impl Core {
     }
 
     /// Takes what peers sent, then sends what waits. Returns how much was done.
+    #[inline(always)]
     pub(crate) fn progress<T: Transport>(&mut self, transport: &mut T) -> usize {
         let done = transport.poll(self, POLL_BUDGET);
-        // One test for all of them, which nearly always says that there is nothing.
+        if self.has_errands() { done + self.run_errands(transport) } else { done }
+    }
+
+    /// One test for all of them, which nearly always says that there is nothing.
+    #[inline(always)]
+    fn has_errands(&self) -> bool {
         let errands = self.endings.len()
             | self.retry_backlog as usize
             | self.fetching.len()
@@ -198,7 +204,7 @@ impl Core {
             | self.links.outgoing.len()
             | self.pending.len()
             | self.gates.len();
-        if errands == 0 { done } else { done + self.run_errands(transport) }
+        errands != 0
     }
 
     /// Does what waits for the transport, or for something that has come by now. Returns how much was done.

@@ -187,18 +187,18 @@ impl Core {
         tally.sends_completed += 1;
         tally.puts += 1;
         tally.put_bytes += length as u64;
-        let (buffer, chain) = put.sources.0.into_parts();
+        let (buffer, rest) = put.sources.0.into_parts();
         self.completion_queues[entry.send_completions].push(Completion {
             queue_pair: entry.handle,
             operation: Finished::Put,
             status: Status::Success,
             context: put.context,
             length,
-            immediate: None,
-            value: 0,
+            has_immediate: false,
+            word: 0,
             peer: to,
             buffer,
-            chain,
+            rest,
         });
         None
     }

@@ -425,11 +425,11 @@ impl Core {
             status,
             context: receive.context,
             length: done,
-            immediate: if failure.is_none() { immediate } else { None },
-            value: 0,
+            has_immediate: failure.is_none() && immediate.is_some(),
+            word: immediate.filter(|_| failure.is_none()).unwrap_or_default(),
             peer: source,
             buffer: Some(receive.buffer),
-            chain: Vec::new(),
+            rest: None,
         };
         let place = entry
             .held

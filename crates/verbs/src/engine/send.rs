@@ -12,66 +12,80 @@ use bellwire_ring::memory::View;
 
 impl Core {
     /// Posts a message to `queue_pair`. After an error `send` is as it was; otherwise its payload has been taken out.
-    #[inline]
+    #[inline(always)]
     pub(super) fn post_send<T: Transport>(
         &mut self,
         transport: &mut T,
         queue_pair: QueuePair,
         send: &mut Send<'_>,
     ) -> Result<()> {
-        let (link, to) = match self.ready_route(queue_pair, send.to.as_ref()) {
-            Some(route) => route,
-            None => self.route(transport, queue_pair, send.to.as_ref())?,
-        };
-        let entry = &mut self.queue_pairs[queue_pair.slot];
-        let length = send.len();
-        let alone = entry.sends.is_empty();
-        if alone
-            && length <= self.limits.eager_bytes
-            && transport.gate(link, to.queue_pair) == Some(Gate::Open)
-        {
-            let ring = &mut self.completion_queues[entry.send_completions];
-            if send.signaled && !ring.has_room() {
-                return Err(Error::QueueFull { queue: "completion queue", depth: ring.depth() });
+        if self.sends_at_once(transport, queue_pair, send) {
+            return Ok(());
+        }
+        self.post_waiting_send(transport, queue_pair, send)
+    }
+
+    /// Sends a short message that finds its way free: the shortest way. `false`: nothing was done, because something is otherwise.
+    #[inline(always)]
+    fn sends_at_once<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        queue_pair: QueuePair,
+        send: &mut Send<'_>,
+    ) -> bool {
+        let QueuePair { slot, generation, number } = queue_pair;
+        let Some(entry) = self.queue_pairs.find_mut(slot, generation) else { return false };
+        let (link, to) = match (entry.route, send.destination()) {
+            (Route::Connected { link, peer }, None) => (link, peer),
+            (Route::Unconnected, Some(to))
+                if !is_channel(to.queue_pair | number) || to.queue_pair == number =>
+            {
+                match self.links.cached(to.function_address()) {
+                    Some(link) => (link, to),
+                    None => return false,
+                }
             }
-            let body = match &send.payload {
-                Payload::Immediate(bytes) => View::of(bytes),
-                Payload::Buffer(buffer) => {
-                    if !registered(&self.regions, buffer) {
-                        return Err(Error::NoSuchRegion);
-                    }
-                    buffer.view()
-                }
-            };
-            let header = message_header(queue_pair.number, to, send.immediate);
-            if transport.send(link, header, &[], body).is_ok() {
-                let tally = &mut entry.tally;
-                tally.sends_posted += 1;
-                tally.sends_completed += 1;
-                tally.messages_sent += 1;
-                tally.bytes_sent += length as u64;
-                if send.signaled {
-                    let completion = ring.push_with(|| Completion {
-                        queue_pair,
-                        operation: Finished::Send,
-                        status: Status::Success,
-                        context: send.context,
-                        length,
-                        immediate: None,
-                        value: 0,
-                        peer: to,
-                        buffer: None,
-                        chain: Vec::new(),
-                    });
-                    // Put in its place afterwards, because a choice of two would be made in memory first.
-                    if let Some(buffer) = send.take_buffer() {
-                        completion.buffer = Some(buffer);
-                    }
-                }
-                return Ok(());
+            _ => return false,
+        };
+        let body = match &send.payload {
+            Payload::Immediate(bytes) => View::of(bytes),
+            Payload::Buffer(buffer) if registered(&self.regions, buffer) => buffer.view(),
+            Payload::Buffer(_) => return false,
+        };
+        let length = body.len();
+        let ring = &mut self.completion_queues[entry.send_completions];
+        let header = message_header(number, to, send.immediate);
+        if length > self.limits.eager_bytes
+            || !entry.sends.is_empty()
+            || send.signaled && !ring.has_room()
+            || !transport.send_message(link, header, body)
+        {
+            return false;
+        }
+        let tally = &mut entry.tally;
+        tally.sends_posted += 1;
+        tally.sends_completed += 1;
+        tally.messages_sent += 1;
+        tally.bytes_sent += length as u64;
+        if send.signaled {
+            let completion = ring.push(Completion {
+                queue_pair,
+                peer: to,
+                operation: Finished::Send,
+                status: Status::Success,
+                context: send.context,
+                length,
+                buffer: None,
+                has_immediate: false,
+                word: 0,
+                rest: None,
+            });
+            // Put in its place afterwards, because a choice of two would be made in memory first.
+            if let Some(buffer) = send.take_buffer() {
+                completion.buffer = Some(buffer);
             }
         }
-        self.post_waiting_send(transport, queue_pair, link, to, send)
+        true
     }
 
     /// Posts a message that cannot leave at once, or not as one packet.
@@ -80,10 +94,9 @@ impl Core {
         &mut self,
         transport: &mut T,
         queue_pair: QueuePair,
-        link: LinkId,
-        to: Address,
         send: &mut Send<'_>,
     ) -> Result<()> {
+        let (link, to) = self.route(transport, queue_pair, send.destination().as_ref())?;
         // What waits goes first. If all of it can go now, this message finds its way free after all: a program that posts one
         // whenever one completes would otherwise never come back to the short path.
         let entry = self.queue_pairs.at(queue_pair.slot);
@@ -180,27 +193,6 @@ impl Core {
             }
             Work::Get(get) => get.done as usize,
             Work::Atomic(_) | Work::Accept(_) => 0,
-        }
-    }
-
-    /// The link to send by, and whom to, if that needs no set-up and there is nothing to object to.
-    #[inline(always)]
-    fn ready_route(
-        &self,
-        queue_pair: QueuePair,
-        to: Option<&Address>,
-    ) -> Option<(LinkId, Address)> {
-        let entry = self.queue_pairs.find(queue_pair.slot, queue_pair.generation)?;
-        match (entry.route, to) {
-            (Route::Connected { link, peer }, None) => Some((link, peer)),
-            (Route::Unconnected, Some(&Address { node, function, queue_pair: number }))
-                if !is_channel(number | queue_pair.number) =>
-            {
-                // Put together anew, because a copy of the whole would carry its padding along, byte by byte.
-                let to = Address::new(node, function, number);
-                Some((self.links.cached(to.function_address())?, to))
-            }
-            _ => None,
         }
     }
 

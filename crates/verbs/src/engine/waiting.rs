@@ -77,12 +77,13 @@ impl Work {
     }
 
     /// The buffer and the further buffers that are given back.
-    fn into_buffers(self) -> (Option<Buffer>, Vec<Buffer>) {
+    #[allow(clippy::box_collection)] // As `Completion::rest`.
+    fn into_buffers(self) -> (Option<Buffer>, Option<Box<Vec<Buffer>>>) {
         match self {
-            Work::Message(message) => (message.data.into_buffer(), Vec::new()),
+            Work::Message(message) => (message.data.into_buffer(), None),
             Work::Put(put) => put.sources.0.into_parts(),
             Work::Get(get) => get.destinations.0.into_parts(),
-            Work::Atomic(_) | Work::Accept(_) => (None, Vec::new()),
+            Work::Atomic(_) | Work::Accept(_) => (None, None),
         }
     }
 
@@ -304,18 +305,18 @@ impl Core {
                 _ => tally.atomics += 1,
             }
         }
-        let (buffer, chain) = work.into_buffers();
+        let (buffer, rest) = work.into_buffers();
         let completion = Completion {
             queue_pair: self.queue_pairs[slot].handle,
             operation,
             status: outcome.status,
             context,
             length: outcome.length,
-            immediate: None,
-            value: outcome.value,
+            has_immediate: false,
+            word: outcome.value,
             peer: to,
             buffer,
-            chain,
+            rest,
         };
         self.finish(slot, signaled, completion);
     }

@@ -19,7 +19,7 @@ fn atomics_do_what_they_say() {
         world.settle();
         let done = std::mem::take(&mut world.sides[0].done);
         let told: Vec<_> =
-            done.iter().map(|done| (done.operation, done.context, done.value)).collect();
+            done.iter().map(|done| (done.operation, done.context, done.value())).collect();
         assert_eq!(
             told,
             [
@@ -54,7 +54,7 @@ fn no_addition_is_lost() {
             .sides
             .iter_mut()
             .flat_map(|side| side.take_all(Operation::FetchAdd))
-            .map(|done| done.value)
+            .map(|done| done.value())
             .collect();
         before.sort_unstable();
         assert!(before.into_iter().eq(0..400), "each value was seen once");

@@ -17,7 +17,7 @@ fn a_message_arrives() {
     let received = world.sides[1].take();
     assert_eq!((received.operation, received.status), (Operation::Receive, Status::Success));
     assert_eq!((received.length, received.context), (5, 7));
-    assert_eq!((received.immediate, received.peer), (Some(42), from));
+    assert_eq!((received.immediate(), received.peer), (Some(42), from));
     assert_eq!(bytes(received), b"hello");
     let sent = world.sides[0].take();
     assert_eq!((sent.operation, sent.context, sent.peer), (Operation::Send, 9, to));

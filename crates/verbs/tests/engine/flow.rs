@@ -133,7 +133,7 @@ fn events_wait_for_room_in_the_completion_queue() {
         let event = b.function.poll(small).unwrap().expect("an event");
         assert_eq!((event.operation, event.length), (Operation::RemotePut, 8));
         assert_eq!(event.queue_pair, pair);
-        seen.push(event.immediate.unwrap());
+        seen.push(event.immediate().unwrap());
     }
     assert_eq!(seen, (0..10).collect::<Vec<_>>());
     assert!(world.sides[1].function.poll(small).unwrap().is_none());

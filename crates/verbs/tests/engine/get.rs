@@ -23,12 +23,8 @@ fn a_get_brings_the_bytes() {
         let done = world.sides[0].take();
         assert_eq!((done.operation, done.status), (Operation::Get, Status::Success));
         assert_eq!((done.length, done.context), (302_007, 3));
-        let found: Vec<u8> = done
-            .buffer
-            .into_iter()
-            .chain(done.chain)
-            .flat_map(|buffer| buffer.into_vec().unwrap())
-            .collect();
+        let found: Vec<u8> =
+            done.into_buffers().flat_map(|buffer| buffer.into_vec().unwrap()).collect();
         let all = pattern(400_000, 1);
         let expected = [&all[3..2003], &all[100_000..], &all[50..57]].concat();
         assert!(found == expected);

@@ -12,7 +12,7 @@ use std::time::Duration;
 struct Blind;
 
 impl Sink for Blind {
-    fn packet(&mut self, _: LinkId, _: FunctionAddress, _: PacketHeader, _: View<'_>) -> Verdict {
+    fn packet(&mut self, _: LinkId, _: FunctionAddress, _: [u64; 3], _: View<'_>) -> Verdict {
         Verdict::Taken
     }
 

@@ -68,12 +68,8 @@ fn a_chain_is_recut() {
         world.settle();
         let done = world.sides[0].take();
         assert_eq!((done.status, done.length), (Status::Success, 2600));
-        let back: Vec<Vec<u8>> = done
-            .buffer
-            .into_iter()
-            .chain(done.chain)
-            .map(|buffer| buffer.into_vec().unwrap())
-            .collect();
+        let back: Vec<Vec<u8>> =
+            done.into_buffers().map(|buffer| buffer.into_vec().unwrap()).collect();
         assert_eq!(back, sources);
         let mut found = vec![0; 2600];
         first.read(2000, &mut found[..700]);
@@ -213,7 +209,7 @@ fn an_event_follows_its_bytes() {
             region.read(5, &mut found);
             assert!(found == pattern(length, 1));
             assert_eq!((event.operation, event.length), (Operation::RemotePut, length));
-            assert_eq!((event.immediate, event.peer), (immediate, from));
+            assert_eq!((event.immediate(), event.peer), (immediate, from));
             assert!(event.buffer.is_none(), "an event takes no receive");
         }
         world.settle();

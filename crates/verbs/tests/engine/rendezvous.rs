@@ -46,7 +46,7 @@ fn long_messages_arrive_on_every_way() {
             for (number, &length) in lengths.iter().enumerate() {
                 let received = world.sides[1].take();
                 assert_eq!((received.status, received.length), (Status::Success, length));
-                assert_eq!(received.immediate, Some(number as u64));
+                assert_eq!(received.immediate(), Some(number as u64));
                 assert!(bytes(received) == pattern(length, number as u64));
             }
             let sent = world.sides[0].take_all(Operation::Send);
