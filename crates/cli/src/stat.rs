@@ -1,7 +1,7 @@
 //! `bellwire stat`: what a running or stuck process shows of itself, read from outside without its help.
 
 use crate::command::{Outcome, WrongUsage, print_json};
-use crate::list::{functions, processes, program_of};
+use crate::list::{processes, program_of};
 use anyhow::{Context, Result, bail, ensure};
 use bellwire::stat::files_of;
 use serde::{Deserialize, Serialize};
@@ -77,8 +77,6 @@ struct Process {
 /// What a function shows.
 #[derive(Serialize)]
 struct Function {
-    /// If it can be found out.
-    device: Option<String>,
     /// Time since the snapshot was made, in seconds.
     age_s: f64,
     #[serde(flatten)]
@@ -91,6 +89,9 @@ type Counters = BTreeMap<String, u64>;
 #[derive(Serialize, Deserialize)]
 struct Snapshot {
     serial: u64,
+    /// Its device.
+    #[serde(rename(serialize = "device"))]
+    device_name: String,
     address: String,
     /// What the function counts.
     function: Counters,
@@ -133,8 +134,6 @@ impl Process {
             Err(error) => return Err(error).context(format!("cannot look at process {pid}")),
         };
         ensure!(!files.is_empty(), "process {pid} has no function of Bellwire open");
-        // Which device a function belongs to is not in its snapshot, but where it listens.
-        let listening = functions().unwrap_or_default();
         let (mut shown, mut silent) = (Vec::new(), 0);
         for file in files {
             // Or it was closed while we looked.
@@ -142,12 +141,7 @@ impl Process {
                 silent += 1;
                 continue;
             };
-            let device = listening.iter().find(|function| {
-                function.pid.and_then(|owner| u32::try_from(owner).ok()) == Some(pid)
-                    && format!("{}.{}", function.node, function.function) == snapshot.address
-            });
-            let device = device.map(|function| function.device.clone());
-            shown.push(Function { device, age_s, snapshot });
+            shown.push(Function { age_s, snapshot });
         }
         shown.sort_by(|a, b| a.snapshot.address.cmp(&b.snapshot.address));
         let program = i32::try_from(pid).ok().and_then(program_of);
@@ -159,12 +153,11 @@ impl Process {
         let program = printable(self.program.as_deref().unwrap_or("?"));
         println!("Process {} ({program})", self.pid);
         for function in &self.functions {
-            let Snapshot { address, .. } = &function.snapshot;
-            let device = function.device.as_deref().unwrap_or("?");
+            let Snapshot { address, device_name, .. } = &function.snapshot;
             println!(
                 "\nFunction {} of {}, as it was {:.1} s ago",
                 printable(address),
-                printable(device),
+                printable(device_name),
                 function.age_s
             );
             let earlier = before.and_then(|process| {
@@ -292,13 +285,13 @@ fn print_all(processes: &[Process]) {
         "pid", "program", "device", "function", "sent", "received", "failed", "age"
     );
     for process in processes {
-        for Function { device, age_s, snapshot } in &process.functions {
+        for Function { age_s, snapshot } in &process.functions {
             let count = |name: &str| snapshot.total.get(name).copied().unwrap_or(0);
             println!(
                 "{:>8}  {:<16} {:<24} {:>8} {:>14} {:>14} {:>8} {:>6.1} s",
                 process.pid,
                 printable(process.program.as_deref().unwrap_or("?")),
-                printable(device.as_deref().unwrap_or("?")),
+                printable(&snapshot.device_name),
                 printable(&snapshot.address),
                 count("messages_sent") + count("puts") + count("gets") + count("atomics"),
                 count("messages_received"),
@@ -325,7 +318,7 @@ mod tests {
 
     fn text(serial_end: u64, format: u64) -> Vec<u8> {
         let value = serde_json::json!({
-            "serial": 7, "format": format, "pid": 1, "address": "0.0", "function": { "links_opened": 1 },
+            "serial": 7, "format": format, "pid": 1, "device_name": "shm:job", "address": "0.0", "function": { "links_opened": 1 },
             "device": {}, "total": { "messages_sent": 3 }, "queue_pairs_open": 1, "queue_pairs": [{
                 "address": "0.0.1", "connection": "unconnected", "posted_sends": 0, "posted_receives": 1,
                 "backlog_messages": 0, "last_error": "", "counters": {},

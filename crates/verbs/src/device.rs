@@ -234,6 +234,11 @@ impl Claim {
         Ok(Claim { shared: shared.clone(), what: Claimed::Function(function) })
     }
 
+    /// The name of the device that this is a claim on.
+    pub(crate) fn device_name(&self) -> &str {
+        &self.shared.name
+    }
+
     /// Channel `channel` of the same node as this claim (H-22: one owner per node).
     pub(crate) fn channel(&self, channel: u16) -> Result<Claim> {
         if !self.shared.claims().channels.insert(channel) {

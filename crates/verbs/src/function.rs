@@ -100,6 +100,7 @@ impl Function {
     ) -> Result<Function> {
         let fork = ForkGuard::new()?;
         let mut core = Box::new(port.start(options)?);
+        core.stat.name_device(claim.device_name());
         core.show(&[]);
         let port = ManuallyDrop::new(port);
         Ok(Function { fork, core, port, claim, _one_thread: PhantomData })

@@ -29,6 +29,8 @@ const LISTED: usize = 256;
 pub(crate) struct Stat {
     file: Option<OwnedFd>,
     pid: u32,
+    /// Name of the function's device, as text of JSON.
+    device: String,
     text: String,
     longest: usize,
     serial: u64,
@@ -39,6 +41,10 @@ impl Stat {
     pub(crate) fn new() -> Stat {
         let file = rustix::fs::memfd_create(FILE_NAME, MemfdFlags::CLOEXEC).ok();
         Stat { file, pid: std::process::id(), ..Stat::default() }
+    }
+
+    pub(crate) fn name_device(&mut self, name: &str) {
+        self.device = json_text(name);
     }
 
     /// Whether it is time for a new snapshot.
@@ -69,17 +75,19 @@ impl Core {
         let mut stat = std::mem::take(&mut self.stat);
         stat.serial += 1;
         stat.text.clear();
-        let Stat { serial, pid, .. } = stat;
-        self.describe(&mut stat.text, serial, pid, device);
+        let mut text = std::mem::take(&mut stat.text);
+        self.describe(&mut text, &stat, device);
+        stat.text = text;
         stat.write();
         self.stat = stat;
     }
 
-    fn describe(&self, out: &mut String, serial: u64, pid: u32, device: &[(&'static str, u64)]) {
+    fn describe(&self, out: &mut String, stat: &Stat, device: &[(&'static str, u64)]) {
+        let Stat { serial, pid, device: name, .. } = stat;
         let counters = self.counters();
         let _ = write!(
             out,
-            "{{\"serial\":{serial},\"format\":{FORMAT},\"pid\":{pid},\"address\":\"{}\"",
+            "{{\"serial\":{serial},\"format\":{FORMAT},\"pid\":{pid},\"device_name\":\"{name}\",\"address\":\"{}\"",
             self.address
         );
         members(out, "function", counters.function.rows());
@@ -108,6 +116,19 @@ impl Core {
         }
         let _ = write!(out, "],\"serial_end\":{serial}}}");
     }
+}
+
+/// What stands between the quotation marks of a JSON string.
+fn json_text(text: &str) -> String {
+    let mut out = String::new();
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => out.extend(['\\', character]),
+            c if c.is_control() => out.push('?'),
+            c => out.push(c),
+        }
+    }
+    out
 }
 
 /// Writes `,"name":{...}`.
@@ -147,6 +168,12 @@ mod tests {
         members(&mut out, "x", [("a", 1), ("b", 2)].into_iter());
         assert_eq!(out, ",\"x\":{\"a\":1,\"b\":2}");
         assert!(crate::FunctionCounters::default().rows().count() > 0);
+    }
+
+    #[test]
+    fn any_device_name_is_json() {
+        assert_eq!(json_text("shm:job"), "shm:job");
+        assert_eq!(json_text("a\"b\\c\nd"), "a\\\"b\\\\c?d");
     }
 
     #[test]
