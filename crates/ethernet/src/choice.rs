@@ -45,6 +45,13 @@ impl Choice {
     }
 }
 
+impl Choice {
+    pub fn beside() -> Choice {
+        let why = "another function of this device has AF_XDP, which has place for one".into();
+        Choice { way: Way::Packet, mode: None, why }
+    }
+}
+
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "by {}", self.way.name())?;

@@ -17,7 +17,7 @@ use bellwire_device::{Error, FunctionAddress};
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 /// How to open an [`EthDevice`].
@@ -25,7 +25,8 @@ use std::time::Duration;
 pub struct EthOptions {
     /// The node number to have; `None`: the last four bytes of the interface's address.
     pub node: Option<u32>,
-    /// Get frames in and out in this way or not at all; `None`: in the best way that is to be had.
+    /// Get frames in and out in this way or not at all; `None`: in the best way that is to be had. AF_XDP has place for one
+    /// function of an interface; with it, further functions of the same device go by AF_PACKET.
     pub way: Option<Way>,
     /// A packet socket that was handed in, for one function.
     pub socket: Option<i32>,
@@ -42,6 +43,8 @@ pub struct EthDevice {
     known: Known<Mac>,
     capture: Option<Arc<Capture>>,
     socket: Mutex<Option<OwnedFd>>,
+    /// Lives as long as the function that has AF_XDP.
+    hook: Mutex<Weak<()>>,
     /// What was chosen for the function that was opened last, and why.
     choice: Mutex<Option<Choice>>,
 }
@@ -69,8 +72,8 @@ impl EthDevice {
         if !interface.is_up {
             return Err(Error::DeviceUnavailable {
                 device,
-                why: "the interface is down or has no carrier".into(),
-                hint: format!("ip link set {name} up, and see that its cable is plugged in"),
+                why: "the interface is down".into(),
+                hint: format!("ip link set {name} up"),
             });
         }
         // SAFETY: the program says that this descriptor is handed over; a wrong number is found out by the first call on it.
@@ -88,6 +91,7 @@ impl EthDevice {
             known: Known::new(),
             capture,
             socket: Mutex::new(socket),
+            hook: Mutex::default(),
             choice: Mutex::new(None),
         })
     }
@@ -128,6 +132,8 @@ impl EthDevice {
             }
         })?;
         let handed_in = self.socket.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // Held until the choice is made: two functions cannot both be the first.
+        let mut hook = self.hook.lock().unwrap_or_else(PoisonError::into_inner);
         let (wire, choice) = match handed_in {
             Some(socket) => {
                 let wire = PacketIo::with_socket(socket, interface, function).map_err(|error| {
@@ -135,6 +141,12 @@ impl EthDevice {
                     unavailable(&self.name, "the socket that was handed in", &error, hint)
                 })?;
                 (Wire::Packet(Box::new(wire)), Choice::handed_in())
+            }
+            None if self.way == Some(Way::Xdp) && hook.strong_count() > 0 => {
+                // What was asked for is this device's already; its other functions take the way that is left.
+                let wire = PacketIo::open(interface, function)
+                    .map_err(|error| no_right(&self.name, "AF_PACKET is not to be had", &error))?;
+                (Wire::Packet(Box::new(wire)), Choice::beside())
             }
             None => choice::open(interface, function, self.way)
                 .map_err(|(what, error)| no_right(&self.name, &what, &error))?,
@@ -149,6 +161,7 @@ impl EthDevice {
                 EthFunction::Packet(Box::new(EthernetTransport::new(address, io, route, capture)?))
             }
             Wire::Xdp(wire) => {
+                *hook = wire.life();
                 let io = EthIo::new(*wire, local, interface);
                 EthFunction::Xdp(Box::new(EthernetTransport::new(address, io, route, capture)?))
             }

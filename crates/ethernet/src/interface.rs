@@ -19,7 +19,7 @@ pub struct Interface {
     pub mac: Mac,
     /// Longest payload of an Ethernet frame, in bytes.
     pub mtu: usize,
-    /// Whether it is switched on and its line is up.
+    /// Whether it is switched on. Whether its line is up, the kernel finds out later.
     pub is_up: bool,
     /// Queues that receive.
     pub queues: u32,
@@ -56,13 +56,12 @@ impl Interface {
         let mtu = unsafe { ask(libc::SIOCGIFMTU)?.ifr_ifru.ifru_mtu };
         // SAFETY: this request fills in the flags.
         let flags = i32::from(unsafe { ask(libc::SIOCGIFFLAGS)?.ifr_ifru.ifru_flags });
-        let up = libc::IFF_UP | libc::IFF_RUNNING;
         Ok(Interface {
             name: name.to_owned(),
             index,
             mac: Mac(mac),
             mtu: mtu.max(0) as usize,
-            is_up: flags & up == up,
+            is_up: flags & libc::IFF_UP != 0,
             queues: queues(asking.as_raw_fd(), &text).unwrap_or(1),
         })
     }

@@ -168,6 +168,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
             capture.frame(Direction::Sent, &header, &bytes);
         }
         self.io.stage(to, seek::FRAME_BYTES);
+        self.unsent = true;
     }
 
     fn seek_body(&self) -> SeekBody {
@@ -303,7 +304,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
                 break;
             };
             let Some((header, payload)) = queue.pop_front() else { break };
-            match sink.packet(LinkId(number), self.address, header, View::of(&payload)) {
+            match sink.packet(LinkId(number), self.address, header.to_words(), View::of(&payload)) {
                 Verdict::Taken => packets += 1,
                 Verdict::Stalled => {
                     self.own_stalled = true;
@@ -414,8 +415,7 @@ impl<S: Sink> reliable::Sink for Intake<'_, S> {
             // The news of this link comes right behind.
             return reliable::Verdict::Stalled;
         };
-        let header = PacketHeader::from_words(words);
-        match self.sink.packet(LinkId(number), link.peer, header, View::of(payload)) {
+        match self.sink.packet(LinkId(number), link.peer, words, View::of(payload)) {
             Verdict::Taken => {
                 self.packets += 1;
                 reliable::Verdict::Taken

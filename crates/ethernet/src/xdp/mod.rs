@@ -19,6 +19,7 @@ use ring::Ring;
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Weak};
 use umem::Umem;
 
 /// Frames that one queue may have received and not handed over, and that may be on their way out: a power of two.
@@ -68,6 +69,7 @@ pub struct XdpIo {
     /// Drive the card from here rather than wait for its interrupts (H-08).
     drives: bool,
     counters: IoCounters,
+    life: Arc<()>,
 }
 
 /// One queue of the interface.
@@ -94,7 +96,6 @@ impl XdpIo {
         let count = interface.queues;
         let chunks = RING_ENTRIES as usize * (count as usize + 1);
         let umem = Umem::new(chunk_bytes, chunks)?;
-        let attached = Attached::attach(interface.index, count, function, mode.hook())?;
         let mut queues: Vec<Queue> = Vec::new();
         let address = |chunk: usize| (chunk * chunk_bytes) as u64;
         for number in 0..count {
@@ -105,8 +106,12 @@ impl XdpIo {
                 assert!(queue.fill.produce(address(chunk)), "the ring was empty");
             }
             queue.fill.publish_produced();
-            attached.serve(number, queue.socket.as_fd())?;
             queues.push(queue);
+        }
+        // Only now, when it is known that the sockets can be had.
+        let attached = Attached::attach(interface.index, count, function, mode.hook())?;
+        for (number, queue) in (0..).zip(&queues) {
+            attached.serve(number, queue.socket.as_fd())?;
         }
         let free = (RING_ENTRIES as usize * count as usize..chunks).map(address).collect();
         let drives = mode == Mode::ZeroCopy && queues.iter().all(Queue::prefers_polling);
@@ -122,12 +127,18 @@ impl XdpIo {
             staged: false,
             drives,
             counters: IoCounters::default(),
+            life: Arc::default(),
         })
     }
 
     /// How frames get into and out of our memory.
     pub fn mode(&self) -> Mode {
         self.mode
+    }
+
+    /// Tells whether this still exists.
+    pub(crate) fn life(&self) -> Weak<()> {
+        Arc::downgrade(&self.life)
     }
 
     /// Takes back the chunks of frames that were sent.
