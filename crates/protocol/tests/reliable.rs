@@ -8,6 +8,8 @@ mod flow;
 mod gates;
 #[path = "reliable/handshake.rs"]
 mod handshake;
+#[path = "reliable/hostile.rs"]
+mod hostile;
 #[path = "reliable/liveness.rs"]
 mod liveness;
 #[path = "reliable/net.rs"]
@@ -25,7 +27,7 @@ use bellwire_protocol::reliable::{Channel, Config, SendError};
 use net::{Net, function};
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2000) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1000) })]
 
     /// Whatever a network loses, repeats, delays and damages, with one path or several, with the production settings and with
     /// HPCL's: every packet is taken once, in order and unaltered, and when the faults stop everything finishes.
@@ -33,6 +35,12 @@ proptest! {
     #[test]
     fn any_network_is_survived(run in oracle::runs()) {
         oracle::agree(run)?;
+    }
+
+    /// A peer that lies in frames whose check value and token are right does no harm beyond its own link.
+    #[test]
+    fn lying_peers_do_no_harm(seed in any::<u64>(), per_mille in 1u64..1000) {
+        hostile::a_lying_peer_does_no_harm(seed, per_mille)?;
     }
 }
 

@@ -66,7 +66,7 @@ impl Endpoint {
                     self.counters.frames_stale += 1;
                     return;
                 }
-                link.paths.add(path);
+                link.paths.heard_by(path);
                 link.accept_due = true;
                 return self.settle(slot);
             }
@@ -95,7 +95,7 @@ impl Endpoint {
         let (config, frame_bytes) = (self.config, self.frame_bytes);
         if let Some(link) = &mut self.slots[slot].link {
             learn(link, &config, frame_bytes, header, &open);
-            link.paths.add(path);
+            link.paths.heard_by(path);
             link.accept_due = true;
         }
         self.settle(slot);
@@ -134,7 +134,7 @@ impl Endpoint {
         match link.state {
             State::Opening if age >= (link.peer_incarnation, link.peer_opening) => {
                 learn(link, &config, frame_bytes, header, &accept);
-                link.paths.add(path);
+                link.paths.heard_by(path);
                 link.acknowledge.due = true;
                 self.come_up(slot, now_ns);
             }

@@ -19,7 +19,7 @@ use crate::canary::planted;
 
 /// "Never" as a time.
 pub(super) const NEVER: u64 = u64::MAX;
-/// Sendings of one frame after which it is suspected to be too long for the path.
+/// The first value of that limit; each shrinking adds two.
 const ATTEMPTS_BEFORE_SHRINKING: u32 = 6;
 /// Frames are not made shorter than this by suspicion.
 const LEAST_SHRUNK_BYTES: usize = 512;
@@ -80,6 +80,8 @@ pub(super) struct Link {
     /// Longest frame that the peer takes.
     pub peer_frame_bytes: usize,
     pub shrunk_ns: u64,
+    /// Sendings of the oldest frame after which it is suspected to be too long for the path.
+    attempts_to_shrink: u32,
     /// The frame that goes in parts now: its number, how much of it went, and by which path.
     pub part: Option<(u32, usize, u8)>,
     pub peer_packet_bytes: u32,
@@ -168,6 +170,7 @@ impl Link {
             frame_bytes_agreed: config.frame_bytes,
             peer_frame_bytes: config.frame_bytes,
             shrunk_ns: 0,
+            attempts_to_shrink: ATTEMPTS_BEFORE_SHRINKING,
             part: None,
             peer_packet_bytes: 0,
             timeout_ns: NEVER,
@@ -300,6 +303,9 @@ impl Link {
             // An older acknowledgement that was overtaken says nothing new.
             return (advance as i32) < 0;
         }
+        if advance > 0 {
+            self.attempts_to_shrink = ATTEMPTS_BEFORE_SHRINKING;
+        }
         let limited = self.flight.in_flight + 1 >= self.congestion.frames().min(self.window);
         let mut newest: Option<Sent> = None;
         let mut count = 0;
@@ -343,9 +349,8 @@ impl Link {
         // trip is still not known (Karn).
         let is_last = sent.attempts == 1
             || now_ns.saturating_sub(sent.sent_at_ns) >= self.round_trip.minimum_ns;
-        if is_last && sent.stamp.wrapping_sub(path.arrived) as i32 > 0 {
-            path.arrived = sent.stamp;
-            path.suspect_until_ns = 0;
+        if is_last {
+            path.arrive(sent.stamp);
         }
         if sent.attempts == 1 && newest.is_none_or(|newest| sent.sent_at_ns >= newest.sent_at_ns) {
             *newest = Some(sent);
@@ -453,20 +458,30 @@ impl Link {
                 let stuck = is_lose && empty && header.acknowledged == oldest;
                 let reordered = self.reordered;
                 let mut is_first = true;
-                flight.lose(
+                // A path that died shows nothing of itself; that others go on does (H-29).
+                let patience_ns = self.round_trip.patience_ns();
+                let may_be_dead = paths.are_several();
+                let mut dead = [false; super::PATHS];
+                let count = flight.lose(
                     |sent| {
                         let first = core::mem::take(&mut is_first);
-                        arrived[sent.path as usize].wrapping_sub(sent.stamp) as i32
-                            >= reordered as i32
-                            || stuck
-                                && first
-                                && now_ns.saturating_sub(sent.sent_at_ns) > round_trip_ns
+                        let behind = arrived[sent.path as usize].wrapping_sub(sent.stamp) as i32;
+                        let age_ns = now_ns.saturating_sub(sent.sent_at_ns);
+                        let is_stranded = may_be_dead && age_ns > patience_ns;
+                        dead[sent.path as usize] |= is_stranded && behind < 0;
+                        behind >= reordered as i32
+                            || is_stranded
+                            || stuck && first && age_ns > round_trip_ns
                     },
                     |sent| {
                         paths.at(sent.path).in_flight -= 1;
                         sent_at_ns = Some(sent_at_ns.unwrap_or(0).max(sent.sent_at_ns));
                     },
-                )
+                );
+                for (index, _) in dead.iter().enumerate().filter(|(_, dead)| **dead) {
+                    paths.at(index as u8).fail(patience_ns, now_ns);
+                }
+                count
             }
         };
         if count > 0 {
@@ -482,19 +497,25 @@ impl Link {
         self.round_trip.backoff += 1;
         let timeout_ns = self.round_trip.timeout_ns();
         let Link { flight, paths, .. } = self;
+        let mut used = [false; super::PATHS];
         let lost = flight.lose(
             |_| true,
             |sent| {
                 let path = paths.at(sent.path);
                 path.in_flight -= 1;
-                path.suspect_until_ns = now_ns + 8 * timeout_ns;
+                // Nothing that was sent later by the same path arrived.
+                used[sent.path as usize] |= (path.arrived.wrapping_sub(sent.stamp) as i32) < 0;
             },
         );
+        for (index, _) in used.iter().enumerate().filter(|(_, used)| **used) {
+            paths.at(index as u8).fail(timeout_ns, now_ns);
+        }
         if lost > 0 {
             self.congestion.timed_out(now_ns);
         }
         let attempts = self.flight.at(0).map_or(0, |oldest| oldest.attempts as u32);
-        if attempts >= ATTEMPTS_BEFORE_SHRINKING && attempts.is_multiple_of(2) {
+        if attempts >= self.attempts_to_shrink {
+            self.attempts_to_shrink = attempts + 2;
             self.shrink(now_ns);
         }
         if self.flight.len() == 0 {

@@ -1,8 +1,13 @@
 //! The paths of one link: interfaces that carry the same channel (H-29). Each frame goes by the path with the fewest frames in
 //! flight, so that bandwidth adds up in proportion; losses are judged among the frames of one path, so that a path that is
-//! slower than another loses nothing by it.
+//! slower than another loses nothing by it. A path by which nothing arrives is left out, and tried with one frame from time to time.
 
 use super::config::PATHS;
+
+/// How long a path is left out at first, in timeouts; it doubles with each failed trial.
+const REST_TIMEOUTS: u64 = 8;
+/// Longest rest, in ns.
+const LONGEST_REST_NS: u64 = 2_000_000_000;
 
 /// A path, as the device numbers it. To the protocol it is only a name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -16,34 +21,89 @@ pub(super) struct Path {
     pub stamp: u32,
     /// Latest stamp that is known to have arrived.
     pub arrived: u32,
-    /// Only for use when there is no other until then.
-    pub suspect_until_ns: u64,
+    /// Trials that failed since something arrived.
+    failures: u32,
+    /// Not to be used until then, unless all others are out, too.
+    rest_until_ns: u64,
+}
+
+impl Path {
+    const fn new(id: PathId) -> Self {
+        Path { id, in_flight: 0, stamp: 1, arrived: 0, failures: 0, rest_until_ns: 0 }
+    }
+
+    /// The frame with this stamp has arrived.
+    #[inline]
+    pub fn arrive(&mut self, stamp: u32) {
+        if stamp.wrapping_sub(self.arrived) as i32 > 0 {
+            self.arrived = stamp;
+            self.failures = 0;
+        }
+    }
+
+    /// What was sent by it did not arrive, while time enough passed.
+    pub fn fail(&mut self, timeout_ns: u64, now_ns: u64) {
+        let rest_ns = (REST_TIMEOUTS * timeout_ns) << self.failures.min(10);
+        self.rest_until_ns = now_ns + rest_ns.min(LONGEST_REST_NS);
+        self.failures += 1;
+    }
+
+    /// Whether it should carry the next frame only if all others should not either.
+    #[inline]
+    fn is_out(&self, now_ns: u64) -> bool {
+        self.failures > 0 && (self.in_flight > 0 || self.rest_until_ns > now_ns)
+    }
 }
 
 pub(super) struct Paths {
     paths: [Path; PATHS],
     count: u8,
     turn: u8,
+    heard: u8,
 }
 
 impl Paths {
     pub fn new(first: PathId) -> Self {
-        let path = Path { id: first, in_flight: 0, stamp: 1, arrived: 0, suspect_until_ns: 0 };
-        Paths { paths: [path; PATHS], count: 1, turn: 0 }
+        Paths { paths: [Path::new(first); PATHS], count: 1, turn: 0, heard: 0 }
     }
 
     /// Adds a path unless it is there or there are enough.
+    #[inline]
     pub fn add(&mut self, id: PathId) {
-        if self.iter().any(|path| path.id == id) || self.count as usize == PATHS {
-            return;
-        }
-        let path = Path { id, in_flight: 0, stamp: 1, arrived: 0, suspect_until_ns: 0 };
-        self.paths[self.count as usize] = path;
-        self.count += 1;
+        self.index_of(id);
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Path> {
-        self.paths[..self.count as usize].iter()
+    /// A frame came by this path: what needs no acknowledgement itself best goes back there.
+    #[inline]
+    pub fn heard_by(&mut self, id: PathId) {
+        if let Some(index) = self.index_of(id) {
+            self.heard = index;
+        }
+    }
+
+    /// The path by which the peer was heard last.
+    #[inline]
+    pub fn back(&self) -> u8 {
+        self.heard
+    }
+
+    #[inline]
+    fn index_of(&mut self, id: PathId) -> Option<u8> {
+        let count = self.count as usize;
+        if let Some(index) = self.paths[..count].iter().position(|path| path.id == id) {
+            return Some(index as u8);
+        }
+        if count == PATHS {
+            return None;
+        }
+        self.paths[count] = Path::new(id);
+        self.count += 1;
+        Some(count as u8)
+    }
+
+    /// Whether there are several.
+    pub fn are_several(&self) -> bool {
+        self.count > 1
     }
 
     #[inline]
@@ -62,7 +122,7 @@ impl Paths {
             .map(|index| (index + self.turn) % self.count)
             .min_by_key(|&index| {
                 let path = &self.paths[index as usize];
-                (path.suspect_until_ns > now_ns, path.in_flight)
+                (path.is_out(now_ns), path.in_flight)
             })
             .unwrap_or(0)
     }

@@ -64,7 +64,7 @@ impl Endpoint {
             _ => return,
         }
         let Some(link) = self.slots[slot].link.as_deref_mut() else { return };
-        link.paths.add(path);
+        link.paths.heard_by(path);
         let received = match Section::split(body) {
             Ok(Some((section, _))) if section.kind == SectionKind::Received => Some(section.bytes),
             _ => None,

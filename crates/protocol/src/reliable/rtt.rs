@@ -52,6 +52,11 @@ impl RoundTrip {
         }
     }
 
+    /// The timeout without doubling: how long an acknowledgement takes at most if all is well.
+    pub fn patience_ns(&self) -> u64 {
+        RoundTrip { backoff: 0, ..*self }.timeout_ns()
+    }
+
     /// How long to wait for an acknowledgement now.
     #[inline]
     pub fn timeout_ns(&self) -> u64 {

@@ -105,7 +105,7 @@ impl Endpoint {
         let kind = if sent.is_some() { FrameKind::Data } else { FrameKind::Acknowledge };
         let (path, sequence) = match sent {
             Some(sent) => sent,
-            None => (link.paths.choose(now_ns), link.flight.next()),
+            None => (link.paths.back(), link.flight.next()),
         };
         let length = frame.at + CHECK_BYTES;
         if link.acknowledge.lose {
@@ -153,7 +153,7 @@ impl Endpoint {
             link.asked_ns = now_ns;
         }
         link.advertised = [link.backlogs[0].credit(), link.backlogs[1].credit()];
-        let path = link.paths.choose(now_ns);
+        let path = if is_accept { link.paths.back() } else { link.paths.choose(now_ns) };
         let path = link.paths.at(path).id;
         let link = self.slots[slot].link.as_deref()?;
         let header = FrameHeader {

@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use bellwire_wire::frame::header::FrameKind;
+
 use bellwire_protocol::reliable::{
     Channel, Config, Endpoint, Event, FunctionId, PathId, PeerId, SendError, Verdict,
 };
@@ -102,6 +104,10 @@ pub struct Net {
     pub tap: Box<Tap>,
     order: u64,
     pub dropped_full: u64,
+    /// Frames by these interfaces disappear.
+    pub dead: [bool; 4],
+    /// Data frames sent by node 0 by each interface.
+    pub sent_by: [u64; 4],
     /// Longer frames disappear.
     pub mtu: usize,
     /// Nodes send after each frame that they take, not after each batch.
@@ -133,6 +139,8 @@ impl Net {
             tap: Box::new(|_, _, _, _| {}),
             order: 0,
             dropped_full: 0,
+            dead: [false; 4],
+            sent_by: [0; 4],
             mtu: usize::MAX,
             is_eager: false,
         }
@@ -198,7 +206,10 @@ impl Net {
 
     /// Puts one frame on the wire, with whatever happens to it there.
     pub fn carry(&mut self, from: usize, to: usize, interface: u32, frame: &[u8]) {
-        if (self.drop_if)(from, to, frame)
+        let is_data = frame[1] & 0xf == FrameKind::Data as u8;
+        self.sent_by[interface as usize] += (from == 0 && is_data) as u64;
+        if self.dead[interface as usize]
+            || (self.drop_if)(from, to, frame)
             || frame.len() > self.mtu
             || self.chance.hits(self.faults.loss)
         {

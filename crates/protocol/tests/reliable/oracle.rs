@@ -114,7 +114,12 @@ pub fn agree(run: Run) -> Result<(), TestCaseError> {
         || !net.is_quiet()
     {
         step(&mut net, &mut steps)?;
-        prop_assert!(net.now_ns < patience_ns, "no end within a second without faults");
+        prop_assert!(
+            net.now_ns < patience_ns,
+            "no end within a second without faults: {:?} {:?}",
+            net.nodes[0].endpoint.counters(),
+            net.nodes[1].endpoint.counters()
+        );
     }
     for (node, sent) in sent.iter().enumerate() {
         for channel in [Channel::Request, Channel::Response] {

@@ -39,26 +39,41 @@ pub fn bandwidth_grows_with_interfaces() {
     }
 }
 
-/// An interface that fails is left out: everything arrives by the others.
+/// An interface that fails is left out: everything arrives by the other, and soon nearly all frames go there. When it works again
+/// it is used again.
 // shows: H-29
 #[test]
 pub fn a_failed_interface_is_left_out() {
-    use std::cell::Cell;
-    use std::rc::Rc;
     let mut net = Net::new(&[Config::new(1500); 2], 2);
     let peer = net.link(0, 1);
     net.nodes[0].endpoint.add_path(peer, Net::path(1, 1));
-    let frames = Rc::new(Cell::new(0));
-    let count = frames.clone();
-    // The network tells interfaces apart by their time only, so frames are counted and every other one is lost.
-    net.drop_if = Box::new(move |from, _, _| {
-        count.set(count.get() + 1);
-        from == 0 && count.get() > 50 && count.get() % 2 == 0
-    });
-    for number in 0..300u32 {
-        while net.send(0, peer, &vec![number as u8; 1400]).is_err() {
-            net.step();
+    net.ns_per_byte = 1.0;
+    let send = |net: &mut Net, count: usize| {
+        let target = net.nodes[1].taken.len() + count;
+        for number in 0..count {
+            while net.send(0, peer, &[number as u8; 1400]).is_err() {
+                net.step();
+            }
         }
-    }
-    net.run_until(|net| net.nodes[1].taken.len() == 300);
+        net.run_until(|net| net.nodes[1].taken.len() == target);
+    };
+    send(&mut net, 300);
+    assert!(
+        net.sent_by[1] > 100,
+        "both are used: {:?} {:?}",
+        net.sent_by,
+        net.nodes[0].endpoint.counters()
+    );
+    net.dead[1] = true;
+    send(&mut net, 1000);
+    let before = net.sent_by;
+    send(&mut net, 1000);
+    let [first, second] = [0, 1].map(|interface| net.sent_by[interface] - before[interface]);
+    assert!(second < first / 10, "{second} of {first} frames by the dead interface");
+    net.dead[1] = false;
+    net.run_for(5_000_000_000);
+    send(&mut net, 1000);
+    let before = net.sent_by[1];
+    send(&mut net, 1000);
+    assert!(net.sent_by[1] - before > 300, "it is used again");
 }
