@@ -8,6 +8,7 @@ mod doctor;
 mod list;
 mod paper;
 mod perf;
+mod signals;
 mod stat;
 mod talk;
 mod units;
@@ -16,5 +17,6 @@ use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    signals::settle();
     command::Command::parse().run()
 }

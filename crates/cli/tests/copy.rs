@@ -2,9 +2,12 @@
 
 mod support;
 
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use support::{Folder, Running, bellwire, run, unique, wait};
 
@@ -193,6 +196,51 @@ fn a_file_that_changes_is_noticed() {
     let output = copy(&source, &target);
     assert_eq!(output.code, 0, "{}", output.stderr);
     assert!(fs::read(&source).expect("a file") == fs::read(&target).expect("a file"));
+}
+
+/// Where a file finds no room, the copy says so, nothing has the final name, and what is there is used once there is room.
+#[test]
+fn no_room_is_told_and_leaves_no_half_file() {
+    let folder = Folder::new("room");
+    let (source, target) = (folder.path().join("from"), folder.path().join("to"));
+    let content = data(48 << 20, 5);
+    fs::write(&source, &content).expect("a file");
+    // A limit on the length of files fails a write as a full disk does, and needs no privileges.
+    let mut command = bellwire();
+    command.args(["copy", "--json"]).args([&source, &target]);
+    let limit = Rlimit { current: Some(32 << 20), ..getrlimit(Resource::Fsize) };
+    // SAFETY: one system call, between fork and exec.
+    unsafe { command.pre_exec(move || Ok(setrlimit(Resource::Fsize, limit)?)) };
+    let output = run(&mut command);
+    assert_eq!(output.code, 1);
+    assert!(output.stderr.contains("longer than files may become"), "{}", output.stderr);
+    assert!(output.stderr.contains("goes on from there"), "{}", output.stderr);
+    assert!(!target.exists() && part(&target).exists());
+
+    let output = copy(&source, &target);
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    assert!(output.json()["resumed_bytes"].as_u64().is_some_and(|bytes| bytes > 16 << 20));
+    assert!(fs::read(&target).expect("a file") == content && !part(&target).exists());
+}
+
+/// On a file system that is full, if we may make one.
+#[test]
+fn a_full_disk_is_told() {
+    let folder = Folder::new("full");
+    let place = folder.path().join("small");
+    fs::create_dir(&place).expect("a folder");
+    if let Err(error) = mount("tmpfs", &place, "tmpfs", MountFlags::empty(), c"size=1m") {
+        println!("not tried: mount: {error}");
+        return;
+    }
+    let source = folder.path().join("from");
+    fs::write(&source, data(3 << 20, 6)).expect("a file");
+    let output = copy(&source, &place.join("to"));
+    let files: Vec<_> = fs::read_dir(&place).expect("ours").flatten().collect();
+    unmount(&place, UnmountFlags::DETACH).expect("mounted above");
+    assert_eq!(output.code, 1);
+    assert!(output.stderr.contains("no room left"), "{}", output.stderr);
+    assert!(files.iter().all(|file| file.path().to_string_lossy().ends_with(".bellwire-part")));
 }
 
 /// Who is to be killed.

@@ -8,7 +8,7 @@ use bellwire::MemoryRegion;
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{Seek, SeekFrom, Write};
+use std::io::{ErrorKind, Seek, SeekFrom, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
@@ -63,8 +63,10 @@ impl Receiver<'_> {
             match self.link.hear()? {
                 ToReceiver::Entry(entry) => {
                     let path = self.place.inside(&entry.path);
-                    self.entry(entry)
-                        .with_context(|| format!("cannot write {}", path.display()))?;
+                    self.entry(entry).map_err(|error| {
+                        let why = reason(&error);
+                        error.context(format!("cannot write {}{why}", path.display()))
+                    })?;
                 }
                 ToReceiver::Finish { hash } => {
                     ensure!(self.tree.finish() == hash, "what arrived is not what was sent");
@@ -200,6 +202,22 @@ impl Receiver<'_> {
     }
 }
 
+/// What the user can do something about, in words that can follow "cannot write FILE".
+fn reason(error: &anyhow::Error) -> &'static str {
+    let kind = error.chain().find_map(|cause| Some(cause.downcast_ref::<std::io::Error>()?.kind()));
+    match kind {
+        Some(ErrorKind::StorageFull) => {
+            ", because there is no room left: make some, or choose another place"
+        }
+        Some(ErrorKind::QuotaExceeded) => ", because your quota there is used up",
+        Some(ErrorKind::FileTooLarge) => {
+            ", because it is longer than files may become there (see `ulimit -f`)"
+        }
+        Some(ErrorKind::ReadOnlyFilesystem) => ", because nothing can be written there",
+        _ => "",
+    }
+}
+
 /// Makes a folder that we can write to, or finds it.
 fn make_folder(path: &Path) -> Result<()> {
     match fs::symlink_metadata(path) {
@@ -217,7 +235,7 @@ pub fn clear(path: &Path) -> Result<()> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_dir() => Ok(fs::remove_dir_all(path)?),
         Ok(_) => Ok(fs::remove_file(path)?),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
