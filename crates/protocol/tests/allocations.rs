@@ -65,3 +65,71 @@ fn nothing_is_allocated_per_packet() {
     let counters = ends[1].counters();
     assert!(counters.packets_delivered > 10_000 && counters.frames_early > 1000, "{counters:?}");
 }
+
+/// A link that has come up and carried nothing holds less than 2 KiB, and one that carried a few small packets in both directions
+/// less than 8 KiB more.
+#[test]
+fn an_idle_link_is_small() {
+    const PEERS: u32 = 100;
+    let config = Config::new(1500);
+    let address = |node| FunctionId { node, function: 0 };
+    let mut hub = Endpoint::new(config, address(0), 1, 1).unwrap();
+    let mut others: Vec<_> = (1..=PEERS)
+        .map(|node| Endpoint::new(config, address(node), 1, node as u64).unwrap())
+        .collect();
+    let mut buffer = vec![0; 1500];
+    // Lets frames travel until nobody has any; what the hub's part in it allocated and kept.
+    let mut exchange = |hub: &mut Endpoint, others: &mut Vec<Endpoint>, now_ns: u64| {
+        let mut sink = |_: PeerId, _: Channel, _: [u64; 3], _: &[u8]| Verdict::Taken;
+        let mut kept = 0;
+        loop {
+            let mut is_quiet = true;
+            loop {
+                let mut sent = None;
+                let used = allocation_counter::measure(|| {
+                    sent = hub.poll_transmit(now_ns, &mut buffer);
+                });
+                kept += used.bytes_current;
+                let Some(sent) = sent else { break };
+                is_quiet = false;
+                others[sent.path.0 as usize - 1].handle_frame(
+                    PathId(0),
+                    &buffer[..sent.length],
+                    now_ns,
+                    &mut sink,
+                );
+            }
+            for (index, other) in others.iter_mut().enumerate() {
+                while let Some(sent) = other.poll_transmit(now_ns, &mut buffer) {
+                    is_quiet = false;
+                    let path = PathId(index as u32 + 1);
+                    let used = allocation_counter::measure(|| {
+                        hub.handle_frame(path, &buffer[..sent.length], now_ns, &mut sink);
+                    });
+                    kept += used.bytes_current;
+                }
+            }
+            if is_quiet {
+                return kept;
+            }
+        }
+    };
+    for (index, other) in others.iter_mut().enumerate() {
+        other.connect(address(0), PathId(0), 1 << 40, 1 + index as u64).unwrap();
+    }
+    let per_link = exchange(&mut hub, &mut others, 1000) / PEERS as i64;
+    assert_eq!(hub.peers().count(), PEERS as usize);
+    assert!((500..2048).contains(&per_link), "{per_link} bytes");
+    let mut queued = 0;
+    let peers: Vec<_> = hub.peers().collect();
+    for &peer in &peers {
+        let used = allocation_counter::measure(|| {
+            for _ in 0..10 {
+                hub.send(peer, Channel::Request, [1, 2, 3], &[], &[0; 8]).unwrap();
+            }
+        });
+        queued += used.bytes_current;
+    }
+    let busy = (queued + exchange(&mut hub, &mut others, 100_000)) / PEERS as i64;
+    assert!((4096..8 * 1024).contains(&busy), "{busy} bytes");
+}
