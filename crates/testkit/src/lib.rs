@@ -27,11 +27,27 @@
 //! `BELLWIRE_LONG=1` makes crash and hostile tests thorough: more passages, 100,000 connections, minutes of scribbling.
 //! `BELLWIRE_SEED` repeats an attack.
 
+#[cfg(feature = "canaries")]
+pub mod check;
 pub mod conformance;
 pub mod crash;
 #[cfg(feature = "steps")]
 pub mod hostile;
 pub mod loopback;
+
+/// The whole life of a second process, which was started for this kind of tests; `false` if there is no such kind.
+pub fn play(kind: &str) -> bool {
+    match kind {
+        "process" => conformance::process::play(),
+        "crash" => crash::play(),
+        #[cfg(feature = "steps")]
+        "hostile" => hostile::play(),
+        #[cfg(feature = "canaries")]
+        "check" => check::play(),
+        _ => return false,
+    }
+    true
+}
 
 /// Plants the fault that `BELLWIRE_CANARY` names, if any, in the state machines of the protocol too, which look for it in the
 /// calling thread. (The other crates ask the environment themselves.)

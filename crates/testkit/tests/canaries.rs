@@ -2,52 +2,7 @@
 //!
 //! Each test runs a check twice in processes of its own: as it is, where it must succeed, and with the fault, where it must fail.
 
-use bellwire_testkit::conformance::child::{Process, ROLE, told};
-use bellwire_testkit::conformance::{self, Named, patience, process};
-
-/// Names the check that a child runs.
-const CHECK: &str = "BELLWIRE_TEST_CHECK";
-/// Names the fault that is planted in it.
-const CANARY: &str = "BELLWIRE_CANARY";
-
-/// Not a check: where the other processes begin.
-#[test]
-fn child() {
-    if std::env::var_os(ROLE).is_some() {
-        return process::child();
-    }
-    if std::env::var_os(CHECK).is_none() {
-        return;
-    }
-    match told(CHECK).as_str() {
-        "churn" => churn(),
-        name => {
-            let check = conformance::find(name).expect("a check of that name");
-            conformance::run(check, &Named::new("shm"));
-        }
-    }
-}
-
-/// Opening and closing leaves no mapping behind.
-fn churn() {
-    use bellwire_testkit::conformance::{Stage, stage};
-    use bellwire_testkit::crash::Residue;
-    let before = Residue::count("nobody");
-    for _ in 0..3 {
-        let network = Named::new("shm");
-        let mut stage = Stage::connected(&network);
-        stage.nodes[stage::A].function.allocate(4096, bellwire::Rights::all()).expect("room");
-    }
-    assert_eq!(Residue::count("nobody"), before);
-}
-
-/// Whether `check` succeeds, perhaps with a fault.
-fn succeeds(check: &str, fault: Option<&str>) -> bool {
-    // A check that hangs shows the fault too, and need not take long about it.
-    let mut environment = vec![(CHECK, check), (patience::LIMIT, "4000")];
-    environment.extend(fault.map(|fault| (CANARY, fault)));
-    Process::start("child", &environment).end().success()
-}
+use bellwire_testkit::check::{NO_MAPPING_STAYS, succeeds};
 
 /// `fault` must be what makes `check` fail.
 fn notices(check: &str, fault: &str) {
@@ -120,5 +75,5 @@ fn an_unnoticed_fork() {
 /// Mappings stay when their owner is gone.
 #[test]
 fn a_mapping_that_is_kept() {
-    notices("churn", "mapping-kept");
+    notices(NO_MAPPING_STAYS, "mapping-kept");
 }

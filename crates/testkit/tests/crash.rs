@@ -3,12 +3,6 @@
 use bellwire_testkit::crash::{Outcome, Passage, Scenario, steps_of_the_sources, survive};
 use std::sync::Mutex;
 
-/// Not a check: where the other processes begin.
-#[test]
-fn child() {
-    bellwire_testkit::crash::child();
-}
-
 fn is_long() -> bool {
     std::env::var_os("BELLWIRE_LONG").is_some()
 }

@@ -3,12 +3,6 @@
 use bellwire_testkit::hostile::{Attack, withstand};
 use std::time::Duration;
 
-/// Not a check: where the other processes begin.
-#[test]
-fn child() {
-    bellwire_testkit::hostile::child();
-}
-
 fn attack(attack: Attack) {
     let seed = std::env::var("BELLWIRE_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = seed.unwrap_or_else(|| u64::from(std::process::id()));

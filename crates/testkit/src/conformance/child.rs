@@ -1,8 +1,12 @@
-//! Second processes: the test binary starts itself again, in a role.
+//! Second processes: they begin in a program of this package, and play a role.
 
 use super::patience::limit;
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
+
+/// The program in which they begin (`src/bin`).
+const PROGRAM: &str = "bellwire-testkit-child";
 
 /// Names the role of a child.
 pub const ROLE: &str = "BELLWIRE_TEST_ROLE";
@@ -16,12 +20,11 @@ pub const PEER: &str = "BELLWIRE_TEST_PEER";
 pub struct Process(Child);
 
 impl Process {
-    /// Starts test `test` of this binary, alone, with the given environment. The test must look at [`ROLE`].
-    pub fn start(test: &str, environment: &[(&str, &str)]) -> Process {
+    /// Starts a child for one kind of tests, as [`crate::play`] knows them, with the given environment.
+    pub fn start(kind: &str, environment: &[(&str, &str)]) -> Process {
         use std::os::unix::process::CommandExt;
-        let mut command = Command::new(std::env::current_exe().expect("a running test"));
-        command.args([test, "--exact", "--nocapture", "--test-threads=1"]);
-        command.envs(environment.iter().copied());
+        let mut command = Command::new(program());
+        command.arg(kind).envs(environment.iter().copied());
         command.stdin(Stdio::null()).stdout(Stdio::null());
         // SAFETY: between fork and exec, one system call that allocates nothing.
         unsafe {
@@ -31,7 +34,7 @@ impl Process {
                 Ok(())
             })
         };
-        Process(command.spawn().expect("the test binary starts again"))
+        Process(command.spawn().expect("the program starts"))
     }
 
     /// The process number.
@@ -82,6 +85,16 @@ impl Drop for Process {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// Where the program is: beside the folder of the running test, or what runs is the program itself.
+fn program() -> PathBuf {
+    let running = std::env::current_exe().expect("a running test");
+    let places = running.ancestors().skip(1).take(2);
+    places.map(|place| place.join(PROGRAM)).find(|program| program.exists()).unwrap_or_else(|| {
+        let running = running.display();
+        panic!("no {PROGRAM} near {running}: cargo test -p bellwire-testkit builds it")
+    })
 }
 
 /// Whether process `id` is stopped by a signal now.

@@ -2,7 +2,7 @@
 //!
 //! A device runs all of it with a few lines in a file of `tests/`:
 //!
-//! ```ignore
+//! ```
 //! use bellwire_testkit::conformance::Named;
 //!
 //! fn shm() -> Named {
@@ -11,6 +11,7 @@
 //! bellwire_testkit::conformance_tests!(shm);
 //! // If other processes of the host can open the device by its name:
 //! bellwire_testkit::conformance_host_tests!(shm);
+//! # fn main() {}
 //! ```
 //!
 //! Each check becomes a test of its own, `TOPIC::CHECK`. A check panics when it fails, and never hangs: its watchdog tells who
@@ -184,12 +185,6 @@ macro_rules! conformance_tests {
 macro_rules! conformance_host_tests {
     ($fixture:ident) => {
         $crate::conformance_host_checks! { conformance_test_functions $fixture }
-
-        /// Not a check: where children begin, for the checks in `process`.
-        #[test]
-        fn child() {
-            $crate::conformance::process::child();
-        }
     };
 }
 

@@ -13,16 +13,15 @@ use bellwire::{
 fn start(fixture: &dyn Fixture, role: &str, peer: Address) -> Process {
     let name = fixture.name().expect("a device that other processes can open");
     let peer = peer.to_string();
-    Process::start("child", &[(ROLE, role), (DEVICE, name), (PEER, &peer)])
+    Process::start("process", &[(ROLE, role), (DEVICE, name), (PEER, &peer)])
 }
 
-/// Plays the role that the environment names. Does nothing, and is no check, without one.
-pub fn child() {
-    let Ok(role) = std::env::var(ROLE) else { return };
+/// Plays the role that the environment names.
+pub fn play() {
     let device = Device::open(&told(DEVICE)).expect("the parent's device");
     let node = Node::of(device, 0, &Default::default());
     let parent: Address = told(PEER).parse().expect("an address");
-    match role.as_str() {
+    match told(ROLE).as_str() {
         "echo" => echo(node, parent),
         "count" => count(node, parent),
         "sleep" => sleep(node, parent),

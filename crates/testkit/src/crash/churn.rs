@@ -1,7 +1,7 @@
 //! Connecting and disconnecting again and again leaves nothing behind.
 
 use super::residue::Residue;
-use super::{CHILD, CHURN};
+use super::{CHURN, CRASH};
 use crate::conformance::child::{DEVICE, Process, ROLE, told};
 use crate::conformance::stage::{A, B, Stage};
 use crate::conformance::{Fixture, Named, Node};
@@ -16,7 +16,7 @@ pub fn churn(rounds: u64) {
     let network = Named::new("shm");
     let rounds = rounds.to_string();
     let name = network.name().expect("a name");
-    let mut child = Process::start(CHILD, &[(ROLE, CHURN), (DEVICE, name), (ROUNDS, &rounds)]);
+    let mut child = Process::start(CRASH, &[(ROLE, CHURN), (DEVICE, name), (ROUNDS, &rounds)]);
     let status = child.end_within(Duration::from_secs(3600));
     assert!(status.success(), "the process failed: {status}; its words are above");
 }

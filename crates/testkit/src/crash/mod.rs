@@ -46,8 +46,8 @@ impl Scenario {
     }
 }
 
-/// The test in which second processes begin.
-const CHILD: &str = "child";
+/// The kind of tests that second processes are started for.
+const CRASH: &str = "crash";
 /// Role of the process that survives.
 const SURVIVOR: &str = "survivor";
 /// Role of the process that crashes.
@@ -59,11 +59,10 @@ const SCENARIO: &str = "BELLWIRE_TEST_SCENARIO";
 /// Names the passage at which the subject crashes to the survivor.
 const PASSAGE: &str = "BELLWIRE_TEST_PASSAGE";
 
-/// Plays the role that the environment names. Does nothing without one.
-pub fn child() {
+/// Plays the role that the environment names.
+pub fn play() {
     use crate::conformance::child::{ROLE, told};
-    let Ok(role) = std::env::var(ROLE) else { return };
-    match role.as_str() {
+    match told(ROLE).as_str() {
         SURVIVOR => survivor::play(),
         SUBJECT => subject::play(Scenario::parse(&told(SCENARIO))),
         CHURN => churn::play(),

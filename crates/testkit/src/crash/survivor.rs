@@ -4,7 +4,7 @@ use super::residue::Residue;
 use super::steps::Passage;
 use super::subject::{self, LISTENER, SUBJECT_NODE, SURVIVOR_NODE};
 use super::workout::{Ended, Workout};
-use super::{CHILD, PASSAGE, SCENARIO, SUBJECT, SURVIVOR, Scenario};
+use super::{CRASH, PASSAGE, SCENARIO, SUBJECT, SURVIVOR, Scenario};
 use crate::conformance::child::{DEVICE, Process, ROLE, is_stopped, told};
 use crate::conformance::{Fixture, Named, Patience};
 use bellwire::{Address, Error, Wait};
@@ -37,7 +37,7 @@ pub fn survive(scenario: Scenario, passage: &Passage) -> Outcome {
         (SCENARIO, &scenario),
         (PASSAGE, &passage),
     ];
-    let status = Process::start(CHILD, &environment).end();
+    let status = Process::start(CRASH, &environment).end();
     match status.code() {
         Some(0) => Outcome::Survived,
         Some(NOT_REACHED) => Outcome::NotReached,
@@ -78,7 +78,7 @@ fn meet(scenario: Scenario, passage: Option<&Passage>) -> bool {
     let mut node = subject::open(SURVIVOR_NODE);
     let pair = node.queue_pair;
     let listener = node.function.listen(LISTENER).expect("free");
-    let child = Watched::new(Process::start(CHILD, &environment));
+    let child = Watched::new(Process::start(CRASH, &environment));
     let to = match scenario {
         Scenario::Initiator => {
             let request = until(&child, || {

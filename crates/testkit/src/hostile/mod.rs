@@ -58,20 +58,19 @@ pub fn withstand(attack: Attack, time: Duration, seed: u64) {
         (TIME_MS, &time),
         (SEED, &seed),
     ];
-    let mut victim = Process::start("child", &environment);
+    let mut victim = Process::start("hostile", &environment);
     let limit = Duration::from_millis(time.parse().expect("a number"));
     let status = victim.end_within(3 * limit + 2 * crate::conformance::patience::limit());
     assert!(status.success(), "{attack}, seed {seed}: the victim ended with {status}");
 }
 
-/// Plays the role that the environment names. Does nothing without one.
-pub fn child() {
-    let Ok(role) = std::env::var(ROLE) else { return };
+/// Plays the role that the environment names.
+pub fn play() {
     let attacks = [Attack::Pair, Attack::Pool, Attack::Socket, Attack::Packets];
     let name = told(ATTACK);
     let attack = attacks.into_iter().find(|attack| format!("{attack:?}") == name);
     let attack = attack.expect("a known attack");
-    match role.as_str() {
+    match told(ROLE).as_str() {
         VICTIM => victim::play(attack),
         ATTACKER => {
             let time = Duration::from_millis(told(TIME_MS).parse().expect("a number"));

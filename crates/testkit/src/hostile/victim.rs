@@ -38,7 +38,7 @@ pub fn play(attack: Attack) {
         let device = stage.nodes[who].device.clone();
         stage.nodes.push(Node::of(device, 1, &Default::default()));
     }
-    let mut attacker = Process::start("child", &[(ROLE, ATTACKER), (ATTACK, &attack_name)]);
+    let mut attacker = Process::start("hostile", &[(ROLE, ATTACKER), (ATTACK, &attack_name)]);
     let mut same = Traffic::new(&mut stage, A, B);
     let mut other = Traffic::new(&mut stage, 2, 3);
     let mut poked = Poked::new(&mut stage.nodes[A]);
