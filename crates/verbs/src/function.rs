@@ -285,11 +285,15 @@ impl Function {
     /// # Errors
     /// With the descriptor: [`Error::UnequalSums`], [`Error::BadChain`], [`Error::OutOfRange`] (a part lies outside its key's
     /// region), and those of [`Function::post_send`]. Nothing has moved then.
-    pub fn post_put(&mut self, queue_pair: QueuePair, put: Put) -> Result<(), Refused<Put>> {
+    #[inline(always)]
+    pub fn post_put(&mut self, queue_pair: QueuePair, mut put: Put) -> Result<(), Refused<Put>> {
         if !self.fork.is_same_process() {
             return Err(Refused::new(Error::Forked, put));
         }
-        self.port.post_put(&mut self.core, queue_pair, put)
+        match self.port.post_put(&mut self.core, queue_pair, &mut put) {
+            Ok(()) => Ok(()),
+            Err(error) => Err(Refused::new(error, put)),
+        }
     }
 
     /// Posts a one-sided read.

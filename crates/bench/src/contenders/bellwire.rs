@@ -124,7 +124,7 @@ impl Pair {
         self.index == 0
     }
 
-    /// The next completion, which must be a success.
+    /// The next completion, which must be a success. A poll that finds nothing pauses by itself.
     #[inline]
     fn next(&mut self) -> Result<Completion> {
         loop {
@@ -137,7 +137,6 @@ impl Pair {
                 );
                 return Ok(done);
             }
-            std::hint::spin_loop();
         }
     }
 

@@ -3,16 +3,18 @@
 //! Where the device reaches the memory directly, the bytes are there when `Transport::put` returns, and nobody at the peer runs.
 //! Otherwise the owner's engine carries the put out, packet by packet, and answers the last one.
 
-use super::chain::{local_lengths, pieces, remote_lengths};
+use super::chain::{check_bounds, local_lengths, pieces, remote_lengths};
 use super::outbox::Reply;
 use super::payload::{Head, words};
 use super::regions::Request;
+use super::send::registered;
 use super::waiting::{Outcome, Posted, Tried, Work};
 use super::*;
+use crate::Put;
 use crate::descriptor::{Chain, Event, LocalChain, RemoteChain};
-use crate::{Put, Refused};
 use bellwire_device::{
-    Direct, Kind, Operation as Finished, PacketFlags, PacketHeader, QueuePair, Refusal, Rights,
+    Address, Buffer, Direct, Kind, Operation as Finished, PacketFlags, PacketHeader, QueuePair,
+    Refusal, RemoteSlice, Rights,
 };
 use bellwire_ring::memory::View;
 
@@ -123,73 +125,69 @@ impl PutWork {
 
 // The initiator's side.
 impl Core {
-    /// Posts a put to `queue_pair`.
+    /// Posts a put to `queue_pair`. After an error `put` is as it was; otherwise its lists have been taken out.
+    #[inline(always)]
     pub(super) fn post_put<T: Transport>(
         &mut self,
         transport: &mut T,
         queue_pair: QueuePair,
-        put: Put,
-    ) -> Result<(), Refused<Put>> {
-        let checked = self.room_to_post(queue_pair).and_then(|slot| {
-            let (total, owner) = self.check_chain(&put.sources, &put.destinations, true)?;
-            let (link, mut to) = self.route_to_owner(transport, queue_pair, owner)?;
-            if let Some(event) = put.event {
-                if to.queue_pair != 0 && to.queue_pair != event.queue_pair {
-                    return Err(Error::BadDestination(
-                        "this queue pair is connected: its puts raise events at its peer only",
-                    ));
-                }
-                to.queue_pair = event.queue_pair;
-            }
-            Ok((slot, total, link, to))
-        });
-        let (slot, total, link, to) = match checked {
-            Ok(checked) => checked,
-            Err(error) => return Err(Refused::new(error, put)),
-        };
-        let mut put = put;
-        if put.event.is_none() && self.queue_pairs[slot].sends.is_empty() {
-            match self.put_at_once(transport, slot, link, to, put) {
-                None => return Ok(()),
-                Some(back) => put = back,
-            }
+        put: &mut Put,
+    ) -> Result<()> {
+        if self.puts_at_once(transport, queue_pair, put) {
+            return Ok(());
         }
-        let Put { sources, destinations, event, context } = put;
-        let way = Way::Direct;
-        let work = Work::Put(PutWork { sources, destinations, event, total, done: 0, way });
-        self.accept(transport, slot, Posted { link, to, context, signaled: true, work });
-        Ok(())
+        self.post_longer_put(transport, queue_pair, put)
     }
 
-    /// The shortest way, for one short buffer to memory that is reached directly. Gives the put back if that is not possible.
-    #[inline]
-    fn put_at_once<T: Transport>(
+    /// Carries out a put of one short buffer to memory that is reached directly: the shortest way. `false`: nothing was done, because
+    /// something is otherwise.
+    #[inline(always)]
+    fn puts_at_once<T: Transport>(
         &mut self,
         transport: &mut T,
-        slot: u32,
-        link: LinkId,
-        to: bellwire_device::Address,
-        put: Put,
-    ) -> Option<Put> {
+        queue_pair: QueuePair,
+        put: &mut Put,
+    ) -> bool {
         let (Chain::One(buffer), Chain::One(slice)) = (&put.sources.0, &put.destinations.0) else {
-            return Some(put);
+            return false;
+        };
+        let QueuePair { slot, generation, .. } = queue_pair;
+        let Some(entry) = self.queue_pairs.find_mut(slot, generation) else { return false };
+        let owner = slice.key.owner();
+        let (link, to) = match entry.route {
+            Route::Connected { link, peer } if peer.function_address() == owner => (link, peer),
+            Route::Unconnected => match self.links.cached(owner) {
+                Some(link) => (link, Address::new(owner.node, owner.function, 0)),
+                None => return false,
+            },
+            _ => return false,
         };
         let length = buffer.len();
-        if length == 0 || length > SLICE_BYTES {
-            return Some(put);
+        let ring = &mut self.completion_queues[entry.send_completions];
+        if length == 0
+            || length > SLICE_BYTES
+            || slice.length != length as u64
+            || check_bounds(slice.key, slice.offset, slice.length).is_err()
+            || put.event.is_some()
+            || !entry.sends.is_empty()
+            || entry.posted_sends >= entry.send_depth
+            || !ring.has_room()
+            || !registered(&self.regions, buffer)
+        {
+            return false;
         }
         let Direct::Done(_) = transport.put(link, slice.key, slice.offset, buffer.view()) else {
-            return Some(put);
+            return false;
         };
-        let entry = &mut self.queue_pairs[slot];
         let tally = &mut entry.tally;
         tally.sends_posted += 1;
         tally.sends_completed += 1;
         tally.puts += 1;
         tally.put_bytes += length as u64;
-        let (buffer, rest) = put.sources.0.into_parts();
-        self.completion_queues[entry.send_completions].push(Completion {
-            queue_pair: entry.handle,
+        let sources = std::mem::replace(&mut put.sources.0, Chain::Many(Vec::new()));
+        let (buffer, rest) = sources.into_parts();
+        ring.push(Completion {
+            queue_pair,
             operation: Finished::Put,
             status: Status::Success,
             context: put.context,
@@ -200,7 +198,34 @@ impl Core {
             buffer,
             rest,
         });
-        None
+        true
+    }
+
+    /// Posts a put that is not done at once.
+    #[inline(never)]
+    fn post_longer_put<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        queue_pair: QueuePair,
+        put: &mut Put,
+    ) -> Result<()> {
+        let slot = self.room_to_post(queue_pair)?;
+        let (total, owner) = self.check_chain(&put.sources, &put.destinations, true)?;
+        let (link, mut to) = self.route_to_owner(transport, queue_pair, owner)?;
+        if let Some(event) = put.event {
+            if to.queue_pair != 0 && to.queue_pair != event.queue_pair {
+                return Err(Error::BadDestination(
+                    "this queue pair is connected: its puts raise events at its peer only",
+                ));
+            }
+            to.queue_pair = event.queue_pair;
+        }
+        let empty = Put::new(Vec::<Buffer>::new(), Vec::<RemoteSlice>::new());
+        let Put { sources, destinations, event, context } = std::mem::replace(put, empty);
+        let way = Way::Direct;
+        let work = Work::Put(PutWork { sources, destinations, event, total, done: 0, way });
+        self.accept(transport, slot, Posted { link, to, context, signaled: true, work });
+        Ok(())
     }
 
     /// Tries to go on with a put.
