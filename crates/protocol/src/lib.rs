@@ -14,7 +14,8 @@
 //! 4. [`Damq`]: a message that arrives before anybody has posted a receive for it waits in a memory that all queues
 //!    share, and [`GatePolicy`] tells the sender of a queue that grows too long to stop.
 //!
-//! [`reliable`] is a protocol of its own, for networks that lose frames: the devices `eth` and `udp` run it below all this.
+//! [`reliable`] is a protocol of its own, for networks that lose frames: the devices `eth` and `udp` run it below all this. Its
+//! buffers are made when a peer first needs them, up to a fixed size, as it has many more peers than busy ones.
 //!
 //! [`canary`] holds planted faults, by which the tests of these pieces are tested.
 #![no_std]

@@ -50,8 +50,8 @@ fn numbered(number: u32, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// Packets of all sizes, from nothing to 64 KiB, arrive once, in order and whole.
-// shows: H-11, H-25
+/// Packets of all sizes, from nothing to 64 KiB, arrive once, in order and whole, each with its sender and its length.
+// shows: H-10, H-11, H-25
 #[test]
 fn packets_of_all_sizes_arrive_in_order() {
     for frame_bytes in [256, 1500, 9000, 65_535] {

@@ -31,12 +31,12 @@ pub struct Endpoint {
     pub(super) config: Config,
     pub(super) me: FunctionId,
     pub(super) incarnation: u64,
-    random: u64,
+    pub(super) random: u64,
     /// Longest frame that the network takes now.
     pub(super) frame_bytes: usize,
     pub(super) openings: u64,
     pub(super) slots: Vec<Slot>,
-    free: Vec<u16>,
+    pub(super) free: Vec<u16>,
     /// The link that `connect` finds: the newest that is not down.
     pub(super) by_peer: BTreeMap<FunctionId, PeerId>,
     /// Links that may have a frame to send.
@@ -56,7 +56,7 @@ pub struct Endpoint {
 }
 
 pub(super) struct Slot {
-    generation: u16,
+    pub generation: u16,
     pub link: Option<Box<Link>>,
 }
 
@@ -166,8 +166,11 @@ impl Endpoint {
             return Some(id);
         }
         let id = self.add_link(peer, State::Opening, path, now_ns)?;
+        // A request would end an earlier link at the peer, so it waits until what that had queued has gone.
+        let lingering = self.lingering(peer);
         let link = self.link_mut(id)?;
-        link.open_due = true;
+        link.open_due = lingering.is_none();
+        link.after = lingering;
         link.give_up_ns = now_ns.saturating_add(patience_ns);
         self.by_peer.insert(peer, id);
         self.settle(id.slot());
@@ -312,6 +315,9 @@ impl Endpoint {
             self.counters.packets_delivered +=
                 link.backlogs[0].packets + link.backlogs[1].packets - before;
             if !is_sound {
+                for backlog in &mut link.backlogs {
+                    backlog.forget();
+                }
                 self.fail(slot as usize, Why::Violation);
             }
             self.consumed(slot as usize);
@@ -440,52 +446,6 @@ impl Endpoint {
         (is_same && !matches!(link.state, State::Down(_))).then_some(slot)
     }
 
-    pub(super) fn add_link(
-        &mut self,
-        peer: FunctionId,
-        state: State,
-        path: PathId,
-        now_ns: u64,
-    ) -> Option<PeerId> {
-        let slot = match self.free.pop() {
-            Some(slot) => slot,
-            None if self.slots.len() < self.config.links as usize => {
-                self.slots.push(Slot { generation: 0, link: None });
-                self.deadlines_ns.push(NEVER);
-                self.slots.len() as u16 - 1
-            }
-            None => return None,
-        };
-        let token = self.next_random() & !0xffff | slot as u64;
-        self.openings += 1;
-        let entry = &mut self.slots[slot as usize];
-        entry.generation = entry.generation.wrapping_add(1);
-        let id = PeerId::new(slot, entry.generation);
-        let mut link = Link::new(&self.config, id, peer, state, path, token, now_ns);
-        link.opening = self.openings;
-        entry.link = Some(Box::new(link));
-        Some(id)
-    }
-
-    /// Frees a slot.
-    pub(super) fn remove(&mut self, slot: usize) {
-        if let Some(mut link) = self.slots[slot].link.take() {
-            link.early.clear(&mut self.early);
-            self.release_successor(link.id);
-            self.free.push(slot as u16);
-            self.deadlines_ns[slot] = NEVER;
-        }
-    }
-
-    /// Splitmix64 (Steele, Lea, Flood, OOPSLA 2014): the generator is only as secret as the seed, which is what tokens need.
-    fn next_random(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
     /// Queues an answer that belongs to no link, unless there are too many.
     pub(super) fn reply(&mut self, reply: Reply) {
         if self.replies.len() < REPLIES {
@@ -509,99 +469,6 @@ impl Endpoint {
     #[inline]
     pub(super) fn has_wanted(&self) -> bool {
         !self.wanted_gates.borrow().is_empty()
-    }
-
-    /// The link is over. What came by it stays to be taken.
-    pub(super) fn fail(&mut self, slot: usize, why: Why) {
-        self.count_failed(slot);
-        let Some(link) = &mut self.slots[slot].link else { return };
-        if matches!(link.state, State::Down(_)) {
-            return;
-        }
-        let (id, peer, was_closing) = (link.id, link.peer, link.state == State::Closing);
-        // A link that the peer asked for and never confirmed is nobody's loss.
-        let is_silent = was_closing || link.state == State::Accepting;
-        if link.is_running() {
-            self.counters.links_down += 1;
-        }
-        if matches!(why, Why::Violation) {
-            let reply = Reply {
-                path: link.paths.at(0).id,
-                function: link.peer.function,
-                token: link.peer_token,
-                body: ReplyBody::Close(CloseReason::Violation),
-            };
-            for backlog in &mut link.backlogs {
-                backlog.forget();
-            }
-            self.reply(reply);
-        }
-        if self.by_peer.get(&peer) == Some(&id) {
-            self.by_peer.remove(&peer);
-        }
-        let Some(link) = &mut self.slots[slot].link else { return };
-        link.state = State::Down(why);
-        link.early.clear(&mut self.early);
-        if is_silent {
-            self.remove(slot);
-        } else {
-            self.settle(slot);
-        }
-    }
-
-    /// Packets of a link that is over count as failed.
-    fn count_failed(&mut self, slot: usize) {
-        if let Some(link) = &mut self.slots[slot].link {
-            self.counters.packets_failed += core::mem::take(&mut link.packets_unacknowledged);
-        }
-    }
-
-    /// Lets the link that follows `id` offer its packets.
-    fn release_successor(&mut self, id: PeerId) {
-        for slot in 0..self.slots.len() {
-            if let Some(link) = &mut self.slots[slot].link
-                && link.after == Some(id)
-            {
-                link.after = None;
-                self.settle(slot);
-            }
-        }
-    }
-
-    /// Puts the link on the list of those with news.
-    pub(super) fn tell(&mut self, slot: usize) {
-        if let Some(link) = &mut self.slots[slot].link
-            && !link.has_event
-        {
-            link.has_event = true;
-            self.news.push_back(slot as u16);
-        }
-    }
-
-    /// A link that its user has closed ends when everything is acknowledged.
-    pub(super) fn finish_closing(&mut self, slot: usize) {
-        let Some(link) = &mut self.slots[slot].link else { return };
-        if link.state == State::Closing && link.is_drained() {
-            self.abandon(slot);
-        } else {
-            self.settle(slot);
-        }
-    }
-
-    /// Ends a link that nobody here wants any more, and says so to the peer.
-    pub(super) fn abandon(&mut self, slot: usize) {
-        self.count_failed(slot);
-        if let Some(link) = &mut self.slots[slot].link {
-            let reply = Reply {
-                path: link.paths.at(0).id,
-                function: link.peer.function,
-                token: link.peer_token,
-                body: ReplyBody::Close(CloseReason::Done),
-            };
-            self.counters.links_down += 1;
-            self.reply(reply);
-            self.remove(slot);
-        }
     }
 
     /// Packets were taken: the peer must know of the room soon if it is much, or all (GO, H-16).
@@ -649,6 +516,16 @@ impl Endpoint {
             link.down_told = true;
             link.down_untold = true;
             self.tell(slot);
+        }
+    }
+
+    /// Puts the link on the list of those with news.
+    pub(super) fn tell(&mut self, slot: usize) {
+        if let Some(link) = &mut self.slots[slot].link
+            && !link.has_event
+        {
+            link.has_event = true;
+            self.news.push_back(slot as u16);
         }
     }
 }

@@ -71,6 +71,10 @@ impl Endpoint {
                 return self.settle(slot);
             }
             if matches!(link.state, State::Opening | State::Accepting) {
+                if link.after.is_some() {
+                    // Our own request waits for the end of an earlier link; the peer will ask again.
+                    return;
+                }
                 place = Some(slot);
             }
         }
@@ -232,7 +236,7 @@ impl Endpoint {
         self.settle(slot);
     }
 
-    /// The earlier link from `peer` of which packets are still to be taken.
+    /// The earlier link from `peer` of which packets are still to be taken, or the end to be told.
     fn undelivered_before(&self, peer: FunctionId, id: PeerId) -> Option<PeerId> {
         self.slots
             .iter()
@@ -241,7 +245,8 @@ impl Endpoint {
                 link.id != id
                     && link.peer == peer
                     && matches!(link.state, State::Down(_))
-                    && link.backlogs.iter().any(super::backlog::Backlog::is_waiting)
+                    && (link.down_untold
+                        || link.backlogs.iter().any(super::backlog::Backlog::is_waiting))
             })
             .map(|link| link.id)
     }

@@ -273,6 +273,12 @@ impl Link {
                         .any(|stream| stream.waiting_bytes() > 0 && !stream.stopped))
     }
 
+    /// Where the peer was heard last.
+    pub fn way_back(&mut self) -> PathId {
+        let back = self.paths.back();
+        self.paths.at(back).id
+    }
+
     /// A sign of life.
     #[inline]
     pub fn heard(&mut self, now_ns: u64) {

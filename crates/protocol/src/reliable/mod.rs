@@ -33,6 +33,7 @@ mod endpoint;
 mod flight;
 mod gates;
 mod handshake;
+mod life;
 mod link;
 mod parts;
 mod paths;

@@ -247,3 +247,28 @@ pub fn a_function_may_be_its_own_peer() {
     net.nodes[0].endpoint.close(peer, now);
     net.run_until(|net| net.nodes[0].endpoint.link_count() == 0);
 }
+
+/// A link that is closed and asked for again at once still sends what was queued, and the new link begins after that: the peer
+/// takes every packet, hears of the end, and then of the beginning.
+#[test]
+pub fn a_new_link_waits_for_the_end_of_the_old_one() {
+    for seed in 0..50 {
+        let mut net = Net::new(&[Config::new(1500); 2], seed);
+        net.faults.loss = if seed < 10 { 0 } else { 200 };
+        let peer = net.link(0, 1);
+        for number in 0..100u32 {
+            net.send(0, peer, &[number as u8; 1000]).unwrap();
+        }
+        let now = net.now_ns;
+        net.nodes[0].endpoint.close(peer, now);
+        let again = net.connect(0, 1);
+        assert_ne!(peer, again);
+        net.run_until(|net| net.nodes[0].endpoint.is_up(again));
+        net.send(0, again, b"again").unwrap();
+        net.run_until(|net| net.nodes[1].taken.len() == 101);
+        assert_eq!(net.nodes[1].taken[100].payload, b"again");
+        let events: Vec<_> =
+            net.nodes[1].events.iter().map(|event| matches!(event, Event::Up { .. })).collect();
+        assert_eq!(events, [true, false, true], "up, down, up");
+    }
+}

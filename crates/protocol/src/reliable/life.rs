@@ -1,0 +1,152 @@
+//! The beginning and the end of links in their slots.
+
+use alloc::boxed::Box;
+
+use bellwire_wire::frame::FunctionId;
+use bellwire_wire::frame::finish::CloseReason;
+
+use super::endpoint::{Reply, ReplyBody, Slot};
+use super::link::{Link, NEVER, State};
+use super::{Endpoint, PathId, PeerId, Why};
+
+impl Endpoint {
+    /// A new link, if there is a slot for it.
+    pub(super) fn add_link(
+        &mut self,
+        peer: FunctionId,
+        state: State,
+        path: PathId,
+        now_ns: u64,
+    ) -> Option<PeerId> {
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None if self.slots.len() < self.config.links as usize => {
+                self.slots.push(Slot { generation: 0, link: None });
+                self.deadlines_ns.push(NEVER);
+                self.slots.len() as u16 - 1
+            }
+            None => return None,
+        };
+        let token = self.next_random() & !0xffff | slot as u64;
+        self.openings += 1;
+        let entry = &mut self.slots[slot as usize];
+        entry.generation = entry.generation.wrapping_add(1);
+        let id = PeerId::new(slot, entry.generation);
+        let mut link = Link::new(&self.config, id, peer, state, path, token, now_ns);
+        link.opening = self.openings;
+        entry.link = Some(Box::new(link));
+        Some(id)
+    }
+
+    /// Frees a slot.
+    pub(super) fn remove(&mut self, slot: usize) {
+        if let Some(mut link) = self.slots[slot].link.take() {
+            link.early.clear(&mut self.early);
+            self.release_successor(link.id);
+            self.free.push(slot as u16);
+            self.deadlines_ns[slot] = NEVER;
+        }
+    }
+
+    /// The link is over. What came by it stays to be taken.
+    pub(super) fn fail(&mut self, slot: usize, why: Why) {
+        self.count_failed(slot);
+        let Some(link) = &mut self.slots[slot].link else { return };
+        if matches!(link.state, State::Down(_)) {
+            return;
+        }
+        let (id, peer, was_closing) = (link.id, link.peer, link.state == State::Closing);
+        // A link that the peer asked for and never confirmed is nobody's loss.
+        let is_silent = was_closing || link.state == State::Accepting;
+        if link.is_running() {
+            self.counters.links_down += 1;
+        }
+        if matches!(why, Why::Violation) {
+            let reply = Reply {
+                path: link.way_back(),
+                function: link.peer.function,
+                token: link.peer_token,
+                body: ReplyBody::Close(CloseReason::Violation),
+            };
+            for backlog in &mut link.backlogs {
+                backlog.forget();
+            }
+            self.reply(reply);
+        }
+        if self.by_peer.get(&peer) == Some(&id) {
+            self.by_peer.remove(&peer);
+        }
+        let Some(link) = &mut self.slots[slot].link else { return };
+        link.state = State::Down(why);
+        link.early.clear(&mut self.early);
+        if is_silent {
+            self.remove(slot);
+        } else {
+            self.settle(slot);
+        }
+    }
+
+    /// Packets of a link that is over count as failed.
+    pub(super) fn count_failed(&mut self, slot: usize) {
+        if let Some(link) = &mut self.slots[slot].link {
+            self.counters.packets_failed += core::mem::take(&mut link.packets_unacknowledged);
+        }
+    }
+
+    /// Lets the link that follows `id` begin, or offer its packets.
+    pub(super) fn release_successor(&mut self, id: PeerId) {
+        for slot in 0..self.slots.len() {
+            if let Some(link) = &mut self.slots[slot].link
+                && link.after == Some(id)
+            {
+                link.after = None;
+                link.open_due = link.state == State::Opening;
+                self.settle(slot);
+            }
+        }
+    }
+
+    /// A link that its user has closed ends when everything is acknowledged.
+    pub(super) fn finish_closing(&mut self, slot: usize) {
+        let Some(link) = &mut self.slots[slot].link else { return };
+        if link.state == State::Closing && link.is_drained() {
+            self.abandon(slot);
+        } else {
+            self.settle(slot);
+        }
+    }
+
+    /// Ends a link that nobody here wants any more, and says so to the peer.
+    pub(super) fn abandon(&mut self, slot: usize) {
+        self.count_failed(slot);
+        if let Some(link) = &mut self.slots[slot].link {
+            let reply = Reply {
+                path: link.way_back(),
+                function: link.peer.function,
+                token: link.peer_token,
+                body: ReplyBody::Close(CloseReason::Done),
+            };
+            self.counters.links_down += 1;
+            self.reply(reply);
+            self.remove(slot);
+        }
+    }
+
+    /// The link to `peer` that its user has closed and that still sends what was queued.
+    pub(super) fn lingering(&self, peer: FunctionId) -> Option<PeerId> {
+        self.slots
+            .iter()
+            .filter_map(|slot| slot.link.as_ref())
+            .find(|link| link.peer == peer && link.state == State::Closing)
+            .map(|link| link.id)
+    }
+
+    /// Splitmix64 (Steele, Lea, Flood, OOPSLA 2014): the generator is only as secret as the seed, which is what tokens need.
+    fn next_random(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.random;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+}
