@@ -1,11 +1,41 @@
 //! Which processors there are, and staying on one.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use std::collections::HashMap;
 
 /// The processors that the calling thread may use, lowest first.
 pub fn allowed() -> Vec<usize> {
     let set = sched_getaffinity(None).unwrap_or_else(|_| only(0));
     (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect()
+}
+
+/// The same, one of each core first and those of the first package before others: two threads that spin on one core take the
+/// core's time from each other.
+pub fn allowed_apart() -> Vec<usize> {
+    let place = |cpu: usize, what: &str| {
+        let file = format!("/sys/devices/system/cpu/cpu{cpu}/topology/{what}");
+        std::fs::read_to_string(file).ok().map(|text| text.trim().to_owned())
+    };
+    // What the system does not tell is taken to be a core of its own.
+    apart(&allowed(), |cpu| {
+        let core = place(cpu, "thread_siblings_list").unwrap_or_else(|| cpu.to_string());
+        let package = place(cpu, "physical_package_id").and_then(|number| number.parse().ok());
+        (package.unwrap_or(0), core)
+    })
+}
+
+/// `place`: package and core of a processor.
+fn apart(cpus: &[usize], place: impl Fn(usize) -> (i64, String)) -> Vec<usize> {
+    let mut threads = HashMap::new();
+    let mut ranked: Vec<(u32, i64, usize)> = Vec::new();
+    for &cpu in cpus {
+        let (package, core) = place(cpu);
+        let before = threads.entry((package, core)).or_insert(0);
+        ranked.push((*before, package, cpu));
+        *before += 1;
+    }
+    ranked.sort_unstable();
+    ranked.into_iter().map(|(_, _, cpu)| cpu).collect()
 }
 
 /// Keeps the calling thread on processor `cpu`.
@@ -27,4 +57,25 @@ fn only(cpu: usize) -> CpuSet {
     let mut set = CpuSet::new();
     set.set(cpu);
     set
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The threads of a core are used one after the other, and a second package only when the first has no core left.
+    #[test]
+    fn cores_come_before_their_threads() {
+        // Two packages of two cores of two threads, numbered as on many machines.
+        let neighbours = |cpu: usize| ((cpu / 4) as i64, format!("{}", cpu / 2));
+        assert_eq!(apart(&[0, 1, 2, 3, 4, 5, 6, 7], neighbours), [0, 2, 4, 6, 1, 3, 5, 7]);
+        assert_eq!(apart(&[1, 4, 5, 6], neighbours), [1, 4, 6, 5]);
+        // And as on others.
+        let halves = |cpu: usize| (0, format!("{}", cpu % 4));
+        assert_eq!(apart(&[0, 1, 4, 5], halves), [0, 1, 4, 5]);
+        assert_eq!(apart(&[0, 4], halves), [0, 4], "there is no other");
+        let mut here = allowed_apart();
+        here.sort_unstable();
+        assert_eq!(here, allowed());
+    }
 }

@@ -27,6 +27,8 @@ mod region;
 mod service;
 mod sleep;
 mod socket;
+#[cfg(test)]
+mod stopped_tests;
 mod stranger;
 #[cfg(feature = "steps")]
 #[doc(hidden)]

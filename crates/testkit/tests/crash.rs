@@ -57,5 +57,5 @@ fn at_every_step(stop: bool) {
 /// Thousands of connections and functions that come and go leave no descriptor, mapping or page behind.
 #[test]
 fn coming_and_going_leaves_nothing() {
-    bellwire_testkit::crash::churn(if is_long() { 100_000 } else { 2_000 });
+    bellwire_testkit::crash::churn(if is_long() { 100_000 } else { 10_000 });
 }

@@ -76,7 +76,7 @@ pub struct Arguments {
     /// How both sides wait [default: spin, or block if there are fewer processors than threads]
     #[arg(long)]
     wait: Option<WaitMode>,
-    /// Processors to use: the first half for the leader, the second for the follower
+    /// Processors to use: the first half for the leader, the second for the follower [default: of different cores, if there are]
     #[arg(long, value_delimiter = ',', value_name = "LIST")]
     cpus: Vec<usize>,
     /// One JSON object instead of tables
@@ -108,7 +108,7 @@ pub fn run(arguments: Arguments) -> Result<Outcome> {
         return sides::listen(&device);
     }
     let wishes = Wishes { device, ops, sizes, pairs, wait, cpus, quick };
-    let plan = Plan::new(wishes, &crate::cpu::allowed())?;
+    let plan = Plan::new(wishes, &crate::cpu::allowed_apart())?;
     let report = sides::measure(&plan, connect)?;
     if json {
         print_json(&report)?;

@@ -77,7 +77,7 @@ pub struct Wishes {
 }
 
 impl Plan {
-    /// Fills in what was left open; `allowed`: processors that we may use.
+    /// Fills in what was left open; `allowed`: processors that we may use, those that are best used together first.
     pub fn new(wishes: Wishes, allowed: &[usize]) -> Result<Plan> {
         let Wishes { device, mut ops, sizes, pairs, wait, cpus, quick } = wishes;
         if let Some(cpu) = cpus.iter().find(|cpu| !allowed.contains(cpu)) {
