@@ -53,13 +53,13 @@ pub struct Config {
     pub coalesce: bool,
     /// Whether responses have credit of their own (C-27). Without it GETs deadlock (C-26); for tests.
     pub separate_channels: bool,
-    /// Bounds of the time after which what was not acknowledged is sent again, and its value before a round trip was measured, in ns.
+    /// Least time after which what was not acknowledged is sent again, and the time up to which that doubles without progress, in ns.
     pub timeout_ns: [u64; 2],
     /// The timeout before a round trip was measured, in ns.
     pub first_timeout_ns: u64,
     /// Timeouts in a row, without a sign of life from the peer, after which it is dead.
     pub retries: u32,
-    /// A peer that is silent so long is asked for a sign of life, in ns.
+    /// A peer that is silent so long is asked for a sign of life, in ns; then again after each fifth of that.
     pub keep_alive_ns: u64,
     /// Questions for a sign of life, unanswered, after which the peer is dead.
     pub keep_alive_probes: u32,
@@ -88,11 +88,11 @@ impl Config {
             target_delay_ns: 500_000,
             coalesce: true,
             separate_channels: true,
-            timeout_ns: [2_000_000, 500_000_000],
+            timeout_ns: [2_000_000, 100_000_000],
             first_timeout_ns: 20_000_000,
-            retries: 20,
+            retries: 60,
             keep_alive_ns: 1_000_000_000,
-            keep_alive_probes: 5,
+            keep_alive_probes: 20,
             versions: VERSIONS,
             features: [FEATURES, 0],
         }

@@ -19,6 +19,8 @@ use crate::canary::planted;
 
 /// "Never" as a time.
 pub(super) const NEVER: u64 = u64::MAX;
+/// A peer that does not answer is asked so often in a keep-alive interval.
+const PROBES_PER_INTERVAL: u64 = 5;
 /// The first value of that limit; each shrinking adds two.
 const ATTEMPTS_BEFORE_SHRINKING: u32 = 6;
 /// Frames are not made shorter than this by suspicion.
@@ -87,6 +89,8 @@ pub(super) struct Link {
     pub peer_packet_bytes: u32,
     pub timeout_ns: u64,
     pub silent_timeouts: u32,
+    /// When frames were last found lost.
+    repaired_ns: u64,
     /// Later frames of the same path that must have arrived before one counts as lost.
     reordered: u32,
     repetitions_heard: u32,
@@ -175,6 +179,7 @@ impl Link {
             peer_packet_bytes: 0,
             timeout_ns: NEVER,
             silent_timeouts: 0,
+            repaired_ns: 0,
             reordered: 1,
             repetitions_heard: 0,
             resent_early: false,
@@ -238,7 +243,12 @@ impl Link {
         if planted("reliable-no-keep-alive") {
             return NEVER;
         }
-        self.heard_ns.max(self.probed_ns).saturating_add(self.keep_alive_ns)
+        let interval_ns = if self.probes == 0 {
+            self.keep_alive_ns
+        } else {
+            self.keep_alive_ns / PROBES_PER_INTERVAL
+        };
+        self.heard_ns.max(self.probed_ns).saturating_add(interval_ns)
     }
 
     /// Whether everything queued was acknowledged.
@@ -402,7 +412,8 @@ impl Link {
     ) {
         self.round_trip.backoff = 0;
         let mut round_trip_ns = self.round_trip.smooth_ns;
-        if let Some(newest) = newest {
+        // What was sent before a loss was noticed may have waited for its repair, which says nothing about the path.
+        if let Some(newest) = newest.filter(|newest| newest.sent_at_ns >= self.repaired_ns) {
             let held_back_ns = header.held_back as u64 * HELD_BACK_UNIT_NS;
             round_trip_ns = now_ns.saturating_sub(newest.sent_at_ns).saturating_sub(held_back_ns);
             self.round_trip.sample(round_trip_ns, now_ns);
@@ -491,6 +502,7 @@ impl Link {
             }
         };
         if count > 0 {
+            self.repaired_ns = now_ns;
             self.resent_early = true;
             congestion.lost(sent_at_ns.unwrap_or(now_ns), now_ns);
         }
@@ -500,6 +512,7 @@ impl Link {
     pub fn timed_out(&mut self, config: &Config, counters: &mut Counters, now_ns: u64) -> bool {
         counters.timeouts += 1;
         self.silent_timeouts += 1;
+        self.repaired_ns = now_ns;
         self.round_trip.backoff += 1;
         let timeout_ns = self.round_trip.timeout_ns();
         let Link { flight, paths, .. } = self;

@@ -66,6 +66,8 @@ impl RoundTrip {
             self.smooth_ns + 4 * self.variation_ns
         };
         let [low, high] = self.bounds_ns;
-        (base.max(low) << self.backoff.min(20)).clamp(low, high)
+        let base = base.max(low);
+        // Doubling ends at the upper bound; a path that is slower than that is waited for all the same.
+        (base << self.backoff.min(20)).min(high).max(base)
     }
 }
