@@ -7,7 +7,7 @@ use bellwire_ethernet::frame_io::FrameIo;
 use bellwire_ethernet::interface::Interface;
 use bellwire_ethernet::link_header::Mac;
 use bellwire_ethernet::packet::PacketIo;
-use bellwire_ethernet::testing::{enter_new_namespace, ip, thread_number};
+use bellwire_ethernet::testing::{enter_new_namespace, ip, stay_on, thread_number};
 use bellwire_ethernet::udp::UdpIo;
 use bellwire_ethernet::xdp::{Mode, XdpIo};
 use std::error::Error;
@@ -43,6 +43,7 @@ fn measure(kind: &'static str, mtu: usize) -> Result<()> {
     let (tell_path, path) = channel();
     let (tell_ready, ready) = channel::<()>();
     let far = std::thread::spawn(move || -> Result<()> {
+        stay_on(1);
         enter_new_namespace()?;
         tell_number.send(thread_number())?;
         ready.recv()?;
@@ -50,6 +51,7 @@ fn measure(kind: &'static str, mtu: usize) -> Result<()> {
         echo(kind, "far", "10.9.0.2:7000", move |told| drop(tell_path.send(told)))
     });
     let near = std::thread::spawn(move || -> Result<()> {
+        stay_on(0);
         enter_new_namespace()?;
         let number: i32 = number.recv()?;
         ip(&format!(

@@ -10,7 +10,7 @@ use crate::packet::PacketIo;
 use crate::xdp::{Mode, XdpIo};
 use std::fmt;
 use std::io;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A way of frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,12 +81,7 @@ pub(crate) fn open(
             .map_err(|error| ("AF_PACKET is not to be had".to_owned(), error))
     };
     let xdp = || {
-        [Mode::ZeroCopy, Mode::Generic]
-            .into_iter()
-            .map(|mode| XdpIo::open(interface, function, mode))
-            .reduce(Result::or)
-            .expect("two modes")
-            .map_err(|error| ("AF_XDP is not to be had".to_owned(), error))
+        open_xdp(interface, function).map_err(|error| ("AF_XDP is not to be had".to_owned(), error))
     };
     let by_xdp = |wire: XdpIo, why: String| {
         let choice = Choice { way: Way::Xdp, mode: Some(wire.mode()), why };
@@ -112,6 +107,27 @@ pub(crate) fn open(
     let measured =
         format!("sending a frame takes {} ns by AF_XDP and {} ns by AF_PACKET", costs[0], costs[1]);
     Ok(if costs[0] <= costs[1] { by_xdp(fast, measured) } else { by_packet(plain, measured) })
+}
+
+/// How long a queue may be busy because the kernel still clears up after its last owner.
+const CLEARING_UP: Duration = Duration::from_millis(100);
+
+/// AF_XDP in the best mode that the driver has.
+fn open_xdp(interface: &Interface, function: u8) -> io::Result<XdpIo> {
+    let since = Instant::now();
+    loop {
+        let opened = XdpIo::open(interface, function, Mode::ZeroCopy)
+            .or_else(|_| XdpIo::open(interface, function, Mode::Generic));
+        match opened {
+            Err(error)
+                if matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EEXIST))
+                    && since.elapsed() < CLEARING_UP =>
+            {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            other => return other,
+        }
+    }
 }
 
 /// Frames of one measurement, and measurements: at most 160 frames of 64 bytes.

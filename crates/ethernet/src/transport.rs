@@ -50,7 +50,10 @@ const TICK_NS: u64 = 1_000_000;
 const LOOK_NS: u64 = 1_000;
 /// Bounds of the time after which what was not acknowledged is sent again, in ns. Losses are noticed by what comes behind them;
 /// this is for the last frames of a burst, and a peer that the system lets wait for its turn is not a loss.
-const TIMEOUT_NS: [u64; 2] = [5_000_000, 500_000_000];
+const TIMEOUT_NS: [u64; 2] = [20_000_000, 500_000_000];
+/// Delay that is not taken for congestion, in ns: peers are processes, which wait for a processor some milliseconds now and then,
+/// and a window that shrinks at each such time never grows again.
+const TARGET_DELAY_NS: u64 = 10_000_000;
 /// What is due so soon, in ns, is not worth a sleep: acknowledgements that wait for a frame to ride on, mostly.
 const NEAR_NS: u64 = 30_000;
 /// First and longest pause between two questions for a node's place, in ns.
@@ -100,6 +103,8 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
             links: LINKS as u16,
             queue_pairs: QUEUE_PAIRS as u32,
             timeout_ns: TIMEOUT_NS,
+            first_timeout_ns: TIMEOUT_NS[0],
+            target_delay_ns: TARGET_DELAY_NS,
             ..Config::new(io.frame_bytes())
         };
         let clock = Clock::new();
