@@ -58,6 +58,20 @@ fn files_of_every_length_arrive_whole() {
     }
 }
 
+/// The same over UDP.
+#[test]
+fn a_file_arrives_over_udp() {
+    let folder = Folder::new("udp");
+    let (source, target) = (folder.path().join("from"), folder.path().join("to"));
+    let content = data(3 << 20, 8);
+    fs::write(&source, &content).expect("a file");
+    let (network, host) = (1 + std::process::id() % 120, std::process::id() / 120 % 250);
+    let device = format!("udp:127.{network}.{host}.9");
+    let output = run(bellwire().args(["copy", "--device", &device]).args([&source, &target]));
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    assert!(fs::read(&target).expect("a file") == content);
+}
+
 /// A tree arrives with its empty files and folders, its links as they are, and its permissions, closed folders included.
 #[test]
 fn trees_arrive_as_they_are() {

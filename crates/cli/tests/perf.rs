@@ -111,3 +111,25 @@ fn open_functions(device: &str) -> usize {
     let functions = object["functions"].as_array().expect("an array");
     functions.iter().filter(|function| function["device"] == device).count()
 }
+
+/// Over UDP both sides share a node, or are on different ones and name each other by address.
+#[test]
+fn udp_is_measured_on_one_host_and_between_two() {
+    let network =
+        format!("127.{}.{}", 1 + std::process::id() % 120, std::process::id() / 120 % 250);
+    let device = format!("udp:{network}.1");
+    let few = ["--quick", "--json", "--sizes", "8,4KiB", "--wait", "adaptive"];
+    let output = run(bellwire().args(["perf", &device]).args(few));
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    assert_eq!(output.json()["rows"].as_array().map(Vec::len), Some(6));
+
+    let listener = Running::listener(&device);
+    let address = format!("{network}.1");
+    let other = format!("udp:{network}.2?port=49664");
+    for _ in 0..2 {
+        let output = run(bellwire().args(["perf", &other, "--connect", &address]).args(few));
+        assert_eq!(output.code, 0, "{}", output.stderr);
+        assert_eq!(output.json()["rows"].as_array().map(Vec::len), Some(6));
+    }
+    listener.kill();
+}

@@ -28,6 +28,9 @@ const DEPTH: usize = 64;
 /// Messages that can wait for us.
 const RECEIVES: usize = 32;
 
+/// The functions of both sides: different ones, because the processes of a host share a node, unless the device is `shm`.
+const SENDER: u8 = 0;
+const RECEIVER: u8 = 1;
 const NUMBER: u32 = 1;
 const HELLO: &[u8] = b"bellwire copy 1";
 
@@ -42,8 +45,8 @@ pub struct Link {
 }
 
 impl Link {
-    fn open(device: &Device) -> Result<Link> {
-        let mut function = device.open_function(0)?;
+    fn open(device: &Device, function: u8) -> Result<Link> {
+        let mut function = device.open_function(function)?;
         let queue = Queue::create(&mut function, DEPTH)?;
         for _ in 0..RECEIVES {
             queue.post_receive(&mut function, MESSAGE_BYTES)?;
@@ -53,15 +56,15 @@ impl Link {
 
     /// Connects to the receiver that is `node`.
     pub fn connect(device: &Device, node: u32) -> Result<Link> {
-        let mut link = Link::open(device)?;
-        let to = Address::new(node, 0, NUMBER);
+        let mut link = Link::open(device, SENDER)?;
+        let to = Address::new(node, RECEIVER, NUMBER);
         link.function.connect(link.queue.pair, to, HELLO, PATIENCE)?;
         Ok(link)
     }
 
     /// Waits for the sender.
     pub fn accept(device: &Device) -> Result<Link> {
-        let mut link = Link::open(device)?;
+        let mut link = Link::open(device, RECEIVER)?;
         let listener = link.function.listen(NUMBER)?;
         link.queue.accept(&mut link.function, listener, HELLO, Some(PATIENCE))?;
         link.function.stop_listening(listener)?;

@@ -9,7 +9,9 @@ pub use attach::{Reader, read_from_parent};
 
 use crate::command::{Outcome, print_json};
 use anyhow::Result;
+use bellwire::{Device, Error};
 use serde::Serialize;
+use std::net::UdpSocket;
 
 /// Says for each device whether it can be used here, and if not, why and which command helps
 #[derive(clap::Args)]
@@ -114,8 +116,8 @@ impl Report {
         };
         let devices = vec![
             shm(&checks),
-            not_yet("eth", "plain Ethernet frames are a later version's"),
-            not_yet("udp", "the same frames inside UDP are a later version's"),
+            eth(),
+            udp(),
             not_yet("model", "the model of a network card is a later version's"),
             not_yet("rtl", "the synthesizable network card is a later version's"),
         ];
@@ -152,7 +154,7 @@ fn print_hint(indent: usize, hint: Option<&str>) {
 
 /// The shm device, by what its self-test says; a check that failed explains better than the error that came of it.
 fn shm(checks: &[Check]) -> DeviceReport {
-    match selftest::run() {
+    match selftest::run(&format!("shm:doctor-{}", std::process::id())) {
         Ok(carried_by) => DeviceReport { device: "shm", usable: true, why: carried_by, hint: None },
         Err(error) => {
             let cause = checks.iter().find(|check| check.state == State::Missing);
@@ -163,6 +165,63 @@ fn shm(checks: &[Check]) -> DeviceReport {
                 hint: cause.and_then(|check| check.hint.clone()),
             }
         }
+    }
+}
+
+/// The udp device, by what its self-test on loopback says.
+fn udp() -> DeviceReport {
+    // Two ports that nobody has now; should somebody take one meanwhile, the self-test fails and says so.
+    let port = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
+    let port = port.map_or(50_000, |address| address.port().min(u16::MAX - 1));
+    match selftest::run(&format!("udp:127.0.0.1?port={port}")) {
+        Ok(_) => DeviceReport {
+            device: "udp",
+            usable: true,
+            why: "any address of this host, for instance udp:127.0.0.1; no privileges are needed"
+                .into(),
+            hint: None,
+        },
+        Err(error) => DeviceReport {
+            device: "udp",
+            usable: false,
+            why: format!("its self-test on 127.0.0.1 failed: {error:#}"),
+            hint: Some("ip link set lo up, and a firewall that lets UDP pass on lo".into()),
+        },
+    }
+}
+
+/// The eth device: whether any interface can be used. No frame is sent, and nothing is attached to an interface.
+fn eth() -> DeviceReport {
+    const ETHERNET: &str = "1";
+    let report = |usable, why: String, hint| DeviceReport { device: "eth", usable, why, hint };
+    let mut names: Vec<String> = std::fs::read_dir("/sys/class/net")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| {
+            let kind = std::fs::read_to_string(format!("/sys/class/net/{name}/type"));
+            kind.is_ok_and(|kind| kind.trim() == ETHERNET)
+        })
+        .collect();
+    names.sort();
+    let (mut usable, mut refused) = (Vec::new(), None);
+    for name in names {
+        let name = format!("eth:{name}");
+        match Device::open(&name) {
+            Ok(_) => usable.push(name),
+            Err(Error::DeviceUnavailable { why, hint, .. }) => {
+                refused.get_or_insert((format!("{name}: {why}"), Some(hint)));
+            }
+            Err(error) => {
+                refused.get_or_insert((format!("{name}: {error}"), None));
+            }
+        }
+    }
+    match refused {
+        _ if !usable.is_empty() => report(true, usable.join(", "), None),
+        Some((why, hint)) => report(false, why, hint),
+        None => report(false, "this host has no Ethernet interface".into(), None),
     }
 }
 

@@ -72,11 +72,19 @@ impl End {
 
     /// Sends an order or an answer.
     pub fn say(&mut self, message: &impl Serialize) -> Result<()> {
-        let text = serde_json::to_vec(message)?;
-        ensure!(text.len() <= CONTROL_BYTES, "a control message of {} bytes", text.len());
+        let text = text_of(message)?;
         let send = bellwire::Send::immediate(&text).unsignaled();
         let posted = self.function.post_send(self.orders.pair, send);
         Ok(posted.map_err(Error::from)?)
+    }
+
+    /// Sends the last order, and waits until the other side has it: what is on its way when we end may be lost.
+    pub fn say_last(&mut self, message: &impl Serialize) -> Result<()> {
+        let send = bellwire::Send::buffer(text_of(message)?);
+        self.function.post_send(self.orders.pair, send).map_err(Error::from)?;
+        // The other side may have heard it and gone, which is as good.
+        self.function.wait(self.orders.sends, Wait::Adaptive, PATIENCE)?;
+        Ok(())
     }
 
     /// The next order or answer. `None` as patience waits for ever.
@@ -87,4 +95,10 @@ impl End {
     ) -> Result<T> {
         self.orders.hear(&mut self.function, CONTROL_BYTES, how, patience)
     }
+}
+
+fn text_of(message: &impl Serialize) -> Result<Vec<u8>> {
+    let text = serde_json::to_vec(message)?;
+    ensure!(text.len() <= CONTROL_BYTES, "a control message of {} bytes", text.len());
+    Ok(text)
 }

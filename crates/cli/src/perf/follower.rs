@@ -6,13 +6,13 @@ use anyhow::{Context, Result, bail};
 use bellwire::{Device, Wait};
 use std::thread::JoinHandle;
 
-/// Serves one leader from its connection to its farewell, with as many functions as it asks for.
-pub fn serve(device: &Device) -> Result<()> {
-    let mut first = Pair::accept(device, 0)?;
+/// Serves one leader from its connection to its farewell, with as many functions as it asks for, from number `first` on.
+pub fn serve(device: &Device, first: u8) -> Result<()> {
+    let (base, mut first) = (first, Pair::accept(device, first)?);
     let mut others = Vec::new();
     let served = first.serve(|pairs| {
         for number in 1..pairs {
-            others.push(start_other(device.clone(), number)?);
+            others.push(start_other(device.clone(), base + number)?);
         }
         Ok(())
     });

@@ -4,7 +4,7 @@ use super::data::arena_bytes;
 use super::end::{End, PATIENCE};
 use super::order::{Answer, Op, Order, WaitMode};
 use anyhow::{Context, Result, bail};
-use bellwire::{Device, Wait};
+use bellwire::{Address, Device, Wait};
 use std::sync::Barrier;
 use std::time::Instant;
 
@@ -47,11 +47,11 @@ pub fn cpu_of(cpus: &[usize], pair: usize) -> Option<usize> {
 }
 
 impl Leader {
-    /// Connects `pairs` functions to as many of the follower that is `node`, and has both sides make memory for `sizes`.
+    /// Connects `pairs` functions to as many of the follower, whose first is at `follower`, and has both sides make memory for `sizes`.
     /// `own_cpus` and `their_cpus`: where they run, in turn.
     pub fn connect(
         device: &Device,
-        node: u32,
+        follower: Address,
         pairs: u8,
         wait: WaitMode,
         (own_cpus, their_cpus): (&[usize], &[usize]),
@@ -61,7 +61,7 @@ impl Leader {
         for number in 0..pairs {
             let mut end = End::open(device, number)?;
             end.wait = wait.into();
-            end.connect(node, number)?;
+            end.connect(follower.node, follower.function + number)?;
             let region = end.allocate(arena_bytes(sizes))?;
             end.say(&Order::Prepare {
                 pairs,
@@ -163,7 +163,7 @@ impl Leader {
 
     /// Sends the followers away.
     pub fn bye(mut self) -> Result<()> {
-        self.pairs.iter_mut().try_for_each(|pair| pair.end.say(&Order::Bye))
+        self.pairs.iter_mut().try_for_each(|pair| pair.end.say_last(&Order::Bye))
     }
 
     /// Gives an order to all followers and waits until they are ready.

@@ -55,7 +55,8 @@ impl Limits {
     /// Starts the other thread, on `cpu`. `two_cpus`: whether that is another one than ours.
     pub fn start(cpu: Option<usize>, two_cpus: bool, longest_bytes: usize) -> Result<Limits> {
         let (unix, their_unix) = UnixStream::pair().context("a Unix socket")?;
-        let (tcp, their_tcp) = tcp_pair().context("TCP over loopback")?;
+        let (tcp, their_tcp) =
+            tcp_pair().context("TCP over loopback (if `lo` is down: ip link set lo up)")?;
         for (unix, tcp) in [(&unix, &tcp), (&their_unix, &their_tcp)] {
             // Nobody should hang if the other thread fails.
             unix.set_read_timeout(Some(Duration::from_secs(20)))?;

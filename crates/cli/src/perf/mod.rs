@@ -57,7 +57,10 @@ Examples:
   bellwire perf --json | jq '.rows[] | select(.bytes == 8)'
 In two terminals:
   bellwire perf shm:test --listen
-  bellwire perf shm:test --connect 0")]
+  bellwire perf shm:test --connect 0
+On two hosts, with the addresses 10.0.0.1 and 10.0.0.2:
+  bellwire perf udp:10.0.0.1 --listen
+  bellwire perf udp:10.0.0.2 --connect 10.0.0.1")]
 pub struct Arguments {
     /// The device, for instance shm:test [default: shm:perf-PID; with --listen or --connect shm:perf]
     device: Option<String>,
@@ -85,9 +88,9 @@ pub struct Arguments {
     /// Be the other side of a --connect in another terminal, until interrupted
     #[arg(long, conflicts_with_all = ["connect", "ops", "sizes", "pairs", "quick", "wait", "cpus", "json"])]
     listen: bool,
-    /// Measure with the other side that --listen started as this node
+    /// Measure with the other side that --listen started: its node number, or on eth and udp its host's name or address
     #[arg(long, value_name = "NODE")]
-    connect: Option<u32>,
+    connect: Option<String>,
     /// Be the other side of the process that started us
     #[arg(long, hide = true, requires = "listen")]
     child: bool,
@@ -109,7 +112,7 @@ pub fn run(arguments: Arguments) -> Result<Outcome> {
     }
     let wishes = Wishes { device, ops, sizes, pairs, wait, cpus, quick };
     let plan = Plan::new(wishes, &crate::cpu::allowed_apart())?;
-    let report = sides::measure(&plan, connect)?;
+    let report = sides::measure(&plan, connect.as_deref())?;
     if json {
         print_json(&report)?;
     } else {

@@ -128,8 +128,8 @@ impl Plan {
         })
     }
 
-    /// The command that does the same again. `connect`: the node that was connected to.
-    pub fn command(&self, connect: Option<u32>) -> String {
+    /// The command that does the same again. `connect`: what was connected to.
+    pub fn command(&self, connect: Option<&str>) -> String {
         let list = |words: Vec<String>| words.join(",");
         let mut command = format!(
             "bellwire perf {} --ops {} --sizes {} --pairs {} --wait {}",
@@ -150,7 +150,7 @@ impl Plan {
             command += " --quick";
         }
         match connect {
-            Some(node) => command + &format!(" --connect {node}"),
+            Some(node) => command + &format!(" --connect {}", quoted(node)),
             None => command,
         }
     }
@@ -220,7 +220,7 @@ mod tests {
     fn the_command_says_it_all() {
         let plan = Plan::new(wishes(), &[0, 1]).expect("possible");
         assert_eq!(
-            plan.command(Some(2)),
+            plan.command(Some("2")),
             "bellwire perf 'shm:x?node=1' --ops send,put,get --sizes 8B,4KiB,64KiB --pairs 1 --wait spin --cpus 0,1 --quick --connect 2"
         );
     }

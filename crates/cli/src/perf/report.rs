@@ -98,7 +98,7 @@ impl Report {
     /// Sums up what was found.
     pub fn new(
         plan: &Plan,
-        connect: Option<u32>,
+        connect: Option<&str>,
         carried_by: String,
         interruptions: u64,
         findings: Vec<Findings>,

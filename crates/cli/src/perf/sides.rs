@@ -1,5 +1,6 @@
 //! Starting both sides, or one of them.
 
+use super::end::PATIENCE;
 use super::follower;
 use super::leader::{Leader, cpu_of};
 use super::limits::Limits;
@@ -8,28 +9,29 @@ use super::report::Report;
 use super::rounds::measure_all;
 use crate::child::{Child, follow_parent};
 use crate::command::Outcome;
-use anyhow::{Context, Result};
-use bellwire::{Device, DeviceOptions};
+use anyhow::{Context, Result, ensure};
+use bellwire::{Address, Device, DeviceOptions};
 
-/// Measures as planned, with the follower that is node `connect`, or with one that is started here and ends with us.
-pub fn measure(plan: &Plan, connect: Option<u32>) -> Result<Report> {
+/// Measures as planned, with the follower that is called `connect`, or with one that is started here and ends with us.
+pub fn measure(plan: &Plan, connect: Option<&str>) -> Result<Report> {
     if let Some(cpu) = cpu_of(&plan.leader_cpus, 0) {
         crate::cpu::stay_on(cpu).with_context(|| format!("cannot run on CPU {cpu}"))?;
     }
     // Ours first: if the device cannot be used here, it is said once.
-    let device = open(&plan.device)?;
-    let (child, node) = match connect {
-        Some(node) => (None, node),
+    let device = open(&plan.device, PAIRS)?;
+    let (child, node, first) = match connect {
+        Some(name) => (None, node_of(&device, name)?, 0),
         None => {
             let mut child = Child::start(["perf", &plan.device, "--listen", "--child"])?;
             let said = child.line().context("the other side did not start")?;
             let node = said.strip_prefix("node ").and_then(|number| number.parse().ok());
             let node = node.with_context(|| format!("the other side said {said:?}"))?;
-            (Some(child), node)
+            (Some(child), node, child_function(&device))
         }
     };
+    let follower = Address::new(node, first, 0);
     let cpus = (&plan.leader_cpus[..], &plan.follower_cpus[..]);
-    let mut leader = Leader::connect(&device, node, plan.pairs, plan.wait, cpus, &plan.sizes)?;
+    let mut leader = Leader::connect(&device, follower, plan.pairs, plan.wait, cpus, &plan.sizes)?;
     let follower_cpu = cpu_of(&plan.follower_cpus, 0);
     let longest = plan.sizes.iter().copied().max().unwrap_or(0);
     let mut limits = Limits::start(follower_cpu, follower_cpu.is_some(), longest)?;
@@ -44,21 +46,29 @@ pub fn measure(plan: &Plan, connect: Option<u32>) -> Result<Report> {
 /// Serves the process that started us, which then knows our node.
 pub fn serve_parent(device: &str) -> Result<Outcome> {
     follow_parent()?;
-    let device = open(device)?;
+    let device = open(device, 2 * PAIRS)?;
     println!("node {}", device.node());
-    follower::serve(&device)?;
+    follower::serve(&device, child_function(&device))?;
     Ok(Outcome::Done)
 }
 
 /// Serves one leader after the other, until interrupted.
 pub fn listen(name: &str) -> Result<Outcome> {
-    let device = open(name)?;
+    let device = open(name, PAIRS)?;
     let node = device.node();
-    println!("Listening as node {node} of {}. In another terminal:", device.name());
-    println!("  bellwire perf {name} --connect {node}");
+    let own = device.name();
+    println!(
+        "Listening as node {node} of {own}. {}:",
+        if is_local(&device) { "In another terminal" } else { "On another host" }
+    );
+    match own.split_once(':') {
+        Some(("udp", address)) => println!("  bellwire perf udp:ITS-ADDRESS --connect {address}"),
+        Some(("eth", _)) => println!("  bellwire perf eth:ITS-INTERFACE --connect {node}"),
+        _ => println!("  bellwire perf {name} --connect {node}"),
+    }
     println!("Ctrl-C ends this.");
     loop {
-        match follower::serve(&device) {
+        match follower::serve(&device, 0) {
             Ok(()) => println!("Served a measurement."),
             // The next leader may have more luck.
             Err(error) => eprintln!("bellwire: {error:#}"),
@@ -66,12 +76,40 @@ pub fn listen(name: &str) -> Result<Outcome> {
     }
 }
 
-/// Opens a device with as many functions as there can be pairs. Settings in the name win.
-fn open(name: &str) -> Result<Device> {
-    if name.contains('?') {
+/// Whether the device is one of this host alone, of which each process has a node of its own. On the others the processes of a host
+/// share a node, and have different functions of it.
+pub fn is_local(device: &Device) -> bool {
+    device.name().starts_with("shm:")
+}
+
+/// The first function of a follower that the leader starts on its own host.
+fn child_function(device: &Device) -> u8 {
+    if is_local(device) { 0 } else { PAIRS }
+}
+
+/// The node called `name`: its number, or something that the device can look up.
+fn node_of(device: &Device, name: &str) -> Result<u32> {
+    let node = match name.parse() {
+        Ok(node) => node,
+        Err(_) => device.lookup(name, 0, PATIENCE)?,
+    };
+    ensure!(
+        node != device.node() || !is_local(device),
+        "nobody listens: this process itself became node {node} of {0}. First: bellwire perf {0} --listen",
+        device.name()
+    );
+    Ok(node)
+}
+
+/// Opens a device with this many functions. Settings in the name win.
+fn open(name: &str, functions: u8) -> Result<Device> {
+    if name.contains("functions=") {
         return Ok(Device::open(name)?);
     }
+    if name.contains('?') {
+        return Ok(Device::open(&format!("{name}&functions={functions}"))?);
+    }
     let mut options = DeviceOptions::default();
-    options.functions = PAIRS;
+    options.functions = functions;
     Ok(Device::open_with(name, &options)?)
 }
