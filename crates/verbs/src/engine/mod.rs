@@ -311,6 +311,17 @@ impl Core {
     fn release_held(&mut self, slot: u32) {
         let entry = &mut self.queue_pairs[slot];
         let ring = &mut self.completion_queues[entry.receive_completions];
+        // Mostly they end in the order in which they came.
+        while let Some(Held { state: HeldState::Done(_), .. }) = entry.held.front() {
+            let Some(Held { state: HeldState::Done(completion), .. }) = entry.held.pop_front()
+            else {
+                unreachable!("it was looked at")
+            };
+            ring.push_reserved(completion);
+        }
+        if !entry.held.iter().any(|held| matches!(held.state, HeldState::Done(_))) {
+            return;
+        }
         let mut busy: Vec<bellwire_device::Address> = Vec::new();
         let mut kept = VecDeque::with_capacity(entry.held.len());
         for held in entry.held.drain(..) {

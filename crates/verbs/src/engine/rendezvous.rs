@@ -323,6 +323,8 @@ impl Core {
                     transfer.done += length;
                     if transfer.done == transfer.kept {
                         self.finish_transfer(id, None);
+                        // At once, so that the sender offers its next message while we fetch the one that waits here.
+                        self.flush_outboxes(transport);
                     } else {
                         self.fetching.push_back(id);
                     }
