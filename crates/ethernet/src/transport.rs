@@ -46,6 +46,8 @@ pub const LINKS: usize = 1_024;
 const ANSWERS: usize = 64;
 /// Time between two looks at what is not worth a look at every poll, in ns.
 const TICK_NS: u64 = 1_000_000;
+/// Without a frame for so long, in ns, a line is quiet: small packets need not wait for each other.
+const QUIET_NS: u64 = 2_000;
 /// How long a look for frames is believed to have seen them all, in ns.
 const LOOK_NS: u64 = 1_000;
 /// Bounds of the time after which what was not acknowledged is sent again, in ns. Losses are noticed by what comes behind them;
@@ -82,6 +84,8 @@ pub struct EthernetTransport<Io: FrameIo, R: Route<Path = Io::Path>> {
     /// The engine took no packet from ourselves when it was last offered one.
     own_stalled: bool,
     next_tick_ns: u64,
+    /// When frames were last sent, or there were none to send.
+    pumped_ns: u64,
     /// When it was last looked for frames.
     looked_ns: Cell<u64>,
     rows: Vec<(&'static str, u64)>,
@@ -135,6 +139,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
             unsent: false,
             own_stalled: false,
             next_tick_ns: 0,
+            pumped_ns: 0,
             looked_ns: Cell::new(0),
             rows: Vec::new(),
         })
@@ -142,6 +147,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
 
     /// Sends all frames that the protocol has for now.
     pub(crate) fn pump(&mut self, now_ns: u64) {
+        self.pumped_ns = now_ns;
         while let Some((path, asked, function)) = self.answers.pop() {
             let body = SeekBody { from: self.address.node, to: asked.from, ..self.seek_body() };
             self.say(path, Said::Here(body), function);
@@ -547,8 +553,10 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
                         return Err(Refusal::Down(Status::ProtocolViolation));
                     }
                 }
-                if self.endpoint.is_urgent(id) {
-                    self.pump(self.clock.now_ns());
+                let now_ns = self.clock.now_ns();
+                // A program that has posted its last message may not look again for long, so on a quiet line none waits.
+                if now_ns >= self.pumped_ns + QUIET_NS || self.endpoint.is_urgent(id) {
+                    self.pump(now_ns);
                 }
                 Ok(())
             }

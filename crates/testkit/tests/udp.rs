@@ -1,30 +1,218 @@
-//! The UDP device does what every device must do.
+//! The UDP device does what every device must do, and what only it does.
 
-use bellwire::{Device, DeviceOptions, Result};
-use bellwire_testkit::conformance::Fixture;
+use bellwire::{Device, DeviceOptions, Error, Result, Send, Wait};
+use bellwire_testkit::conformance::{self, Fixture, Node, Stage};
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+use std::time::Duration;
 
-/// Nodes at addresses of loopback: 127.x.y.z, and ports that no other test uses.
+/// Nodes at addresses of loopback, and ports that no other test uses.
 struct Udp {
+    network: u32,
     port: u16,
     nodes: AtomicU32,
+    /// Where another process opens its node.
+    other: String,
 }
 
 fn udp() -> Udp {
     static COUNT: AtomicU16 = AtomicU16::new(0);
     // Each test has ports for 256 functions; as addresses differ between processes, runs do not meet.
     let port = 20_000 + 256 * (COUNT.fetch_add(1, Ordering::Relaxed) % 150);
-    Udp { port, nodes: AtomicU32::new(0) }
+    let network = 1 + std::process::id() % 120;
+    let other = format!("udp:127.{network}.255.1?port={port}");
+    Udp { network, port, nodes: AtomicU32::new(0), other }
 }
 
 impl Fixture for Udp {
     fn open(&self, options: &DeviceOptions) -> Result<Device> {
         let node = self.nodes.fetch_add(1, Ordering::Relaxed);
-        let network = 1 + std::process::id() % 120;
         let mut options = options.clone();
         options.port = Some(self.port);
-        Device::open_with(&format!("udp:127.{network}.{}.{}", node / 250, 1 + node % 250), &options)
+        let (network, high, low) = (self.network, node / 250, 1 + node % 250);
+        Device::open_with(&format!("udp:127.{network}.{high}.{low}"), &options)
+    }
+
+    fn name(&self) -> Option<&str> {
+        Some(&self.other)
     }
 }
 
 bellwire_testkit::conformance_tests!(udp);
+
+/// Checks with a second process. Those that need several processes under one name are for devices of one host.
+mod process {
+    use super::{conformance, udp};
+
+    #[test]
+    fn messages() {
+        conformance::run(conformance::process::messages, &udp());
+    }
+
+    #[test]
+    fn memory() {
+        conformance::run(conformance::process::memory, &udp());
+    }
+
+    #[test]
+    fn sleepers_wake_each_other() {
+        conformance::run(conformance::process::sleepers_wake_each_other, &udp());
+    }
+
+    #[test]
+    fn connections() {
+        conformance::run(conformance::process::connections, &udp());
+    }
+
+    #[test]
+    fn a_killed_peer() {
+        conformance::run(conformance::process::a_killed_peer, &udp());
+    }
+}
+
+/// A wrong key moves a counter at the target, and more memory than there is is refused.
+mod host {
+    use super::{conformance, udp};
+
+    #[test]
+    fn functions_as_configured() {
+        conformance::run(conformance::host::functions_as_configured, &udp());
+    }
+
+    #[test]
+    fn wrong_keys_are_counted() {
+        conformance::run(conformance::host::wrong_keys_are_counted, &udp());
+    }
+
+    #[test]
+    fn absurd_regions() {
+        conformance::run(conformance::host::absurd_regions, &udp());
+    }
+}
+
+/// A node's number is its address, another one if that was asked for, and either is found by the name of its host; an error
+/// lists what was tried.
+#[test]
+fn nodes_are_found_by_name() {
+    let network = udp();
+    let mut far = DeviceOptions::default();
+    far.port = Some(network.port);
+    far.node = Some(77);
+    let far = Device::open_with(&format!("udp:127.{}.9.9", network.network), &far).unwrap();
+    assert_eq!(far.node(), 77);
+    let near = Node::open(&network);
+    let address: std::net::Ipv4Addr = near.device.node().into();
+    assert_eq!(address.octets(), [127, network.network as u8, 0, 1]);
+    let name = format!("127.{}.9.9", network.network);
+    let error = near.device.lookup(&name, 0, Duration::from_millis(120)).unwrap_err();
+    let told = error.to_string();
+    assert!(matches!(error, Error::Unreachable { .. }) && told.contains(&name), "{told}");
+    let error = near.device.lookup("no.such.host.invalid", 0, Duration::from_millis(50));
+    assert!(error.unwrap_err().to_string().contains("no.such.host.invalid"));
+    // Now somebody has its function open, and polls it.
+    let mut far = Node::of(far, 0, &Default::default());
+    let found = std::thread::scope(|scope| {
+        let asking = scope.spawn(|| near.device.lookup(&name, 0, Duration::from_secs(20)));
+        while !asking.is_finished() {
+            far.function.progress().unwrap();
+        }
+        asking.join().unwrap()
+    });
+    assert_eq!(found.unwrap(), 77);
+    // And from then on it is reached by that number.
+    let to = far.address();
+    assert_eq!(to.node, 77);
+    let mut stage = Stage { fixture: &network, nodes: vec![near, far], case: String::new() };
+    stage.nodes[1].receive(8, 0);
+    let pair = stage.nodes[0].queue_pair;
+    stage.nodes[0].function.post_send(pair, Send::immediate(b"found").to(to)).unwrap();
+    stage.success(1);
+    stage.success(0);
+}
+
+/// A port has one owner, and what is no address of this host is refused with a reason.
+#[test]
+fn places_have_one_owner() {
+    let network = udp();
+    let first = Node::open(&network);
+    let mut same = DeviceOptions::default();
+    same.port = Some(network.port);
+    let same = Device::open_with(first.device.name(), &same).unwrap();
+    assert!(matches!(same.open_function(0), Err(Error::BadFunction { function: 0, .. })));
+    same.open_function(1).unwrap();
+    let foreign = Device::open("udp:192.0.2.1").unwrap_err().to_string();
+    assert!(foreign.contains("not an address of this host"), "{foreign}");
+    for bad in ["udp:", "udp:0.0.0.0", "udp:no.such.host.invalid"] {
+        let told = Device::open(bad).unwrap_err().to_string();
+        assert!(told.contains("names no device"), "{bad}: {told}");
+    }
+}
+
+/// A capture holds every frame both ways, with headers that Wireshark can follow.
+#[test]
+fn captures_hold_both_ways() {
+    let network = udp();
+    let path = std::env::temp_dir().join(format!("bellwire-udp-{}.pcapng", std::process::id()));
+    let mut options = DeviceOptions::default();
+    options.pcap = Some(path.clone());
+    let watched = network.open(&options).unwrap();
+    let mut stage = Stage {
+        fixture: &network,
+        nodes: vec![Node::of(watched, 0, &Default::default()), Node::open(&network)],
+        case: String::new(),
+    };
+    let to = stage.nodes[1].address();
+    let pair = stage.nodes[0].queue_pair;
+    for _ in 0..5 {
+        stage.nodes[1].receive(16, 0);
+        let send = Send::immediate(b"captured message").to(to);
+        stage.nodes[0].function.post_send(pair, send).unwrap();
+        stage.success(1);
+        stage.success(0);
+    }
+    stage.nodes.remove(0);
+    let file = std::fs::read(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap()) as usize;
+    let (mut at, mut ways, mut messages) = (0, [0; 3], 0);
+    while at < file.len() {
+        if word(at) == 6 {
+            let frame = &file[at + 28..][..word(at + 20)];
+            assert_eq!((frame[0], frame[9]), (0x45, 17), "IPv4 and UDP");
+            assert_eq!(frame[28], 0xb1, "a frame of the protocol");
+            ways[file[at + word(at + 4) - 12] as usize] += 1;
+            messages += usize::from(frame.windows(16).any(|bytes| bytes == b"captured message"));
+        }
+        at += word(at + 4);
+    }
+    assert!(ways[1] >= 2 && ways[2] >= 6, "received and sent: {ways:?}");
+    assert!(messages >= 5, "each message, and some again: {messages}");
+}
+
+/// A receiver that sleeps is woken by a message, also after a while without any.
+#[test]
+fn sleepers_are_woken() {
+    let network = udp();
+    let mut sleeper = Node::open(&network);
+    let mut sender = Node::open(&network);
+    let (to, pair) = (sleeper.address(), sender.queue_pair);
+    std::thread::scope(|scope| {
+        let sleeping = scope.spawn(move || {
+            for _ in 0..5 {
+                sleeper.receive(8, 0);
+                let limit = Duration::from_secs(30);
+                let done = sleeper.function.wait(sleeper.completions, Wait::Block, limit);
+                assert!(done.expect("a message").status.is_success());
+            }
+        });
+        for pause_ms in [0, 3, 40, 1, 200] {
+            std::thread::sleep(Duration::from_millis(pause_ms));
+            sender.function.post_send(pair, Send::immediate(b"wake").to(to)).unwrap();
+            let limit = Duration::from_secs(30);
+            let done = sender.function.wait(sender.completions, Wait::Block, limit).unwrap();
+            assert!(done.status.is_success());
+        }
+        while !sleeping.is_finished() {
+            sender.function.progress().unwrap();
+        }
+    });
+}
