@@ -18,6 +18,7 @@ mod reliable {
     pub mod gates;
     pub mod handshake;
     pub mod liveness;
+    pub mod lives;
     pub mod net;
     pub mod oracle;
     pub mod paths;
@@ -248,4 +249,23 @@ fn a_missing_keep_alive_is_caught() {
 #[test]
 fn missing_turns_are_caught() {
     scenario_notices("reliable-no-turns", reliable::congestion::peers_take_turns);
+}
+
+/// The end of a link is told while packets of it still wait to be taken.
+#[test]
+fn an_end_before_the_packets_is_caught() {
+    scenario_notices(
+        "reliable-end-before-packets",
+        reliable::handshake::the_old_link_is_emptied_first,
+    );
+}
+
+/// Frames that came before are taken again, while links come and go.
+#[test]
+fn repeated_delivery_in_any_life_is_caught() {
+    let lives = || (any::<u64>(), 100u64..300);
+    is_caught("reliable-deliver-repeated", lives, |(seed, loss)| {
+        let faults = reliable::net::Faults { loss, repeat: 200, late: 300, flip: 0 };
+        reliable::lives::any_lives(seed, faults)
+    });
 }

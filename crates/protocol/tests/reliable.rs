@@ -12,6 +12,8 @@ mod handshake;
 mod hostile;
 #[path = "reliable/liveness.rs"]
 mod liveness;
+#[path = "reliable/lives.rs"]
+mod lives;
 #[path = "reliable/net.rs"]
 mod net;
 #[path = "reliable/oracle.rs"]
@@ -41,6 +43,18 @@ proptest! {
     #[test]
     fn lying_peers_do_no_harm(seed in any::<u64>(), per_mille in 1u64..1000) {
         hostile::a_lying_peer_does_no_harm(seed, per_mille)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(100) })]
+
+    /// Any sequence of connecting, closing, restarting, sleeping and sending among four nodes on a bad network keeps the order of
+    /// every link, mixes no two links, and ends with links that are up and empty.
+    // shows: H-11, H-17
+    #[test]
+    fn any_lives_are_kept_apart(seed in any::<u64>(), loss in 0u64..300, repeat in 0u64..200, late in 0u64..300) {
+        lives::any_lives(seed, net::Faults { loss, repeat, late, flip: 10 })?;
     }
 }
 

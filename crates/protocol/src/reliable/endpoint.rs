@@ -506,7 +506,8 @@ impl Endpoint {
         let deadline_ns = link.deadline_ns();
         self.deadlines_ns[slot] = deadline_ns;
         self.next_timer_ns = self.next_timer_ns.min(deadline_ns);
-        let waits = link.backlogs[0].is_waiting() || link.backlogs[1].is_waiting();
+        let waits = (link.backlogs[0].is_waiting() || link.backlogs[1].is_waiting())
+            && (link.is_running() || !planted("reliable-end-before-packets"));
         if waits {
             if !link.is_deliverable && link.after.is_none() && link.state != State::Closing {
                 link.is_deliverable = true;

@@ -45,6 +45,7 @@ pub struct Faults {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Packet {
     pub from: FunctionId,
+    pub by: PeerId,
     pub channel: Channel,
     pub words: [u64; 3],
     pub payload: Vec<u8>,
@@ -298,7 +299,7 @@ impl Net {
         );
         for (peer, channel, words, payload) in came {
             let from = endpoint.peer_address(peer).unwrap();
-            taken.push(Packet { from, channel, words, payload });
+            taken.push(Packet { from, by: peer, channel, words, payload });
         }
         while let Some(event) = endpoint.poll_event() {
             events.push(event);
@@ -322,7 +323,7 @@ impl Net {
         });
         for (peer, channel, words, payload) in came {
             let from = endpoint.peer_address(peer).unwrap();
-            taken.push(Packet { from, channel, words, payload });
+            taken.push(Packet { from, by: peer, channel, words, payload });
         }
     }
 
