@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test bench lint docs clean unit crash canaries loom miri
+.PHONY: help run test bench lint docs clean unit crash dissector canaries loom miri
 
 # A fresh rustup puts cargo here before the shell knows of it.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -26,7 +26,7 @@ run: ## build Bellwire and measure the default device (two processes, under a mi
 	cargo build --release -p bellwire-cli
 	@$(target)/release/bellwire perf
 
-test: lint unit crash canaries loom miri ## run every check that the project has
+test: lint unit crash dissector canaries loom miri ## run every check that the project has
 	@echo "make test: done"
 
 lint: ## formatting, clippy and documentation, all without a warning
@@ -37,12 +37,16 @@ lint: ## formatting, clippy and documentation, all without a warning
 	RUSTDOCFLAGS="-D warnings" $(document)
 
 unit: ## unit, conformance and project tests
-	@tools/need.sh cargo
+	@tools/need.sh cargo ip
 	cargo test --workspace --no-fail-fast
 
 crash: ## kill and stop processes at every step, and let hostile peers loose
 	@tools/need.sh cargo
 	cargo test -p bellwire-testkit --features steps --test crash --test hostile --no-fail-fast
+
+dissector: ## have tshark read frames of every kind with the project's dissector
+	@tools/need.sh cargo tshark
+	@tools/dissector.sh
 
 canaries: ## plant faults and see that the checkers catch them
 	@tools/need.sh cargo

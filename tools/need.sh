@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: tools/need.sh cargo|fmt|clippy ...
+# Usage: tools/need.sh cargo|fmt|clippy|ip|tshark ...
 # Sees to it that the named tools are there. What is missing is installed if rustup can do it;
 # otherwise this says what to do, and fails.
 set -euo pipefail
@@ -46,11 +46,24 @@ need_component() {
         stop "rustup could not install $2; see the message above. By hand: rustup component add $2"
 }
 
+# need_command COMMAND DEBIAN_PACKAGE: for tests. Without it they say what did not run.
+need_command() {
+    command -v "$1" >/dev/null && return
+    if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$2" >/dev/null 2>&1 ||
+            { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$2" >/dev/null; } ||
+            true
+    fi
+    command -v "$1" >/dev/null || printf 'bellwire: %s was not found; on Debian: sudo apt-get install %s\n' "$1" "$2" >&2
+}
+
 for tool in "$@"; do
     case "$tool" in
         cargo) need_cargo ;;
         fmt) need_component fmt rustfmt rustfmt ;;
         clippy) need_component clippy clippy rust-clippy ;;
+        ip) need_command ip iproute2 ;;
+        tshark) need_command tshark tshark ;;
         *) stop "tools/need.sh does not know \`$tool\`" ;;
     esac
 done
