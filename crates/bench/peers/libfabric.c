@@ -1,4 +1,4 @@
-/* Peer: libfabric's provider `shm`. Tagged messages two-sided, writes into registered memory one-sided. */
+/* Peer: libfabric's provider `shm`, or one for a network. Tagged messages two-sided, writes into registered memory one-sided. */
 #include "peer.h"
 
 #include <rdma/fabric.h>
@@ -61,27 +61,42 @@ static inline void send_small(uint64_t number) {
     POST(fi_tinject(endpoint, &number, sizeof number, other, 1));
 }
 
+/* Longest message that can be injected. */
+static size_t inject_bytes;
+
+static inline void send_message(char *message, size_t bytes) {
+    static struct posted sending;
+    if (bytes <= inject_bytes) {
+        POST(fi_tinject(endpoint, message, bytes, other, 1));
+        return;
+    }
+    sending.done = 0;
+    POST(fi_tsend(endpoint, message, bytes, NULL, other, 1, &sending.context));
+    await(&sending);
+}
+
 static inline void post_receive(void *message, size_t bytes, struct posted *posted) {
     posted->done = 0;
     POST(fi_trecv(endpoint, message, bytes, NULL, other, 1, 0, &posted->context));
 }
 
-static void ping_pong(uint64_t count) {
-    static uint64_t in;
+static void ping_pong(size_t bytes, uint64_t count) {
+    static char out[LARGEST_LATENCY_BYTES], in[LARGEST_LATENCY_BYTES];
     static struct posted receiving;
     if (peer_side == FOLLOWER)
-        post_receive(&in, sizeof in, &receiving);
+        post_receive(in, bytes, &receiving);
     for (uint64_t number = 0; number < count; number++) {
         if (peer_side == FOLLOWER) {
             await(&receiving);
-            peer_check(number, in);
+            peer_check_message(number, in, bytes);
         }
-        send_small(number);
+        peer_mark(out, bytes, number);
+        send_message(out, bytes);
         if (peer_side == LEADER || number + 1 < count)
-            post_receive(&in, sizeof in, &receiving);
+            post_receive(in, bytes, &receiving);
         if (peer_side == LEADER) {
             await(&receiving);
-            peer_check(number, in);
+            peer_check_message(number, in, bytes);
         }
     }
 }
@@ -167,10 +182,10 @@ static uint64_t peer_run(enum op op, size_t bytes, uint64_t count) {
     if (op == PUT_LATENCY)
         put_ping_pong(WARM_UP);
     else
-        ping_pong(WARM_UP);
+        ping_pong(sizeof(uint64_t), WARM_UP);
     uint64_t start = peer_now_ns();
     switch (op) {
-    case LATENCY: ping_pong(count); break;
+    case LATENCY: ping_pong(bytes, count); break;
     case PUT_LATENCY: put_ping_pong(count); break;
     case RATE: one_way(bytes, count, RATE_WINDOW); break;
     case STREAM: one_way(bytes, count, STREAM_WINDOW); break;
@@ -179,16 +194,19 @@ static uint64_t peer_run(enum op op, size_t bytes, uint64_t count) {
     return peer_now_ns() - start;
 }
 
-static struct fi_info *find_shm(void) {
+/* `address`: ours on the network, or NULL for shared memory. */
+static struct fi_info *find_provider(const char *name, const char *address) {
     struct fi_info *hints = fi_allocinfo(), *info;
-    hints->caps = FI_TAGGED | FI_RMA;
+    uint64_t flags = address == NULL ? 0 : FI_SOURCE;
+    hints->caps = address == NULL ? FI_TAGGED | FI_RMA : FI_TAGGED;
     hints->mode = FI_CONTEXT;
     hints->ep_attr->type = FI_EP_RDM;
     hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
     hints->domain_attr->threading = FI_THREAD_DOMAIN;
     hints->tx_attr->msg_order = FI_ORDER_SAS;
-    hints->fabric_attr->prov_name = strdup("shm");
-    must(fi_getinfo(FI_VERSION(1, 11), NULL, NULL, 0, hints, &info), "fi_getinfo for provider shm");
+    hints->fabric_attr->prov_name = strdup(name);
+    must(fi_getinfo(FI_VERSION(1, 11), address, NULL, flags, hints, &info), "fi_getinfo");
+    inject_bytes = info->tx_attr->inject_size;
     fi_freeinfo(hints);
     return info;
 }
@@ -227,14 +245,15 @@ static void share_window(struct fi_info *info) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 3)
-        peer_fail("expected two CPU numbers");
+    if (argc != 3 && argc != 6)
+        peer_fail("expected two CPU numbers, and a network's provider and two addresses");
     peer_fork(atoi(argv[1]), atoi(argv[2]));
     buffers = peer_buffer(LARGEST_PUT_BYTES);
-    struct fi_info *info = find_shm();
+    struct fi_info *info = argc == 3 ? find_provider("shm", NULL) : find_provider(argv[3], argv[4 + peer_side]);
     open_fabric(info);
-    share_window(info);
-    peer_serve("latency put_latency rate stream put_stream");
+    if (argc == 3)
+        share_window(info);
+    peer_serve(argc == 3 ? "latency put_latency rate stream put_stream" : "latency rate stream");
     fi_close(&endpoint->fid);
     return 0;
 }

@@ -7,6 +7,7 @@
 #define BELLWIRE_BENCH_PEER_H
 
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -30,6 +31,7 @@ enum {
     RATE_WINDOW = 64,            /* receives posted, and sends in flight, for small messages */
     LARGEST_STREAM_BYTES = 1 << 20,
     LARGEST_PUT_BYTES = 16 << 20,
+    LARGEST_LATENCY_BYTES = 4 << 10,
 };
 
 /* Which side this process is, and the socket to the other one. */
@@ -59,10 +61,36 @@ __attribute__((noreturn, format(printf, 1, 2))) static void peer_fail(const char
     _exit(1);
 }
 
+/* Writes a message's number to its beginning and to its end. */
+__attribute__((unused)) static inline void peer_mark(char *message, size_t bytes, uint64_t number) {
+    memcpy(message + bytes - sizeof number, &number, sizeof number);
+    memcpy(message, &number, sizeof number);
+}
+
 /* Checks at the receiver that the message that was due is the one that came. */
 static void peer_check(uint64_t due, uint64_t came) {
     if (due != came)
         peer_fail("message %llu was due, but %llu arrived", (unsigned long long)due, (unsigned long long)came);
+}
+
+/* The same for a whole message. */
+__attribute__((unused)) static inline void peer_check_message(uint64_t due, const char *message, size_t bytes) {
+    uint64_t first, last;
+    memcpy(&first, message, sizeof first);
+    memcpy(&last, message + bytes - sizeof last, sizeof last);
+    peer_check(due, first);
+    peer_check(due, last);
+}
+
+/* The follower's side of the network, if the benchmark has made one (src/network.rs). */
+static void peer_enter_far_side(void) {
+    const char *path = getenv("BELLWIRE_BENCH_FAR_NAMESPACE");
+    if (path == NULL)
+        return;
+    int namespace = open(path, O_RDONLY | O_CLOEXEC);
+    if (namespace < 0 || setns(namespace, CLONE_NEWNET) != 0)
+        peer_fail("cannot enter the follower's network namespace");
+    close(namespace);
 }
 
 static void peer_pin(int cpu) {
@@ -116,6 +144,7 @@ __attribute__((unused)) static void peer_fork(int leader_cpu, int follower_cpu) 
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != leader)
             _exit(1);
+        peer_enter_far_side();
     }
     peer_pin(peer_side == LEADER ? leader_cpu : follower_cpu);
 }

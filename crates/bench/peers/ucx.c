@@ -1,4 +1,4 @@
-/* Peer: UCX over shared memory. Tagged messages two-sided, puts into memory that UCX allocated one-sided. */
+/* Peer: UCX over shared memory or TCP. Tagged messages two-sided, puts into memory that UCX allocated one-sided. */
 #include "peer.h"
 
 #include <ucp/api/ucp.h>
@@ -68,24 +68,24 @@ static inline void await(int *flag) {
 }
 
 /* Each side posts its next receive while its own message is under way, off the critical path. */
-static void ping_pong(uint64_t count) {
-    static uint64_t out, in;
+static void ping_pong(size_t bytes, uint64_t count) {
+    static char out[LARGEST_LATENCY_BYTES], in[LARGEST_LATENCY_BYTES];
     int sending = 1, receiving;
     if (peer_side == FOLLOWER)
-        post_receive(&in, sizeof in, &receiving);
+        post_receive(in, bytes, &receiving);
     for (uint64_t number = 0; number < count; number++) {
         if (peer_side == FOLLOWER) {
             await(&receiving);
-            peer_check(number, in);
+            peer_check_message(number, in, bytes);
         }
-        out = number;
-        post_send(&out, sizeof out, &sending);
+        peer_mark(out, bytes, number);
+        post_send(out, bytes, &sending);
         if (peer_side == LEADER || number + 1 < count)
-            post_receive(&in, sizeof in, &receiving);
+            post_receive(in, bytes, &receiving);
         await(&sending);
         if (peer_side == LEADER) {
             await(&receiving);
-            peer_check(number, in);
+            peer_check_message(number, in, bytes);
         }
     }
 }
@@ -195,10 +195,10 @@ static uint64_t peer_run(enum op op, size_t bytes, uint64_t count) {
     if (op == PUT_LATENCY)
         put_ping_pong(WARM_UP);
     else
-        ping_pong(WARM_UP);
+        ping_pong(sizeof(uint64_t), WARM_UP);
     uint64_t start = peer_now_ns();
     switch (op) {
-    case LATENCY: ping_pong(count); break;
+    case LATENCY: ping_pong(bytes, count); break;
     case PUT_LATENCY: put_ping_pong(count); break;
     case RATE: one_way(bytes, count, RATE_WINDOW); break;
     case STREAM: one_way(bytes, count, STREAM_WINDOW); break;
@@ -209,7 +209,7 @@ static uint64_t peer_run(enum op op, size_t bytes, uint64_t count) {
     return peer_now_ns() - start;
 }
 
-static void open_ucx(void) {
+static void open_ucx(const char *transports) {
     ucp_config_t *config;
     ucp_params_t parameters = {
         .field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS,
@@ -221,7 +221,7 @@ static void open_ucx(void) {
         .thread_mode = UCS_THREAD_MODE_SINGLE,
     };
     must(ucp_config_read(NULL, NULL, &config), "ucp_config_read");
-    must(ucp_config_modify(config, "TLS", "shm"), "ucp_config_modify");
+    must(ucp_config_modify(config, "TLS", transports), "ucp_config_modify");
     must(ucp_init(&parameters, config, &context), "ucp_init");
     ucp_config_release(config);
     must(ucp_worker_create(context, &worker_parameters, &worker), "ucp_worker_create");
@@ -239,7 +239,7 @@ static void connect_ucx(void) {
         .address = (ucp_address_t *)theirs,
     };
     must(ucp_ep_create(worker, &parameters, &endpoint), "ucp_ep_create");
-    ping_pong(1); /* finishes the connection */
+    ping_pong(sizeof(uint64_t), 1); /* finishes the connection */
 }
 
 static void share_window(void) {
@@ -278,11 +278,11 @@ static void close_ucx(void) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 3)
-        peer_fail("expected two CPU numbers");
+    if (argc != 3 && argc != 4)
+        peer_fail("expected two CPU numbers, and transports if it is not to be shared memory");
     peer_fork(atoi(argv[1]), atoi(argv[2]));
     buffers = peer_buffer(LARGEST_PUT_BYTES);
-    open_ucx();
+    open_ucx(argc == 4 ? argv[3] : "shm");
     connect_ucx();
     share_window();
     peer_serve("latency put_latency rate stream put_stream");

@@ -1,5 +1,6 @@
-//! `bellwire-bench`: Bellwire's shared-memory device beside its peers and beside what the hardware allows.
+//! `bellwire-bench`: Bellwire's devices beside their peers and beside what the hardware allows.
 //!
+//! Two parts: shared memory, and the network, which it makes itself of veth pairs between namespaces ([`network`]).
 //! One run measures all contenders in turn ([`rounds`]), in short samples that are bracketed by a probe ([`distance`]).
 //! Each contender ([`contenders`]) is a pair of processes ([`worker`]) that the driver speaks to by lines ([`session`]).
 //! The results ([`report`]) go to docs/performance.md, to out/bench.json, and to the terminal.
@@ -7,6 +8,7 @@
 mod contenders;
 mod distance;
 mod machine;
+mod network;
 mod op;
 mod report;
 mod rounds;
@@ -22,21 +24,22 @@ use clap::{Parser, Subcommand};
 
 use contenders::{CONTENDERS, Contender, Peers, Start};
 use machine::Machine;
+use op::{MEMORY_ROWS, NETWORK_ROWS, Row, Wire};
 use report::Report;
-use rounds::Runner;
+use rounds::{Findings, Runner};
 use session::Session;
 
 /// Measures Bellwire beside its peers and beside the limits of the machine, on two pinned CPUs.
 #[derive(Parser)]
 #[command(version, args_conflicts_with_subcommands = true)]
 struct Arguments {
-    /// Measure for half a minute instead of three, and leave docs/performance.md as it is.
+    /// Measure for half a minute a part instead of three, and leave docs/performance.md as it is.
     #[arg(long)]
     quick: bool,
     /// Print one JSON object instead of tables.
     #[arg(long)]
     json: bool,
-    /// Measure only these, not `all`; docs/performance.md is then left as it is.
+    /// Measure only these, not `all`; docs/performance.md is then left as it is. `network`: all contenders over a network.
     #[arg(value_name = "CONTENDER", default_value = "all")]
     only: Vec<String>,
     #[command(subcommand)]
@@ -69,28 +72,32 @@ fn main() -> Result<()> {
 
 fn drive(arguments: &Arguments) -> Result<()> {
     let all = arguments.only == ["all"];
-    let chosen = if all { CONTENDERS.iter().collect() } else { choose(&arguments.only)? };
+    let parts = choose(&arguments.only)?;
     let cpus = machine::two_cpus()?;
     let root = project_root()?;
     let out = root.join("out");
     let logs = out.join("bench-logs");
-    if chosen.iter().any(|contender| matches!(contender.start, Start::Program(_))) {
+    let chosen = || parts.iter().flat_map(|(_, chosen)| chosen);
+    if chosen().any(|contender| matches!(contender.start, Start::Program(_))) {
         Peers::set_up(&root)?;
     }
     let peers = Peers::under(&root);
 
     let line = contenders::named("line").context("the probe is a contender")?;
-    let mut probe = Session::start(line, &peers, &logs, cpus).context("the probe")?;
-    let (mut runners, mut absent) = (Vec::new(), Vec::new());
-    for contender in chosen {
-        match Session::start(contender, &peers, &logs, cpus) {
-            Ok(session) => runners.push(Runner::new(contender, session)),
-            Err(why) => absent.push((contender.name, format!("{why:#}"))),
-        }
-    }
+    let mut probe = Session::start(line, Wire::Memory, &peers, &logs, cpus).context("the probe")?;
     let time = if arguments.quick { QUICK } else { FULL };
-    let findings = rounds::measure(&mut runners, &mut probe, time)?;
-    drop((runners, probe));
+    let (mut findings, mut absent) = (Findings::default(), Vec::new());
+    for (part, chosen) in &parts {
+        let mut runners = Vec::new();
+        for (contender, wire) in chosen.iter().flat_map(|contender| part.wires(contender)) {
+            match Session::start(contender, wire, &peers, &logs, cpus) {
+                Ok(session) => runners.push(Runner::new(contender, wire, session)),
+                Err(why) => absent.push((contender.name, format!("{why:#}"))),
+            }
+        }
+        rounds::measure(&mut runners, part.rows(), &mut probe, time, &mut findings)?;
+    }
+    drop(probe);
 
     let command = match arguments.quick {
         true => "cargo run --release -p bellwire-bench -- --quick",
@@ -110,14 +117,57 @@ fn drive(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// The contenders of these names.
-fn choose(names: &[String]) -> Result<Vec<&'static Contender>> {
+/// What is measured together, row by row.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Memory,
+    Network,
+}
+
+impl Part {
+    fn rows(self) -> &'static [Row] {
+        match self {
+            Part::Memory => MEMORY_ROWS,
+            Part::Network => NETWORK_ROWS,
+        }
+    }
+
+    /// The wires of this part that a contender is measured over.
+    fn wires(
+        self,
+        contender: &'static Contender,
+    ) -> impl Iterator<Item = (&'static Contender, Wire)> {
+        let network = self == Part::Network;
+        let wires = contender.wires.iter().filter(move |wire| wire.mtu().is_some() == network);
+        wires.map(move |&wire| (contender, wire))
+    }
+}
+
+/// The parts to measure, and the contenders of these names in them: of all names, of all of the network, or single ones.
+fn choose(names: &[String]) -> Result<Vec<(Part, Vec<&'static Contender>)>> {
     let known = || CONTENDERS.iter().map(|c| c.name).collect::<Vec<_>>().join(", ");
-    let find = |name: &String| {
-        contenders::named(name)
-            .with_context(|| format!("no contender is named `{name}`; there are {}", known()))
-    };
-    names.iter().map(find).collect()
+    let everything = names == ["all"];
+    let mut chosen: Vec<&'static Contender> = Vec::new();
+    for name in names {
+        match name.as_str() {
+            "all" => chosen.extend(CONTENDERS),
+            "network" => {
+                chosen.extend(CONTENDERS.iter().filter(|c| Part::Network.wires(c).next().is_some()))
+            }
+            name => chosen.push(contenders::named(name).with_context(|| {
+                format!("no contender is named `{name}`; there are {}, network and all", known())
+            })?),
+        }
+    }
+    let mut parts = Vec::new();
+    for part in [Part::Memory, Part::Network] {
+        let of_part: Vec<_> =
+            chosen.iter().copied().filter(|c| part.wires(c).next().is_some()).collect();
+        if everything || !of_part.is_empty() {
+            parts.push((part, of_part));
+        }
+    }
+    Ok(parts)
 }
 
 /// The project's folder: cargo names the crate's, which is two below.

@@ -21,6 +21,11 @@ pub enum Op {
     Stream,
     /// One-sided writes of one source buffer into one destination that the library allocated, until all are complete.
     PutStream,
+    /// As [`Op::Latency`], but both sides sleep in the kernel until their message is there.
+    BlockingLatency,
+    /// Both sides wait in the kernel for a message that does not come, `count` milliseconds; the time is the leader's processor
+    /// time meanwhile.
+    Idle,
 }
 
 /// Senders in [`Op::FanIn`].
@@ -41,6 +46,9 @@ pub enum Unit {
     /// 10^9 bytes a second; more is better.
     #[serde(rename = "GB/s")]
     GigabytesPerSecond,
+    /// Hundredths of one processor; less is better.
+    #[serde(rename = "%")]
+    Percent,
 }
 
 impl Unit {
@@ -50,19 +58,28 @@ impl Unit {
             Unit::Nanoseconds => "ns",
             Unit::MillionPerSecond => "M/s",
             Unit::GigabytesPerSecond => "GB/s",
+            Unit::Percent => "%",
         }
     }
 
     /// Whether figure `a` beats figure `b`.
     pub fn better(self, a: f64, b: f64) -> bool {
-        if self == Unit::Nanoseconds { a < b } else { a > b }
+        if matches!(self, Unit::Nanoseconds | Unit::Percent) { a < b } else { a > b }
     }
 }
 
 impl Op {
     /// Every operation, in the order of the report.
-    pub const ALL: [Op; 6] =
-        [Op::Latency, Op::PutLatency, Op::Rate, Op::FanIn, Op::Stream, Op::PutStream];
+    pub const ALL: [Op; 8] = [
+        Op::Latency,
+        Op::PutLatency,
+        Op::Rate,
+        Op::FanIn,
+        Op::Stream,
+        Op::PutStream,
+        Op::BlockingLatency,
+        Op::Idle,
+    ];
 
     /// The operation's word in the line protocol and in JSON.
     pub fn word(self) -> &'static str {
@@ -73,6 +90,8 @@ impl Op {
             Op::FanIn => "fan_in",
             Op::Stream => "stream",
             Op::PutStream => "put_stream",
+            Op::BlockingLatency => "blocking_latency",
+            Op::Idle => "idle",
         }
     }
 
@@ -84,9 +103,10 @@ impl Op {
     /// The unit of this operation's figures.
     pub fn unit(self) -> Unit {
         match self {
-            Op::Latency | Op::PutLatency => Unit::Nanoseconds,
+            Op::Latency | Op::PutLatency | Op::BlockingLatency => Unit::Nanoseconds,
             Op::Rate | Op::FanIn => Unit::MillionPerSecond,
             Op::Stream | Op::PutStream => Unit::GigabytesPerSecond,
+            Op::Idle => Unit::Percent,
         }
     }
 
@@ -98,48 +118,118 @@ impl Op {
             Unit::Nanoseconds => time_ns / (2.0 * count),
             Unit::MillionPerSecond => count / time_ns * 1e3,
             Unit::GigabytesPerSecond => bytes as f64 * count / time_ns,
+            Unit::Percent => time_ns / (count * 1e6) * 1e2,
         }
     }
+}
 
-    /// How long one sample should take. A fan-in needs every sender to be scheduled several times.
-    pub fn sample_ns(self) -> u64 {
-        if self == Op::FanIn { 250_000_000 } else { 4_000_000 }
+/// What lies between the two processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wire {
+    /// Memory that both have.
+    Memory,
+    /// A veth pair between two network namespaces, frames of 1500 bytes.
+    Frames1500,
+    /// The same with jumbo frames, 9000 bytes.
+    Frames9000,
+}
+
+impl Wire {
+    /// The interface's MTU in bytes; `None`: it is no network.
+    pub fn mtu(self) -> Option<usize> {
+        match self {
+            Wire::Memory => None,
+            Wire::Frames1500 => Some(1500),
+            Wire::Frames9000 => Some(9000),
+        }
     }
 }
 
 /// One table of the report: an operation at one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Row {
+    /// What lies between the two processes.
+    pub wire: Wire,
     /// The operation.
     pub op: Op,
     /// Bytes of each message.
     pub bytes: usize,
 }
 
-/// Every row, in the order of the report.
-pub const ROWS: [Row; 9] = [
-    Row { op: Op::Latency, bytes: 8 },
-    Row { op: Op::PutLatency, bytes: 8 },
-    Row { op: Op::Rate, bytes: 8 },
-    Row { op: Op::FanIn, bytes: 8 },
-    Row { op: Op::Stream, bytes: 64 << 10 },
-    Row { op: Op::Stream, bytes: 1 << 20 },
-    Row { op: Op::PutStream, bytes: 64 << 10 },
-    Row { op: Op::PutStream, bytes: 1 << 20 },
-    Row { op: Op::PutStream, bytes: LARGEST_BYTES },
+/// A row of shared memory.
+const fn memory(op: Op, bytes: usize) -> Row {
+    Row { wire: Wire::Memory, op, bytes }
+}
+
+/// A row of the network, usual frames.
+const fn frames(op: Op, bytes: usize) -> Row {
+    Row { wire: Wire::Frames1500, op, bytes }
+}
+
+/// A row of the network, jumbo frames.
+const fn jumbo(op: Op, bytes: usize) -> Row {
+    Row { wire: Wire::Frames9000, op, bytes }
+}
+
+/// Every row of shared memory, in the order of the report.
+pub const MEMORY_ROWS: &[Row] = &[
+    memory(Op::Latency, 8),
+    memory(Op::PutLatency, 8),
+    memory(Op::Rate, 8),
+    memory(Op::FanIn, 8),
+    memory(Op::Stream, 64 << 10),
+    memory(Op::Stream, 1 << 20),
+    memory(Op::PutStream, 64 << 10),
+    memory(Op::PutStream, 1 << 20),
+    memory(Op::PutStream, LARGEST_BYTES),
 ];
+
+/// Every row of the network, in the order of the report.
+pub const NETWORK_ROWS: &[Row] = &[
+    frames(Op::Latency, 8),
+    frames(Op::Latency, 128),
+    frames(Op::Latency, PAPER_BYTES),
+    frames(Op::Latency, 4 << 10),
+    frames(Op::BlockingLatency, 8),
+    frames(Op::Rate, 8),
+    frames(Op::Rate, PAPER_BYTES),
+    frames(Op::Stream, 64 << 10),
+    frames(Op::Stream, 1 << 20),
+    jumbo(Op::Latency, 4 << 10),
+    jumbo(Op::Stream, 64 << 10),
+    jumbo(Op::Stream, 1 << 20),
+    frames(Op::Idle, 8),
+];
+
+/// The longest message that the HPCL/Ethernet paper measured with.
+pub const PAPER_BYTES: usize = 1196;
 
 /// The largest message of any row.
 pub const LARGEST_BYTES: usize = 16 << 20;
 
 impl Row {
+    /// How long one sample should take. A fan-in needs every sender to be scheduled several times, and a megabyte takes its
+    /// time on a network.
+    pub fn sample_ns(self) -> u64 {
+        match (self.op, self.wire) {
+            (Op::FanIn, _) => 250_000_000,
+            (Op::Idle, _) => 3_000_000_000,
+            (Op::Stream, Wire::Frames1500 | Wire::Frames9000) => 12_000_000,
+            _ => 4_000_000,
+        }
+    }
+
     /// The limits that this row's figures are held against; the best of them counts.
     pub fn yardsticks(self) -> &'static [&'static str] {
-        match self.op {
-            Op::Latency | Op::Rate | Op::FanIn => &["ring"],
-            Op::PutLatency => &["line"],
-            Op::Stream => &["copy-straight", "copy-through", "attach"],
-            Op::PutStream => &["memcpy", "memcpy-nt"],
+        match (self.wire, self.op) {
+            (Wire::Memory, Op::Latency | Op::Rate | Op::FanIn) => &["ring"],
+            (Wire::Memory, Op::PutLatency) => &["line"],
+            (Wire::Memory, Op::Stream) => &["copy-straight", "copy-through", "attach"],
+            (Wire::Memory, _) => &["memcpy", "memcpy-nt"],
+            (_, Op::BlockingLatency) => &["tcp"],
+            (_, Op::Idle) => &[],
+            _ => &["raw-xdp", "raw-packet", "raw-udp"],
         }
     }
 
@@ -147,16 +237,23 @@ impl Row {
     pub fn title(self) -> String {
         let size = match self.bytes {
             bytes if bytes >= 1 << 20 => format!("{} MiB", bytes >> 20),
-            bytes if bytes >= 1 << 10 => format!("{} KiB", bytes >> 10),
+            bytes if bytes >= 4 << 10 => format!("{} KiB", bytes >> 10),
             bytes => format!("{bytes} B"),
         };
-        match self.op {
+        let title = match self.op {
             Op::Latency => format!("Send, {size}, one way"),
             Op::PutLatency => format!("Put, {size}, one way"),
             Op::Rate => format!("Send rate, {size}, one pair"),
             Op::FanIn => format!("Send rate, {size}, {FAN_IN_SENDERS} senders to 1 receiver"),
             Op::Stream => format!("Send stream, {size}"),
             Op::PutStream => format!("Put stream into library memory, {size}"),
+            Op::BlockingLatency => format!("Send, {size}, one way, both sides asleep meanwhile"),
+            Op::Idle => "Processor time of a process that waits asleep".to_string(),
+        };
+        match self.wire {
+            Wire::Memory => title,
+            Wire::Frames1500 => format!("Network: {title}"),
+            Wire::Frames9000 => format!("Network, jumbo frames: {title}"),
         }
     }
 }

@@ -9,29 +9,30 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::contenders::Contender;
 use crate::distance::{Distance, PROBE_ROUND_TRIPS};
-use crate::op::{Op, ROWS, Row};
+use crate::op::{Op, Row, Wire};
 use crate::session::Session;
 
 /// A contender under measurement.
 pub struct Runner {
     /// Who it is.
     pub contender: &'static Contender,
+    wire: Wire,
     session: Option<Session>,
     /// Messages a sample, once they have been found.
     counts: BTreeMap<Row, u64>,
 }
 
 impl Runner {
-    /// A contender that has been started.
-    pub fn new(contender: &'static Contender, session: Session) -> Runner {
-        Runner { contender, session: Some(session), counts: BTreeMap::new() }
+    /// A contender that has been started over a wire.
+    pub fn new(contender: &'static Contender, wire: Wire, session: Session) -> Runner {
+        Runner { contender, wire, session: Some(session), counts: BTreeMap::new() }
     }
 }
 
 /// What the rounds found.
 #[derive(Default)]
 pub struct Findings {
-    /// Rounds that were run.
+    /// Rounds that were run, for shared memory and for the network together.
     pub rounds: usize,
     /// Samples in each class of distance.
     pub samples: BTreeMap<Distance, usize>,
@@ -48,28 +49,45 @@ pub struct Findings {
 /// At least so many rounds are run, however long they take.
 const LEAST_ROUNDS: usize = 3;
 
-/// Measures for about `time`, with `probe` as the line ping-pong between the samples.
-pub fn measure(runners: &mut [Runner], probe: &mut Session, time: Duration) -> Result<Findings> {
-    let mut findings = Findings::default();
+/// Measures `rows` for about `time`, with `probe` as the line ping-pong between the samples, and adds to `findings`.
+pub fn measure(
+    runners: &mut [Runner],
+    rows: &[Row],
+    probe: &mut Session,
+    time: Duration,
+    findings: &mut Findings,
+) -> Result<()> {
+    if runners.is_empty() {
+        return Ok(());
+    }
     let bar = ProgressBar::new(time.as_millis() as u64).with_style(
         ProgressStyle::with_template("{bar:30} {percent:>3} %  {wide_msg}").expect("a template"),
     );
     let start = Instant::now();
-    while findings.rounds < LEAST_ROUNDS || start.elapsed() < time {
+    let mut rounds = 0;
+    while rounds < LEAST_ROUNDS || start.elapsed() < time {
         let mut before_ns = one_way_ns(probe)?;
-        for row in ROWS {
+        for &row in rows.iter().filter(|row| row.op != Op::Idle) {
             for turn in 0..runners.len() {
                 // Every round begins with another contender, so that none always follows the same one.
-                let place = (turn + findings.rounds) % runners.len();
-                before_ns = sample(&mut runners[place], row, probe, before_ns, &mut findings)?;
+                let place = (turn + rounds) % runners.len();
+                before_ns = sample(&mut runners[place], row, probe, before_ns, findings)?;
             }
             bar.set_position(start.elapsed().as_millis() as u64);
-            bar.set_message(format!("round {}: {}", findings.rounds + 1, row.title()));
+            bar.set_message(format!("round {}: {}", rounds + 1, row.title()));
         }
-        findings.rounds += 1;
+        rounds += 1;
     }
     bar.finish_and_clear();
-    Ok(findings)
+    findings.rounds += rounds;
+    // Waiting asleep needs seconds, and no repetition.
+    for &row in rows.iter().filter(|row| row.op == Op::Idle) {
+        for runner in &mut *runners {
+            let before_ns = one_way_ns(probe)?;
+            sample(runner, row, probe, before_ns, findings)?;
+        }
+    }
+    Ok(())
 }
 
 /// Takes one sample and the probe after it, whose figure it returns. A contender that fails is dropped, and told of.
@@ -81,8 +99,8 @@ fn sample(
     findings: &mut Findings,
 ) -> Result<f64> {
     let name = runner.contender.name;
-    let Some(session) = runner.session.as_mut().filter(|session| session.ops.contains(&row.op))
-    else {
+    let fits = |session: &&mut Session| session.ops.contains(&row.op) && runner.wire == row.wire;
+    let Some(session) = runner.session.as_mut().filter(fits) else {
         return Ok(before_ns);
     };
     let mut before_ns = before_ns;
@@ -102,9 +120,9 @@ fn sample(
             return one_way_ns(probe);
         }
     };
-    if outcome.time_ns < row.op.sample_ns() / 2 {
+    if row.op != Op::Idle && outcome.time_ns < row.sample_ns() / 2 {
         // It was found while something disturbed it, or far, and now we are near.
-        runner.counts.insert(row, scaled(count, row.op.sample_ns(), outcome.time_ns));
+        runner.counts.insert(row, scaled(count, row.sample_ns(), outcome.time_ns));
     }
     let after_ns = one_way_ns(probe)?;
     let distance = Distance::bracketed(before_ns, after_ns);
@@ -125,7 +143,10 @@ fn sample(
 
 /// Finds how many messages take about as long as a sample should.
 fn find_count(session: &mut Session, row: Row) -> Result<u64> {
-    let target_ns = row.op.sample_ns();
+    let target_ns = row.sample_ns();
+    if row.op == Op::Idle {
+        return Ok(target_ns / 1_000_000);
+    }
     let mut count = 1;
     loop {
         // The least of a few, because one that was interrupted would make all samples too short.

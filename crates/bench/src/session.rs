@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use crate::contenders::{Contender, Peers, Start};
-use crate::op::Op;
+use crate::network::Network;
+use crate::op::{Op, Wire};
 use crate::worker::Outcome;
 
 /// How long a contender may take for its start or for one sample before it is given up.
@@ -26,17 +27,20 @@ pub struct Session {
     orders: Option<ChildStdin>,
     answers: Receiver<String>,
     complaints: PathBuf,
+    /// The network that its processes are on.
+    _network: Option<Network>,
     /// Operations that it can run.
     pub ops: Vec<Op>,
 }
 
 impl Session {
-    /// Starts a contender on two CPUs; what it writes to its standard error goes into a file under `logs`.
+    /// Starts a contender on two CPUs, over a wire of its own; what it writes to its standard error goes into a file under `logs`.
     ///
     /// # Errors
     /// Says why it cannot be measured here, in the contender's own words if it has any.
     pub fn start(
         contender: &Contender,
+        wire: Wire,
         peers: &Peers,
         logs: &Path,
         cpus: [usize; 2],
@@ -51,6 +55,10 @@ impl Session {
         };
         create_dir_all(logs)?;
         let complaints = logs.join(format!("{}.log", contender.name));
+        let network = wire.mtu().map(Network::new).transpose()?;
+        if let Some(network) = &network {
+            network.hold(&mut command);
+        }
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -76,7 +84,8 @@ impl Session {
                 }
             }
         });
-        let mut session = Session { child, orders, answers, complaints, ops: Vec::new() };
+        let mut session =
+            Session { child, orders, answers, complaints, _network: network, ops: Vec::new() };
         session.ops = parse_ready(&session.answer()?)?;
         Ok(session)
     }

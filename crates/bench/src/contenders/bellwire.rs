@@ -12,7 +12,7 @@ use bellwire::{
 
 use super::copy_straight::{LARGEST_STREAM_BYTES, stamp};
 use super::{Contender, Kind, Start};
-use crate::op::{LARGEST_BYTES, Op, STREAM_WINDOW};
+use crate::op::{LARGEST_BYTES, Op, STREAM_WINDOW, Wire};
 use crate::worker::{
     InHouse, Outcome, Party, SharedMemory, Side, check_arrived, meet, spin_until, touched,
 };
@@ -22,6 +22,7 @@ pub const LIBRARY_MEMORY: Contender = Contender {
     name: "bellwire",
     about: "Bellwire shm, memory of the library",
     kind: Kind::Bellwire,
+    wires: &[Wire::Memory],
     start: Start::InHouse(InHouse {
         ops: &[Op::Latency, Op::PutLatency, Op::Rate, Op::Stream, Op::PutStream],
         followers: 1,
@@ -35,6 +36,7 @@ pub const PROGRAM_MEMORY: Contender = Contender {
     name: "bellwire-vec",
     about: "Bellwire shm, unregistered buffers of the program",
     kind: Kind::Bellwire,
+    wires: &[Wire::Memory],
     start: Start::InHouse(InHouse {
         ops: &[Op::Stream],
         followers: 1,

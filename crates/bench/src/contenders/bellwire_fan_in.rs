@@ -13,7 +13,7 @@ use bellwire::{
 
 use super::copy_straight::stamp;
 use super::{Contender, Kind, Start};
-use crate::op::{FAN_IN_SENDERS, Op};
+use crate::op::{FAN_IN_SENDERS, Op, Wire};
 use crate::worker::{InHouse, Outcome, Party, SharedMemory, Side, check_arrived, spin_until};
 
 /// Bellwire's fan-in.
@@ -21,6 +21,7 @@ pub const CONTENDER: Contender = Contender {
     name: "bellwire-fan-in",
     about: "Bellwire shm, one receiver and its senders",
     kind: Kind::Bellwire,
+    wires: &[Wire::Memory],
     start: Start::InHouse(InHouse {
         ops: &[Op::FanIn],
         followers: FAN_IN_SENDERS,

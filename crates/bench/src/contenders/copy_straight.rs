@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::Result;
 
 use super::{Contender, Kind, Start};
-use crate::op::{Op, STREAM_WINDOW};
+use crate::op::{Op, STREAM_WINDOW, Wire};
 use crate::worker::{
     InHouse, Outcome, Party, SharedMemory, Side, check_arrived, meet, spin_until, touched,
 };
@@ -16,6 +16,7 @@ pub const CONTENDER: Contender = Contender {
     name: "copy-straight",
     about: "one copy, out of the sender's shared buffer",
     kind: Kind::Limit,
+    wires: &[Wire::Memory],
     start: Start::InHouse(InHouse {
         ops: &[Op::Stream],
         followers: 1,

@@ -8,7 +8,7 @@ use anyhow::Result;
 
 use super::copy_straight::{LARGEST_STREAM_BYTES, stamp};
 use super::{Contender, Kind, Start};
-use crate::op::{Op, STREAM_WINDOW};
+use crate::op::{Op, STREAM_WINDOW, Wire};
 use crate::worker::{
     InHouse, Outcome, Party, SharedMemory, Side, check_arrived, meet, spin_until, touched,
 };
@@ -18,6 +18,7 @@ pub const CONTENDER: Contender = Contender {
     name: "copy-through",
     about: "copied in and out of a shared ring, pipelined",
     kind: Kind::Limit,
+    wires: &[Wire::Memory],
     start: Start::InHouse(InHouse {
         ops: &[Op::Stream],
         followers: 1,

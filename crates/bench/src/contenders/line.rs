@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::Result;
 
 use super::{Contender, Kind, Start};
-use crate::op::Op;
+use crate::op::{Op, Wire};
 use crate::worker::{InHouse, Outcome, SharedMemory, Side, meet, spin_until};
 
 /// The bare line.
@@ -15,6 +15,7 @@ pub const CONTENDER: Contender = Contender {
     name: "line",
     about: "bare cache line, back and forth",
     kind: Kind::Limit,
+    wires: &[Wire::Memory],
     start: Start::InHouse(InHouse {
         ops: &[Op::Latency, Op::PutLatency],
         followers: 1,

@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::Result;
 
 use super::{Contender, Kind, Start};
-use crate::op::{LARGEST_BYTES, Op};
+use crate::op::{LARGEST_BYTES, Op, Wire};
 use crate::worker::{InHouse, Outcome, Party, SharedMemory, Side, touched};
 
 /// The C library's copy.
@@ -13,6 +13,7 @@ pub const PLAIN: Contender = Contender {
     name: "memcpy",
     about: "memcpy into shared memory",
     kind: Kind::Limit,
+    wires: &[Wire::Memory],
     start: Start::InHouse(InHouse {
         ops: &[Op::PutStream],
         followers: 1,
@@ -26,6 +27,7 @@ pub const NON_TEMPORAL: Contender = Contender {
     name: "memcpy-nt",
     about: "the same with non-temporal stores",
     kind: Kind::Limit,
+    wires: &[Wire::Memory],
     start: Start::InHouse(InHouse {
         ops: &[Op::PutStream],
         followers: 1,

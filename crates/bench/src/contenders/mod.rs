@@ -1,11 +1,13 @@
 //! Who is measured: one file each. A contender says what it is, how to start it, and which operations it can run.
 //!
 //! To add one, write its file and put it into [`CONTENDERS`]; the rest of the program knows none of them. The limits are
-//! written out here, atomics included, and share no code with the product, so that a fault there cannot hide here.
+//! written out here, atomics included, and share no code with the product, so that a fault there cannot hide here. The
+//! limits of the network are the exception: they use the product's frame I/O, without any of its protocol.
 
 mod attach;
 mod bellwire;
 mod bellwire_fan_in;
+mod bellwire_network;
 mod copy_straight;
 mod copy_through;
 mod iceoryx2;
@@ -13,8 +15,10 @@ mod libfabric;
 mod line;
 mod memcpy;
 mod openmpi;
+mod raw;
 mod ring;
 mod socket;
+mod tcp;
 mod ucx;
 
 use std::path::{Path, PathBuf};
@@ -23,6 +27,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 
+use crate::op::Wire;
 use crate::worker::InHouse;
 
 /// One thing to measure.
@@ -33,6 +38,8 @@ pub struct Contender {
     pub about: &'static str,
     /// Which role it has in the ratios.
     pub kind: Kind,
+    /// What it can be measured over.
+    pub wires: &'static [Wire],
     /// How it is started.
     pub start: Start,
 }
@@ -76,6 +83,17 @@ pub const CONTENDERS: &[Contender] = &[
     iceoryx2::CONTENDER,
     socket::UNIX,
     socket::TCP,
+    raw::XDP,
+    raw::PACKET,
+    raw::UDP,
+    bellwire_network::ETH_XDP,
+    bellwire_network::ETH_PACKET,
+    bellwire_network::UDP,
+    tcp::CONTENDER,
+    ucx::NEWEST_OVER_TCP,
+    ucx::DEBIAN_OVER_TCP,
+    libfabric::TCP,
+    libfabric::UDP,
 ];
 
 /// The contender of a name.

@@ -3,12 +3,14 @@
 use std::process::Command;
 
 use super::{Contender, Kind, Start};
+use crate::op::Wire;
 
 /// Debian's Open MPI.
 pub const CONTENDER: Contender = Contender {
     name: "openmpi",
     about: "Debian's Open MPI, vader, send and put",
     kind: Kind::Peer,
+    wires: &[Wire::Memory],
     start: Start::Program(|peers, cpus| {
         let mut command = Command::new("mpirun");
         command

@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::Result;
 
 use super::{Contender, Kind, Start};
-use crate::op::{FAN_IN_SENDERS, Op};
+use crate::op::{FAN_IN_SENDERS, Op, Wire};
 use crate::worker::{InHouse, Outcome, Party, SharedMemory, Side, check_arrived, meet, spin_until};
 
 /// The bare ring.
@@ -15,6 +15,7 @@ pub const CONTENDER: Contender = Contender {
     name: "ring",
     about: "bare ring, 8 B copied in and out",
     kind: Kind::Limit,
+    wires: &[Wire::Memory],
     start: Start::InHouse(InHouse {
         ops: &[Op::Latency, Op::Rate, Op::FanIn],
         followers: FAN_IN_SENDERS,

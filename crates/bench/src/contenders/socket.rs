@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 
 use super::copy_straight::{LARGEST_STREAM_BYTES, stamp};
 use super::{Contender, Kind, Start};
-use crate::op::{Op, STREAM_WINDOW};
+use crate::op::{Op, STREAM_WINDOW, Wire};
 use crate::worker::{InHouse, Outcome, Party, Side, check_arrived, spin_until, touched};
 
 /// A Unix stream socket.
@@ -19,6 +19,7 @@ pub const UNIX: Contender = Contender {
     name: "unix-socket",
     about: "Unix stream socket, blocking",
     kind: Kind::Peer,
+    wires: &[Wire::Memory],
     start: Start::InHouse(InHouse {
         ops: &[Op::Latency, Op::Rate, Op::Stream],
         followers: 1,
@@ -32,6 +33,7 @@ pub const TCP: Contender = Contender {
     name: "tcp-loopback",
     about: "TCP over loopback, no delay, blocking",
     kind: Kind::Peer,
+    wires: &[Wire::Memory],
     start: Start::InHouse(InHouse {
         ops: &[Op::Latency, Op::Rate, Op::Stream],
         followers: 1,

@@ -1,11 +1,11 @@
-//! What Bellwire is to reach, as ratios of medians from the same run and class of distance.
+//! What Bellwire is to reach in shared memory, as ratios of medians from the same run and class of distance.
 
 use serde::Serialize;
 
 use super::{Line, best};
 use crate::contenders::Kind;
 use crate::distance::Distance;
-use crate::op::{Op, ROWS, Row};
+use crate::op::{MEMORY_ROWS, Op, Row, Wire};
 
 /// One goal, judged.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -40,13 +40,22 @@ enum Against {
     Own(Row),
 }
 
-enum Bound {
+pub(super) enum Bound {
     AtMost(f64),
     AtLeast(f64),
 }
 
+impl std::fmt::Display for Bound {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Bound::AtMost(bound) => write!(f, "at most {bound}"),
+            Bound::AtLeast(bound) => write!(f, "at least {bound}"),
+        }
+    }
+}
+
 impl Bound {
-    fn holds(&self, ratio: f64) -> bool {
+    pub fn holds(&self, ratio: f64) -> bool {
         match self {
             Bound::AtMost(bound) => ratio <= *bound,
             Bound::AtLeast(bound) => ratio >= *bound,
@@ -57,7 +66,7 @@ impl Bound {
 /// Judges every goal; where a side of a ratio was not measured, there is no ratio.
 pub fn judge(lines: &[Line]) -> Vec<Goal> {
     let mut goals = Vec::new();
-    for row in ROWS {
+    for &row in MEMORY_ROWS {
         for (against, bound) in wanted(row.op) {
             let ratio = |distance| {
                 let own = best(lines, row, distance, |line| line.kind == Kind::Bellwire)?.0;
@@ -72,10 +81,7 @@ pub fn judge(lines: &[Line]) -> Vec<Goal> {
             };
             goals.push(Goal {
                 what: format!("{} / {opponent}", row.title()),
-                bound: match bound {
-                    Bound::AtMost(bound) => format!("at most {bound}"),
-                    Bound::AtLeast(bound) => format!("at least {bound}"),
-                },
+                bound: bound.to_string(),
                 near: ratio(Distance::Near),
                 far: ratio(Distance::Far),
             });
@@ -85,7 +91,7 @@ pub fn judge(lines: &[Line]) -> Vec<Goal> {
 }
 
 fn wanted(op: Op) -> Vec<(Against, Bound)> {
-    let one_pair = Row { op: Op::Rate, bytes: 8 };
+    let one_pair = Row { wire: Wire::Memory, op: Op::Rate, bytes: 8 };
     match op {
         Op::Latency => {
             vec![(Against::Limit, Bound::AtMost(1.5)), (Against::Peer, Bound::AtMost(0.8))]
@@ -97,6 +103,7 @@ fn wanted(op: Op) -> Vec<(Against, Bound)> {
             vec![(Against::Limit, Bound::AtLeast(0.9)), (Against::Peer, Bound::AtLeast(1.0))]
         }
         Op::PutStream => vec![(Against::Limit, Bound::AtLeast(0.95))],
+        Op::BlockingLatency | Op::Idle => Vec::new(),
     }
 }
 
@@ -129,7 +136,7 @@ mod tests {
     /// A goal is held against the best of the opponents, in its own class only, and a missed one is seen as missed.
     #[test]
     fn goals_take_the_best_opponent() {
-        let row = Row { op: Op::Latency, bytes: 8 };
+        let row = Row { wire: Wire::Memory, op: Op::Latency, bytes: 8 };
         let mut lines = vec![
             line(row, "ring", Kind::Limit, 60.0),
             line(row, "slow", Kind::Peer, 500.0),

@@ -3,7 +3,7 @@
 use super::{Line, Report, best};
 use crate::contenders::{Contender, Kind};
 use crate::distance::Distance;
-use crate::op::{Op, ROWS, Row};
+use crate::op::{MEMORY_ROWS, NETWORK_ROWS, Op, Row, Unit};
 use crate::statistics::Summary;
 
 /// The whole report. `all` are the contenders that there are, for the list of who is who.
@@ -19,12 +19,25 @@ pub fn markdown(report: &Report, all: &[Contender]) -> String {
              Streams go from 4 source buffers to 4 destination buffers in turn.\n\n";
     text += &machine(report);
     text += &goals(report);
-    for row in ROWS {
+    for &row in MEMORY_ROWS {
+        text += &row_table(report, row);
+    }
+    if report.rows.iter().any(|line| NETWORK_ROWS.contains(&line.row)) {
+        text += NETWORK;
+    }
+    for &row in NETWORK_ROWS {
         text += &row_table(report, row);
     }
     text += &who(report, all);
     text
 }
+
+/// What stands before the tables of the network.
+const NETWORK: &str = "## The network\n\n\
+    Each contender has a veth pair of its own between two network namespaces: frames of 1500 bytes, or jumbo frames of 9000.\n\
+    The two processes are on two CPUs and spin, unless a table says that they sleep. One send in the kernel carries a frame\n\
+    through both sides of a veth pair, so that frames are what costs, not bytes. Receivers check beginning and end of every\n\
+    message; the raw limits have no protocol, so that a lost frame would end them.\n\n";
 
 fn machine(report: &Report) -> String {
     let mut text = String::from("## The machine\n\n");
@@ -65,7 +78,7 @@ fn goals(report: &Report) -> String {
         .iter()
         .map(|goal| vec![goal.what.clone(), goal.bound.clone(), cell(&goal.near), cell(&goal.far)]);
     format!(
-        "## Goals\n\nBellwire's median divided by the other one's, in the same class.\n\n{}\n",
+        "## Goals\n\nBellwire's median divided by the other one's, in the same class; where there is no other one, its median.\n\n{}\n",
         table(&["Bellwire's ... / ...", "goal", "near", "far"], rows)
     )
 }
@@ -76,7 +89,11 @@ fn row_table(report: &Report, row: Row) -> String {
         return String::new();
     }
     let unit = row.op.unit().symbol();
-    let decimals = if unit == "ns" { 0 } else { 1 };
+    let decimals = match row.op.unit() {
+        Unit::Nanoseconds => 0,
+        _ if row.wire.mtu().is_some() => 2,
+        _ => 1,
+    };
     let figure = |summary: Option<Summary>| match summary {
         Some(s) => [
             format!("{:.decimals$}", s.median),
@@ -106,10 +123,11 @@ fn row_table(report: &Report, row: Row) -> String {
         ]
     });
     let (near, far) = (format!("near, {unit}"), format!("far, {unit}"));
-    let over = format!(
-        "/ {}",
-        if row.yardsticks().len() > 1 { "best limit" } else { row.yardsticks()[0] }
-    );
+    let over = match row.yardsticks() {
+        [] => "-".to_string(),
+        [one] => format!("/ {one}"),
+        _ => "/ best limit".to_string(),
+    };
     let mut text = format!("## {}\n\n", row.title());
     text += &table(&["", &near, "p25 - p75", &far, "p25 - p75", &over, "samples"], rows);
     for line in lines.iter().filter(|line| row.op == Op::FanIn && !line.shares.is_empty()) {

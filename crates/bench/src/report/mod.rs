@@ -2,6 +2,7 @@
 
 mod goals;
 mod markdown;
+mod network_goals;
 
 use serde::Serialize;
 
@@ -11,7 +12,7 @@ pub use markdown::markdown;
 use crate::contenders::{CONTENDERS, Kind};
 use crate::distance::{Distance, FAR_ABOVE_NS, NEAR_BELOW_NS};
 use crate::machine::Machine;
-use crate::op::{Op, ROWS, Row, Unit};
+use crate::op::{MEMORY_ROWS, NETWORK_ROWS, Op, Row, Unit};
 use crate::rounds::Findings;
 use crate::statistics::Summary;
 
@@ -106,7 +107,7 @@ impl Report {
         version: impl Fn(&str) -> Option<String>,
     ) -> Report {
         let mut rows = Vec::new();
-        for row in ROWS {
+        for &row in MEMORY_ROWS.iter().chain(NETWORK_ROWS) {
             for contender in CONTENDERS {
                 let summary = |distance| {
                     Summary::of(findings.figures.get(&(row, contender.name, distance))?)
@@ -148,7 +149,8 @@ impl Report {
             .chain(findings.stopped.iter().cloned())
             .map(|(contender, why)| NotMeasured { contender, why })
             .collect();
-        let goals = goals::judge(&rows);
+        let mut goals = goals::judge(&rows);
+        goals.extend(network_goals::judge(&rows));
         Report { command, machine, rounds: findings.rounds, distances, rows, goals, not_measured }
     }
 }

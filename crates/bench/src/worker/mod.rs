@@ -127,6 +127,33 @@ fn one_line(error: &anyhow::Error) -> String {
     format!("{error:#}").replace('\n', "; ")
 }
 
+/// The largest message on a network.
+pub const LARGEST_NETWORK_BYTES: usize = 1 << 20;
+
+/// Writes a message's number to its beginning and to its end.
+#[inline]
+pub fn mark(message: &mut [u8], number: u64) {
+    let end = message.len() - 8;
+    message[end..].copy_from_slice(&number.to_ne_bytes());
+    message[..8].copy_from_slice(&number.to_ne_bytes());
+}
+
+/// Checks at the receiver that message number `expected` is what arrived, by its beginning and its end.
+#[inline]
+pub fn check_message(message: &[u8], expected: u64) -> Result<()> {
+    let number = |at: usize| u64::from_ne_bytes(std::array::from_fn(|i| message[at + i]));
+    check_arrived(expected, number(0))?;
+    check_arrived(expected, number(message.len() - 8))
+}
+
+/// Processor time of this process so far, in user and in system mode, in ns.
+pub fn processor_time_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes one time, which is ours.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 /// Checks at the receiver that message number `expected` is what arrived.
 pub fn check_arrived(expected: u64, arrived: u64) -> Result<()> {
     ensure!(
@@ -154,5 +181,11 @@ mod tests {
     fn wrong_message_is_caught() {
         assert!(check_arrived(3, 3).is_ok());
         assert!(check_arrived(3, 4).is_err());
+
+        let mut message = [0; 24];
+        mark(&mut message, 5);
+        assert!(check_message(&message, 5).is_ok());
+        message[23] ^= 1;
+        assert!(check_message(&message, 5).is_err());
     }
 }

@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use anyhow::{Context, Result, bail, ensure};
 
 use super::memory::SharedMemory;
+use crate::network::enter_far_side;
 use crate::op::Op;
 
 /// One of the processes of a contender.
@@ -37,6 +38,7 @@ impl Party {
                 0 => {
                     end_with_parent(leader_pid)?;
                     pin(cpus[1])?;
+                    enter_far_side()?;
                     // Dropping the copies of the leader's ends lets the other followers see the leader's end.
                     drop(ours);
                     let control = vec![theirs];

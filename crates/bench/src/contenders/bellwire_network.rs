@@ -1,0 +1,337 @@
+//! Bellwire's devices for ordinary networks, driven through the public API like any program does: two processes on two
+//! sides of a veth pair, one queue pair each.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use bellwire::{
+    Address, Buffer, Completion, CompletionQueue, Device, Error, Function, MemoryRegion, Operation,
+    QueuePair, QueuePairOptions, Rights, Send, Wait,
+};
+
+use super::{Contender, Kind, Start};
+use crate::network::{ADDRESSES, INTERFACE};
+use crate::op::{Op, STREAM_WINDOW, Wire};
+use crate::worker::{
+    InHouse, LARGEST_NETWORK_BYTES, Outcome, Party, Side, check_message, mark, meet,
+    processor_time_ns, spin_until, touched,
+};
+
+/// `eth` by AF_XDP, which has place for usual frames only.
+pub const ETH_XDP: Contender = Contender {
+    name: "bellwire-eth-xdp",
+    about: "Bellwire eth, by AF_XDP",
+    kind: Kind::Bellwire,
+    wires: &[Wire::Frames1500],
+    start: start(|party| Pair::open(party, &format!("eth:{INTERFACE}?io=xdp"))),
+};
+
+/// `eth` by AF_PACKET.
+pub const ETH_PACKET: Contender = Contender {
+    name: "bellwire-eth-packet",
+    about: "Bellwire eth, by AF_PACKET",
+    kind: Kind::Bellwire,
+    wires: &[Wire::Frames1500, Wire::Frames9000],
+    start: start(|party| Pair::open(party, &format!("eth:{INTERFACE}?io=packet"))),
+};
+
+/// `udp`.
+pub const UDP: Contender = Contender {
+    name: "bellwire-udp",
+    about: "Bellwire udp",
+    kind: Kind::Bellwire,
+    wires: &[Wire::Frames1500, Wire::Frames9000],
+    start: start(|party| Pair::open(party, &format!("udp:{}", ADDRESSES[party.index]))),
+};
+
+const fn start(open: fn(&Party) -> Result<Box<dyn Side>>) -> Start {
+    Start::InHouse(InHouse {
+        ops: &[Op::Latency, Op::BlockingLatency, Op::Rate, Op::Stream, Op::Idle],
+        followers: 1,
+        shared_bytes: 0,
+        open,
+    })
+}
+
+/// Small messages in flight, and receives posted for them. TCP has as many in its socket buffers, and more.
+const WINDOW: usize = 512;
+
+/// Largest message that is sent from inside its descriptor.
+const SMALL_BYTES: usize = 4096;
+
+/// Control words after those of [`meet`]: each party's queue pair.
+const TELL: usize = 2;
+
+/// Control words after those: how often each party was through.
+const DONE: usize = 4;
+
+/// Longer than an acknowledgement waits for a frame to ride on.
+const SETTLING: Duration = Duration::from_micros(200);
+
+/// The longest that a message may take before the contender is given up.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+struct Pair {
+    party: Role,
+    function: Function,
+    completions: CompletionQueue,
+    queue_pair: QueuePair,
+    peer: Address,
+    region: MemoryRegion,
+    /// Receive buffers of small messages that are not posted.
+    small: Vec<Buffer>,
+    /// What is sent.
+    message: Vec<u8>,
+    how: Wait,
+}
+
+struct Role {
+    index: usize,
+    shared: crate::worker::SharedMemory,
+}
+
+impl Pair {
+    fn open(party: &Party, device: &str) -> Result<Box<dyn Side>> {
+        let device = Device::open(device)?;
+        let mut function = device.open_function(0)?;
+        let completions = function.create_completion_queue(4 * WINDOW)?;
+        let options =
+            QueuePairOptions::new(completions).send_depth(WINDOW).receive_depth(2 * WINDOW);
+        let queue_pair = function.create_queue_pair(&options)?;
+        let region = function.allocate(
+            STREAM_WINDOW * LARGEST_NETWORK_BYTES,
+            Rights::REMOTE_READ | Rights::REMOTE_WRITE,
+        )?;
+        region.write(0, &touched(STREAM_WINDOW * LARGEST_NETWORK_BYTES));
+
+        let own = function.query(queue_pair)?.address;
+        let words = [party.index, 1 - party.index].map(|side| party.shared.word(TELL + side));
+        // No queue pair of a node that has a number makes a word of zero. Release pairs with the Acquire below.
+        words[0].store(
+            (u64::from(own.node) << 32) | (u64::from(own.queue_pair) + 1),
+            Ordering::Release,
+        );
+        spin_until(|| words[1].load(Ordering::Acquire) != 0);
+        let told = words[1].load(Ordering::Relaxed);
+        let mut pair = Pair {
+            party: Role { index: party.index, shared: party.shared },
+            function,
+            completions,
+            queue_pair,
+            peer: Address::new((told >> 32) as u32, 0, told as u32 - 1),
+            region,
+            small: (0..WINDOW).map(|_| vec![0; SMALL_BYTES].into()).collect(),
+            message: touched(SMALL_BYTES),
+            how: Wait::Spin,
+        };
+        // The first message makes the link; it is not part of any figure.
+        pair.ping_pong(8, 1)?;
+        pair.settle()?;
+        Ok(Box::new(pair))
+    }
+
+    fn leads(&self) -> bool {
+        self.party.index == 0
+    }
+
+    /// The next completion, which must be a success.
+    #[inline]
+    fn next(&mut self) -> Result<Completion> {
+        let done = self.function.wait(self.completions, self.how, PATIENCE)?;
+        ensure!(done.status.is_success(), "{:?} ended as {:?}", done.operation, done.status);
+        Ok(done)
+    }
+
+    #[inline]
+    fn post_small_receive(&mut self) -> Result<()> {
+        let buffer = self.small.pop().context("all receive buffers are posted")?;
+        self.function.post_receive(self.queue_pair, buffer, 0).map_err(Error::from)?;
+        Ok(())
+    }
+
+    #[inline]
+    fn send_small(&mut self, bytes: usize, number: u64, signaled: bool) -> Result<()> {
+        mark(&mut self.message[..bytes], number);
+        let send = Send::immediate(&self.message[..bytes]).to(self.peer);
+        let send = if signaled { send } else { send.unsignaled() };
+        self.function.post_send(self.queue_pair, send).map_err(Error::from)?;
+        Ok(())
+    }
+
+    /// Checks a small message that has come, and keeps its buffer.
+    #[inline]
+    fn take_small(&mut self, bytes: usize, due: u64, done: Completion) -> Result<()> {
+        ensure!(done.operation == Operation::Receive, "a {:?} was not due", done.operation);
+        ensure!(done.length == bytes, "{} bytes came in place of {bytes}", done.length);
+        let buffer = done.buffer.context("a receive without its buffer")?;
+        let Buffer::Vec(message) = &buffer else { unreachable!("small receives are vectors") };
+        check_message(&message[..bytes], due)?;
+        self.small.push(buffer);
+        Ok(())
+    }
+
+    #[inline]
+    fn receive_small(&mut self, bytes: usize, due: u64) -> Result<()> {
+        let done = self.next()?;
+        self.take_small(bytes, due, done)
+    }
+
+    /// Each side posts its next receive while its own message is under way, off the critical path.
+    fn ping_pong(&mut self, bytes: usize, count: u64) -> Result<()> {
+        if !self.leads() {
+            self.post_small_receive()?;
+        }
+        for number in 0..count {
+            if self.leads() {
+                self.send_small(bytes, number, false)?;
+                self.post_small_receive()?;
+                self.receive_small(bytes, number)?;
+            } else {
+                self.receive_small(bytes, number)?;
+                self.send_small(bytes, number, false)?;
+                if number + 1 < count {
+                    self.post_small_receive()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Small messages one way, each with its completion on both sides.
+    fn rate(&mut self, bytes: usize, count: u64) -> Result<()> {
+        if !self.leads() {
+            for _ in 0..(WINDOW as u64).min(count) {
+                self.post_small_receive()?;
+            }
+            for number in 0..count {
+                self.receive_small(bytes, number)?;
+                if number + (WINDOW as u64) < count {
+                    self.post_small_receive()?;
+                }
+            }
+            return self.send_small(8, count, false);
+        }
+        self.post_small_receive()?;
+        let mut in_flight = 0;
+        for number in 0..count {
+            if in_flight == WINDOW {
+                let done = self.next()?;
+                ensure!(done.operation == Operation::Send, "a {:?} was not due", done.operation);
+                in_flight -= 1;
+            }
+            self.send_small(bytes, number, true)?;
+            in_flight += 1;
+        }
+        // The answer may come before the last sends complete here.
+        for _ in 0..=in_flight {
+            let done = self.next()?;
+            if done.operation == Operation::Receive {
+                self.take_small(8, count, done)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Large messages one way, between parts of memory of the library.
+    fn stream(&mut self, bytes: usize, count: u64) -> Result<()> {
+        let window = STREAM_WINDOW as u64;
+        if !self.leads() {
+            for number in 0..count.min(window) {
+                self.post_large_receive(bytes, number)?;
+            }
+            for number in 0..count {
+                let done = self.next()?;
+                ensure!(done.operation == Operation::Receive, "a {:?} was not due", done.operation);
+                ensure!(done.length == bytes, "{} bytes came in place of {bytes}", done.length);
+                let Some(Buffer::Region(part)) = done.buffer else {
+                    anyhow::bail!("a receive without its buffer");
+                };
+                let (first, last) = (part.offset(), part.offset() + bytes - 8);
+                let stamps = [first, last].map(|at| self.region.load_u64(at));
+                ensure!(stamps == [number; 2], "message {number} was due, but {stamps:?} arrived");
+                if number + window < count {
+                    self.post_large_receive(bytes, number + window)?;
+                }
+            }
+            return self.send_small(8, count, false);
+        }
+        self.post_small_receive()?;
+        let (mut posted, mut finished, mut answered) = (0, 0, false);
+        let mut free = [true; STREAM_WINDOW];
+        while finished < count || !answered {
+            let slot = (posted % window) as usize;
+            if posted < count && free[slot] {
+                let first = slot * bytes;
+                self.region.store_u64(first, posted);
+                self.region.store_u64(first + bytes - 8, posted);
+                let send = Send::buffer(self.region.slice(first, bytes));
+                let send = send.to(self.peer).context(slot as u64);
+                self.function.post_send(self.queue_pair, send).map_err(Error::from)?;
+                free[slot] = false;
+                posted += 1;
+                continue;
+            }
+            let done = self.next()?;
+            if done.operation == Operation::Receive {
+                self.take_small(8, count, done)?;
+                answered = true;
+            } else {
+                free[done.context as usize] = true;
+                finished += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn post_large_receive(&mut self, bytes: usize, number: u64) -> Result<()> {
+        let slot = number as usize % STREAM_WINDOW;
+        let part = self.region.slice(slot * bytes, bytes);
+        self.function.post_receive(self.queue_pair, part, number).map_err(Error::from)?;
+        Ok(())
+    }
+
+    /// Goes on until both sides are through and what they sent is acknowledged: nothing leaves while a program does not call.
+    fn settle(&mut self) -> Result<()> {
+        let words = [0, 1].map(|side| self.party.shared.word(DONE + side));
+        let own = words[self.party.index].fetch_add(1, Ordering::Relaxed) + 1;
+        let mut since = None;
+        while since.is_none_or(|since: Instant| since.elapsed() < SETTLING) {
+            self.function.progress()?;
+            if since.is_none() && words[1 - self.party.index].load(Ordering::Relaxed) >= own {
+                since = Some(Instant::now());
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits asleep for a message that does not come. Returns the processor time of it.
+    fn idle(&mut self, time: Duration) -> Result<Outcome> {
+        let before_ns = processor_time_ns();
+        match self.function.wait(self.completions, Wait::Block, time) {
+            Err(Error::TimedOut { .. }) => {}
+            Err(why) => return Err(why.into()),
+            Ok(done) => anyhow::bail!("a {:?} was not due", done.operation),
+        }
+        Ok(Outcome { time_ns: processor_time_ns() - before_ns, shares: Vec::new() })
+    }
+}
+
+impl Side for Pair {
+    fn run(&mut self, op: Op, bytes: usize, count: u64) -> Result<Outcome> {
+        if op == Op::Idle {
+            return self.idle(Duration::from_millis(count));
+        }
+        meet(self.party.shared, self.party.index);
+        self.how = if op == Op::BlockingLatency { Wait::Block } else { Wait::Spin };
+        let start = Instant::now();
+        match op {
+            Op::Latency | Op::BlockingLatency => self.ping_pong(bytes, count)?,
+            Op::Rate => self.rate(bytes, count)?,
+            _ => self.stream(bytes, count)?,
+        }
+        let outcome = Outcome::since(start);
+        self.settle()?;
+        Ok(outcome)
+    }
+}

@@ -1,0 +1,134 @@
+//! A network of one's own for each contender: two namespaces joined by a veth pair, so that no contender's sockets, filters or
+//! programs are on another one's way.
+//!
+//! The namespaces have no names. They live as long as this program holds their descriptors or a process is in them, so that
+//! nothing is left behind however the benchmark ends.
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+/// The interface's name, on both sides.
+pub const INTERFACE: &str = "wire";
+
+/// Addresses of the leader's and of the follower's side.
+pub const ADDRESSES: [&str; 2] = ["10.77.0.1", "10.77.0.2"];
+
+/// In a worker's environment: where to find the namespace that its follower has to enter.
+pub const FAR_NAMESPACE: &str = "BELLWIRE_BENCH_FAR_NAMESPACE";
+
+/// Two namespaces and what joins them.
+pub struct Network {
+    near: OwnedFd,
+    far: OwnedFd,
+}
+
+impl Network {
+    /// Makes one whose interfaces carry `mtu` bytes.
+    ///
+    /// # Errors
+    /// If this program may not make namespaces, or ip(8) is missing or refuses; with what to do.
+    pub fn new(mtu: usize) -> Result<Network> {
+        let network = Network { near: new_namespace()?, far: new_namespace()? };
+        let far = network.far_path();
+        network.ip(
+            &network.near,
+            &format!("link add {INTERFACE} mtu {mtu} type veth peer name {INTERFACE} mtu {mtu} netns {far}"),
+        )?;
+        for (side, address) in [&network.near, &network.far].into_iter().zip(ADDRESSES) {
+            network.ip(
+                side,
+                &format!(
+                    "link set lo up\naddr add {address}/24 dev {INTERFACE}\nlink set {INTERFACE} up"
+                ),
+            )?;
+        }
+        Ok(network)
+    }
+
+    /// Has `command` run on the leader's side, and tells it where the follower's is.
+    pub fn hold(&self, command: &mut Command) {
+        command.env(FAR_NAMESPACE, self.far_path());
+        begin_inside(command, &self.near);
+    }
+
+    /// Where other processes of this user find the follower's side.
+    fn far_path(&self) -> String {
+        format!("/proc/{}/fd/{}", std::process::id(), self.far.as_raw_fd())
+    }
+
+    fn ip(&self, namespace: &OwnedFd, commands: &str) -> Result<()> {
+        let mut command = Command::new("ip");
+        command.args(["-batch", "-"]).stdin(Stdio::piped()).stdout(Stdio::null());
+        begin_inside(&mut command, namespace);
+        let mut child = command
+            .stderr(Stdio::piped())
+            .spawn()
+            .context("cannot start `ip`: apt-get install iproute2")?;
+        let mut input = child.stdin.take().context("no input")?;
+        input.write_all(format!("{commands}\n").as_bytes())?;
+        drop(input);
+        let output = child.wait_with_output()?;
+        ensure!(
+            output.status.success(),
+            "`ip {commands}` failed: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
+        Ok(())
+    }
+}
+
+/// Puts this process into the follower's namespace, if it was started on a network.
+pub fn enter_far_side() -> Result<()> {
+    let Some(path) = std::env::var_os(FAR_NAMESPACE) else { return Ok(()) };
+    let namespace = File::open(&path).context("the follower's network namespace")?;
+    // SAFETY: changes this thread's network alone.
+    let outcome = unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) };
+    ensure!(outcome == 0, "entering a network namespace: {}", std::io::Error::last_os_error());
+    Ok(())
+}
+
+/// Makes a namespace in a thread that ends at once, so that this program stays where it is.
+fn new_namespace() -> Result<OwnedFd> {
+    let maker = std::thread::spawn(|| -> Result<OwnedFd> {
+        // SAFETY: changes this thread's network alone.
+        let outcome = unsafe { libc::unshare(libc::CLONE_NEWNET) };
+        ensure!(
+            outcome == 0,
+            "cannot make a network namespace: {}; run the benchmark as root (CAP_SYS_ADMIN and CAP_NET_ADMIN)",
+            std::io::Error::last_os_error()
+        );
+        Ok(File::open("/proc/thread-self/ns/net").context("the new network namespace")?.into())
+    });
+    maker.join().expect("the maker does not panic")
+}
+
+fn begin_inside(command: &mut Command, namespace: &OwnedFd) {
+    let namespace = namespace.as_raw_fd();
+    // SAFETY: the closure runs between fork and exec, while our descriptor is still open, and makes system calls only.
+    unsafe {
+        command.pre_exec(move || {
+            // What is in /sys/class/net belongs to the namespace in which /sys was mounted, and UCX looks there.
+            let outcomes = [
+                libc::setns(namespace, libc::CLONE_NEWNET),
+                libc::unshare(libc::CLONE_NEWNS),
+                mount(c"none", c"/", c"none", libc::MS_REC | libc::MS_PRIVATE),
+                mount(c"sysfs", c"/sys", c"sysfs", 0),
+            ];
+            match outcomes.into_iter().all(|outcome| outcome == 0) {
+                true => Ok(()),
+                false => Err(std::io::Error::last_os_error()),
+            }
+        });
+    }
+}
+
+fn mount(what: &CStr, place: &CStr, kind: &CStr, flags: libc::c_ulong) -> libc::c_int {
+    // SAFETY: the kernel reads three strings that end with a zero byte, and no data.
+    unsafe { libc::mount(what.as_ptr(), place.as_ptr(), kind.as_ptr(), flags, std::ptr::null()) }
+}
