@@ -84,15 +84,36 @@ impl Backlog {
         may_offer: bool,
         sink: &mut impl Sink,
     ) -> bool {
-        let bytes = section.bytes;
+        let mut bytes = section.bytes;
         let continues = section.flags & FLAG_CONTINUES != 0;
         let unfinished = section.flags & FLAG_UNFINISHED != 0;
         if continues != self.unfinished {
             return false;
         }
-        if self.len() > 0 || self.held || !may_offer {
-            return self.keep(bytes, unfinished)
-                && (!may_offer || self.held || self.offer(peer, channel, sink));
+        if self.held || !may_offer {
+            return self.keep(bytes, unfinished);
+        }
+        // Whole packets are here only if they could not be offered before.
+        if self.len() > 0 && !self.offer(peer, channel, sink) {
+            return false;
+        }
+        if self.held {
+            return self.keep(bytes, unfinished);
+        }
+        if self.len() > 0 {
+            // The end of the packet that is here already; what is behind it need not be kept.
+            let (end, behind) = bytes.split_at(self.missing().min(bytes.len()));
+            let is_whole = !behind.is_empty();
+            if !self.keep(end, unfinished && !is_whole) || !self.offer(peer, channel, sink) {
+                return false;
+            }
+            if !is_whole {
+                return true;
+            }
+            if self.held {
+                return self.keep(behind, unfinished);
+            }
+            bytes = behind;
         }
         let (rest, held) = match self.offer_from(bytes, peer, channel, sink) {
             Offered::All(taken) => (&bytes[taken..], false),
@@ -104,6 +125,16 @@ impl Backlog {
             self.keep(rest, unfinished)
         } else {
             rest.is_empty() != unfinished && (rest.is_empty() || self.keep(rest, unfinished))
+        }
+    }
+
+    /// Bytes that the packet lacks of which the beginning is all that is kept; more than any, if even its header is not whole.
+    fn missing(&self) -> usize {
+        match PacketWords::parse(&self.bytes[self.at..]) {
+            Ok(Some((words, header))) => {
+                (header + words.payload_bytes() as usize).saturating_sub(self.len())
+            }
+            _ => usize::MAX,
         }
     }
 
