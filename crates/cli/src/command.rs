@@ -91,15 +91,40 @@ impl Command {
             Ok(Outcome::Done) => ExitCode::SUCCESS,
             Ok(Outcome::Failed) => ExitCode::from(1),
             Err(error) => {
-                eprintln!("bellwire: {error:#}");
+                eprintln!("bellwire: {}", sentence(&error));
                 ExitCode::from(if error.is::<WrongUsage>() { 2 } else { 1 })
             }
         }
     }
 }
 
+/// An error and its causes in one line; a cause that is told already is not told again.
+pub fn sentence(error: &anyhow::Error) -> String {
+    let mut told = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !told.ends_with(&cause) {
+            told = format!("{told}: {cause}");
+        }
+    }
+    told
+}
+
 /// Prints `object` on standard output, indented, as the only thing there.
 pub fn print_json(object: &impl serde::Serialize) -> Result<()> {
     println!("{}", serde_json::to_string_pretty(object)?);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Causes follow, but not those that an error repeats in its own words.
+    #[test]
+    fn causes_are_told_once() {
+        let file = || std::io::Error::other("no such file");
+        assert_eq!(sentence(&anyhow::Error::new(file()).context("copy")), "copy: no such file");
+        let repeats = anyhow::Error::new(file()).context("read: no such file").context("copy");
+        assert_eq!(sentence(&repeats), "copy: read: no such file");
+    }
 }

@@ -8,7 +8,7 @@ mod doctor;
 mod list;
 mod paper;
 mod perf;
-mod signals;
+mod start;
 mod stat;
 mod talk;
 mod units;
@@ -17,6 +17,6 @@ use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    signals::settle();
+    start::settle();
     command::Command::parse().run()
 }

@@ -268,7 +268,7 @@ fn watch(pid: u32) -> Result<Outcome> {
                 before = now;
             }
             Err(error) => {
-                println!("{error:#}");
+                println!("{}", crate::command::sentence(&error));
                 return Ok(Outcome::Done);
             }
         }

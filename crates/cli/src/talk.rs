@@ -44,8 +44,7 @@ impl Queue {
             if request.private_data == expected {
                 return Ok(function.accept(request, self.pair, &[])?);
             }
-            let reason = format!("this is {}", String::from_utf8_lossy(expected));
-            function.reject(request, reason.as_bytes())?;
+            function.reject(request, refusal(expected).as_bytes())?;
         }
     }
 
@@ -88,6 +87,16 @@ pub fn successful(completion: Completion) -> Result<Completion> {
     }
     let Completion { operation, status, length, peer, .. } = completion;
     bail!("{operation:?} with {peer} failed after {length} bytes: {status}")
+}
+
+/// What somebody is told who does not say what is expected.
+pub fn refusal(expected: &[u8]) -> String {
+    format!("this is {}", String::from_utf8_lossy(expected))
+}
+
+/// Whether something did not happen in time.
+pub fn is_timeout(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(Error::TimedOut { .. }))
 }
 
 /// One wait of a patience that may have no end.

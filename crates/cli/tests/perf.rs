@@ -93,6 +93,32 @@ fn a_listener_outlives_its_leaders() {
     listener.kill();
 }
 
+/// A leader that dies between its two connections is given up, and one that comes meanwhile waits and is served.
+#[test]
+fn half_a_leader_does_not_keep_the_listener() {
+    let device = format!("shm:{}", unique("half"));
+    let listener = Running::listener(&device);
+    let half = bellwire::Device::open(&device).expect("the device");
+    let mut function = half.open_function(0).expect("a function");
+    let completions = function.create_completion_queue(4).expect("room");
+    let options = bellwire::QueuePairOptions::new(completions);
+    let pair = function.create_queue_pair(&options).expect("room");
+    let to = bellwire::Address::new(0, 0, 1);
+    function.connect(pair, to, b"bellwire perf orders 1", support::DEADLINE).expect("accepted");
+
+    let connect = ["perf", &device, "--connect", "0", "--quick", "--sizes", "8", "--ops", "send"];
+    let leader = std::thread::spawn({
+        let mut command = bellwire();
+        command.args(connect);
+        move || run(&mut command)
+    });
+    until("the leader's function", || open_functions(&device) >= 3);
+    drop(function);
+    let output = leader.join().expect("no panic");
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    listener.kill();
+}
+
 /// If the leader is killed, the side that it started ends as well, and nothing of either is left.
 #[test]
 fn the_other_side_ends_with_its_leader() {

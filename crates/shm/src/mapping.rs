@@ -59,7 +59,16 @@ pub fn create(
     sharing: Sharing,
 ) -> Result<Segment, Error> {
     let bytes = bytes.next_multiple_of(PAGE_BYTES);
-    let refused = |error: rustix::io::Errno| Error::NoMemory { bytes, purpose, why: reason(error) };
+    let refused = |error: rustix::io::Errno| match error {
+        rustix::io::Errno::MFILE => Error::Exhausted {
+            what: "open files of this process",
+            limit: rustix::process::getrlimit(rustix::process::Resource::Nofile)
+                .current
+                .unwrap_or(u64::MAX),
+            hint: "Raise it (`ulimit -n`), or have fewer functions, peers and regions",
+        },
+        error => Error::NoMemory { bytes, purpose, why: reason(error) },
+    };
     let fd = rustix::fs::memfd_create(
         format!("bellwire {purpose}"),
         MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING,
@@ -134,7 +143,6 @@ fn reason(error: rustix::io::Errno) -> String {
     use rustix::io::Errno;
     match error {
         Errno::NOMEM | Errno::NOSPC => "the system or the container has not enough memory".into(),
-        Errno::MFILE => "this process has too many open files (see `ulimit -n`)".into(),
         Errno::NFILE => "the system has too many open files".into(),
         Errno::NOSYS | Errno::PERM => "memfd_create is not allowed here (seccomp?)".into(),
         other => other.to_string(),

@@ -17,7 +17,7 @@ pub fn serve(mut link: Link, destination: &Path) -> Result<()> {
     match receive(&mut link, destination) {
         Ok(()) => Ok(()),
         Err(error) => {
-            link.say(&ToSender::Failed { why: format!("{error:#}") })?;
+            link.say(&ToSender::Failed { why: crate::command::sentence(&error) })?;
             // It listens when it has finished talking, and then it goes.
             while link.hear::<ToReceiver>().is_ok() {}
             Err(error)

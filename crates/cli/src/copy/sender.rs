@@ -121,7 +121,7 @@ impl<'a> Sender<'a> {
                     }
                     Err(error) => {
                         self.bar.inc(announced);
-                        self.fail(&entry, format!("{error:#}"));
+                        self.fail(&entry, crate::command::sentence(&error));
                         return Ok(None);
                     }
                 }
@@ -204,7 +204,7 @@ impl<'a> Sender<'a> {
             }
             anyhow::Ok(if same { bytes } else { 0 })
         };
-        Ok(compare(file, hasher).map_err(|error| format!("{error:#}")))
+        Ok(compare(file, hasher).map_err(|error| crate::command::sentence(&error)))
     }
 
     /// A free slot, waited for if there is none.

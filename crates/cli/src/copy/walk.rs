@@ -48,7 +48,8 @@ impl Tree {
                     Err(error) => {
                         tree.fail(source, &entry.path, &error);
                         if tree.entries.is_empty() {
-                            bail!("cannot copy {}: {error:#}", source.display());
+                            let why = crate::command::sentence(&error);
+                            bail!("cannot copy {}: {why}", source.display());
                         }
                         continue;
                     }
@@ -62,7 +63,8 @@ impl Tree {
     }
 
     fn fail(&mut self, source: &Path, path: &OsString, error: &anyhow::Error) {
-        self.failures.push(Failure { path: absolute(source, path), why: format!("{error:#}") });
+        self.failures
+            .push(Failure { path: absolute(source, path), why: crate::command::sentence(error) });
     }
 }
 
@@ -83,9 +85,10 @@ fn below(source: &Path, path: &OsString, failures: &mut Vec<Failure>) -> Result<
         let child = Path::new(path).join(name).into_os_string();
         match entry_of(&absolute(source, &child), child.clone()) {
             Ok(entry) => entries.push(entry),
-            Err(error) => {
-                failures.push(Failure { path: absolute(source, &child), why: format!("{error:#}") })
-            }
+            Err(error) => failures.push(Failure {
+                path: absolute(source, &child),
+                why: crate::command::sentence(&error),
+            }),
         }
     }
     Ok(entries)

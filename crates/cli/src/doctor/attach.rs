@@ -38,7 +38,7 @@ pub fn check() -> Check {
         }
         Err(error) => Check::limited(
             NAME,
-            format!("could not be tried: {error:#}"),
+            format!("could not be tried: {}", crate::command::sentence(&error)),
             "allow this program to start itself",
         ),
     }

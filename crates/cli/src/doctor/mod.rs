@@ -161,7 +161,7 @@ fn shm(checks: &[Check]) -> DeviceReport {
             DeviceReport {
                 device: "shm",
                 usable: false,
-                why: format!("its self-test failed: {error:#}"),
+                why: format!("its self-test failed: {}", crate::command::sentence(&error)),
                 hint: cause.and_then(|check| check.hint.clone()),
             }
         }
@@ -184,7 +184,7 @@ fn udp() -> DeviceReport {
         Err(error) => DeviceReport {
             device: "udp",
             usable: false,
-            why: format!("its self-test on 127.0.0.1 failed: {error:#}"),
+            why: format!("its self-test on 127.0.0.1 failed: {}", crate::command::sentence(&error)),
             hint: Some("ip link set lo up, and a firewall that lets UDP pass on lo".into()),
         },
     }

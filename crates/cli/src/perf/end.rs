@@ -1,18 +1,21 @@
 //! One end of a pair: a function with two connected queue pairs, one for orders and one for the data that is measured.
 
 use super::data::Arena;
-use crate::talk::Queue;
-use anyhow::{Context, Result, bail, ensure};
-use bellwire::{Address, ConnectionState, Device, Error, Function, Wait};
+use crate::talk::{Queue, is_timeout, refusal};
+use anyhow::{Result, bail, ensure};
+use bellwire::{Address, ConnectionState, Device, Error, Function, Listener, Wait};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Longest message between leader and follower, in bytes.
 pub const CONTROL_BYTES: usize = 1024;
 
 /// How long the other side may take for anything before it is given up.
 pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Time from one look at something to the next.
+const GLANCE: Duration = Duration::from_millis(50);
 
 /// The number that followers listen on.
 const NUMBER: u32 = 1;
@@ -47,19 +50,49 @@ impl End {
     /// Connects to the follower that listens on `function` of `node`.
     pub fn connect(&mut self, node: u32, function: u8) -> Result<()> {
         let to = Address::new(node, function, NUMBER);
-        let why = || format!("is `bellwire perf --listen` running as node {node}?");
-        self.function.connect(self.orders.pair, to, ORDERS, PATIENCE).with_context(why)?;
-        self.function.connect(self.data.pair, to, DATA, PATIENCE).with_context(why)?;
+        let started = Instant::now();
+        for (pair, words) in [(self.orders.pair, ORDERS), (self.data.pair, DATA)] {
+            loop {
+                match self.function.connect(pair, to, words, PATIENCE) {
+                    Ok(_) => break,
+                    // It waits for the second connection of another leader, which it will have or give up soon.
+                    Err(Error::Rejected { reason, .. })
+                        if reason == refusal(DATA) && started.elapsed() < PATIENCE =>
+                    {
+                        std::thread::sleep(GLANCE);
+                    }
+                    Err(error @ Error::Unreachable { .. }) => {
+                        let why = format!("is `bellwire perf --listen` running as node {node}?");
+                        return Err(anyhow::Error::new(error).context(why));
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
         Ok(())
     }
 
     /// Waits for a leader, however long that takes, and accepts both of its connections.
     pub fn accept(&mut self) -> Result<()> {
         let listener = self.function.listen(NUMBER)?;
-        self.orders.accept(&mut self.function, listener, ORDERS, None)?;
-        self.data.accept(&mut self.function, listener, DATA, Some(PATIENCE))?;
+        let accepted = self.accept_both(listener);
         self.function.stop_listening(listener)?;
-        Ok(())
+        accepted
+    }
+
+    fn accept_both(&mut self, listener: Listener) -> Result<()> {
+        self.orders.accept(&mut self.function, listener, ORDERS, None)?;
+        let started = Instant::now();
+        loop {
+            match self.data.accept(&mut self.function, listener, DATA, Some(GLANCE)) {
+                Err(error) if is_timeout(&error) && started.elapsed() < PATIENCE => {
+                    let state = self.function.query(self.orders.pair)?.connection;
+                    let there = matches!(state, ConnectionState::Connected { .. });
+                    ensure!(there, "the leader is gone before it was all there");
+                }
+                ended => return ended,
+            }
+        }
     }
 
     /// The queue pair of the other end that belongs to our queue pair for data.

@@ -8,11 +8,12 @@ use std::thread::JoinHandle;
 
 /// Serves one leader from its connection to its farewell, with as many functions as it asks for, from number `first` on.
 pub fn serve(device: &Device, first: u8) -> Result<()> {
-    let (base, mut first) = (first, Pair::accept(device, first)?);
+    let (base, mut first) = (first, Pair::accept(End::open(device, first)?)?);
     let mut others = Vec::new();
     let served = first.serve(|pairs| {
         for number in 1..pairs {
-            others.push(start_other(device.clone(), base + number)?);
+            // Opened here, so that the leader is told if that fails.
+            others.push(start_other(End::open(device, base + number)?, number)?);
         }
         Ok(())
     });
@@ -27,8 +28,8 @@ pub fn serve(device: &Device, first: u8) -> Result<()> {
     served
 }
 
-fn start_other(device: Device, number: u8) -> Result<JoinHandle<Result<()>>> {
-    let serve = move || Pair::accept(&device, number)?.serve(|_| Ok(()));
+fn start_other(end: End, number: u8) -> Result<JoinHandle<Result<()>>> {
+    let serve = move || Pair::accept(end)?.serve(|_| Ok(()));
     let thread = std::thread::Builder::new().name(format!("pair {number}"));
     thread.spawn(serve).context("cannot start a thread for a further pair")
 }
@@ -38,8 +39,7 @@ struct Pair {
 }
 
 impl Pair {
-    fn accept(device: &Device, number: u8) -> Result<Pair> {
-        let mut end = End::open(device, number)?;
+    fn accept(mut end: End) -> Result<Pair> {
         end.accept()?;
         Ok(Pair { end })
     }
@@ -54,7 +54,7 @@ impl Pair {
             }
             if let Err(error) = self.obey(order, &mut start_others) {
                 // If the leader is gone, it does not want to know.
-                let _ = self.end.say(&Answer::Failed { why: format!("{error:#}") });
+                let _ = self.end.say(&Answer::Failed { why: crate::command::sentence(&error) });
                 return Err(error);
             }
         }

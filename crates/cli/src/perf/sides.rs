@@ -71,7 +71,7 @@ pub fn listen(name: &str) -> Result<Outcome> {
         match follower::serve(&device, 0) {
             Ok(()) => println!("Served a measurement."),
             // The next leader may have more luck.
-            Err(error) => eprintln!("bellwire: {error:#}"),
+            Err(error) => eprintln!("bellwire: {}", crate::command::sentence(&error)),
         }
     }
 }
