@@ -1,0 +1,116 @@
+//! Runs worlds until so many frames were simulated, or one goes wrong.
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+use bellwire_simulator::campaign::{self, Total};
+use bellwire_simulator::ledger::Entry;
+use clap::Parser;
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Simulate whole networks under faults and compare every byte: exit code 0 if all went well, 1 if not.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    /// First seed; the worlds after it have the seeds after it
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Stop when so many frames were sent and the last world has finished
+    #[arg(long, default_value_t = 10_000_000)]
+    frames: u64,
+    /// Print the result as one line of JSON
+    #[arg(long)]
+    json: bool,
+    /// Append what went well to this ledger
+    #[arg(long)]
+    ledger: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    // Panics are reported with their seed, below.
+    std::panic::set_hook(Box::new(|_| {}));
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let bar = ProgressBar::new(arguments.frames).with_style(ProgressStyle::with_template(
+        "{wide_bar} {human_pos} of {human_len} frames, {per_sec}, {eta} left",
+    )?);
+    let begin = Instant::now();
+    let total = campaign::run(arguments.seed, arguments.frames, |total| {
+        bar.set_position(total.sum.traffic.sent.min(arguments.frames));
+    })?;
+    bar.finish_and_clear();
+    let seconds = begin.elapsed().as_secs_f64();
+    report(arguments, &total, seconds);
+    if let Some(path) = &arguments.ledger {
+        entry(arguments.seed, &total).append(path)?;
+    }
+    Ok(())
+}
+
+fn report(arguments: &Arguments, total: &Total, seconds: f64) {
+    let Total { worlds, sum } = total;
+    let rate = sum.traffic.sent as f64 / seconds;
+    if arguments.json {
+        let line = serde_json::json!({
+            "seed": arguments.seed, "worlds": worlds, "frames": sum.traffic.sent, "packets": sum.packets,
+            "lost": sum.traffic.lost, "repeated": sum.traffic.repeated, "damaged": sum.traffic.damaged,
+            "resent": sum.resent, "restarts": sum.restarts, "links_ended": sum.downs,
+            "virtual_seconds": sum.ns / 1_000_000_000, "seconds": seconds, "frames_per_second": rate as u64,
+            "hash": format!("{:016x}", sum.hash),
+        });
+        println!("{line}");
+        return;
+    }
+    println!("worlds         {worlds}, seeds from {}", arguments.seed);
+    println!("frames         {} ({} bytes)", sum.traffic.sent, sum.traffic.bytes);
+    println!(
+        "of which       {} lost, {} damaged, {} resent; {} copies and old frames more",
+        sum.traffic.lost, sum.traffic.damaged, sum.resent, sum.traffic.repeated
+    );
+    println!("packets        {}, each compared", sum.packets);
+    println!("restarts       {}, links ended {}", sum.restarts, sum.downs);
+    println!("virtual time   {} s", sum.ns / 1_000_000_000);
+    println!("real time      {seconds:.1} s, {rate:.0} frames/s");
+    println!("trace hash     {:016x}", sum.hash);
+}
+
+fn entry(seed: u64, total: &Total) -> Entry {
+    Entry {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        commit: commit(),
+        seed,
+        worlds: total.worlds,
+        frames: total.sum.traffic.sent,
+        packets: total.sum.packets,
+        hash: format!("{:016x}", total.sum.hash),
+    }
+}
+
+/// The commit of the checkout that we were built from, if it is still there.
+fn commit() -> String {
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git")
+            .args(["-C", env!("CARGO_MANIFEST_DIR")])
+            .args(arguments)
+            .output()
+            .ok()
+            .filter(|output| output.status.success())?;
+        Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let Some(mut commit) = git(&["rev-parse", "--short=12", "HEAD"]) else { return String::new() };
+    let changed = git(&["status", "--porcelain", "--", "../protocol", "../wire", "src"]);
+    if changed.is_some_and(|changed| !changed.is_empty()) {
+        commit.push('+');
+    }
+    commit
+}

@@ -1,0 +1,231 @@
+//! The plain truth: who queued what for whom. Each packet is made from its stream and its number alone, so the oracle keeps no
+//! bytes and still compares every one.
+
+use bellwire_protocol::reliable::{Channel, PeerId};
+
+use crate::chance::scatter;
+
+/// The flag in the first word of a packet that wants an answer.
+pub const QUESTION: u64 = 1 << 31;
+
+/// All packets that one life of a function queues on one channel of one link.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    /// Who queues and who takes, by index.
+    pub from: usize,
+    /// Who takes.
+    pub to: usize,
+    /// The channel.
+    pub channel: Channel,
+    /// Packets that the protocol accepted.
+    pub queued: u32,
+    /// Packets that were taken.
+    pub taken: u32,
+    /// The life and the link of the taker, since its first packet was taken.
+    taker: Option<(u32, PeerId)>,
+}
+
+/// What a link of one life of a function has given so far.
+#[derive(Clone, Copy, Debug)]
+struct Source {
+    peer: PeerId,
+    streams: [Option<u32>; 2],
+}
+
+/// Everything that was queued and taken in a world.
+#[derive(Debug)]
+pub struct Oracle {
+    key: u64,
+    longest_bytes: u32,
+    streams: Vec<Stream>,
+    /// By taker: its links that packets came from.
+    sources: Vec<Vec<Source>>,
+    /// By taker and queuer: the youngest stream of which something was taken in the taker's present life.
+    youngest: Vec<Vec<u32>>,
+    /// By function: packets taken in its present life.
+    taken: Vec<u64>,
+    scratch: Vec<u8>,
+}
+
+impl Oracle {
+    /// For `functions` functions that queue packets of up to `longest_bytes`.
+    pub fn new(seed: u64, functions: usize, longest_bytes: u32) -> Self {
+        Oracle {
+            key: scatter(seed ^ 0x0a_c1e5),
+            longest_bytes,
+            streams: Vec::new(),
+            sources: vec![Vec::new(); functions],
+            youngest: vec![vec![0; functions]; functions],
+            taken: vec![0; functions],
+            scratch: vec![0; longest_bytes as usize + 8],
+        }
+    }
+
+    /// Begins a stream.
+    pub fn open(&mut self, from: usize, to: usize, channel: Channel) -> u32 {
+        self.streams.push(Stream { from, to, channel, queued: 0, taken: 0, taker: None });
+        self.streams.len() as u32 - 1
+    }
+
+    /// A stream.
+    pub fn stream(&self, stream: u32) -> &Stream {
+        &self.streams[stream as usize]
+    }
+
+    /// All streams.
+    pub fn streams(&self) -> &[Stream] {
+        &self.streams
+    }
+
+    /// Packets that the present life of a function took.
+    pub fn taken(&self, function: usize) -> u64 {
+        self.taken[function]
+    }
+
+    /// Words and payload of the next packet of a stream.
+    #[inline]
+    pub fn next(&mut self, stream: u32) -> ([u64; 3], &[u8]) {
+        let number = self.streams[stream as usize].queued;
+        let (words, length, key) = self.content(stream, number);
+        for (index, chunk) in self.scratch[..length].chunks_mut(8).enumerate() {
+            chunk.copy_from_slice(&word(key, index).to_le_bytes()[..chunk.len()]);
+        }
+        (words, &self.scratch[..length])
+    }
+
+    /// The protocol accepted it.
+    #[inline]
+    pub fn queued(&mut self, stream: u32) {
+        self.streams[stream as usize].queued += 1;
+    }
+
+    /// A packet is offered to life `life` of function `taker` and will be taken: is it the one that must come now? Tells
+    /// what is wrong.
+    #[inline]
+    pub fn take(
+        &mut self,
+        (taker, life): (usize, u32),
+        (peer, from): (PeerId, usize),
+        channel: Channel,
+        words: [u64; 3],
+        payload: &[u8],
+    ) -> Result<(), String> {
+        let index = words[1] as u32;
+        let number = (words[1] >> 32) as u32;
+        let Some(stream) = self.streams.get(index as usize) else {
+            return Err(format!("a packet of stream {index}, which does not exist"));
+        };
+        if (stream.to, stream.from, stream.channel) != (taker, from, channel) {
+            return Err(format!(
+                "packet {number} of stream {index} came to {taker} from {from} as {channel:?}: {stream:?}"
+            ));
+        }
+        if stream.taken != number || number >= stream.queued {
+            return Err(format!("packet {number} came instead of the next of {stream:?}"));
+        }
+        let (mut expected, length, key) = self.content(index, number);
+        expected[0] |= (length as u64) << 32;
+        if expected != words || length != payload.len() {
+            return Err(format!(
+                "packet {number} of stream {index} has words {words:x?} and {} bytes, not {expected:x?} and {length}",
+                payload.len()
+            ));
+        }
+        let mut chunks = payload.chunks_exact(8);
+        let mut at = 0;
+        for chunk in chunks.by_ref() {
+            if *chunk != word(key, at).to_le_bytes() {
+                return Err(format!(
+                    "packet {number} of stream {index} is altered near {}",
+                    at * 8
+                ));
+            }
+            at += 1;
+        }
+        let rest = chunks.remainder();
+        if *rest != word(key, at).to_le_bytes()[..rest.len()] {
+            return Err(format!("packet {number} of stream {index} is altered at its end"));
+        }
+        if number == 0 {
+            self.bind(index, (taker, life), (peer, from), channel)?;
+        }
+        let stream = &mut self.streams[index as usize];
+        if stream.taker != Some((life, peer)) {
+            return Err(format!("packet {number} came by {peer:?} to life {life} of {stream:?}"));
+        }
+        if index < self.youngest[taker][from] {
+            return Err(format!(
+                "packet {number} of stream {index} came after one of stream {}",
+                self.youngest[taker][from]
+            ));
+        }
+        stream.taken += 1;
+        self.taken[taker] += 1;
+        Ok(())
+    }
+
+    /// A link of a function is down and closed: nothing may come by it any more.
+    pub fn closed(&mut self, function: usize, peer: PeerId) {
+        self.sources[function].retain(|source| source.peer != peer);
+    }
+
+    /// A function was started again and knows nothing of what it took before.
+    pub fn restarted(&mut self, function: usize) {
+        self.sources[function].clear();
+        self.taken[function] = 0;
+    }
+
+    /// The first packet of a stream was taken: a link carries one stream per channel, and streams of one queuer come in
+    /// the order in which they were begun. So nothing of an old life follows something of a new one.
+    fn bind(
+        &mut self,
+        index: u32,
+        (taker, life): (usize, u32),
+        (peer, from): (PeerId, usize),
+        channel: Channel,
+    ) -> Result<(), String> {
+        let sources = &mut self.sources[taker];
+        let place = match sources.iter().position(|source| source.peer == peer) {
+            Some(place) => place,
+            None => {
+                sources.push(Source { peer, streams: [None; 2] });
+                sources.len() - 1
+            }
+        };
+        let bound = &mut sources[place].streams[channel as usize];
+        if let Some(bound) = bound {
+            return Err(format!("streams {bound} and {index} came by the same link of {taker}"));
+        }
+        *bound = Some(index);
+        self.streams[index as usize].taker = Some((life, peer));
+        // Both streams of a link are begun together, the even one first.
+        let youngest = &mut self.youngest[taker][from];
+        *youngest = (*youngest).max(index & !1);
+        Ok(())
+    }
+
+    /// Words, length and key of the payload of a packet.
+    #[inline]
+    fn content(&self, stream: u32, number: u32) -> ([u64; 3], usize, u64) {
+        let key = scatter(self.key ^ (number as u64) << 32 ^ stream as u64);
+        let most = match key & 7 {
+            0..4 => 16,
+            4..6 => 64,
+            _ => self.longest_bytes,
+        };
+        let most = most.min(self.longest_bytes);
+        let length = (((key >> 8 & 0xff_ffff) * (most as u64 + 1)) >> 24) as usize;
+        let first = if key >> 32 & 1 == 0 { key >> 33 & 0xf } else { key >> 33 & 0xff_ffff };
+        let question = if key >> 3 & 3 == 0 { QUESTION } else { 0 };
+        let argument = scatter(key) >> (key >> 58);
+        let argument = if key >> 5 & 3 == 0 { 0 } else { argument };
+        ([first | question, stream as u64 | (number as u64) << 32, argument], length, key)
+    }
+}
+
+/// The word at place `index` of a payload.
+#[inline]
+fn word(key: u64, index: usize) -> u64 {
+    let sum = key.wrapping_add((index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    sum ^ sum >> 29
+}

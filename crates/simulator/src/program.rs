@@ -1,0 +1,400 @@
+//! The program of one function: it sends, takes, refuses, answers and asks for links, as programs do.
+
+use bellwire_protocol::reliable::{
+    Channel, Endpoint, Event, PeerId, SendError, Sink, Verdict, Why,
+};
+
+use crate::chance::Chance;
+use crate::network;
+use crate::oracle::{Oracle, QUESTION};
+use crate::scenario::Scenario;
+
+/// Answers that a program owes one partner, at most; then it takes no more questions (C-26, C-27).
+const MOST_OWED: u32 = 4;
+/// Packets that each side of a pair sends after the faults have stopped.
+pub const CALM_PACKETS: u32 = 12;
+/// A program that found no room tries again after this time if nothing came, in ns.
+const BLOCKED_NS: u64 = 200_000;
+/// How long a program waits for a link to come up, in ns: as patient as the protocol is with links that are up.
+const PATIENCE_NS: [u64; 2] = [1_000_000_000, 120_000_000_000];
+
+/// Somebody whom the program talks with.
+#[derive(Clone, Debug)]
+pub struct Partner {
+    /// The function's index.
+    pub index: usize,
+    /// Whether this side asks for the link.
+    pub asks: bool,
+    /// The link that is up.
+    pub peer: Option<PeerId>,
+    /// The link that was asked for.
+    asked: Option<PeerId>,
+    /// Streams of that link: requests, responses.
+    pub streams: [u32; 2],
+    /// Questions that were taken and not answered.
+    pub owed: u32,
+    /// Packets sent since the faults stopped, on this link.
+    pub calm_packets: u32,
+    /// When to ask again for a link.
+    retry_ns: u64,
+}
+
+/// The program of one function.
+#[derive(Debug)]
+pub struct Program {
+    /// Index of the function.
+    pub index: usize,
+    /// Whom it talks with.
+    pub partners: Vec<Partner>,
+    /// Links that it was told of and not told the end of, and the place of their partner.
+    links: Vec<(PeerId, usize)>,
+    /// Links of which it was told the end, or closed.
+    ended: Vec<PeerId>,
+    /// Until when it refuses packets of each channel.
+    pub refuses_until_ns: [u64; 2],
+    /// When it sends next.
+    send_ns: u64,
+    /// There was no room, or no link.
+    is_blocked: bool,
+    /// What it last set the gates of its queue pairs to: 0 closed, 1 open, 2 stopped.
+    pub gates: [u8; 8],
+    /// The first thing that was wrong.
+    pub error: Option<String>,
+    /// Links that ended.
+    pub downs: u64,
+    chance: Chance,
+}
+
+/// What a program may look at and change when it is its turn.
+pub struct Turn<'a> {
+    /// The time.
+    pub now_ns: u64,
+    /// Its function's life.
+    pub life: u32,
+    /// The truth.
+    pub oracle: &'a mut Oracle,
+    /// The world's settings.
+    pub scenario: &'a Scenario,
+    /// Whether the faults have stopped.
+    pub is_calm: bool,
+}
+
+/// Takes packets for a program.
+pub struct Taker<'a> {
+    /// The program.
+    pub program: &'a mut Program,
+    /// The truth.
+    pub oracle: &'a mut Oracle,
+    /// Whether it may refuse for no reason.
+    pub may_refuse: bool,
+    /// The function's life.
+    pub life: u32,
+    /// The time.
+    pub now_ns: u64,
+    /// Changes with everything that is taken.
+    pub hash: u64,
+}
+
+impl Sink for Taker<'_> {
+    #[inline]
+    fn packet(
+        &mut self,
+        peer: PeerId,
+        channel: Channel,
+        words: [u64; 3],
+        payload: &[u8],
+    ) -> Verdict {
+        let program = &mut *self.program;
+        if self.now_ns < program.refuses_until_ns[channel as usize] {
+            return Verdict::Stalled;
+        }
+        if self.may_refuse && program.chance.hits(3) {
+            let long = program.chance.hits(30);
+            let most_ns = if long { 30_000_000 } else { 300_000 };
+            program.refuses_until_ns[channel as usize] =
+                self.now_ns + 1 + program.chance.below(most_ns);
+            return Verdict::Stalled;
+        }
+        let Some(&(_, place)) = program.links.iter().find(|(link, _)| *link == peer) else {
+            if program.ended.contains(&peer) {
+                program.fail(format!("a packet came by {peer:?} after its end"));
+            }
+            // The news that the link is up has not been read yet.
+            return Verdict::Stalled;
+        };
+        let partner = &mut program.partners[place];
+        let is_question = channel == Channel::Request && words[0] & QUESTION != 0;
+        let is_current = partner.peer == Some(peer);
+        if is_question && is_current {
+            if partner.owed >= MOST_OWED {
+                return Verdict::Stalled;
+            }
+            partner.owed += 1;
+        }
+        let from = partner.index;
+        let taken =
+            self.oracle.take((program.index, self.life), (peer, from), channel, words, payload);
+        if let Err(error) = taken {
+            program.fail(error);
+        }
+        self.hash = fold(self.hash, words[1] ^ (channel as u64) << 63 ^ words[2]);
+        Verdict::Taken
+    }
+}
+
+/// Adds a number to a hash of a history.
+#[inline]
+pub fn fold(hash: u64, number: u64) -> u64 {
+    (hash.rotate_left(5) ^ number).wrapping_mul(0x517c_c1b7_2722_0a95)
+}
+
+impl Program {
+    /// The program of function `index`.
+    pub fn new(index: usize, scenario: &Scenario, now_ns: u64, seed: u64) -> Self {
+        let mut partners = Vec::new();
+        for &(first, second) in &scenario.pairs {
+            let (other, asks) = match index {
+                _ if index == first => (second, true),
+                _ if index == second => (first, scenario.both_ask),
+                _ => continue,
+            };
+            partners.push(Partner {
+                index: other,
+                asks,
+                peer: None,
+                asked: None,
+                streams: [0; 2],
+                owed: 0,
+                calm_packets: 0,
+                retry_ns: 0,
+            });
+        }
+        Program {
+            index,
+            partners,
+            links: Vec::new(),
+            ended: Vec::new(),
+            refuses_until_ns: [0; 2],
+            send_ns: now_ns,
+            is_blocked: false,
+            gates: [0; 8],
+            error: None,
+            downs: 0,
+            chance: Chance::new(seed),
+        }
+    }
+
+    /// Reads the news of links. Returns them as text for the log.
+    pub fn read_news(&mut self, endpoint: &mut Endpoint, turn: &mut Turn<'_>) -> Vec<String> {
+        let mut log = Vec::new();
+        while let Some(event) = endpoint.poll_event() {
+            match event {
+                Event::Gates { .. } => {}
+                Event::Up { peer, address } => {
+                    log.push(format!("{} has {peer:?} to {address}", self.index));
+                    let functions = &turn.scenario.functions;
+                    let index = functions.iter().position(|(of, _)| *of == address);
+                    let place = self.partners.iter().position(|of| Some(of.index) == index);
+                    let Some(place) = place else {
+                        self.fail(format!("a link to {address}, which nobody wants"));
+                        continue;
+                    };
+                    self.links.push((peer, place));
+                    let partner = &mut self.partners[place];
+                    for interface in 1..turn.scenario.interfaces {
+                        endpoint.add_path(peer, network::path(partner.index, interface));
+                    }
+                    partner.peer = Some(peer);
+                    partner.asked = None;
+                    partner.owed = 0;
+                    partner.calm_packets = 0;
+                    partner.streams = [Channel::Request, Channel::Response]
+                        .map(|channel| turn.oracle.open(self.index, partner.index, channel));
+                }
+                Event::Down { peer, why, .. } => {
+                    log.push(format!("{} lost {peer:?}: {why:?}", self.index));
+                    self.downs += 1;
+                    if !is_allowed(why, turn.scenario) {
+                        self.fail(format!("{peer:?} is down and must not be: {why:?}"));
+                    }
+                    self.end(peer, turn);
+                    endpoint.close(peer, turn.now_ns);
+                }
+            }
+        }
+        log
+    }
+
+    /// Closes the link to one of its partners.
+    pub fn close(&mut self, place: usize, endpoint: &mut Endpoint, turn: &mut Turn<'_>) {
+        if let Some(peer) = self.partners[place].peer {
+            self.end(peer, turn);
+            endpoint.close(peer, turn.now_ns);
+        }
+    }
+
+    /// Asks for links, answers and sends.
+    pub fn act(&mut self, endpoint: &mut Endpoint, turn: &mut Turn<'_>) {
+        for place in 0..self.partners.len() {
+            let partner = &mut self.partners[place];
+            if partner.asks
+                && partner.peer.is_none()
+                && partner.asked.is_none()
+                && turn.now_ns >= partner.retry_ns
+            {
+                let address = turn.scenario.functions[partner.index].0;
+                let path = network::path(partner.index, 0);
+                let patience_ns = PATIENCE_NS[turn.scenario.is_patient as usize];
+                partner.asked = endpoint.connect(address, path, patience_ns, turn.now_ns);
+                partner.retry_ns = turn.now_ns + 10_000_000;
+            }
+            if let (true, Some(peer)) = (turn.is_calm, partner.peer) {
+                // Who asks is told, now and after each change.
+                for queue_pair in 0..self.gates.len() as u32 {
+                    endpoint.gate(peer, queue_pair);
+                }
+            }
+            if partner.owed > 0 {
+                self.answer(place, endpoint, turn);
+            }
+        }
+        if turn.now_ns >= self.send_ns {
+            self.send(endpoint, turn);
+        }
+    }
+
+    /// When it wants to act again, if nothing comes.
+    pub fn deadline_ns(&self, endpoint: &Endpoint, now_ns: u64) -> u64 {
+        let mut deadline_ns = self.send_ns;
+        for partner in &self.partners {
+            if partner.asks && partner.peer.is_none() && partner.asked.is_none() {
+                deadline_ns = deadline_ns.min(partner.retry_ns);
+            }
+        }
+        if endpoint.has_deliverable() {
+            let refuses = self.refuses_until_ns.iter().filter(|until_ns| **until_ns > now_ns).min();
+            deadline_ns = deadline_ns.min(refuses.map_or(now_ns + 100_000, |until_ns| *until_ns));
+        }
+        deadline_ns
+    }
+
+    /// Something came, so that there may be room to send now.
+    #[inline]
+    pub fn wake(&mut self, now_ns: u64) {
+        if self.is_blocked {
+            self.is_blocked = false;
+            self.send_ns = now_ns;
+        }
+    }
+
+    /// Notes the first thing that is wrong.
+    pub fn fail(&mut self, error: String) {
+        self.error.get_or_insert(error);
+    }
+
+    fn end(&mut self, peer: PeerId, turn: &mut Turn<'_>) {
+        self.ended.push(peer);
+        self.links.retain(|(link, _)| *link != peer);
+        turn.oracle.closed(self.index, peer);
+        for partner in &mut self.partners {
+            if partner.peer == Some(peer) {
+                partner.peer = None;
+                partner.owed = 0;
+            }
+            if partner.asked == Some(peer) {
+                partner.asked = None;
+            }
+            partner.retry_ns = partner.retry_ns.max(turn.now_ns + self.chance.below(5_000_000));
+        }
+    }
+
+    fn answer(&mut self, place: usize, endpoint: &mut Endpoint, turn: &mut Turn<'_>) {
+        while self.partners[place].owed > 0
+            && self.send_one(place, Channel::Response, endpoint, turn)
+        {
+            self.partners[place].owed -= 1;
+        }
+    }
+
+    /// Sends a few packets to some partners.
+    fn send(&mut self, endpoint: &mut Endpoint, turn: &mut Turn<'_>) {
+        if turn.is_calm {
+            // Nothing is due until something comes or a link is there.
+            self.send_ns = u64::MAX;
+            self.is_blocked = true;
+            for place in 0..self.partners.len() {
+                while self.partners[place].calm_packets < CALM_PACKETS {
+                    let channel =
+                        [Channel::Request, Channel::Response][self.chance.below(2) as usize];
+                    if !self.send_one(place, channel, endpoint, turn) {
+                        break;
+                    }
+                    self.partners[place].calm_packets += 1;
+                }
+            }
+            return;
+        }
+        self.send_ns = turn.now_ns + 1 + self.chance.below(2 * turn.scenario.pause_ns);
+        if self.partners.is_empty() {
+            return;
+        }
+        let place = self.chance.below(self.partners.len() as u64) as usize;
+        let burst = [1, 1, 1, 2, 4, 32][self.chance.below(6) as usize];
+        let channel = if self.chance.hits(200) { Channel::Response } else { Channel::Request };
+        for _ in 0..burst {
+            if !self.send_one(place, channel, endpoint, turn) {
+                // No use before something comes, or for another partner.
+                self.is_blocked = true;
+                self.send_ns = turn.now_ns + BLOCKED_NS;
+                break;
+            }
+        }
+        if self.chance.hits(5) {
+            let queue_pair = self.chance.below(8) as u32;
+            self.partners[place].peer.map(|peer| endpoint.gate(peer, queue_pair));
+        }
+    }
+
+    /// Sends the next packet of a stream; `false` if there is no room or no link.
+    #[inline]
+    fn send_one(
+        &mut self,
+        place: usize,
+        channel: Channel,
+        endpoint: &mut Endpoint,
+        turn: &mut Turn<'_>,
+    ) -> bool {
+        let Partner { peer: Some(peer), streams, .. } = self.partners[place] else { return false };
+        let stream = streams[channel as usize];
+        let (words, payload) = turn.oracle.next(stream);
+        // What is in front may be in a buffer of its own.
+        let cut = payload.len().min((words[1] >> 32) as usize & 31);
+        let (head, body) = payload.split_at(cut);
+        match endpoint.send(peer, channel, words, head, body) {
+            Ok(()) => turn.oracle.queued(stream),
+            Err(SendError::Busy) => return false,
+            // Nobody can be answered any more: the questions that are left shall not wait for that.
+            Err(SendError::Down) => {
+                self.partners[place].peer = None;
+                self.partners[place].owed = 0;
+                return false;
+            }
+            Err(error @ SendError::TooLong { .. }) => {
+                self.fail(format!("a packet of {} bytes: {error:?}", payload.len()));
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// Whether a link may end for this reason in such a world.
+fn is_allowed(why: Why, scenario: &Scenario) -> bool {
+    match why {
+        Why::Version { .. } | Why::Feature { .. } | Why::NotHere => false,
+        Why::Accused | Why::Violation => false,
+        Why::Closed => scenario.closes || scenario.links_may_end(),
+        Why::NoAnswer | Why::Dead => !scenario.is_patient || scenario.restarts,
+        Why::Restarted | Why::Full => scenario.links_may_end(),
+    }
+}

@@ -1,0 +1,169 @@
+//! What a seed decides before anything happens: who is there, who talks with whom, how the protocol is set, and which kinds of
+//! faults there will be.
+
+use bellwire_protocol::reliable::{Config, FunctionId};
+
+use crate::chance::Chance;
+
+/// Most functions in one world.
+const MOST_FUNCTIONS: u64 = 9;
+
+/// A world before its first event.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// What everything follows from.
+    pub seed: u64,
+    /// Address and settings of each function. Several functions may belong to one node.
+    pub functions: Vec<(FunctionId, Config)>,
+    /// Who talks with whom, by index; the first of each pair asks for the link.
+    pub pairs: Vec<(usize, usize)>,
+    /// Whether the second asks, too.
+    pub both_ask: bool,
+    /// Interfaces by which each pair is joined (H-29): 1 to 3.
+    pub interfaces: u32,
+    /// Time of a frame on the way, by interface, in ns.
+    pub latency_ns: [u64; 3],
+    /// Thousandths of a ns that a byte occupies the line into a function; 0: none.
+    pub byte_ps: u64,
+    /// A function looks at what came only after this time, in ns, so that several frames are handled together.
+    pub batch_ns: u64,
+    /// Worst weather, each in 1024 of the frames.
+    pub worst: Weather,
+    /// Functions are killed and started again.
+    pub restarts: bool,
+    /// Programs close links and ask for new ones.
+    pub closes: bool,
+    /// Functions do not poll for a while; programs refuse packets for a while.
+    pub stalls: bool,
+    /// All frames between some functions disappear for a while, in one direction or both.
+    pub cuts: bool,
+    /// The longest frame that the network carries changes, and not everybody is told.
+    pub mtu_changes: bool,
+    /// Peers are given up late, so that no link may end but by a restart or a close.
+    pub is_patient: bool,
+    /// When the faults end, one function is gone for good.
+    pub death: bool,
+    /// Longest payload that programs send.
+    pub longest_bytes: u32,
+    /// Mean time between two sendings of a program, in ns.
+    pub pause_ns: u64,
+    /// Frames after which the faults stop.
+    pub frames: u64,
+}
+
+/// What the network does to frames, each in 1024 of them.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Weather {
+    /// They disappear.
+    pub loss: u32,
+    /// They come twice.
+    pub repeat: u32,
+    /// They are overtaken.
+    pub late: u32,
+    /// One to three bits are wrong, or a burst of up to 32.
+    pub damage: u32,
+    /// Some frame of long ago comes again.
+    pub replay: u32,
+}
+
+impl Scenario {
+    /// The world of `seed`.
+    pub fn new(seed: u64) -> Self {
+        let mut chance = Chance::new(seed ^ 0xbe11_0000_0000_0000);
+        let count = chance.pick(&[2, 2, 2, 3, 3, 4, 5, 6, MOST_FUNCTIONS]) as usize;
+        let is_patient = chance.hits(500);
+        // HPCL's setting is one of a whole network: its sender goes back at each gap that a receiver reports.
+        let is_hpcl = chance.hits(200);
+        let longest_bytes =
+            chance.pick(&[16, 16, 64, 64, 64, 64, 300, 300, 300, 1500, 4096, 20_000]) as u32;
+        let functions = (0..count)
+            .map(|index| {
+                // Two or three functions live on each node.
+                let address =
+                    FunctionId { node: 1 + index as u32 / 3, function: (index % 3 * 41) as u8 };
+                (address, config(&mut chance, is_patient, is_hpcl, longest_bytes))
+            })
+            .collect();
+        let mut pairs = Vec::new();
+        for first in 0..count {
+            for second in first + 1..count {
+                // A chain joins all, so that nobody is alone.
+                if second == first + 1 || chance.hits(400) {
+                    let swapped = chance.hits(500);
+                    pairs.push(if swapped { (second, first) } else { (first, second) });
+                }
+            }
+        }
+        // Half of the worlds are nearly fair, so that windows grow and many frames are in flight.
+        let is_fair = chance.hits(400);
+        let mut worst = |most: u64| chance.below(most + 1) as u32;
+        let worst = Weather {
+            loss: if is_fair { worst(20) } else { worst(512) },
+            repeat: if is_fair { worst(10) } else { worst(200) },
+            late: if is_fair { worst(10) } else { worst(300) },
+            damage: if is_fair { worst(5) } else { worst(100) },
+            replay: if is_fair { worst(3) } else { worst(30) },
+        };
+        Scenario {
+            seed,
+            functions,
+            pairs,
+            both_ask: chance.hits(500),
+            interfaces: chance.pick(&[1, 1, 2, 3]),
+            latency_ns: [
+                chance.between(500, 20_000),
+                chance.between(500, 50_000),
+                chance.between(500, 200_000),
+            ],
+            byte_ps: chance.pick(&[0, 0, 100, 800, 8000]),
+            batch_ns: chance.pick(&[0, 0, 2_000, 20_000]),
+            worst,
+            restarts: chance.hits(300),
+            closes: chance.hits(200),
+            stalls: chance.hits(500),
+            cuts: chance.hits(300),
+            mtu_changes: chance.hits(300),
+            is_patient,
+            death: !is_patient && chance.hits(200),
+            longest_bytes,
+            pause_ns: chance.pick(&[500, 2_000, 10_000, 100_000]),
+            frames: 1 << chance.between(8, 15),
+        }
+    }
+
+    /// Whether links may end while nothing in the world is broken for good.
+    pub fn links_may_end(&self) -> bool {
+        self.restarts || self.closes || !self.is_patient
+    }
+}
+
+/// Settings of one function: small sizes, so that every limit is met, and in some worlds the production's.
+fn config(chance: &mut Chance, is_patient: bool, is_hpcl: bool, longest_bytes: u32) -> Config {
+    let frame_bytes = chance.pick(&[256, 256, 512, 1500, 1500, 9000]);
+    let base = if is_hpcl { Config::hpcl(frame_bytes) } else { Config::new(frame_bytes) };
+    let packet_bytes = longest_bytes.max(256);
+    let least = (packet_bytes + 64).next_power_of_two();
+    let base = Config { packet_bytes, ..base };
+    let base = if chance.hits(250) {
+        base
+    } else {
+        Config {
+            send_bytes: least << chance.below(5),
+            receive_bytes: least << chance.below(5),
+            window_frames: chance.pick(&[1, 2, 3, 8, 31, 64, 256, 1024]),
+            early_frames: chance.pick(&[0, 1, 8, 64, 512]),
+            acknowledge_every: chance.pick(&[1, 2, 16]),
+            acknowledge_delay_ns: chance.pick(&[0, 5_000, 25_000]),
+            ..base
+        }
+    };
+    Config {
+        links: 64,
+        queue_pairs: 64,
+        timeout_ns: [chance.pick(&[100_000, 500_000, 2_000_000]), 100_000_000],
+        first_timeout_ns: 2_000_000,
+        retries: if is_patient { 100_000 } else { base.retries },
+        keep_alive_probes: if is_patient { 100_000 } else { base.keep_alive_probes },
+        ..base
+    }
+}

@@ -1,0 +1,537 @@
+//! One world: functions, their programs, the network between them, and time.
+
+use std::collections::VecDeque;
+
+use bellwire_protocol::reliable::{Endpoint, GateState};
+
+use crate::chance::{Chance, scatter};
+use crate::network::{Network, Traffic};
+use crate::oracle::Oracle;
+use crate::program::{CALM_PACKETS, Program, Taker, Turn, fold};
+use crate::scenario::{Scenario, Weather};
+
+/// Everything must have finished so long after the faults stopped, in ns. The longest thing to wait for is a closed link that
+/// lingers (5 s), after a peer that is found dead (6 s), after a request in vain.
+pub const CALM_NS: u64 = 30_000_000_000;
+/// The faults stop after this time, however few frames went, in ns.
+const STORM_NS: u64 = 20_000_000_000;
+/// So many turns without a frame, and the world spins.
+const MOST_IDLE_TURNS: u64 = 300_000;
+/// News that are kept for the report of a failure.
+const LOG_LINES: usize = 60;
+
+/// What a world that went well has done.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Outcome {
+    /// Changes with every frame that arrived, its time and content, and every packet that was taken.
+    pub hash: u64,
+    /// What became of frames.
+    pub traffic: Traffic,
+    /// Packets that programs took and the oracle compared.
+    pub packets: u64,
+    /// Links that ended before the world did.
+    pub downs: u64,
+    /// Functions that were started again.
+    pub restarts: u64,
+    /// Frames that functions sent again.
+    pub resent: u64,
+    /// Virtual time, in ns.
+    pub ns: u64,
+}
+
+/// What went wrong, and what happened before.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The seed of the world.
+    pub seed: u64,
+    /// When, in ns of virtual time.
+    pub at_ns: u64,
+    /// Frames sent before.
+    pub frames: u64,
+    /// What.
+    pub what: String,
+    /// The last news before.
+    pub log: Vec<String>,
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(
+            f,
+            "seed {}: after {} frames and {} ns: {}",
+            self.seed, self.frames, self.at_ns, self.what
+        )?;
+        for line in &self.log {
+            writeln!(f, "  {line}")?;
+        }
+        write!(f, "run it again with --seed {} --frames 1", self.seed)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// One function.
+struct Function {
+    /// `None`: gone for good.
+    endpoint: Option<Endpoint>,
+    program: Program,
+    life: u32,
+    /// It does not look before.
+    stalled_until_ns: u64,
+    /// When it wants its turn.
+    wake_ns: u64,
+}
+
+struct World<'a> {
+    scenario: &'a Scenario,
+    now_ns: u64,
+    functions: Vec<Function>,
+    network: Network,
+    oracle: Oracle,
+    chance: Chance,
+    fault_ns: u64,
+    fault_pause_ns: u64,
+    /// When cuts end: from, to.
+    cuts: Vec<(u64, usize, usize)>,
+    calm_since_ns: Option<u64>,
+    idle_turns: u64,
+    outcome: Outcome,
+    log: VecDeque<String>,
+}
+
+/// Lets the world of a scenario run until everything has finished.
+///
+/// # Errors
+/// What the oracle objects to.
+pub fn run(scenario: &Scenario) -> Result<Outcome, Box<Failure>> {
+    let mut world = World::new(scenario);
+    match world.run() {
+        Ok(()) => Ok(world.outcome),
+        Err(what) => Err(Box::new(Failure {
+            seed: scenario.seed,
+            at_ns: world.now_ns,
+            frames: world.network.traffic.sent,
+            what,
+            log: world.log.into(),
+        })),
+    }
+}
+
+impl<'a> World<'a> {
+    fn new(scenario: &'a Scenario) -> Self {
+        let count = scenario.functions.len();
+        let mut chance = Chance::new(scenario.seed ^ 0x0007_1e5d);
+        let fault_pause_ns = chance.pick(&[20_000, 200_000, 1_000_000]);
+        let mut world = World {
+            scenario,
+            now_ns: 1,
+            functions: Vec::with_capacity(count),
+            network: Network::new(scenario),
+            oracle: Oracle::new(scenario.seed, count, scenario.longest_bytes),
+            chance,
+            fault_ns: 1,
+            fault_pause_ns,
+            cuts: Vec::new(),
+            calm_since_ns: None,
+            idle_turns: 0,
+            outcome: Outcome::default(),
+            log: VecDeque::new(),
+        };
+        for index in 0..count {
+            let function = world.birth(index, 1);
+            world.functions.push(function);
+        }
+        world
+    }
+
+    /// Function `index` begins its life `life`.
+    fn birth(&mut self, index: usize, life: u32) -> Function {
+        let (address, config) = self.scenario.functions[index];
+        let seed = scatter(self.scenario.seed ^ (index as u64) << 32 ^ life as u64);
+        let endpoint = Endpoint::new(config, address, 1000 + life as u64, seed);
+        Function {
+            endpoint: Some(endpoint.expect("the scenario's settings can work")),
+            program: Program::new(index, self.scenario, self.now_ns, scatter(seed)),
+            life,
+            stalled_until_ns: 0,
+            wake_ns: self.now_ns,
+        }
+    }
+
+    fn run(&mut self) -> Result<(), String> {
+        loop {
+            let arrival_ns = self.network.next_arrival_ns();
+            let (index, wake_ns) = self.next_wake();
+            let next_ns = arrival_ns.min(wake_ns).min(self.fault_ns);
+            if next_ns == u64::MAX {
+                return Err("nothing will ever happen any more".to_owned() + &self.open_ends());
+            }
+            self.now_ns = self.now_ns.max(next_ns);
+            if self.fault_ns <= next_ns {
+                self.disturb()?;
+            } else if arrival_ns <= wake_ns {
+                self.arrive()?;
+            } else {
+                self.turn(index)?;
+                self.idle_turns += 1;
+                if self.idle_turns > MOST_IDLE_TURNS {
+                    return Err(format!("{index} wants its turn again and again for nothing"));
+                }
+                if self.calm_since_ns.is_some() && self.has_finished() {
+                    return self.finish();
+                }
+            }
+            if let Some(since_ns) = self.calm_since_ns
+                && self.now_ns > since_ns + CALM_NS
+            {
+                return Err(format!("no end {CALM_NS} ns after the faults") + &self.open_ends());
+            }
+        }
+    }
+
+    #[inline]
+    fn next_wake(&self) -> (usize, u64) {
+        let mut next = (0, u64::MAX);
+        for (index, function) in self.functions.iter().enumerate() {
+            if function.wake_ns < next.1 {
+                next = (index, function.wake_ns);
+            }
+        }
+        next
+    }
+
+    /// A frame arrives.
+    fn arrive(&mut self) -> Result<(), String> {
+        let Some(place) = self.network.arrive() else { return Ok(()) };
+        let frame = self.network.frame(place);
+        let (index, path) = (frame.to, frame.path);
+        let function = &mut self.functions[index];
+        let Some(endpoint) = &mut function.endpoint else {
+            self.network.lose(place);
+            return Ok(());
+        };
+        if function.stalled_until_ns > self.now_ns {
+            self.network.put_off(place, function.stalled_until_ns);
+            return Ok(());
+        }
+        self.idle_turns = 0;
+        let bytes = frame.bytes();
+        let check = bytes.last_chunk::<4>().map_or(0, |check| u32::from_le_bytes(*check));
+        let seen = fold(self.outcome.hash, self.now_ns ^ (check as u64) << 32 ^ index as u64);
+        let mut taker = Taker {
+            program: &mut function.program,
+            oracle: &mut self.oracle,
+            may_refuse: self.scenario.stalls && self.calm_since_ns.is_none(),
+            life: function.life,
+            now_ns: self.now_ns,
+            hash: seen,
+        };
+        endpoint.handle_frame(path, bytes, self.now_ns, &mut taker);
+        self.outcome.hash = taker.hash;
+        self.network.release(place);
+        function.program.wake(self.now_ns);
+        if self.scenario.batch_ns == 0 {
+            self.turn(index)
+        } else {
+            function.wake_ns = function.wake_ns.min(self.now_ns + self.scenario.batch_ns);
+            Ok(())
+        }
+    }
+
+    /// A function has its turn: it reads news, takes what it had refused, sends.
+    fn turn(&mut self, index: usize) -> Result<(), String> {
+        let function = &mut self.functions[index];
+        let Some(endpoint) = &mut function.endpoint else {
+            function.wake_ns = u64::MAX;
+            return Ok(());
+        };
+        if function.stalled_until_ns > self.now_ns {
+            function.wake_ns = function.stalled_until_ns;
+            return Ok(());
+        }
+        let program = &mut function.program;
+        let is_calm = self.calm_since_ns.is_some();
+        let mut turn = Turn {
+            now_ns: self.now_ns,
+            life: function.life,
+            oracle: &mut self.oracle,
+            scenario: self.scenario,
+            is_calm,
+        };
+        let mut log = program.read_news(endpoint, &mut turn);
+        if endpoint.has_deliverable() {
+            let mut taker = Taker {
+                program,
+                oracle: turn.oracle,
+                may_refuse: self.scenario.stalls && !is_calm,
+                life: function.life,
+                now_ns: self.now_ns,
+                hash: self.outcome.hash,
+            };
+            endpoint.deliver(&mut taker);
+            self.outcome.hash = taker.hash;
+        }
+        program.act(endpoint, &mut turn);
+        loop {
+            let place = self.network.reserve();
+            let buffer = self.network.buffer(place);
+            let Some(transmit) = endpoint.poll_transmit(self.now_ns, buffer) else {
+                self.network.release(place);
+                break;
+            };
+            self.network.send(place, index, transmit.path, transmit.length, self.now_ns);
+            self.idle_turns = 0;
+        }
+        log.extend(program.read_news(endpoint, &mut turn));
+        let program_ns = program.deadline_ns(endpoint, self.now_ns);
+        function.wake_ns = endpoint.next_deadline().min(program_ns).max(self.now_ns + 1);
+        if let Some(error) = program.error.take() {
+            return Err(error);
+        }
+        for line in log {
+            // A link has come or gone: there may be something to send.
+            self.functions[index].program.wake(self.now_ns);
+            self.functions[index].wake_ns = self.now_ns + 1;
+            self.note(line);
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, line: String) {
+        if self.log.len() == LOG_LINES {
+            self.log.pop_front();
+        }
+        self.log.push_back(format!("{:>14} ns: {line}", self.now_ns));
+    }
+
+    /// Something goes wrong in the world, or right again.
+    fn disturb(&mut self) -> Result<(), String> {
+        let is_over = self.network.traffic.sent >= self.scenario.frames || self.now_ns > STORM_NS;
+        if is_over {
+            return self.calm_down();
+        }
+        self.fault_ns = self.now_ns + 1 + self.chance.below(2 * self.fault_pause_ns);
+        for cut in self.cuts.extract_if(.., |cut| cut.0 <= self.now_ns) {
+            self.network.cut[cut.1][cut.2] = false;
+        }
+        let count = self.functions.len() as u64;
+        let index = self.chance.below(count) as usize;
+        match self.chance.below(40) {
+            0..8 => self.network.weather = weather(&self.scenario.worst, &mut self.chance),
+            8..16 if self.scenario.stalls => {
+                let most_ns = self.chance.pick(&[20_000, 1_000_000, 1_000_000, 50_000_000]);
+                self.functions[index].stalled_until_ns = self.now_ns + self.chance.below(most_ns);
+            }
+            16..20 if self.scenario.cuts => self.cut(index),
+            20..22 if self.scenario.interfaces > 1 && self.scenario.cuts => {
+                let interface = self.chance.below(self.scenario.interfaces as u64) as usize;
+                self.network.dead[interface] = !self.network.dead[interface];
+            }
+            22..24 if self.scenario.mtu_changes => self.change_mtu(),
+            24 if self.scenario.restarts => self.restart(index)?,
+            25 if self.scenario.closes => self.close(index),
+            26..32 => self.set_gate(index),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn cut(&mut self, from: usize) {
+        let to = self.chance.below(self.functions.len() as u64) as usize;
+        let most_ns = self.chance.pick(&[200_000, 2_000_000, 20_000_000, 500_000_000]);
+        let until_ns = self.now_ns + self.chance.below(most_ns);
+        self.network.cut[from][to] = true;
+        self.cuts.push((until_ns, from, to));
+        if self.chance.hits(500) {
+            self.network.cut[to][from] = true;
+            self.cuts.push((until_ns, to, from));
+        }
+        self.note(format!("{from} is cut from {to} until {until_ns}"));
+    }
+
+    fn change_mtu(&mut self) {
+        let mtu = self.chance.pick(&[65_535, 9000, 1500, 700, 512]);
+        self.network.mtu = mtu;
+        self.note(format!("frames may have {mtu} bytes"));
+        for function in &mut self.functions {
+            // Not everybody notices; the others must find out.
+            if let Some(endpoint) = &mut function.endpoint
+                && self.chance.hits(700)
+            {
+                endpoint.set_frame_bytes(mtu);
+                function.wake_ns = function.wake_ns.min(self.now_ns);
+            }
+        }
+    }
+
+    fn restart(&mut self, index: usize) -> Result<(), String> {
+        self.bury(index)?;
+        let life = self.functions[index].life + 1;
+        self.note(format!("{index} begins life {life}"));
+        self.oracle.restarted(index);
+        self.outcome.restarts += 1;
+        self.functions[index] = self.birth(index, life);
+        Ok(())
+    }
+
+    /// A life ends: its books must balance, and what it told of may be forgotten.
+    fn bury(&mut self, index: usize) -> Result<(), String> {
+        let Some(endpoint) = self.functions[index].endpoint.take() else { return Ok(()) };
+        let counters = endpoint.counters();
+        self.outcome.resent += counters.frames_resent;
+        self.outcome.downs += self.functions[index].program.downs;
+        let waiting: u64 = endpoint.peers().map(|peer| endpoint.unacknowledged(peer)).sum();
+        let known = counters.packets_acknowledged + counters.packets_failed + waiting;
+        // Links that the program closed and that still linger are the only ones left out.
+        let all_told = endpoint.peers().count() == endpoint.link_count();
+        if known > counters.packets_queued || all_told && known != counters.packets_queued {
+            return Err(format!("the books of {index} do not balance: {waiting} {counters:?}"));
+        }
+        if counters.packets_delivered != self.oracle.taken(index) {
+            return Err(format!("{index} took {}: {counters:?}", self.oracle.taken(index)));
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, index: usize) {
+        let function = &mut self.functions[index];
+        let (Some(endpoint), program) = (&mut function.endpoint, &mut function.program) else {
+            return;
+        };
+        if program.partners.is_empty() {
+            return;
+        }
+        let place = self.chance.below(program.partners.len() as u64) as usize;
+        let mut turn = Turn {
+            now_ns: self.now_ns,
+            life: function.life,
+            oracle: &mut self.oracle,
+            scenario: self.scenario,
+            is_calm: false,
+        };
+        program.close(place, endpoint, &mut turn);
+        function.wake_ns = self.now_ns;
+        self.note(format!("{index} closes the link of its partner {place}"));
+    }
+
+    fn set_gate(&mut self, index: usize) {
+        let function = &mut self.functions[index];
+        let Some(endpoint) = &mut function.endpoint else { return };
+        let (queue_pair, state) = (self.chance.below(8), self.chance.below(3) as u8);
+        function.program.gates[queue_pair as usize] = state;
+        endpoint.set_gate(queue_pair as u32, gate_state(state));
+        function.wake_ns = function.wake_ns.min(self.now_ns);
+    }
+
+    /// The faults stop.
+    fn calm_down(&mut self) -> Result<(), String> {
+        self.note("the faults stop".to_owned());
+        self.fault_ns = u64::MAX;
+        self.calm_since_ns = Some(self.now_ns);
+        self.network.weather = Weather::default();
+        self.network.mtu = usize::MAX;
+        self.network.dead = [false; 3];
+        for row in &mut self.network.cut {
+            row.fill(false);
+        }
+        let dead = self.functions.len() - 1;
+        if self.scenario.death {
+            self.bury(dead)?;
+            self.note(format!("{dead} is gone for good"));
+        }
+        for function in &mut self.functions {
+            function.stalled_until_ns = 0;
+            function.wake_ns = self.now_ns;
+            function.program.refuses_until_ns = [0; 2];
+            function.program.wake(self.now_ns);
+            for partner in &mut function.program.partners {
+                partner.asks &= !(self.scenario.death && partner.index == dead);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether every link is up, everything that was queued taken, every question answered, every gate known as it is.
+    fn has_finished(&self) -> bool {
+        self.functions.iter().all(|function| {
+            let Some(endpoint) = &function.endpoint else { return true };
+            endpoint.is_drained()
+                && !endpoint.has_deliverable()
+                && function.program.partners.iter().all(|partner| {
+                    let other = &self.functions[partner.index];
+                    if other.endpoint.is_none() {
+                        return partner.peer.is_none();
+                    }
+                    let Some(peer) = partner.peer else { return false };
+                    endpoint.is_up(peer)
+                        && partner.owed == 0
+                        && partner.calm_packets >= CALM_PACKETS
+                        && partner.streams.iter().all(|&stream| {
+                            let stream = self.oracle.stream(stream);
+                            stream.queued == stream.taken
+                        })
+                        && other.program.gates.iter().enumerate().all(|(queue_pair, &state)| {
+                            endpoint.gate(peer, queue_pair as u32) == Some(gate_state(state))
+                        })
+                })
+        })
+    }
+
+    /// What has not finished, as text.
+    fn open_ends(&self) -> String {
+        let mut text = String::new();
+        for (index, function) in self.functions.iter().enumerate() {
+            let Some(endpoint) = &function.endpoint else { continue };
+            text += &format!("\n  {index} wakes at {}: ", function.wake_ns);
+            text += &format!("drained {}, ", endpoint.is_drained());
+            text += &format!("to deliver {}", endpoint.has_deliverable());
+            for partner in &function.program.partners {
+                let streams = partner.streams.map(|stream| {
+                    self.oracle.streams().get(stream as usize).map(|of| (of.queued, of.taken))
+                });
+                let gates = partner.peer.map(|peer| {
+                    [0, 1, 2, 3, 4, 5, 6, 7].map(|queue_pair| endpoint.gate(peer, queue_pair))
+                });
+                text += &format!("\n    {partner:?} {streams:?} {gates:?}");
+            }
+            text += &format!("\n    {:?}", endpoint.counters());
+        }
+        text
+    }
+
+    /// The end: the books of all must balance.
+    fn finish(&mut self) -> Result<(), String> {
+        for index in 0..self.functions.len() {
+            self.bury(index)?;
+        }
+        if !self.network.balances() {
+            return Err(format!("frames are missing: {:?}", self.network.traffic));
+        }
+        self.outcome.traffic = self.network.traffic;
+        self.outcome.packets = self.oracle.streams().iter().map(|stream| stream.taken as u64).sum();
+        self.outcome.ns = self.now_ns;
+        Ok(())
+    }
+}
+
+fn gate_state(state: u8) -> GateState {
+    match state {
+        1 => GateState::Open,
+        2 => GateState::Stopped,
+        _ => GateState::Closed,
+    }
+}
+
+/// Weather that is not worse than the worst.
+fn weather(worst: &Weather, chance: &mut Chance) -> Weather {
+    let mut rate = |worst: u32| {
+        if chance.hits(300) { 0 } else { chance.below(worst as u64 + 1) as u32 }
+    };
+    Weather {
+        loss: rate(worst.loss),
+        repeat: rate(worst.repeat),
+        late: rate(worst.late),
+        damage: rate(worst.damage),
+        replay: rate(worst.replay),
+    }
+}

@@ -1,0 +1,57 @@
+//! Worlds of many seeds, the same in every run.
+
+use std::path::Path;
+
+use bellwire_simulator::campaign::{self, run_world};
+use bellwire_simulator::ledger::Entry;
+
+/// Frames that one test runs. All together take about a minute of one core in a build for tests.
+const FRAMES: u64 = 5_000_000;
+
+fn all_goes_well(seed: u64) {
+    let total = campaign::run(seed, FRAMES, |_| {}).unwrap_or_else(|failure| panic!("{failure}"));
+    assert!(total.sum.packets > 0 && total.worlds > 10);
+    println!("{total:?}");
+}
+
+/// Nothing is lost, repeated, reordered or altered, and everything finishes, whatever networks and programs do.
+// shows: H-12, H-14, H-15, H-16, H-17, H-18, H-25
+#[test]
+fn worlds_go_well() {
+    all_goes_well(1_000_000);
+}
+
+/// As above, with other seeds, so that two cores share the work.
+#[test]
+fn other_worlds_go_well() {
+    all_goes_well(2_000_000);
+}
+
+/// The same seed gives the same history: every frame at the same time with the same bytes, every packet in the same order. The
+/// numbers hold for every build, as they are written here.
+#[test]
+fn histories_repeat() {
+    for seed in 0..20 {
+        let first = run_world(seed).unwrap_or_else(|failure| panic!("{failure}"));
+        let second = run_world(seed).unwrap_or_else(|failure| panic!("{failure}"));
+        assert_eq!(first, second, "seed {seed}");
+    }
+}
+
+/// The committed ledger can be read, no seed is in it twice for one commit, and its entries say which code they are of.
+#[test]
+fn the_ledger_is_sound() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("simulator-ledger.jsonl");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let entries = Entry::parse_all(&text).unwrap_or_else(|line| panic!("line {line} is no entry"));
+    for (index, entry) in entries.iter().enumerate() {
+        assert!(entry.frames > 0 && entry.worlds > 0 && !entry.commit.is_empty(), "{entry:?}");
+        for earlier in &entries[..index] {
+            let apart = earlier.commit != entry.commit
+                || earlier.seed + earlier.worlds <= entry.seed
+                || entry.seed + entry.worlds <= earlier.seed;
+            assert!(apart, "{entry:?} and {earlier:?}");
+        }
+    }
+    assert!(Entry::parse_all("{}").is_err());
+}
