@@ -12,7 +12,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 const SIZES: [usize; 6] = [8, 128, 1196, 4096, 65_536, 1 << 20];
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(20);
 
 type Result<T> = std::result::Result<T, Box<dyn Error + std::marker::Send + Sync>>;
 
@@ -110,7 +110,8 @@ impl Side {
         let options = QueuePairOptions::new(completions).receive_depth(1024).send_depth(1024);
         let pair = function.create_queue_pair(&options)?;
         for _ in 0..BURST {
-            function.post_receive(pair, vec![0; 1 << 20], 0)?;
+            // As small as they may be, so that they fit in the cache.
+            function.post_receive(pair, vec![0; *sizes().iter().max().expect("a size")], 0)?;
         }
         Ok(Side { function, completions, pair, how })
     }
@@ -168,6 +169,20 @@ impl Side {
         }
     }
 
+    /// What both sides need of a processor while they are linked, blocked, and have nothing to do.
+    fn idle(&mut self, kind: &str) -> Result<()> {
+        let (since, before) = (Instant::now(), processor_time()?);
+        while since.elapsed() < Duration::from_secs(3) {
+            let left = Duration::from_secs(3).saturating_sub(since.elapsed());
+            if self.function.wait(self.completions, Wait::Block, left).is_ok() {
+                return Err("a message that nobody sent".into());
+            }
+        }
+        let busy = (processor_time()? - before).as_secs_f64() / since.elapsed().as_secs_f64();
+        println!("{kind:<12} idle: {:.2} % of a processor for both sides", 100.0 * busy);
+        Ok(())
+    }
+
     fn ping(&mut self, kind: &str, to: Address) -> Result<()> {
         let bytes = vec![7; 1 << 20];
         for size in sizes() {
@@ -204,6 +219,9 @@ impl Side {
                 println!("    {name} {value}");
             }
         }
+        if self.how == Wait::Block {
+            self.idle(kind)?;
+        }
         self.send(&[], 9, to)?;
         let until = Instant::now() + Duration::from_millis(50);
         while Instant::now() < until {
@@ -221,6 +239,18 @@ fn report(kind: &str, size: usize, mut times: Vec<f64>, rate: f64) {
         times[times.len() * 99 / 100],
         rate * size as f64 / 1e6,
     );
+}
+
+/// Processor time of this process so far.
+fn processor_time() -> Result<Duration> {
+    let schedule = std::fs::read_dir("/proc/self/task")?;
+    let mut total_ns = 0;
+    for task in schedule {
+        // First number: time on a processor, in ns (proc(5)).
+        let text = std::fs::read_to_string(task?.path().join("schedstat"))?;
+        total_ns += text.split(' ').next().unwrap_or("0").parse::<u64>()?;
+    }
+    Ok(Duration::from_nanos(total_ns))
 }
 
 /// Reads all of a message; spinning, without sleeping in the kernel.

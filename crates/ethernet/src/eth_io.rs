@@ -90,6 +90,10 @@ impl<Wire: FrameIo<Path = Mac>> FrameIo for EthIo<Wire> {
         fds
     }
 
+    fn wake(&mut self) {
+        self.busy.set(self.busy.get().max(1));
+    }
+
     fn is_ready(&self) -> bool {
         if crate::socket::is_readable(self.local.fd()) {
             self.busy.set(BUSY_POLLS);

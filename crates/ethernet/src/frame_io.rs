@@ -42,6 +42,9 @@ pub trait FrameIo: Send {
     /// Descriptors that become readable when [`FrameIo::receive`] has something.
     fn wait_fds(&self) -> Vec<BorrowedFd<'_>>;
 
+    /// One of these descriptors became readable: the next [`FrameIo::receive`] should look everywhere.
+    fn wake(&mut self) {}
+
     /// Whether [`FrameIo::receive`] has something now. May ask the kernel, so it is not for every poll.
     fn is_ready(&self) -> bool;
 

@@ -60,12 +60,12 @@ impl Sleeper {
         result == 0
     }
 
-    /// Sleeps until one of `network` is readable, at most for `timeout`: one system call.
+    /// Sleeps until one of `network` is readable, at most for `timeout`: one system call. Tells whether one is.
     pub fn sleep(
         &mut self,
         network: &[BorrowedFd<'_>],
         timeout: Option<Duration>,
-    ) -> io::Result<()> {
+    ) -> io::Result<bool> {
         let mut fds = [libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 }; 80];
         let count = network.len();
         for (place, fd) in fds.iter_mut().zip(network) {
@@ -85,7 +85,11 @@ impl Sleeper {
             self.woken += 1;
         }
         let error = io::Error::last_os_error();
-        if result < 0 && error.kind() != io::ErrorKind::Interrupted { Err(error) } else { Ok(()) }
+        if result < 0 && error.kind() != io::ErrorKind::Interrupted {
+            Err(error)
+        } else {
+            Ok(result > 0)
+        }
     }
 
     /// How often the function slept, and how often a frame woke it: what is received without is received by polling (H-08).

@@ -576,7 +576,12 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
     fn poll(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
         let now_ns = self.clock.now_ns();
         let mut done = self.take_frames(sink, budget, now_ns);
-        self.looked_ns.set(if self.io.has_seen_all() { now_ns } else { 0 });
+        self.looked_ns.set(match self.io.has_seen_all() {
+            // What came was looked at for a while.
+            true if done > 0 => self.clock.now_ns(),
+            true => now_ns,
+            false => 0,
+        });
         done += self.take_events(sink);
         done += self.take_own(sink, budget);
         if now_ns >= self.next_tick_ns {
@@ -622,6 +627,9 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
 
     fn arm(&mut self) -> bool {
         let Some(deadline_ns) = self.settle_down() else { return false };
+        if self.io.is_ready() {
+            return false;
+        }
         self.sleeper.set_alarm(deadline_ns.map(|at| at.saturating_sub(self.clock.now_ns())))
     }
 
@@ -633,9 +641,15 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
-        self.sleeper
+        // What is there already wakes at once.
+        let woken = self
+            .sleeper
             .sleep(&self.io.wait_fds(), timeout)
-            .map_err(|source| Error::System { what: "wait for frames", source })
+            .map_err(|source| Error::System { what: "wait for frames", source })?;
+        if woken {
+            self.io.wake();
+        }
+        Ok(())
     }
 }
 
@@ -651,7 +665,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         self.pump(now_ns);
         self.events.extend(self.endpoint.poll_event());
         let next_ns = self.next_deadline_ns();
-        if !self.events.is_empty() || next_ns <= now_ns + NEAR_NS || self.io.is_ready() {
+        if !self.events.is_empty() || next_ns <= now_ns + NEAR_NS {
             return None;
         }
         // Nobody tells when the kernel takes more again, so it is tried in a while.
