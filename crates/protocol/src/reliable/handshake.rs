@@ -4,14 +4,14 @@
 //! Accept carries the token of its Open; the side that answered, when any frame carries the token of its Accept. So neither an
 //! old Open that the network kept nor a forged one makes a link, or ends the one that there is.
 
+use bellwire_wire::frame::MIN_FRAME_BYTES;
 use bellwire_wire::frame::finish::{CloseReason, RefuseBody, RefuseReason};
 use bellwire_wire::frame::header::FrameHeader;
 use bellwire_wire::frame::open::OpenBody;
-use bellwire_wire::frame::{FunctionId, MIN_FRAME_BYTES};
 
 use super::endpoint::{Reply, ReplyBody};
 use super::link::{Link, NEVER, State, first_number};
-use super::{Config, Endpoint, PathId, PeerId, Why};
+use super::{Config, Endpoint, PathId, Why};
 use crate::canary::planted;
 
 /// How long an answered Open waits for its confirmation, in ns.
@@ -228,27 +228,12 @@ impl Endpoint {
             }
         }
         self.by_peer.insert(peer, id);
-        let after = self.undelivered_before(peer, id);
+        let after = self.slots[slot].link.as_ref().and_then(|link| self.undelivered_before(link));
         if let Some(link) = &mut self.slots[slot].link {
             link.after = after;
         }
         self.tell(slot);
         self.settle(slot);
-    }
-
-    /// The earlier link from `peer` of which packets are still to be taken, or the end to be told.
-    fn undelivered_before(&self, peer: FunctionId, id: PeerId) -> Option<PeerId> {
-        self.slots
-            .iter()
-            .filter_map(|slot| slot.link.as_ref())
-            .find(|link| {
-                link.id != id
-                    && link.peer == peer
-                    && matches!(link.state, State::Down(_))
-                    && (link.down_untold
-                        || link.backlogs.iter().any(super::backlog::Backlog::is_waiting))
-            })
-            .map(|link| link.id)
     }
 
     fn refuse(&mut self, path: PathId, open: &OpenBody, reason: RefuseReason) {

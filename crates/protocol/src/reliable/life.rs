@@ -5,6 +5,7 @@ use alloc::boxed::Box;
 use bellwire_wire::frame::FunctionId;
 use bellwire_wire::frame::finish::CloseReason;
 
+use super::backlog::Backlog;
 use super::endpoint::{Reply, ReplyBody, Slot};
 use super::link::{Link, NEVER, State};
 use super::{Endpoint, PathId, PeerId, Why};
@@ -93,17 +94,37 @@ impl Endpoint {
         }
     }
 
-    /// Lets the link that follows `id` begin, or offer its packets.
+    /// Lets the link that follows `id` begin, or offer its packets; unless another one is still between them.
     pub(super) fn release_successor(&mut self, id: PeerId) {
         for slot in 0..self.slots.len() {
-            if let Some(link) = &mut self.slots[slot].link
-                && link.after == Some(id)
-            {
-                link.after = None;
-                link.open_due = link.state == State::Opening;
+            let Some(link) = self.slots[slot].link.as_ref().filter(|link| link.after == Some(id))
+            else {
+                continue;
+            };
+            let is_opening = link.state == State::Opening;
+            let after =
+                if is_opening { self.lingering(link.peer) } else { self.undelivered_before(link) };
+            if let Some(link) = &mut self.slots[slot].link {
+                link.after = after;
+                link.open_due = is_opening && after.is_none();
                 self.settle(slot);
             }
         }
+    }
+
+    /// An earlier link from the same function of which packets are still to be taken, or the end to be told.
+    pub(super) fn undelivered_before(&self, link: &Link) -> Option<PeerId> {
+        let age = |link: &Link| (link.peer_incarnation, link.peer_opening);
+        self.slots
+            .iter()
+            .filter_map(|slot| slot.link.as_ref())
+            .find(|earlier| {
+                earlier.peer == link.peer
+                    && age(earlier) < age(link)
+                    && matches!(earlier.state, State::Down(_))
+                    && (earlier.down_untold || earlier.backlogs.iter().any(Backlog::is_waiting))
+            })
+            .map(|earlier| earlier.id)
     }
 
     /// A link that its user has closed ends when everything is acknowledged.

@@ -168,6 +168,32 @@ pub fn the_old_link_is_emptied_first() {
     assert_eq!(why_down(&net, 0), Some(Why::Restarted));
 }
 
+/// However many old links wait to be emptied, and in whichever places they are, they are emptied in the order in which they were.
+#[test]
+pub fn many_old_links_are_emptied_in_order() {
+    let mut net = Net::new(&[Config::new(1500); 3], 7);
+    net.nodes[0].appetite = [0; 2];
+    for life in 0..3u8 {
+        let incarnation = net.nodes[1].endpoint.incarnation() + 1;
+        net.nodes[1] = Node::new(Config::new(1500), 1, incarnation, 99 + life as u64);
+        let back = net.link(1, 0);
+        net.send(1, back, &[life]).unwrap();
+        net.run_until(Net::is_quiet);
+        // Another link has the second place for a while, so that the last of these gets it.
+        if life == 0 {
+            net.link(0, 2);
+        } else if life == 1 {
+            let other = net.peer_of(0, function(2)).unwrap();
+            let now_ns = net.now_ns;
+            net.nodes[0].endpoint.close(other, now_ns);
+        }
+    }
+    net.nodes[0].appetite = [usize::MAX; 2];
+    net.run_until(|net| net.nodes[0].taken.len() == 3);
+    let order: Vec<u8> = net.nodes[0].taken.iter().map(|packet| packet.payload[0]).collect();
+    assert_eq!(order, [0, 1, 2]);
+}
+
 /// A link that its user closes sends what was queued, and the peer hears of the end after the last packet. The number is free
 /// for another link then.
 #[test]
