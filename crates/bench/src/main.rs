@@ -92,7 +92,12 @@ fn drive(arguments: &Arguments) -> Result<()> {
         for (contender, wire) in chosen.iter().flat_map(|contender| part.wires(contender)) {
             match Session::start(contender, wire, &peers, &logs, cpus) {
                 Ok(session) => runners.push(Runner::new(contender, wire, session)),
-                Err(why) => absent.push((contender.name, format!("{why:#}"))),
+                Err(why) => {
+                    let why = (contender.name, format!("{why:#}"));
+                    if !absent.contains(&why) {
+                        absent.push(why);
+                    }
+                }
             }
         }
         rounds::measure(&mut runners, part.rows(), &mut probe, time, &mut findings)?;

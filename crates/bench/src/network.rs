@@ -7,9 +7,11 @@
 use std::ffi::CStr;
 use std::fs::File;
 use std::io::Write;
+use std::net::UdpSocket;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
@@ -47,6 +49,11 @@ impl Network {
                     "link set lo up\naddr add {address}/24 dev {INTERFACE}\nlink set {INTERFACE} up"
                 ),
             )?;
+        }
+        for side in [&network.near, &network.far] {
+            std::thread::scope(|scope| {
+                scope.spawn(|| wait_until_running(side)).join().expect("it does not panic")
+            })?;
         }
         Ok(network)
     }
@@ -86,11 +93,43 @@ impl Network {
 /// Puts this process into the follower's namespace, if it was started on a network.
 pub fn enter_far_side() -> Result<()> {
     let Some(path) = std::env::var_os(FAR_NAMESPACE) else { return Ok(()) };
-    let namespace = File::open(&path).context("the follower's network namespace")?;
+    enter(&File::open(&path).context("the follower's network namespace")?.into())
+}
+
+/// Puts this thread into a namespace.
+fn enter(namespace: &OwnedFd) -> Result<()> {
     // SAFETY: changes this thread's network alone.
     let outcome = unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) };
     ensure!(outcome == 0, "entering a network namespace: {}", std::io::Error::last_os_error());
     Ok(())
+}
+
+/// The kernel looks at new interfaces only once a second or so; until then some programs do not take them.
+const STARTING: Duration = Duration::from_secs(5);
+
+/// Waits, in a thread that ends with it, until the interface of a namespace runs.
+fn wait_until_running(namespace: &OwnedFd) -> Result<()> {
+    enter(namespace)?;
+    let asking = UdpSocket::bind(("0.0.0.0", 0)).context("a socket to ask for the interface")?;
+    // SAFETY: zeros are a valid request.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(INTERFACE.bytes()) {
+        *to = from as libc::c_char;
+    }
+    let since = Instant::now();
+    loop {
+        // SAFETY: the kernel reads and writes one request, which is ours.
+        let outcome =
+            unsafe { libc::ioctl(asking.as_raw_fd(), libc::SIOCGIFFLAGS, &raw mut request) };
+        ensure!(outcome == 0, "asking for {INTERFACE}: {}", std::io::Error::last_os_error());
+        // SAFETY: the request has filled in the flags.
+        let flags = i32::from(unsafe { request.ifr_ifru.ifru_flags });
+        if flags & libc::IFF_RUNNING != 0 {
+            return Ok(());
+        }
+        ensure!(since.elapsed() < STARTING, "{INTERFACE} does not start to run");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// Makes a namespace in a thread that ends at once, so that this program stays where it is.

@@ -100,6 +100,36 @@ fn in_house_contenders_answer_and_end() {
     }
 }
 
+/// The contenders of the network start, each in namespaces of its own, and a benchmark that is killed in the middle of it
+/// leaves neither processes nor namespaces behind: these have no names, and end with their last process.
+#[test]
+fn networks_end_with_the_benchmark() {
+    // SAFETY: has no arguments and cannot fail.
+    let is_root = unsafe { libc::geteuid() } == 0;
+    if !is_root || std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        eprintln!("not run: namespaces need root, and two processes two CPUs");
+        return;
+    }
+    let named = || std::fs::read_dir("/run/netns").map_or(0, Iterator::count);
+    let before = named();
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_bellwire-bench"))
+        .args(["--quick", "raw-udp", "raw-packet", "tcp", "bellwire-udp", "bellwire-eth-packet"])
+        .env("CARGO_MANIFEST_DIR", env!("CARGO_MANIFEST_DIR"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the benchmark's own program");
+    // The leaders of the probe, and of five contenders over two wires each.
+    wait_until("all contenders run", || children_of(bench.id()).len() == 11);
+    let mut workers = children_of(bench.id());
+    workers.extend(workers.clone().into_iter().flat_map(children_of));
+    bench.kill().expect("a child");
+    bench.wait().expect("a child");
+    wait_until("the workers are gone", || !workers.iter().copied().any(exists));
+    assert_eq!(named(), before, "a namespace was left behind");
+}
+
 /// A killed leader takes its followers along, even while they wait for their next order.
 #[test]
 fn followers_end_with_their_leader() {

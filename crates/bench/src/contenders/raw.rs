@@ -52,7 +52,7 @@ pub const PACKET: Contender = Contender {
 /// UDP: a send and a receive each datagram. It is the kernel's own offer too, for programs that can live with losses.
 pub const UDP: Contender = Contender {
     name: "raw-udp",
-    about: "UDP datagrams, no protocol",
+    about: "kernel UDP datagrams, no protocol",
     kind: Kind::Limit,
     wires: &[Wire::Frames1500, Wire::Frames9000],
     start: start(|party| {

@@ -80,3 +80,41 @@ fn wanted() -> Vec<Wanted> {
         goal(vec![frames(Op::Idle, 8)], UDP, None, most(1.0)),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contenders::Kind;
+    use crate::statistics::Summary;
+
+    /// A goal is held against the contender that it names, in its own row and class, and a missed one is seen as missed.
+    #[test]
+    fn goals_name_their_opponents() {
+        let line = |row: Row, contender, kind, far| Line {
+            row,
+            contender,
+            kind,
+            about: String::new(),
+            unit: row.op.unit(),
+            near: None,
+            far: Summary::of(&[far]),
+            shares: vec![],
+        };
+        let row = Row { wire: Wire::Frames1500, op: Op::Latency, bytes: 8 };
+        let idle = Row { wire: Wire::Frames1500, op: Op::Idle, bytes: 8 };
+        let goals = judge(&[
+            line(row, "raw-xdp", Kind::Limit, 2000.0),
+            line(row, "raw-packet", Kind::Limit, 1000.0),
+            line(row, ETH_XDP, Kind::Bellwire, 2600.0),
+            line(row, TCP, Kind::Peer, 6500.0),
+            line(idle, ETH_XDP, Kind::Bellwire, 0.5),
+        ]);
+        let judged: Vec<_> = goals.iter().filter_map(|goal| goal.far.clone()).collect();
+        let ratio = |ratio, against, met| Ratio { ratio, against, met };
+        assert_eq!(
+            judged,
+            [ratio(1.3, "raw-xdp", false), ratio(0.4, TCP, true), ratio(0.5, ETH_XDP, true)]
+        );
+        assert!(goals.iter().all(|goal| goal.near.is_none()));
+    }
+}
