@@ -34,6 +34,7 @@ pub mod crash;
 #[cfg(feature = "steps")]
 pub mod hostile;
 pub mod loopback;
+pub mod network;
 
 /// The whole life of a second process, which was started for this kind of tests; `false` if there is no such kind.
 pub fn play(kind: &str) -> bool {

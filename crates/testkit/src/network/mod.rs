@@ -1,0 +1,160 @@
+//! Networks that a test makes itself: hosts that are network namespaces, wires that are veth pairs, and what goes wrong with them.
+//!
+//! | module | what |
+//! |---|---|
+//! | `host` | a namespace, and running something in it |
+//! | [`traffic`] | numbered messages between nodes, with the proof that each came once, whole and in order |
+//! | [`relay`] | a host between two others that loses, repeats, damages and delays what passes, or adds garbage |
+//! | `garbage` | what a hostile neighbour sends |
+//! | `socket` | packet sockets |
+//!
+//! Nothing here has a name outside of the process: a namespace vanishes with the last descriptor, process and socket in it, and
+//! its wires with it, however a test ends.
+
+mod garbage;
+mod host;
+pub mod relay;
+mod socket;
+pub mod traffic;
+
+pub use host::Host;
+
+use crate::conformance::child::{DEVICE, PEER, Process, ROLE};
+use crate::conformance::{Fixture, Node, Stage};
+use bellwire::{Address, Device, DeviceOptions, Result};
+use bellwire_ethernet::testing::ip;
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What carries messages over a wire.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Carrier {
+    /// `eth` by AF_PACKET.
+    Packet,
+    /// `eth` by AF_XDP.
+    Xdp,
+    /// `udp`.
+    Udp,
+}
+
+/// All of them.
+pub const CARRIERS: [Carrier; 3] = [Carrier::Packet, Carrier::Xdp, Carrier::Udp];
+
+/// Name of each host's interface.
+pub const WIRE: &str = "wire";
+
+/// Hosts that reach each other, each with one interface called [`WIRE`].
+pub struct Network {
+    /// What carries messages.
+    pub carrier: Carrier,
+    /// The hosts; the first has the IP address 10.9.0.1, and so on.
+    pub hosts: Vec<Host>,
+    /// The bridge between them, if there is one.
+    switch: Option<Host>,
+    opened: AtomicUsize,
+}
+
+impl Network {
+    fn new(carrier: Carrier, hosts: Vec<Host>, switch: Option<Host>) -> Network {
+        for (number, host) in hosts.iter().enumerate() {
+            let own = ip_of(number);
+            host.run(|| ip(&format!("addr add {own}/24 dev {WIRE}\nlink set {WIRE} up")))
+                .expect("an interface with an address");
+        }
+        Network { carrier, hosts, switch, opened: AtomicUsize::new(0) }
+    }
+
+    /// Two hosts at both ends of a veth pair.
+    pub fn pair(carrier: Carrier) -> Network {
+        let [near, far] = [Host::new(), Host::new()];
+        near.wire(WIRE, &far, WIRE);
+        Network::new(carrier, vec![near, far], None)
+    }
+
+    /// Two hosts with another one between them that forwards frames as `faults` say.
+    pub fn relayed(carrier: Carrier, faults: relay::Faults) -> (Network, relay::Relay) {
+        let [near, middle, far] = [Host::new(), Host::new(), Host::new()];
+        for (host, port) in [(&near, "near"), (&far, "far")] {
+            host.wire(WIRE, &middle, port);
+            // The relay handles frames as they are on a real wire, not bundles of them.
+            host.run(|| ip(&format!("link set {WIRE} gso_max_segs 1"))).expect("an option");
+        }
+        middle.run(|| ip("link set near up\nlink set far up")).expect("both ports");
+        let relay = middle.run(|| relay::Relay::start(["near", "far"], faults));
+        (Network::new(carrier, vec![near, far], Some(middle)), relay)
+    }
+
+    /// Hosts around a bridge.
+    pub fn bridged(carrier: Carrier, count: usize) -> Network {
+        let switch = Host::new();
+        switch.run(|| ip("link add bridge type bridge\nlink set bridge up")).expect("a bridge");
+        let hosts: Vec<Host> = (0..count)
+            .map(|number| {
+                let (host, port) = (Host::new(), format!("p{number}"));
+                switch.wire(&port, &host, WIRE);
+                switch
+                    .run(|| ip(&format!("link set {port} master bridge\nlink set {port} up")))
+                    .expect("a port of the bridge");
+                host
+            })
+            .collect();
+        Network::new(carrier, hosts, Some(switch))
+    }
+
+    /// Name of the device of host `number`.
+    pub fn device(&self, number: usize) -> String {
+        match self.carrier {
+            Carrier::Packet => format!("eth:{WIRE}?io=packet"),
+            Carrier::Xdp => format!("eth:{WIRE}?io=xdp"),
+            Carrier::Udp => format!("udp:{}", ip_of(number)),
+        }
+    }
+
+    /// Function 0 on host `number`.
+    pub fn node(&self, number: usize) -> Node {
+        let open = || {
+            let device = Device::open(&self.device(number)).expect("a node opens");
+            Node::of(device, 0, &Default::default())
+        };
+        self.hosts[number].run(open)
+    }
+
+    /// One node on each host, driven by this thread.
+    pub fn stage(&self) -> Stage<'_> {
+        let nodes = (0..self.hosts.len()).map(|number| self.node(number)).collect();
+        Stage { fixture: self, nodes, case: format!("{:?}", self.carrier) }
+    }
+
+    /// A process on host `number` that greets `peer` and returns whatever it is sent.
+    pub fn echo(&self, number: usize, peer: Address) -> Process {
+        let (device, peer) = (self.device(number), peer.to_string());
+        let environment = [(ROLE, "echo"), (DEVICE, &device), (PEER, &peer)];
+        self.hosts[number].run(|| Process::start("process", &environment))
+    }
+
+    /// Runs commands of ip(8) on host `number`.
+    #[track_caller]
+    pub fn ip(&self, number: usize, commands: &str) {
+        self.hosts[number].run(|| ip(commands)).expect("it can be done");
+    }
+
+    /// Takes a host away: its namespace goes with the last process in it, and then its wire.
+    pub fn remove_last(&mut self) {
+        self.hosts.pop();
+        self.switch = None;
+    }
+}
+
+/// IP address of host `number`.
+pub fn ip_of(number: usize) -> Ipv4Addr {
+    Ipv4Addr::new(10, 9, 0, number as u8 + 1)
+}
+
+impl Fixture for Network {
+    fn open(&self, options: &DeviceOptions) -> Result<Device> {
+        let number = self.opened.fetch_add(1, Ordering::Relaxed);
+        let name = self.device(number);
+        let bare = name.split('?').next().unwrap_or(&name);
+        self.hosts[number].run(|| Device::open_with(bare, options))
+    }
+}
