@@ -28,7 +28,7 @@ impl Local {
     pub fn open(interface: u32, function: u8, frame_bytes: usize) -> io::Result<Local> {
         let socket = socket::open(libc::AF_UNIX, libc::SOCK_DGRAM, 0)?;
         let (address, length) = name(interface, function);
-        socket::bind(socket.as_fd(), &address, length)?;
+        socket::bind_anew(socket.as_fd(), &address, length)?;
         socket::enlarge_buffers(socket.as_fd(), 4 << 20);
         let buffer = vec![0; frame_bytes].into_boxed_slice();
         Ok(Local { socket, interface, buffer, waiting: VecDeque::new() })

@@ -3,6 +3,7 @@
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 /// A new socket, closed on exec, never blocking.
 pub(crate) fn open(domain: i32, kind: i32, protocol: i32) -> io::Result<OwnedFd> {
@@ -59,6 +60,21 @@ pub(crate) fn bind<T>(fd: BorrowedFd<'_>, address: &T, length: usize) -> io::Res
     let result =
         unsafe { libc::bind(fd.as_raw_fd(), std::ptr::from_ref(address).cast(), length as u32) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// As [`bind`], for an address that a socket had which was closed just now: a process that another thread starts holds copies of
+/// all descriptors for a moment, and with them the address.
+pub(crate) fn bind_anew<T>(fd: BorrowedFd<'_>, address: &T, length: usize) -> io::Result<()> {
+    const MOMENT: Duration = Duration::from_millis(100);
+    let since = Instant::now();
+    loop {
+        match bind(fd, address, length) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && since.elapsed() < MOMENT => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            other => return other,
+        }
+    }
 }
 
 /// Asks for buffers of `bytes` both ways: beyond the system's limit with CAP_NET_ADMIN, up to it without. Returns how much the

@@ -61,7 +61,7 @@ impl UdpIo {
         if address.is_ipv6() {
             socket::set(socket.as_fd(), libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, &1i32)?;
         }
-        socket::bind(socket.as_fd(), &native, length)?;
+        socket::bind_anew(socket.as_fd(), &native, length)?;
         Self::with_socket(socket, address, mtu)
     }
 
