@@ -311,8 +311,9 @@ impl<D> fmt::Display for Refused<D> {
 }
 
 impl<D: fmt::Debug> std::error::Error for Refused<D> {
+    /// The cause of the error, because the error itself is what this displays.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.error)
+        self.error.source()
     }
 }
 
