@@ -10,6 +10,7 @@
 
 pub mod campaign;
 pub mod chance;
+pub mod fuzz;
 pub mod ledger;
 pub mod network;
 pub mod oracle;

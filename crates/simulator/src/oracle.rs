@@ -44,7 +44,9 @@ pub struct Oracle {
     youngest: Vec<Vec<u32>>,
     /// By function: packets taken in its present life.
     taken: Vec<u64>,
+    /// The payload made last, and of which packet it is: stream, number.
     scratch: Vec<u8>,
+    made: (u32, u32),
 }
 
 impl Oracle {
@@ -58,6 +60,7 @@ impl Oracle {
             youngest: vec![vec![0; functions]; functions],
             taken: vec![0; functions],
             scratch: vec![0; longest_bytes as usize + 8],
+            made: (u32::MAX, 0),
         }
     }
 
@@ -87,6 +90,11 @@ impl Oracle {
     pub fn next(&mut self, stream: u32) -> ([u64; 3], &[u8]) {
         let number = self.streams[stream as usize].queued;
         let (words, length, key) = self.content(stream, number);
+        if self.made == (stream, number) {
+            // It found no room last time.
+            return (words, &self.scratch[..length]);
+        }
+        self.made = (stream, number);
         for (index, chunk) in self.scratch[..length].chunks_mut(8).enumerate() {
             chunk.copy_from_slice(&word(key, index).to_le_bytes()[..chunk.len()]);
         }

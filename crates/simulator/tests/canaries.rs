@@ -10,7 +10,23 @@ const FRAMES: u64 = 2_000_000;
 
 /// Faults that break what the oracle watches. The others break speed, fairness or manners only, and the scenarios of
 /// `bellwire-protocol` catch them.
-const FAULTS: [&str; 1] = ["reliable-skip-sequence"];
+const FAULTS: [&str; 15] = [
+    "reliable-skip-sequence",
+    "reliable-skip-check",
+    "reliable-deliver-repeated",
+    "reliable-no-timeout",
+    "reliable-ignore-credit",
+    "reliable-acknowledge-ahead",
+    "reliable-corrupt-before-check",
+    "reliable-drop-acknowledgement",
+    "reliable-forget-lost",
+    "reliable-credit-leak",
+    "reliable-skip-token",
+    "reliable-mix-channels",
+    "reliable-no-unfinished",
+    "reliable-gate-untold",
+    "reliable-no-keep-alive",
+];
 
 /// Each fault is noticed, and named with the seed of the world that showed it.
 #[test]
