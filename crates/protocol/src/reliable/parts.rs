@@ -22,9 +22,13 @@ impl Parts {
         Parts { sequence: 0, bytes: Vec::new(), runs: Vec::new() }
     }
 
-    /// Takes in one part of frame `sequence`; the whole body if this was the last that was missing.
+    /// Takes in one part of frame `sequence`; the whole body if this was the last that was missing. Frame `expected` goes first:
+    /// its parts displace those of others and are not displaced, or two frames that come by two paths at once might never end.
     #[cold]
-    pub fn arrive(&mut self, sequence: u32, part: &[u8]) -> Option<Vec<u8>> {
+    pub fn arrive(&mut self, expected: u32, sequence: u32, part: &[u8]) -> Option<Vec<u8>> {
+        if sequence != expected && self.sequence == expected && !self.runs.is_empty() {
+            return None;
+        }
         let (&[a, b, c, d], bytes) = part.split_first_chunk::<PART_FIXED_BYTES>()?;
         let start = u16::from_le_bytes([a, b]) as usize;
         let total = u16::from_le_bytes([c, d]) as usize;
@@ -52,5 +56,26 @@ impl Parts {
             self.runs.clear();
             core::mem::take(&mut self.bytes)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    /// Of two frames whose parts come by turns, the one that is expected becomes whole, whichever began.
+    #[test]
+    fn the_expected_frame_goes_first() {
+        let part = |start: u8, byte: u8| [start, 0, 4, 0, byte, byte];
+        for first in [7, 8] {
+            let mut parts = Parts::new();
+            assert_eq!(parts.arrive(7, first, &part(0, first as u8)), None);
+            assert_eq!(parts.arrive(7, 15 - first, &part(0, 15 - first as u8)), None);
+            assert_eq!(parts.arrive(7, 8, &part(2, 8)), None);
+            assert_eq!(parts.arrive(7, 7, &part(2, 7)), Some(vec![7; 4]));
+            assert_eq!(parts.arrive(8, 8, &part(0, 8)), None);
+            assert_eq!(parts.arrive(8, 8, &part(2, 8)), Some(vec![8; 4]));
+        }
     }
 }

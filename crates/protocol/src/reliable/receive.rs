@@ -83,7 +83,7 @@ impl Endpoint {
                 None => self.handle_data(slot, header.sequence, body, now_ns, sink),
                 Some(part) => {
                     // A frame that no longer fits the path comes in parts; whole, it is like any other.
-                    if let Some(whole) = link.parts.arrive(header.sequence, part) {
+                    if let Some(whole) = link.parts.arrive(link.expected, header.sequence, part) {
                         self.handle_data(slot, header.sequence, &whole, now_ns, sink);
                     }
                 }
