@@ -79,7 +79,10 @@ impl Endpoint {
             }
         }
         let slot = match place {
-            Some(slot) => slot,
+            Some(slot) => {
+                self.renew(slot, path, now_ns);
+                slot
+            }
             None => {
                 // Links that nobody confirmed may take half of the places at most.
                 let has_room = half_open <= self.config.links as usize / 2;
@@ -135,6 +138,15 @@ impl Endpoint {
             return;
         }
         let age = (accept.incarnation, accept.opening);
+        if link.state == State::Opening
+            && link.peer_token != 0
+            && age > (link.peer_incarnation, link.peer_opening)
+        {
+            // Our token is known to an earlier link of the peer, too: ask again with another.
+            self.counters.frames_stale += 1;
+            self.renew(slot, path, now_ns);
+            return self.settle(slot);
+        }
         match link.state {
             State::Opening if age >= (link.peer_incarnation, link.peer_opening) => {
                 learn(link, &config, frame_bytes, header, &accept);

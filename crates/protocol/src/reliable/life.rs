@@ -39,6 +39,27 @@ impl Endpoint {
         Some(id)
     }
 
+    /// A half-open link whose token an earlier link of the peer may have learnt gets another, as frames of that link must not count
+    /// as frames of the new one.
+    pub(super) fn renew(&mut self, slot: usize, path: PathId, now_ns: u64) {
+        let token = self.next_random() & !0xffff | slot as u64;
+        let Some(old) = self.slots[slot].link.as_deref() else { return };
+        if old.peer_token == 0 {
+            return;
+        }
+        self.openings += 1;
+        let mut link = Link::new(&self.config, old.id, old.peer, old.state, path, token, now_ns);
+        link.opening = self.openings;
+        link.paths = old.paths;
+        link.give_up_ns = old.give_up_ns;
+        link.open_due = old.state == State::Opening;
+        link.after = old.after;
+        link.is_ready = old.is_ready;
+        link.is_deliverable = old.is_deliverable;
+        link.has_event = old.has_event;
+        self.slots[slot].link = Some(Box::new(link));
+    }
+
     /// Frees a slot.
     pub(super) fn remove(&mut self, slot: usize) {
         if let Some(mut link) = self.slots[slot].link.take() {

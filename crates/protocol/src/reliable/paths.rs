@@ -55,6 +55,7 @@ impl Path {
     }
 }
 
+#[derive(Clone, Copy)]
 pub(super) struct Paths {
     paths: [Path; PATHS],
     count: u8,
