@@ -7,12 +7,14 @@
 use bellwire::{Address, Device, Get, Operation, Put, RemoteKey, Rights, Send, Status};
 use bellwire_testkit::conformance::bytes::pattern;
 use bellwire_testkit::conformance::child::Process;
+use bellwire_testkit::conformance::stage::accepted;
 use bellwire_testkit::conformance::{Node, Patience, Stage};
 use bellwire_testkit::network::relay::Faults;
 use bellwire_testkit::network::traffic::Traffic;
 use bellwire_testkit::network::{Carrier, Network, WIRE, ip_of};
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -65,7 +67,7 @@ fn all_complete(node: &mut Node, others: &mut [Node]) -> Vec<(u64, Status)> {
             return ended;
         }
         for other in others.iter_mut() {
-            other.poll();
+            other.function.progress().expect("progress");
         }
         patience.spend(|| format!("never completed: {:?}", node.function.query(pair)));
     }
@@ -172,6 +174,82 @@ fn sixteen_hosts_all_to_all() {
     }
 }
 
+/// When the first of sixteen senders has sent all, each of the others has sent at least one part in so many of that.
+const FAIR: u64 = 4;
+
+/// Sixteen hosts send to one, which takes less than they have, all of the time: everything arrives in order, each gets its fair share,
+/// and what is sent again stays a small part of what is sent. All have equal shares of one thread, so that the network and the
+/// protocol decide, not a scheduler.
+#[test]
+fn sixteen_to_one_is_fair_and_does_not_collapse() {
+    const MESSAGES: u64 = 600;
+    const BYTES: usize = 8_000;
+    for carrier in [Carrier::Packet, Carrier::Udp] {
+        let network = Network::bridged(carrier, 17);
+        let mut stage = network.stage();
+        let addresses: Vec<Address> = stage.nodes.iter().map(Node::address).collect();
+        let mut receiver = stage.nodes.pop().expect("seventeen");
+        let to = addresses[16];
+        let (mut posted, mut counts, mut at_first_end) = ([0; 16], [0; 16], None);
+        (0..128).for_each(|_| receiver.receive(BYTES, 0));
+        let mut patience = Patience::new();
+        while counts.iter().any(|&count| count < MESSAGES) {
+            // Nobody runs ahead while others are still being introduced.
+            let allowed = if counts.iter().all(|&count| count > 0) { MESSAGES } else { 1 };
+            for (node, number) in stage.nodes.iter_mut().zip(&mut posted) {
+                let pair = node.queue_pair;
+                while *number < allowed {
+                    let send = Send::buffer(pattern(*number, BYTES)).to(to);
+                    if !accepted(node.function.post_send(pair, send)) {
+                        break;
+                    }
+                    *number += 1;
+                }
+                while let Some(done) = node.poll() {
+                    assert!(done.status.is_success(), "{done:?}");
+                }
+            }
+            for _ in 0..64 {
+                let Some(done) = receiver.poll() else { break };
+                let from = addresses.iter().position(|&address| address == done.peer);
+                let from = from.expect("one of the senders");
+                let bytes = done.buffer.expect("its buffer").into_bytes(done.length);
+                assert!(
+                    bytes == pattern(counts[from], BYTES),
+                    "message {} of {from}",
+                    counts[from]
+                );
+                counts[from] += 1;
+                if counts[from] == MESSAGES {
+                    at_first_end.get_or_insert(counts);
+                }
+                receiver.receive(BYTES, 0);
+                patience = Patience::new();
+            }
+            patience.spend(|| format!("nothing arrives: {counts:?}"));
+        }
+        let counts = at_first_end.expect("somebody was first");
+        eprintln!("{carrier:?}: when the first had sent all: {counts:?}");
+        assert!(is_fair(&counts), "{counts:?}");
+        let [sent, again] = ["frames_sent", "frames_resent"]
+            .map(|counter| shown_by(std::process::id() as i32, counter).iter().sum::<u64>());
+        eprintln!("{carrier:?}: of {sent} frames {again} were sent again");
+        assert!(again * 4 < sent, "{again} of {sent} frames were sent again");
+    }
+}
+
+/// Whether nobody is further behind the first than is fair.
+fn is_fair(counts: &[u64]) -> bool {
+    counts.iter().min().unwrap_or(&0) * FAIR >= *counts.iter().max().unwrap_or(&0)
+}
+
+/// The check of fairness notices who gets less than a quarter.
+#[test]
+fn unfairness_is_noticed() {
+    assert!(is_fair(&[40, 10, 20]));
+    assert!(!is_fair(&[40, 9, 20]));
+}
+
 /// A process that is killed leaves no program in the link layer, and its interface can be opened again at once.
 // shows: H-05
 #[test]
@@ -192,9 +270,78 @@ fn nothing_stays_attached_after_a_crash() {
     }
 }
 
+/// `bellwire perf` measures between two hosts, named by address, and every byte that it compares is right.
+#[test]
+fn perf_runs_between_hosts() {
+    for carrier in [Carrier::Packet, Carrier::Xdp, Carrier::Udp] {
+        let network = Network::pair(carrier);
+        let mut command = bellwire();
+        command.args(["perf", &network.device(1), "--listen"]).stdout(Stdio::piped());
+        let mut listener = Ending(network.hosts[1].run(|| command.spawn()).expect("it starts"));
+        let mut said = String::new();
+        let mut output = BufReader::new(listener.0.stdout.take().expect("piped"));
+        output.read_line(&mut said).expect("a line");
+        assert!(said.starts_with("Listening as node "), "{said}");
+        let mut command = bellwire();
+        command.args(["perf", &network.device(0), "--connect", &ip_of(1).to_string()]);
+        command.args(["--quick", "--sizes", "8,4KiB", "--wait", "adaptive"]);
+        let output = network.hosts[0].run(|| command.output()).expect("it starts");
+        let told = String::from_utf8_lossy(&output.stdout);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{carrier:?}: {told}{errors}");
+        assert!(told.contains("All data was right"), "{carrier:?}: {told}{errors}");
+    }
+}
+
+/// `bellwire copy` copies over an interface, and the copy is the same.
+#[test]
+fn copy_goes_over_an_interface() {
+    let folder = std::env::temp_dir().join(format!("bellwire-network-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let (source, bytes) = (folder.join("source"), pattern(3, 3 << 20));
+    std::fs::write(&source, &bytes).expect("room for it");
+    let copied = [Carrier::Packet, Carrier::Udp].map(|carrier| {
+        let network = Network::pair(carrier);
+        let copy = folder.join(format!("{carrier:?}"));
+        let mut command = bellwire();
+        command.arg("copy").args([&source, &copy]).args(["--device", &network.device(0)]);
+        let output = network.hosts[0].run(|| command.output()).expect("it starts");
+        (output, std::fs::read(&copy).ok())
+    });
+    std::fs::remove_dir_all(&folder).expect("our folder");
+    for (output, copy) in copied {
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(copy.as_ref() == Some(&bytes), "the copy is another one");
+    }
+}
+
+/// The command, which `cargo test --workspace` has built beside this test; otherwise it is built now.
+fn bellwire() -> Command {
+    let running = std::env::current_exe().expect("a running test");
+    let folder = running.ancestors().nth(2).expect("target/PROFILE/deps/TEST");
+    let program = folder.join("bellwire");
+    if !program.exists() {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "-q", "-p", "bellwire-cli", "--target-dir"]);
+        cargo.arg(folder.parent().expect("target"));
+        assert!(cargo.status().expect("cargo").success(), "the command cannot be built");
+    }
+    Command::new(program)
+}
+
+/// A process that is killed when this is dropped.
+struct Ending(Child);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// What `ip` tells about the interface of a host.
 fn ip_tells(network: &Network, host: usize) -> String {
-    let ask = || std::process::Command::new("ip").args(["-d", "link", "show", WIRE]).output();
+    let ask = || Command::new("ip").args(["-d", "link", "show", WIRE]).output();
     let output = network.hosts[host].run(ask).expect("ip");
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
@@ -372,7 +519,7 @@ mod run {
         assert!(after.bytes < before.bytes + (8 << 20), "it grows: {before:?} {after:?}");
         for counter in ["frames_damaged", "frames_malformed", "frames_unknown", "frames_repeated"] {
             let mut patience = Patience::new();
-            while shown_by(victim.id(), counter) == 0 {
+            while shown_by(victim.id(), counter).iter().sum::<u64>() == 0 {
                 round_trip(&mut node, peer, 1, 8);
                 patience.spend(|| format!("{counter} stays 0"));
             }
@@ -444,13 +591,17 @@ impl Footprint {
     }
 }
 
-/// A counter of the device, as the process shows it to `bellwire stat`.
-fn shown_by(process: i32, counter: &str) -> u64 {
+/// A counter of each open function's device, as the process shows it to `bellwire stat`.
+fn shown_by(process: i32, counter: &str) -> Vec<u64> {
     let files = bellwire::stat::files_of(process as u32).expect("our child");
-    let text: String = files.iter().filter_map(|file| std::fs::read_to_string(file).ok()).collect();
-    let found = text.split(&format!("\"{counter}\":")).nth(1).unwrap_or("");
-    let digits: String = found.chars().take_while(char::is_ascii_digit).collect();
-    digits.parse().unwrap_or(0)
+    // A function that closes takes its file along.
+    let texts = files.iter().filter_map(|file| std::fs::read_to_string(file).ok());
+    let value = |text: String| {
+        let found = text.split(&format!("\"{counter}\":")).nth(1)?.to_owned();
+        let digits: String = found.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().ok()
+    };
+    texts.filter_map(value).collect()
 }
 
 /// Sets a flag when it is dropped.
@@ -489,16 +640,16 @@ fn receive_all(mut stream: TcpStream) {
 
 /// iperf3 between the two hosts, for two seconds.
 struct Iperf {
-    server: std::process::Child,
-    client: std::process::Child,
+    server: Child,
+    client: Child,
 }
 
 impl Iperf {
     /// `None` if it is not installed.
     fn start(network: &Network) -> Option<Iperf> {
         let start = |host: usize, arguments: &[&str]| {
-            let mut command = std::process::Command::new("iperf3");
-            command.args(arguments).stdout(std::process::Stdio::null());
+            let mut command = Command::new("iperf3");
+            command.args(arguments).stdout(Stdio::null());
             network.hosts[host].run(|| command.spawn()).ok()
         };
         let server = start(1, &["-s", "-1"])?;
