@@ -145,6 +145,10 @@ impl Endpoint {
             // Our token is known to an earlier link of the peer, too: ask again with another.
             self.counters.frames_stale += 1;
             self.renew(slot, path, now_ns);
+            self.openings += 1;
+            if let Some(link) = &mut self.slots[slot].link {
+                link.opening = self.openings;
+            }
             return self.settle(slot);
         }
         match link.state {

@@ -40,16 +40,15 @@ impl Endpoint {
     }
 
     /// A half-open link whose token an earlier link of the peer may have learnt gets another, as frames of that link must not count
-    /// as frames of the new one.
+    /// as frames of the new one. The opening stays, or two that ask would make each other begin anew for ever.
     pub(super) fn renew(&mut self, slot: usize, path: PathId, now_ns: u64) {
         let token = self.next_random() & !0xffff | slot as u64;
         let Some(old) = self.slots[slot].link.as_deref() else { return };
         if old.peer_token == 0 {
             return;
         }
-        self.openings += 1;
         let mut link = Link::new(&self.config, old.id, old.peer, old.state, path, token, now_ns);
-        link.opening = self.openings;
+        link.opening = old.opening;
         link.paths = old.paths;
         link.give_up_ns = old.give_up_ns;
         link.open_due = old.state == State::Opening;
