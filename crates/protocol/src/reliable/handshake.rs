@@ -80,7 +80,9 @@ impl Endpoint {
         }
         let slot = match place {
             Some(slot) => {
-                self.renew(slot, path, now_ns);
+                // Of two that ask each other only one asks anew; the other's answer is enough.
+                let asks_anew = self.me > open.from;
+                self.renew(slot, asks_anew, path, now_ns);
                 slot
             }
             None => {
@@ -144,11 +146,7 @@ impl Endpoint {
         {
             // Our token is known to an earlier link of the peer, too: ask again with another.
             self.counters.frames_stale += 1;
-            self.renew(slot, path, now_ns);
-            self.openings += 1;
-            if let Some(link) = &mut self.slots[slot].link {
-                link.opening = self.openings;
-            }
+            self.renew(slot, true, path, now_ns);
             return self.settle(slot);
         }
         match link.state {

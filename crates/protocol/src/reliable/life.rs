@@ -40,8 +40,8 @@ impl Endpoint {
     }
 
     /// A half-open link whose token an earlier link of the peer may have learnt gets another, as frames of that link must not count
-    /// as frames of the new one. The opening stays, or two that ask would make each other begin anew for ever.
-    pub(super) fn renew(&mut self, slot: usize, path: PathId, now_ns: u64) {
+    /// as frames of the new one. If it asks anew it has a later opening, since the peer drops another token under the same one.
+    pub(super) fn renew(&mut self, slot: usize, asks_anew: bool, path: PathId, now_ns: u64) {
         let token = self.next_random() & !0xffff | slot as u64;
         let Some(old) = self.slots[slot].link.as_deref() else { return };
         if old.peer_token == 0 {
@@ -49,6 +49,10 @@ impl Endpoint {
         }
         let mut link = Link::new(&self.config, old.id, old.peer, old.state, path, token, now_ns);
         link.opening = old.opening;
+        if asks_anew && old.state == State::Opening {
+            self.openings += 1;
+            link.opening = self.openings;
+        }
         link.paths = old.paths;
         link.give_up_ns = old.give_up_ns;
         link.open_due = old.state == State::Opening;
