@@ -566,10 +566,11 @@ mod run {
             scope.spawn(move || send_until(stream, is_over, bytes));
             // Ends the other threads also if this one fails.
             let _end = RaiseOnDrop(is_over);
-            let mut rounds = 0;
+            let (mut rounds, mut traffic) = (0, Traffic::both_ways(0));
             while rounds < 3 || iperf.as_ref().is_some_and(Iperf::is_running) {
                 let before = bytes.load(Ordering::Relaxed);
-                Traffic::both_ways(60).finish(&mut stage);
+                traffic.messages += 60;
+                traffic.finish(&mut stage);
                 let mut patience = Patience::new();
                 while bytes.load(Ordering::Relaxed) < before + (1 << 20) {
                     stage.turn();
@@ -660,8 +661,8 @@ fn receive_all(mut stream: TcpStream) {
 
 /// iperf3 between the two hosts, for two seconds.
 struct Iperf {
-    server: Child,
-    client: Child,
+    server: Ending,
+    client: Ending,
 }
 
 impl Iperf {
@@ -670,7 +671,7 @@ impl Iperf {
         let start = |host: usize, arguments: &[&str]| {
             let mut command = Command::new("iperf3");
             command.args(arguments).stdout(Stdio::null());
-            network.hosts[host].run(|| command.spawn()).ok()
+            network.hosts[host].run(|| command.spawn()).ok().map(Ending)
         };
         let server = start(1, &["-s", "-1"])?;
         // It has to listen first.
@@ -680,13 +681,16 @@ impl Iperf {
     }
 
     fn is_running(&self) -> bool {
-        let state = std::fs::read_to_string(format!("/proc/{}/stat", self.client.id()));
+        let state = std::fs::read_to_string(format!("/proc/{}/stat", self.client.0.id()));
         state.is_ok_and(|state| !state.contains(") Z "))
     }
 
     #[track_caller]
     fn succeed(mut self) {
-        assert!(self.client.wait().expect("our child").success(), "iperf3 failed beside messages");
-        self.server.wait().expect("our child");
+        assert!(
+            self.client.0.wait().expect("our child").success(),
+            "iperf3 failed beside messages"
+        );
+        self.server.0.wait().expect("our child");
     }
 }
