@@ -31,6 +31,8 @@ const FAULTS: [&str; 15] = [
 /// Each fault is noticed, and named with the seed of the world that showed it.
 #[test]
 fn planted_faults_are_caught() {
+    campaign::run(SEED, FRAMES, |_| {})
+        .unwrap_or_else(|failure| panic!("nothing planted: {failure}"));
     let mut missed = Vec::new();
     for fault in FAULTS {
         let _planted = plant(fault);
