@@ -44,6 +44,8 @@ pub(crate) struct Links {
     by_slot: Vec<Option<(PeerId, u32)>>,
     /// The link that a peer's address leads to: the newest that is not down.
     by_peer: HashMap<FunctionAddress, u32>,
+    /// The link to ourselves, which every poll asks for.
+    own: Option<u32>,
     /// Links that are being sought, or whose end has to be told.
     pub unsettled: Vec<u32>,
 }
@@ -55,6 +57,7 @@ impl Links {
             free: Vec::new(),
             by_slot: Vec::new(),
             by_peer: HashMap::new(),
+            own: None,
             unsettled: Vec::new(),
         }
     }
@@ -67,6 +70,14 @@ impl Links {
     /// The link to `peer` that is not down.
     pub fn to(&self, peer: FunctionAddress) -> Option<u32> {
         self.by_peer.get(&peer).copied()
+    }
+
+    /// The link to ourselves, if we have one.
+    #[inline]
+    pub fn own(&self) -> Option<u32> {
+        self.own.filter(|&number| {
+            self.at(number).is_some_and(|link| matches!(link.state, State::Own(_)))
+        })
     }
 
     #[inline]
@@ -90,6 +101,7 @@ impl Links {
     pub fn add(&mut self, peer: FunctionAddress, state: State) -> u32 {
         let id = if let State::Known(id) = state { Some(id) } else { None };
         let seeks = matches!(state, State::Seeking { .. });
+        let own = matches!(state, State::Own(_));
         let link = Some(Link { peer, state });
         let number = match self.free.pop() {
             Some(number) => {
@@ -102,6 +114,9 @@ impl Links {
             }
         };
         self.by_peer.insert(peer, number);
+        if own {
+            self.own = Some(number);
+        }
         if seeks {
             self.unsettled.push(number);
         }

@@ -47,9 +47,9 @@ const ANSWERS: usize = 64;
 /// Time between two looks at what is not worth a look at every poll, in ns.
 const TICK_NS: u64 = 1_000_000;
 /// Without a frame for so long, in ns, a line is quiet: small packets need not wait for each other.
-const QUIET_NS: u64 = 2_000;
+const QUIET_NS: u64 = 10_000;
 /// How long a look for frames is believed to have seen them all, in ns.
-const LOOK_NS: u64 = 1_000;
+const LOOK_NS: u64 = 10_000;
 /// Bounds of the time after which what was not acknowledged is sent again, in ns. Losses are noticed by what comes behind them;
 /// this is for the last frames of a burst, and a peer that the system lets wait for its turn is not a loss.
 const TIMEOUT_NS: [u64; 2] = [20_000_000, 500_000_000];
@@ -147,7 +147,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
 
     /// Sends all frames that the protocol has for now.
     pub(crate) fn pump(&mut self, now_ns: u64) {
-        self.pumped_ns = now_ns;
+        let mut staged = !self.answers.is_empty();
         while let Some((path, asked, function)) = self.answers.pop() {
             let body = SeekBody { from: self.address.node, to: asked.from, ..self.seek_body() };
             self.say(path, Said::Here(body), function);
@@ -165,8 +165,11 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
                 );
             }
             self.io.stage(to, frame.length);
+            staged = true;
         }
         self.unsent = !self.io.flush();
+        // The call may have taken longer than a line needs to become quiet: count from its end.
+        self.pumped_ns = if staged { self.clock.now_ns() } else { now_ns };
     }
 
     /// Sends a question or an answer about places. It is lost if there is no room now: it will be asked again.
@@ -307,7 +310,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
     /// Hands out packets that we sent to ourselves.
     #[cold]
     fn take_own(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
-        let Some(number) = self.links.to(self.address) else { return 0 };
+        let Some(number) = self.links.own() else { return 0 };
         let mut packets = 0;
         self.own_stalled = false;
         while packets < budget {
@@ -346,7 +349,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
 
     /// Whether packets from ourselves wait that the engine may take.
     pub(crate) fn has_own(&self) -> bool {
-        let own = self.links.to(self.address).and_then(|number| self.links.at(number));
+        let own = self.links.own().and_then(|number| self.links.at(number));
         let waits = matches!(own, Some(Link { state: State::Own(queue), .. }) if !queue.is_empty());
         waits && !self.own_stalled
     }
