@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test bench lint docs clean unit crash dissector canaries loom miri
+.PHONY: help run test bench simulate guesses lint docs clean unit crash dissector canaries loom miri
 
 # A fresh rustup puts cargo here before the shell knows of it.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -11,7 +11,7 @@ target := $(or $(CARGO_TARGET_DIR),target)
 
 # Crates with planted faults (feature `canaries`, tests/canaries.rs), with models of their concurrency (`--cfg loom`),
 # and with unsafe code that Miri can execute. Add a crate by adding a line.
-CANARY_PACKAGES = bellwire-protocol bellwire-ring bellwire-testkit
+CANARY_PACKAGES = bellwire-protocol bellwire-ring bellwire-testkit bellwire-simulator
 LOOM_PACKAGES += bellwire-ring
 MIRI_PACKAGES += bellwire-ring
 
@@ -63,6 +63,14 @@ miri: ## execute the unsafe parts under Miri, if it is installed
 bench: ## measure Bellwire beside its peers and the limits of the machine
 	@tools/need.sh cargo
 	cargo run --release -p bellwire-bench -- all
+
+simulate: ## simulate 10^8 frames under faults, from SEED on, and note them in the ledger
+	@tools/need.sh cargo
+	cargo run --release -p bellwire-simulator -- --seed $(or $(SEED),50000000) --frames 100000000 --ledger crates/simulator/simulator-ledger.jsonl
+
+guesses: ## guess the token of a link 10^9 times
+	@tools/need.sh cargo
+	cargo test --release -p bellwire-simulator --test guesses -- --ignored
 
 docs: ## write the generated pages, and the API documentation into target/doc
 	@tools/need.sh cargo
