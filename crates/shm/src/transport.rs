@@ -398,7 +398,7 @@ impl Transport for ShmTransport {
     }
 
     /// The shortest way first, for a pair that is alone: a look at one line, and at most one packet. Whatever else there may be to
-    /// do is left to [`ShmTransport::poll_all`], in this call or in the next.
+    /// do is left to `poll_all`, in this call or in the next.
     #[inline(always)]
     fn poll(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
         if let [lane] = self.active[..]
