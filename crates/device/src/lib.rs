@@ -17,6 +17,7 @@ mod buffer;
 mod completion;
 mod error;
 mod packet;
+mod random;
 mod region;
 mod transport;
 
@@ -25,5 +26,6 @@ pub use buffer::{Buffer, RegionSlice};
 pub use completion::{Completion, Operation, QueuePair, Status};
 pub use error::{Error, Result};
 pub use packet::{Kind, PACKET_HEADER_BYTES, PacketFlags, PacketHeader};
+pub use random::random;
 pub use region::{MemoryRegion, RemoteAt, RemoteKey, RemoteSlice, Rights};
 pub use transport::{Direct, Gate, LinkId, Refusal, Sink, Transport, TransportLimits, Verdict};

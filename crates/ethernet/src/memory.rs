@@ -62,17 +62,3 @@ fn physical_pages() -> u64 {
     // SAFETY: a question that cannot do harm.
     unsafe { libc::sysconf(libc::_SC_PHYS_PAGES) }.max(0) as u64
 }
-
-/// Random bytes from the kernel.
-pub(crate) fn random() -> u64 {
-    let mut bytes = [0; 8];
-    let mut filled = 0;
-    while filled < bytes.len() {
-        match rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty()) {
-            Ok(count) => filled += count,
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => panic!("the kernel gives no random numbers: {error}"),
-        }
-    }
-    u64::from_ne_bytes(bytes)
-}

@@ -113,13 +113,11 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         };
         let clock = Clock::new();
         let me = FunctionId { node: address.node, function: address.function };
-        let endpoint =
-            Endpoint::new(config, me, clock.incarnation(), memory::random()).map_err(|_| {
-                Error::OutOfRange {
-                    parameter: "the interface's MTU",
-                    value: io.frame_bytes() as u64,
-                    range: "256 to 65535 bytes: ip link set IFACE mtu 1500",
-                }
+        let endpoint = Endpoint::new(config, me, clock.incarnation(), bellwire_device::random())
+            .map_err(|_| Error::OutOfRange {
+                parameter: "the interface's MTU",
+                value: io.frame_bytes() as u64,
+                range: "256 to 65535 bytes: ip link set IFACE mtu 1500",
             })?;
         let sleeper = Sleeper::new(&io.wait_fds())
             .map_err(|source| Error::System { what: "create descriptors to wait for", source })?;

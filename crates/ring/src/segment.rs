@@ -19,9 +19,6 @@ pub trait Words {
     /// The words of the first two lines, which every segment has.
     fn front(&self) -> &[AtomicU64; 2 * LINE_WORDS];
 
-    /// Asks for the line with this index, to write to it soon. Changes nothing but time.
-    fn fetch_to_write(&self, index: usize);
-
     /// Copies `head` and then `body` in, from the given word on. Plain writes: the caller publishes them by a release store.
     fn fill(&self, word: usize, head: &[u8], body: View<'_>);
 }
@@ -110,21 +107,6 @@ mod real {
         }
 
         #[inline(always)]
-        fn fetch_to_write(&self, index: usize) {
-            #[cfg(all(target_arch = "x86_64", not(miri)))]
-            if index < self.lines {
-                // SAFETY: a hint, which touches no memory as far as the program can tell; the address is inside the segment.
-                // The compiler's own intrinsic becomes a prefetch for reading where it is not told of the exact processor.
-                unsafe {
-                    let line = self.base.add(index * LINE_WORDS);
-                    std::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags, readonly));
-                }
-            }
-            #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-            let _ = index;
-        }
-
-        #[inline(always)]
         fn fill(&self, word: usize, head: &[u8], body: View<'_>) {
             let room = self.view(word, head.len() + body.len());
             if head.is_empty() {
@@ -168,8 +150,6 @@ mod model {
         fn line(&self, index: usize) -> &[AtomicU64; LINE_WORDS] {
             self.0[index * LINE_WORDS..][..LINE_WORDS].try_into().expect("the length of a line")
         }
-
-        fn fetch_to_write(&self, _index: usize) {}
 
         fn fill(&self, word: usize, head: &[u8], body: View<'_>) {
             let mut bytes = head.to_vec();

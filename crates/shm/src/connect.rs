@@ -8,9 +8,9 @@ use crate::link::{
 use crate::mapping::{self, PAGE_BYTES, Sharing};
 use crate::socket;
 use crate::transport::{
-    BOARD_BYTES, LINKS, POOL_SEGMENT_BYTES, ShmTransport, board_of, doorbell_of, pool_of, random,
+    BOARD_BYTES, LINKS, POOL_SEGMENT_BYTES, ShmTransport, board_of, doorbell_of, pool_of,
 };
-use bellwire_device::{Error, FunctionAddress, Status};
+use bellwire_device::{Error, FunctionAddress, Status, random};
 use bellwire_ring::lane::{LaneReceiver, LaneSender};
 use bellwire_ring::memory::Memory;
 use bellwire_ring::steps::step;

@@ -10,7 +10,7 @@ use crate::stranger::Stranger;
 use crate::{barrier, socket};
 use bellwire_device::{
     Direct, Error, FunctionAddress, Gate, LinkId, PacketHeader, Refusal, RemoteKey, Rights, Sink,
-    Status, Transport, TransportLimits,
+    Status, Transport, TransportLimits, random,
 };
 use bellwire_protocol::CreditManager;
 use bellwire_ring::board::Board;
@@ -89,20 +89,6 @@ pub struct ShmTransport {
     pub(crate) counters: ShmCounters,
     /// The word that peers probe cross-memory attach with, and its home.
     _probe: Box<u64>,
-}
-
-/// Random bytes from the kernel.
-pub(crate) fn random() -> u64 {
-    let mut bytes = [0; 8];
-    let mut filled = 0;
-    while filled < bytes.len() {
-        match rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty()) {
-            Ok(count) => filled += count,
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => panic!("the kernel gives no random numbers: {error}"),
-        }
-    }
-    u64::from_ne_bytes(bytes)
 }
 
 /// The pool of a segment whose first page is the doorbell's.
@@ -379,7 +365,6 @@ impl Transport for ShmTransport {
             return false;
         };
         let State::Up(up) = &mut entry.state else { return false };
-        up.sender.prepare();
         if up.board.gate(gate_index(header.destination)) != Gate::Open as u8
             && !bellwire_ring::canary::planted("gate-ignored")
         {

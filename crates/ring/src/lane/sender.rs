@@ -56,12 +56,6 @@ impl<W: Words> LaneSender<W> {
         }
     }
 
-    /// Asks for the line that the next packet will be written to, so that it comes while the packet is being made.
-    #[inline(always)]
-    pub fn prepare(&self) {
-        self.memory.area(self.at.area).fetch_to_write(self.at.line);
-    }
-
     /// Writes one packet: `words` are header words 1 to 3, the payload is `head` then `body`, together at most
     /// [`Geometry::packet_bytes`]. `host_memory` is called when the host chunks' pages are
     /// needed, and says whether they could be had.
