@@ -1,7 +1,7 @@
 //! The plain truth: who queued what for whom. Each packet is made from its stream and its number alone, so the oracle keeps no
 //! bytes and still compares every one.
 
-use bellwire_protocol::reliable::{Channel, PeerId};
+use bellwire_protocol::reliable::{Body, Channel, PeerId};
 
 use crate::chance::scatter;
 
@@ -44,9 +44,6 @@ pub struct Oracle {
     youngest: Vec<Vec<u32>>,
     /// By function: packets taken in its present life.
     taken: Vec<u64>,
-    /// The payload made last, and of which packet it is: stream, number.
-    scratch: Vec<u8>,
-    made: (u32, u32),
 }
 
 impl Oracle {
@@ -59,8 +56,6 @@ impl Oracle {
             sources: vec![Vec::new(); functions],
             youngest: vec![vec![0; functions]; functions],
             taken: vec![0; functions],
-            scratch: vec![0; longest_bytes as usize + 8],
-            made: (u32::MAX, 0),
         }
     }
 
@@ -87,18 +82,9 @@ impl Oracle {
 
     /// Words and payload of the next packet of a stream.
     #[inline]
-    pub fn next(&mut self, stream: u32) -> ([u64; 3], &[u8]) {
-        let number = self.streams[stream as usize].queued;
-        let (words, length, key) = self.content(stream, number);
-        if self.made == (stream, number) {
-            // It found no room last time.
-            return (words, &self.scratch[..length]);
-        }
-        self.made = (stream, number);
-        for (index, chunk) in self.scratch[..length].chunks_mut(8).enumerate() {
-            chunk.copy_from_slice(&word(key, index).to_le_bytes()[..chunk.len()]);
-        }
-        (words, &self.scratch[..length])
+    pub fn next(&self, stream: u32) -> ([u64; 3], Payload) {
+        let (words, length, key) = self.content(stream, self.streams[stream as usize].queued);
+        (words, Payload { key, from: 0, length })
     }
 
     /// The protocol accepted it.
@@ -139,20 +125,8 @@ impl Oracle {
                 payload.len()
             ));
         }
-        let mut chunks = payload.chunks_exact(8);
-        let mut at = 0;
-        for chunk in chunks.by_ref() {
-            if *chunk != word(key, at).to_le_bytes() {
-                return Err(format!(
-                    "packet {number} of stream {index} is altered near {}",
-                    at * 8
-                ));
-            }
-            at += 1;
-        }
-        let rest = chunks.remainder();
-        if *rest != word(key, at).to_le_bytes()[..rest.len()] {
-            return Err(format!("packet {number} of stream {index} is altered at its end"));
+        if let Some(at) = (Payload { key, from: 0, length }).difference(payload) {
+            return Err(format!("packet {number} of stream {index} is altered near {at}"));
         }
         if number == 0 {
             self.bind(index, (taker, life), (peer, from), channel)?;
@@ -231,9 +205,75 @@ impl Oracle {
     }
 }
 
-/// The word at place `index` of a payload.
+/// The bytes of a packet, made when they are read.
+#[derive(Clone, Copy, Debug)]
+pub struct Payload {
+    key: u64,
+    from: usize,
+    length: usize,
+}
+
+impl Payload {
+    /// What is left behind the first `count` bytes, of which there must be so many.
+    pub fn behind(self, count: usize) -> Payload {
+        Payload { from: self.from + count, length: self.length - count, ..self }
+    }
+
+    /// Near which offset `bytes`, of the same length, are others than these. Begins with the first.
+    #[inline]
+    fn difference(&self, bytes: &[u8]) -> Option<usize> {
+        let mut sum = self.key;
+        let (words, rest) = bytes.as_chunks::<WORD_BYTES>();
+        // All are looked at before anything is decided, so that several are looked at together.
+        let mut wrong = 0;
+        for word in words {
+            wrong |= u64::from_le_bytes(*word) ^ mix(sum);
+            sum = sum.wrapping_add(STEP);
+        }
+        if wrong == 0 {
+            return (*rest != mix(sum).to_le_bytes()[..rest.len()])
+                .then_some(bytes.len() - rest.len());
+        }
+        let is_wrong = |(index, word): (usize, &[u8; WORD_BYTES])| {
+            let sum = self.key.wrapping_add(STEP.wrapping_mul(index as u64));
+            (*word != mix(sum).to_le_bytes()).then_some(index * WORD_BYTES)
+        };
+        words.iter().enumerate().find_map(is_wrong)
+    }
+}
+
+impl Body for Payload {
+    #[inline]
+    fn len(&self) -> usize {
+        self.length
+    }
+
+    #[inline]
+    fn read(&self, offset: usize, into: &mut [u8]) {
+        let start = self.from + offset;
+        let mut sum = self.key.wrapping_add(STEP.wrapping_mul((start / WORD_BYTES) as u64));
+        let mut into = into;
+        let skipped = start % WORD_BYTES;
+        if skipped > 0 {
+            let (end, rest) = into.split_at_mut((WORD_BYTES - skipped).min(into.len()));
+            end.copy_from_slice(&mix(sum).to_le_bytes()[skipped..skipped + end.len()]);
+            sum = sum.wrapping_add(STEP);
+            into = rest;
+        }
+        let (words, rest) = into.as_chunks_mut::<WORD_BYTES>();
+        for word in words {
+            *word = mix(sum).to_le_bytes();
+            sum = sum.wrapping_add(STEP);
+        }
+        rest.copy_from_slice(&mix(sum).to_le_bytes()[..rest.len()]);
+    }
+}
+
+/// A payload is a sequence of words that follow from sums: the key, and a step more for each.
+const WORD_BYTES: usize = 8;
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
 #[inline]
-fn word(key: u64, index: usize) -> u64 {
-    let sum = key.wrapping_add((index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+fn mix(sum: u64) -> u64 {
     sum ^ sum >> 29
 }

@@ -1,7 +1,7 @@
 //! The program of one function: it sends, takes, refuses, answers and asks for links, as programs do.
 
 use bellwire_protocol::reliable::{
-    Channel, Endpoint, Event, PeerId, SendError, Sink, Verdict, Why,
+    Body, Channel, Endpoint, Event, PeerId, SendError, Sink, Verdict, Why,
 };
 
 use crate::chance::Chance;
@@ -35,6 +35,8 @@ pub struct Partner {
     pub owed: u32,
     /// Packets sent since the faults stopped, on this link.
     pub calm_packets: u32,
+    /// The gates of all its queue pairs are known, and therefore always will be on this link.
+    knows_gates: bool,
     /// When to ask again for a link.
     retry_ns: u64,
 }
@@ -166,6 +168,7 @@ impl Program {
                 streams: [0; 2],
                 owed: 0,
                 calm_packets: 0,
+                knows_gates: false,
                 retry_ns: 0,
             });
         }
@@ -208,6 +211,7 @@ impl Program {
                     partner.asked = None;
                     partner.owed = 0;
                     partner.calm_packets = 0;
+                    partner.knows_gates = false;
                     partner.streams = [Channel::Request, Channel::Response]
                         .map(|channel| turn.oracle.open(self.index, partner.index, channel));
                 }
@@ -248,11 +252,11 @@ impl Program {
                 partner.asked = endpoint.connect(address, path, patience_ns, turn.now_ns);
                 partner.retry_ns = turn.now_ns + 10_000_000;
             }
-            if let (true, Some(peer)) = (turn.is_calm, partner.peer) {
-                // Who asks is told, now and after each change.
-                for queue_pair in 0..self.gates.len() as u32 {
-                    endpoint.gate(peer, queue_pair);
-                }
+            if let (true, false, Some(peer)) = (turn.is_calm, partner.knows_gates, partner.peer) {
+                // Who asks is told, now and after each change. So many are asked at a time as the endpoint takes.
+                let count = self.gates.len() as u32;
+                let known = (0..count).filter_map(|queue_pair| endpoint.gate(peer, queue_pair));
+                partner.knows_gates = known.count() as u32 == count;
             }
             if partner.owed > 0 {
                 self.answer(place, endpoint, turn);
@@ -368,9 +372,10 @@ impl Program {
         let stream = streams[channel as usize];
         let (words, payload) = turn.oracle.next(stream);
         // What is in front may be in a buffer of its own.
-        let cut = payload.len().min((words[1] >> 32) as usize & 31);
-        let (head, body) = payload.split_at(cut);
-        match endpoint.send(peer, channel, words, head, body) {
+        let mut head = [0; 31];
+        let head = &mut head[..payload.len().min((words[1] >> 32) as usize & 31)];
+        payload.read(0, head);
+        match endpoint.send(peer, channel, words, head, &payload.behind(head.len())) {
             Ok(()) => turn.oracle.queued(stream),
             Err(SendError::Busy) => return false,
             // Nobody can be answered any more: the questions that are left shall not wait for that.

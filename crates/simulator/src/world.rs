@@ -78,14 +78,14 @@ struct Function {
     life: u32,
     /// It does not look before.
     stalled_until_ns: u64,
-    /// When it wants its turn.
-    wake_ns: u64,
 }
 
 struct World<'a> {
     scenario: &'a Scenario,
     now_ns: u64,
     functions: Vec<Function>,
+    /// When each function wants its turn; apart from them, as the next is looked for before every event.
+    wakes_ns: Vec<u64>,
     network: Network,
     oracle: Oracle,
     chance: Chance,
@@ -126,6 +126,7 @@ impl<'a> World<'a> {
             scenario,
             now_ns: 1,
             functions: Vec::with_capacity(count),
+            wakes_ns: vec![1; count],
             network: Network::new(scenario),
             oracle: Oracle::new(scenario.seed, count, scenario.longest_bytes),
             chance,
@@ -154,7 +155,6 @@ impl<'a> World<'a> {
             program: Program::new(index, self.scenario, self.now_ns, scatter(seed)),
             life,
             stalled_until_ns: 0,
-            wake_ns: self.now_ns,
         }
     }
 
@@ -192,9 +192,9 @@ impl<'a> World<'a> {
     #[inline]
     fn next_wake(&self) -> (usize, u64) {
         let mut next = (0, u64::MAX);
-        for (index, function) in self.functions.iter().enumerate() {
-            if function.wake_ns < next.1 {
-                next = (index, function.wake_ns);
+        for (index, &wake_ns) in self.wakes_ns.iter().enumerate() {
+            if wake_ns < next.1 {
+                next = (index, wake_ns);
             }
         }
         next
@@ -233,7 +233,8 @@ impl<'a> World<'a> {
         if self.scenario.batch_ns == 0 {
             self.turn(index)
         } else {
-            function.wake_ns = function.wake_ns.min(self.now_ns + self.scenario.batch_ns);
+            let wake_ns = &mut self.wakes_ns[index];
+            *wake_ns = (*wake_ns).min(self.now_ns + self.scenario.batch_ns);
             Ok(())
         }
     }
@@ -242,11 +243,11 @@ impl<'a> World<'a> {
     fn turn(&mut self, index: usize) -> Result<(), String> {
         let function = &mut self.functions[index];
         let Some(endpoint) = &mut function.endpoint else {
-            function.wake_ns = u64::MAX;
+            self.wakes_ns[index] = u64::MAX;
             return Ok(());
         };
         if function.stalled_until_ns > self.now_ns {
-            function.wake_ns = function.stalled_until_ns;
+            self.wakes_ns[index] = function.stalled_until_ns;
             return Ok(());
         }
         let program = &mut function.program;
@@ -284,14 +285,14 @@ impl<'a> World<'a> {
         }
         log.extend(program.read_news(endpoint, &mut turn));
         let program_ns = program.deadline_ns(endpoint, self.now_ns);
-        function.wake_ns = endpoint.next_deadline().min(program_ns).max(self.now_ns + 1);
+        self.wakes_ns[index] = endpoint.next_deadline().min(program_ns).max(self.now_ns + 1);
         if let Some(error) = program.error.take() {
             return Err(error);
         }
         for line in log {
             // A link has come or gone: there may be something to send.
             self.functions[index].program.wake(self.now_ns);
-            self.functions[index].wake_ns = self.now_ns + 1;
+            self.wakes_ns[index] = self.now_ns + 1;
             self.note(line);
         }
         Ok(())
@@ -353,13 +354,13 @@ impl<'a> World<'a> {
         let mtu = self.chance.pick(&[65_535, 9000, 1500, 700, 512]);
         self.network.mtu = mtu;
         self.note(format!("frames may have {mtu} bytes"));
-        for function in &mut self.functions {
+        for (function, wake_ns) in self.functions.iter_mut().zip(&mut self.wakes_ns) {
             // Not everybody notices; the others must find out.
             if let Some(endpoint) = &mut function.endpoint
                 && self.chance.hits(700)
             {
                 endpoint.set_frame_bytes(mtu);
-                function.wake_ns = function.wake_ns.min(self.now_ns);
+                *wake_ns = (*wake_ns).min(self.now_ns);
             }
         }
     }
@@ -371,6 +372,7 @@ impl<'a> World<'a> {
         self.oracle.restarted(index);
         self.outcome.restarts += 1;
         self.functions[index] = self.birth(index, life);
+        self.wakes_ns[index] = self.now_ns;
         Ok(())
     }
 
@@ -410,7 +412,7 @@ impl<'a> World<'a> {
             is_calm: false,
         };
         program.close(place, endpoint, &mut turn);
-        function.wake_ns = self.now_ns;
+        self.wakes_ns[index] = self.now_ns;
         self.note(format!("{index} closes the link of its partner {place}"));
     }
 
@@ -420,7 +422,7 @@ impl<'a> World<'a> {
         let (queue_pair, state) = (self.chance.below(8), self.chance.below(3) as u8);
         function.program.gates[queue_pair as usize] = state;
         endpoint.set_gate(queue_pair as u32, gate_state(state));
-        function.wake_ns = function.wake_ns.min(self.now_ns);
+        self.wakes_ns[index] = self.wakes_ns[index].min(self.now_ns);
     }
 
     /// The faults stop.
@@ -439,9 +441,9 @@ impl<'a> World<'a> {
             self.bury(dead)?;
             self.note(format!("{dead} is gone for good"));
         }
+        self.wakes_ns.fill(self.now_ns);
         for function in &mut self.functions {
             function.stalled_until_ns = 0;
-            function.wake_ns = self.now_ns;
             function.program.refuses_until_ns = [0; 2];
             function.program.wake(self.now_ns);
             for partner in &mut function.program.partners {
@@ -482,7 +484,7 @@ impl<'a> World<'a> {
         let mut text = String::new();
         for (index, function) in self.functions.iter().enumerate() {
             let Some(endpoint) = &function.endpoint else { continue };
-            text += &format!("\n  {index} wakes at {}: ", function.wake_ns);
+            text += &format!("\n  {index} wakes at {}: ", self.wakes_ns[index]);
             text += &format!("drained {}, ", endpoint.is_drained());
             text += &format!("to deliver {}", endpoint.has_deliverable());
             for partner in &function.program.partners {
