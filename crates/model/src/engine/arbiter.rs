@@ -1,0 +1,152 @@
+//! Who is next: the choice between up to 64 requesters of one resource.
+
+use serde::{Deserialize, Serialize};
+
+use super::Random;
+
+/// How an arbiter chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Policy {
+    /// Everyone in turn; the one after the last served comes first (C-41).
+    RoundRobin,
+    /// In turn, as often in a round as one's weight says (C-40).
+    Weighted,
+    /// The lowest index that requests, always (C-40). Starves the others, by intention.
+    Strict,
+    /// By lot.
+    Random,
+}
+
+/// An arbiter over requesters `0..64`. What it costs does not depend on how many there are.
+#[derive(Clone, Debug)]
+pub struct Arbiter {
+    policy: Policy,
+    /// Everyone before this index was served in this round, or did not want to be.
+    next: u32,
+    weights: Vec<u32>,
+    /// Turns that requesters have left in this round, under [`Policy::Weighted`].
+    left: Vec<u32>,
+    random: Random,
+}
+
+impl Arbiter {
+    /// An arbiter that begins its first round at a random one of `requesters`, so that index 0 has no advantage.
+    pub fn new(policy: Policy, requesters: usize, random: &mut Random) -> Arbiter {
+        let next = random.below(requesters.max(1) as u64) as u32;
+        Arbiter {
+            policy,
+            next,
+            weights: vec![1; requesters],
+            left: vec![1; requesters],
+            random: random.fork(1),
+        }
+    }
+
+    /// The same with a weight each, under [`Policy::Weighted`]. A weight of zero counts as one.
+    pub fn weighted(weights: &[u32], random: &mut Random) -> Arbiter {
+        let weights: Vec<u32> = weights.iter().map(|&weight| weight.max(1)).collect();
+        Arbiter { left: weights.clone(), weights, ..Arbiter::new(Policy::Weighted, 64, random) }
+    }
+
+    /// Chooses one of those whose bits are set and counts it as served, or none if there is none.
+    pub fn grant(&mut self, requests: u64) -> Option<usize> {
+        let chosen = self.choose(requests)?;
+        self.serve(chosen);
+        Some(chosen)
+    }
+
+    /// Chooses without counting: for allocators that may not use the grant.
+    pub fn choose(&mut self, requests: u64) -> Option<usize> {
+        if requests == 0 {
+            return None;
+        }
+        Some(match self.policy {
+            Policy::Strict => requests.trailing_zeros() as usize,
+            Policy::Random => {
+                nth_set(requests, self.random.below(u64::from(requests.count_ones())) as u32)
+            }
+            Policy::RoundRobin => first_from(requests, self.next),
+            Policy::Weighted => {
+                let with_turns = self.with_turns(requests);
+                if with_turns == 0 {
+                    // All that request have had their share: a new round begins.
+                    self.left.copy_from_slice(&self.weights);
+                    first_from(requests, self.next)
+                } else {
+                    first_from(with_turns, self.next)
+                }
+            }
+        })
+    }
+
+    /// Counts `chosen` as served.
+    pub fn serve(&mut self, chosen: usize) {
+        self.next = (chosen as u32 + 1) % 64;
+        if self.policy == Policy::Weighted {
+            self.left[chosen] = self.left[chosen].saturating_sub(1);
+        }
+    }
+
+    fn with_turns(&self, requests: u64) -> u64 {
+        let turns = self.left.iter().enumerate();
+        turns.fold(0, |mask, (at, &left)| mask | u64::from(left > 0) << at) & requests
+    }
+}
+
+/// The first set bit at or after `from`, going round.
+#[inline]
+pub(crate) fn first_from(bits: u64, from: u32) -> usize {
+    ((bits.rotate_right(from).trailing_zeros() + from) & 63) as usize
+}
+
+/// The `n`th set bit, from zero.
+#[inline]
+pub(crate) fn nth_set(mut bits: u64, n: u32) -> usize {
+    for _ in 0..n {
+        bits &= bits - 1;
+    }
+    bits.trailing_zeros() as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shares(arbiter: &mut Arbiter, requests: u64, rounds: usize) -> Vec<usize> {
+        let mut shares = vec![0; 64];
+        for _ in 0..rounds {
+            shares[arbiter.grant(requests).unwrap()] += 1;
+        }
+        shares
+    }
+
+    /// Under saturation each policy gives the shares that it promises.
+    // shows: C-40
+    #[test]
+    fn shares_are_as_promised() {
+        let mut random = Random::new(5);
+        let four = 0b1111;
+        let round_robin = shares(&mut Arbiter::new(Policy::RoundRobin, 4, &mut random), four, 400);
+        assert_eq!(round_robin[..4], [100; 4]);
+        let weighted = shares(&mut Arbiter::weighted(&[1, 2, 3, 4], &mut random), four, 1000);
+        assert_eq!(weighted[..4], [100, 200, 300, 400]);
+        let strict = shares(&mut Arbiter::new(Policy::Strict, 4, &mut random), four, 100);
+        assert_eq!(strict[..4], [100, 0, 0, 0]);
+        let random = shares(&mut Arbiter::new(Policy::Random, 4, &mut random), four, 40_000);
+        assert!(random[..4].iter().all(|&share| (9_500..10_500).contains(&share)), "{random:?}");
+    }
+
+    /// A requester that has no rival is served whatever its weight, index and history.
+    #[test]
+    fn whoever_is_alone_is_served() {
+        let mut random = Random::new(6);
+        for policy in [Policy::RoundRobin, Policy::Weighted, Policy::Strict, Policy::Random] {
+            let mut arbiter = Arbiter::new(policy, 64, &mut random);
+            assert_eq!(arbiter.grant(0), None);
+            for _ in 0..3 {
+                assert_eq!(arbiter.grant(1 << 63), Some(63));
+            }
+        }
+    }
+}

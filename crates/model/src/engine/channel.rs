@@ -1,0 +1,388 @@
+//! The typed connection between two blocks: a line, a buffer at its end, and the credits that guard the buffer.
+
+use std::collections::VecDeque;
+
+use super::{Event, Schedule, Waits};
+use crate::stats::{Imbalance, Occupancy, Tally};
+use crate::units::{Span, Time};
+
+/// When the receiver may look at an item.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Take {
+    /// When its last beat is in (store-and-forward, S-20).
+    #[default]
+    Tail,
+    /// When its first beat is in (cut-through, S-21).
+    Head,
+}
+
+/// The physics of a channel.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Link {
+    /// From the sender's pins to the receiver's, for each beat.
+    pub latency: Span,
+    /// The time that one beat occupies the line; zero for a line that is never busy.
+    pub beat: Span,
+    /// From the receiver's taking an item until the sender has its credits again.
+    pub credit_latency: Span,
+    /// When the receiver may look at an item.
+    pub take: Take,
+    /// Whether a credit stands for a whole item (a tag, a header credit) instead of a beat.
+    pub credit_per_item: bool,
+}
+
+struct Travelling<T> {
+    item: T,
+    sent: Time,
+    arrives: Time,
+    credits: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lacks {
+    Line,
+    Credits(u32),
+}
+
+/// A first-in first-out connection from one block to another.
+///
+/// The sender [offers](Channel::offer). If the line is busy or the receiver's buffer is full it gets its item back, and is woken by the
+/// event `on_room` when another try can succeed (or, at times, once too often). Each item raises `on_arrival` when it may be taken; the receiver
+/// [takes](Channel::take) it then or later, which frees the buffer.
+pub struct Channel<T, E> {
+    name: String,
+    link: Link,
+    capacity: u32,
+    credits: u32,
+    returning: VecDeque<(Time, u32)>,
+    inside: VecDeque<Travelling<T>>,
+    free_at: Time,
+    on_arrival: E,
+    on_room: E,
+    /// When the last wake-up that was ordered happens.
+    wakes_at: Option<Time>,
+    refused: Option<(Time, Lacks)>,
+    /// From being sent to being taken.
+    pub occupancy: Occupancy,
+    /// Picoseconds from being there to being taken.
+    pub waited: Tally,
+    /// How long the line carried beats.
+    pub busy: Span,
+    /// How long the sender had something and the line was busy.
+    pub line_stall: Span,
+    /// How long the sender had something and no credits.
+    pub credit_stall: Span,
+}
+
+impl<T, E: Event> Channel<T, E> {
+    /// A channel with room for `credits` beats (or items, see [`Link::credit_per_item`]) at its end. `u32::MAX` is no limit.
+    pub fn new(
+        name: impl Into<String>,
+        link: Link,
+        credits: u32,
+        on_arrival: E,
+        on_room: E,
+    ) -> Channel<T, E> {
+        Channel {
+            name: name.into(),
+            link,
+            capacity: credits,
+            credits,
+            returning: VecDeque::new(),
+            inside: VecDeque::new(),
+            free_at: Time::ZERO,
+            on_arrival,
+            on_room,
+            wakes_at: None,
+            refused: None,
+            occupancy: Occupancy::default(),
+            waited: Tally::default(),
+            busy: Span::ZERO,
+            line_stall: Span::ZERO,
+            credit_stall: Span::ZERO,
+        }
+    }
+
+    /// Sends an item of `beats` beats if line and credits allow it.
+    ///
+    /// # Errors
+    /// The item itself, if they do not. `on_room` is then raised when they may.
+    ///
+    /// # Panics
+    /// If the item can never be sent, because the channel has fewer credits altogether than it takes.
+    pub fn offer(&mut self, schedule: &mut Schedule<E>, beats: u32, item: T) -> Result<(), T> {
+        let now = schedule.now();
+        let credits = if self.link.credit_per_item { 1 } else { beats };
+        assert!(
+            credits <= self.capacity,
+            "{}: an item of {credits} credits cannot pass a channel of {}; give it more credits",
+            self.name,
+            self.capacity
+        );
+        self.mature(now);
+        if now < self.free_at {
+            self.refuse(now, Lacks::Line);
+            self.wake(schedule, self.free_at);
+            return Err(item);
+        }
+        if self.credits < credits {
+            self.refuse(now, Lacks::Credits(credits));
+            self.wake_for_credits(schedule, credits);
+            return Err(item);
+        }
+        self.account_stall(now);
+        self.refused = None;
+        let last = self.link.beat * u64::from(beats);
+        self.free_at = now + last;
+        self.busy += last;
+        let unlimited = self.capacity == u32::MAX;
+        self.credits -= if unlimited { 0 } else { credits };
+        let seen = match self.link.take {
+            Take::Tail => last,
+            Take::Head => self.link.beat.min(last),
+        };
+        let arrives = now + self.link.latency + seen;
+        self.occupancy.enter(now);
+        self.inside.push_back(Travelling { item, sent: now, arrives, credits });
+        schedule.at(arrives, self.on_arrival);
+        Ok(())
+    }
+
+    /// Whether an item of `beats` beats could be sent now. Unlike a refused offer, asking does not wake anybody later.
+    pub fn accepts(&self, now: Time, beats: u32) -> bool {
+        let credits = if self.link.credit_per_item { 1 } else { beats };
+        now >= self.free_at && self.credits_at(now) >= credits
+    }
+
+    /// The credits that the sender has, now.
+    pub fn credits_at(&self, now: Time) -> u32 {
+        let back = self.returning.iter().take_while(|returning| returning.0 <= now);
+        self.credits + back.map(|returning| returning.1).sum::<u32>()
+    }
+
+    /// The first item that has arrived, left where it is.
+    pub fn front(&self, now: Time) -> Option<&T> {
+        self.inside.front().filter(|first| first.arrives <= now).map(|first| &first.item)
+    }
+
+    /// How many items have arrived and wait.
+    pub fn waiting(&self, now: Time) -> usize {
+        self.inside.iter().take_while(|item| item.arrives <= now).count()
+    }
+
+    /// Whether there is nothing in the buffer or on the line.
+    pub fn is_empty(&self) -> bool {
+        self.inside.is_empty()
+    }
+
+    /// Takes the first item that has arrived and gives its credits back to the sender.
+    pub fn take(&mut self, schedule: &mut Schedule<E>) -> Option<T> {
+        let now = schedule.now();
+        self.front(now)?;
+        let first = self.inside.pop_front()?;
+        self.occupancy.leave(first.sent, now);
+        self.waited.add((now - first.arrives).ps());
+        if self.capacity != u32::MAX {
+            self.returning.push_back((now + self.link.credit_latency, first.credits));
+            if let Some((_, Lacks::Credits(wanted))) = self.refused {
+                self.wake_for_credits(schedule, wanted);
+            }
+        }
+        Some(first.item)
+    }
+
+    /// The channel's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Checks that no item and no credit is lost, and Little's law.
+    ///
+    /// # Errors
+    /// What does not balance.
+    pub fn audit(&self, now: Time) -> Result<(), Imbalance> {
+        self.occupancy.audit(&self.name, now, self.inside.iter().map(|item| item.sent))?;
+        let held: u64 = self.inside.iter().map(|item| u64::from(item.credits)).sum();
+        let returning: u64 = self.returning.iter().map(|returning| u64::from(returning.1)).sum();
+        let all = u64::from(self.credits) + held + returning;
+        if self.capacity != u32::MAX && all != u64::from(self.capacity) {
+            return Err(Imbalance {
+                queue: self.name.clone(),
+                law: "credits held by the sender, held by items and returning do not make the capacity",
+                details: format!(
+                    "{} + {held} + {returning}, capacity {}",
+                    self.credits, self.capacity
+                ),
+            });
+        }
+        Ok(())
+    }
+
+    /// Notes that `sender` waits for this channel, which `receiver` is to empty, if the sender was refused for want of credits.
+    pub fn waits(&self, sender: &str, receiver: &str, waits: &mut Waits) {
+        if let Some((_, Lacks::Credits(wanted))) = self.refused {
+            let resource = format!("{wanted} credits of {}", self.name);
+            waits.add(sender, receiver, resource);
+        }
+    }
+
+    fn mature(&mut self, now: Time) {
+        while let Some(&(time, credits)) = self.returning.front()
+            && time <= now
+        {
+            self.credits += credits;
+            self.returning.pop_front();
+        }
+    }
+
+    fn refuse(&mut self, now: Time, lacks: Lacks) {
+        self.account_stall(now);
+        self.refused = Some((now, lacks));
+    }
+
+    fn account_stall(&mut self, now: Time) {
+        match self.refused {
+            Some((since, Lacks::Line)) => self.line_stall += now - since,
+            Some((since, Lacks::Credits(_))) => self.credit_stall += now - since,
+            None => {}
+        }
+    }
+
+    /// Wakes the sender when the `wanted` credits will be back, as far as is known yet.
+    fn wake_for_credits(&mut self, schedule: &mut Schedule<E>, wanted: u32) {
+        let mut credits = self.credits;
+        for &(time, back) in &self.returning {
+            credits += back;
+            if credits >= wanted {
+                self.wake(schedule, time.max(schedule.now()));
+                return;
+            }
+        }
+    }
+
+    fn wake(&mut self, schedule: &mut Schedule<E>, time: Time) {
+        let now = schedule.now();
+        if self.wakes_at.is_none_or(|ordered| ordered <= now || time < ordered) {
+            self.wakes_at = Some(time);
+            schedule.at(time, self.on_room);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Model, run};
+    use super::*;
+
+    #[derive(Clone, Copy)]
+    enum Happening {
+        Room,
+        Arrival,
+        Taken,
+    }
+
+    impl Event for Happening {
+        fn trace(self) -> u64 {
+            self as u64
+        }
+    }
+
+    /// A sender that always has something, a channel, and a receiver that empties a place some time after an arrival.
+    struct Pair {
+        channel: Channel<u64, Happening>,
+        beats: u32,
+        sent: u64,
+        received: Vec<u64>,
+        hold: Span,
+    }
+
+    impl Model for Pair {
+        type Event = Happening;
+        fn handle(&mut self, event: Happening, schedule: &mut Schedule<Happening>) {
+            match event {
+                Happening::Room => {
+                    while self.channel.offer(schedule, self.beats, self.sent).is_ok() {
+                        self.sent += 1;
+                    }
+                }
+                Happening::Arrival => schedule.after(self.hold, Happening::Taken),
+                Happening::Taken => self.received.extend(self.channel.take(schedule)),
+            }
+        }
+    }
+
+    fn saturated(link: Link, credits: u32, beats: u32, hold: Span) -> (Pair, Time) {
+        let channel = Channel::new("line", link, credits, Happening::Arrival, Happening::Room);
+        let mut pair = Pair { channel, beats, sent: 0, received: Vec::new(), hold };
+        let mut schedule = Schedule::new(9, Span::from_ns(4));
+        schedule.at(Time::ZERO, Happening::Room);
+        let end = Time::from_ps(4_000_000);
+        run(&mut pair, &mut schedule, end);
+        pair.channel.audit(end).unwrap();
+        assert!(pair.received.iter().copied().eq(0..pair.received.len() as u64), "in order");
+        (pair, end)
+    }
+
+    /// Throughput is the least of the line rate and credits per round trip (model-checks, credit loop).
+    #[test]
+    fn a_credit_loop_limits_throughput() {
+        let link = Link {
+            latency: Span::from_ns(10),
+            beat: Span::from_ns(4),
+            credit_latency: Span::from_ns(6),
+            ..Link::default()
+        };
+        // Beat, flight, holding and the credit's way back: 4 + 10 + 20 + 6 = 40 ns.
+        let hold = Span::from_ns(20);
+        for credits in [1, 2, 5, 9, 10, 11, 40] {
+            let (pair, end) = saturated(link, credits, 1, hold);
+            let expected = (f64::from(credits) / 40.0).min(1.0 / 4.0) * end.ps() as f64 / 1000.0;
+            let got = pair.received.len() as f64;
+            assert!((got - expected).abs() <= 11.0, "{credits} credits: {got}, {expected}");
+            let stalled = pair.channel.credit_stall > Span::ZERO;
+            assert_eq!(stalled, credits < 10, "{credits} credits: the stall names the limit");
+        }
+    }
+
+    /// An item that may be looked at from its head is there earlier than one of which the tail is awaited.
+    #[test]
+    fn heads_come_before_tails() {
+        for (take, first) in [(Take::Head, 14), (Take::Tail, 42)] {
+            let link = Link {
+                latency: Span::from_ns(10),
+                beat: Span::from_ns(4),
+                take,
+                ..Link::default()
+            };
+            let mut schedule = Schedule::new(1, Span::from_ns(4));
+            let mut channel = Channel::new("line", link, 8, Happening::Arrival, Happening::Room);
+            channel.offer(&mut schedule, 8, ()).unwrap();
+            schedule.next(Time::NEVER);
+            assert_eq!(schedule.now(), Time::from_ps(first * 1000));
+            assert_eq!(channel.take(&mut schedule), Some(()));
+        }
+    }
+
+    /// Canary: an item that vanishes and a credit that vanishes are both caught.
+    #[test]
+    fn losses_are_caught() {
+        let link = Link { latency: Span::from_ns(10), beat: Span::from_ns(4), ..Link::default() };
+        let (mut pair, end) = saturated(link, 8, 2, Span::from_ns(30));
+        pair.channel.credits = pair.channel.credits.wrapping_sub(1);
+        let error = pair.channel.audit(end).unwrap_err();
+        assert!(error.law.contains("credits"), "{error}");
+        let (mut pair, end) = saturated(link, 8, 2, Span::from_ns(30));
+        pair.channel.inside.pop_front().expect("it is full");
+        assert!(pair.channel.audit(end).is_err());
+    }
+
+    /// What can never pass is a mistake in the model, and is told at once.
+    #[test]
+    #[should_panic(expected = "give it more credits")]
+    fn an_item_beyond_all_credits_is_refused() {
+        let mut schedule = Schedule::new(1, Span::from_ns(4));
+        let mut channel =
+            Channel::new("line", Link::default(), 3, Happening::Arrival, Happening::Room);
+        let _ = channel.offer(&mut schedule, 4, ());
+    }
+}

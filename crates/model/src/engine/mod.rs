@@ -1,0 +1,164 @@
+//! The event core, and how hardware blocks are written on it.
+//!
+//! # A block
+//! A block is a plain struct in a file of its own, named like the hardware: its parameters, its registers and queues, its
+//! counters. It does not know who its neighbours are; it ends at [`Channel`]s. Time passes only through the [`Schedule`].
+//!
+//! # A model
+//! A model owns its blocks and channels in ordinary fields and vectors, and has one event type, a small `Copy` enum that names the
+//! block (by index) and what happened to it. [`Model::handle`] is one `match` that calls the block: no boxes, no virtual calls, no
+//! shared ownership. What is too large for an event waits in a channel or a [`Pool`], and the event or item carries its handle.
+//!
+//! # Rules
+//! - Events at one moment happen in random order (by lot, see [`Schedule`]); only the seed decides. Order is kept by queues.
+//! - An arbiter decides in the settling phase: inputs call [`Schedule::settle`] once, the decision sees all of them.
+//! - Nothing polls. A block that cannot go on says what it waits for ([`Channel::offer`] does) and is woken.
+//! - No floats, hashes or addresses decide an order; no clock, thread or environment is read.
+//!
+//! # Example
+//! A source sends eight packets of four beats over a channel with room for two packets, to a sink that needs 100 ns for each:
+//!
+//! ```
+//! use bellwire_model::engine::{Channel, Event, Link, Model, Schedule, run};
+//! use bellwire_model::units::{Span, Time};
+//!
+//! /// Everything that can happen in this model.
+//! #[derive(Clone, Copy, Debug)]
+//! enum Happening {
+//!     /// The source may have something to send, and room to send it.
+//!     SourceRuns,
+//!     /// A packet has come to the sink.
+//!     SinkArrival,
+//!     /// The sink has worked off its packet.
+//!     SinkDone,
+//! }
+//!
+//! impl Event for Happening {
+//!     fn trace(self) -> u64 {
+//!         self as u64
+//!     }
+//! }
+//!
+//! struct Source {
+//!     left: u32,
+//! }
+//!
+//! impl Source {
+//!     /// Sends while the channel takes; if it refuses, it raises `SourceRuns` when there is room again.
+//!     fn run(&mut self, out: &mut Channel<u32, Happening>, schedule: &mut Schedule<Happening>) {
+//!         while self.left > 0 && out.offer(schedule, 4, self.left).is_ok() {
+//!             self.left -= 1;
+//!         }
+//!     }
+//! }
+//!
+//! #[derive(Default)]
+//! struct Sink {
+//!     busy: bool,
+//!     received: Vec<u32>,
+//! }
+//!
+//! impl Sink {
+//!     fn work(&mut self, input: &mut Channel<u32, Happening>, schedule: &mut Schedule<Happening>) {
+//!         if self.busy {
+//!             return;
+//!         }
+//!         // Taking an item out gives its credits back to the sender.
+//!         if let Some(item) = input.take(schedule) {
+//!             self.busy = true;
+//!             self.received.push(item);
+//!             schedule.after(Span::from_ns(100), Happening::SinkDone);
+//!         }
+//!     }
+//! }
+//!
+//! struct Toy {
+//!     source: Source,
+//!     wire: Channel<u32, Happening>,
+//!     sink: Sink,
+//! }
+//!
+//! impl Model for Toy {
+//!     type Event = Happening;
+//!     fn handle(&mut self, event: Happening, schedule: &mut Schedule<Happening>) {
+//!         match event {
+//!             Happening::SourceRuns => self.source.run(&mut self.wire, schedule),
+//!             Happening::SinkArrival => self.sink.work(&mut self.wire, schedule),
+//!             Happening::SinkDone => {
+//!                 self.sink.busy = false;
+//!                 self.sink.work(&mut self.wire, schedule);
+//!             }
+//!         }
+//!     }
+//! }
+//!
+//! let wire = Channel::new(
+//!     "wire",
+//!     Link { latency: Span::from_ns(5), beat: Span::from_ns(4), ..Link::default() },
+//!     8, // credits: beats that the receiver has room for
+//!     Happening::SinkArrival,
+//!     Happening::SourceRuns,
+//! );
+//! let mut toy = Toy { source: Source { left: 8 }, wire, sink: Sink::default() };
+//! let mut schedule = Schedule::new(1, Span::from_ns(4));
+//! schedule.at(Time::ZERO, Happening::SourceRuns);
+//! run(&mut toy, &mut schedule, Time::NEVER);
+//!
+//! assert_eq!(toy.sink.received, [8, 7, 6, 5, 4, 3, 2, 1]);
+//! // The first arrives after 5 ns and four beats; from then on the sink is never idle.
+//! assert_eq!(schedule.now(), Time::from_ps(821_000));
+//! toy.wire.audit(schedule.now()).expect("nothing is lost, and Little's law holds");
+//! ```
+
+mod arbiter;
+mod calendar;
+mod channel;
+mod pool;
+mod random;
+mod schedule;
+mod waits;
+
+pub use arbiter::{Arbiter, Policy};
+pub use channel::{Channel, Link, Take};
+pub use pool::{Handle, Pool};
+pub use random::{Chance, Random};
+pub use schedule::Schedule;
+pub use waits::{Cycle, Wait, Waits};
+
+use crate::units::Time;
+
+/// Something that can happen: a small `Copy` enum of the model's own.
+pub trait Event: Copy {
+    /// What goes into the trace hash: different for events that differ. `self as u64` does for an enum without fields.
+    fn trace(self) -> u64;
+}
+
+/// Blocks and the channels between them.
+pub trait Model {
+    /// Everything that can happen in it.
+    type Event: Event;
+
+    /// Lets `event` happen, now.
+    fn handle(&mut self, event: Self::Event, schedule: &mut Schedule<Self::Event>);
+}
+
+/// Why a run came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Nothing is left to happen: all is done, or what is left waits for each other (see [`Waits`]).
+    Quiet,
+    /// The time is up.
+    TimeUp,
+}
+
+/// Lets everything happen up to and including `until`. Can be called again to go on.
+pub fn run<M: Model>(model: &mut M, schedule: &mut Schedule<M::Event>, until: Time) -> Ended {
+    while let Some(event) = schedule.next(until) {
+        model.handle(event, schedule);
+    }
+    if schedule.pending() == 0 {
+        return Ended::Quiet;
+    }
+    schedule.rest_until(until);
+    Ended::TimeUp
+}

@@ -1,0 +1,16 @@
+//! A deterministic discrete-event model of NICs, switches and networks.
+//!
+//! Read from the top down:
+//!
+//! - [`engine`]: the event core, how a hardware block is written, connected and run;
+//! - [`stats`]: what a run measures, and how far it may be trusted;
+//! - [`units`]: times, frequencies, sizes and rates, in code and in TOML.
+//!
+//! Time is in whole picoseconds and nothing that decides an order is a float, so that one seed gives one trace hash on every
+//! machine and build.
+
+#![forbid(unsafe_code)]
+
+pub mod engine;
+pub mod stats;
+pub mod units;

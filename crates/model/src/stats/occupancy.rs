@@ -1,0 +1,156 @@
+//! How full a queue is over time, and Little's law as a check on it.
+
+use crate::units::{Span, Time};
+
+/// Counts what is in a queue, a pool of tags or a buffer.
+///
+/// Two things are summed up apart from each other: the number inside over time, by this struct's own count; and how long each one
+/// stayed, from the moment of entry that travels with the item. Little's law says that the sums are equal, whatever the
+/// traffic; if they are not, something was lost, invented, or counted twice.
+#[derive(Clone, Debug, Default)]
+pub struct Occupancy {
+    inside: u64,
+    most: u64,
+    entered: u64,
+    left: u64,
+    changed: Time,
+    /// Items times picoseconds.
+    area: u128,
+    stayed: u128,
+}
+
+/// A law of conservation that does not hold.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{queue}: {law} ({details})")]
+pub struct Imbalance {
+    /// Whose.
+    pub queue: String,
+    /// Which law.
+    pub law: &'static str,
+    /// The two sides that differ.
+    pub details: String,
+}
+
+impl Occupancy {
+    /// One more goes in, now. The caller keeps `now` with it.
+    #[inline]
+    pub fn enter(&mut self, now: Time) {
+        self.advance(now);
+        self.inside += 1;
+        self.entered += 1;
+        self.most = self.most.max(self.inside);
+    }
+
+    /// One that went in at `entered` comes out, now.
+    #[inline]
+    pub fn leave(&mut self, entered: Time, now: Time) {
+        self.advance(now);
+        self.inside -= 1;
+        self.left += 1;
+        self.stayed += u128::from(now.since(entered).ps());
+    }
+
+    /// How many are inside.
+    pub fn inside(&self) -> u64 {
+        self.inside
+    }
+
+    /// The most that there ever were at once.
+    pub fn most(&self) -> u64 {
+        self.most
+    }
+
+    /// How many have gone in.
+    pub fn entered(&self) -> u64 {
+        self.entered
+    }
+
+    /// How many have come out.
+    pub fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// The mean number inside, over all time until `now`.
+    pub fn mean(&self, now: Time) -> f64 {
+        let area = self.area + u128::from(self.inside) * u128::from(now.since(self.changed).ps());
+        if now == Time::ZERO { 0.0 } else { area as f64 / now.ps() as f64 }
+    }
+
+    /// The mean time that those which have come out stayed.
+    pub fn mean_stay(&self) -> Span {
+        Span::from_ps((self.stayed / u128::from(self.left.max(1))) as u64)
+    }
+
+    /// Checks Little's law and the balance of the counts, exactly. `inside` gives the moments of entry of what is inside, from
+    /// the items themselves.
+    ///
+    /// # Errors
+    /// The law that does not hold, with both sides.
+    pub fn audit(
+        &self,
+        queue: &str,
+        now: Time,
+        inside: impl IntoIterator<Item = Time>,
+    ) -> Result<(), Imbalance> {
+        let wrong = |law, details| Err(Imbalance { queue: queue.to_owned(), law, details });
+        let (mut found, mut stays) = (0, self.stayed);
+        for entered in inside {
+            found += 1;
+            stays += u128::from(now.since(entered).ps());
+        }
+        if self.entered != self.left + self.inside || found != self.inside {
+            let details = format!(
+                "{} entered, {} left, {} inside, {found} found there",
+                self.entered, self.left, self.inside
+            );
+            return wrong("entered = left + inside does not hold", details);
+        }
+        let area = self.area + u128::from(self.inside) * u128::from(now.since(self.changed).ps());
+        if area != stays {
+            let details = format!("number over time {area} ps, sum of stays {stays} ps");
+            return wrong("Little's law does not hold", details);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn advance(&mut self, now: Time) {
+        self.area += u128::from(self.inside) * u128::from(now.since(self.changed).ps());
+        self.changed = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ns(ns: u64) -> Time {
+        Time::from_ps(ns * 1000)
+    }
+
+    /// The mean is that over time, and the law holds with items still inside.
+    #[test]
+    fn little_holds() {
+        let mut queue = Occupancy::default();
+        queue.enter(ns(0));
+        queue.enter(ns(10));
+        queue.leave(ns(0), ns(20));
+        assert_eq!(queue.mean(ns(40)), 50.0 / 40.0);
+        assert_eq!(queue.mean_stay(), Span::from_ns(20));
+        assert_eq!((queue.inside(), queue.most(), queue.entered(), queue.left()), (1, 2, 2, 1));
+        queue.audit("queue", ns(40), [ns(10)]).unwrap();
+    }
+
+    /// Canary: an item whose moment of entry is wrong breaks the law, and so does one that vanished.
+    #[test]
+    fn a_wrong_stay_is_caught() {
+        let mut queue = Occupancy::default();
+        queue.enter(ns(5));
+        queue.enter(ns(7));
+        queue.leave(ns(4), ns(9));
+        let error = queue.audit("tags", ns(9), [ns(7)]).unwrap_err();
+        assert!(error.to_string().contains("tags: Little's law"), "{error}");
+        let error = queue.audit("tags", ns(9), []).unwrap_err();
+        assert!(error.to_string().contains("0 found there"), "{error}");
+    }
+}

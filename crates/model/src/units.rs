@@ -1,0 +1,503 @@
+//! Quantities with units: as types in code, as strings with a unit in TOML (`"250 MHz"`, `"4 ns"`, `"128 B"`, `"4 GB/s"`).
+//!
+//! One form only: a number, one space or none, and the unit. Decimal prefixes are powers of ten (`kB`, `MB`, `GB`), binary
+//! ones powers of two (`KiB`, `MiB`, `GiB`). A number without a unit is refused, because nobody could tell what it means.
+
+use std::fmt;
+use std::ops::{Add, AddAssign, Div, Mul, Rem, Sub, SubAssign};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// Picoseconds in a second.
+const PS_PER_SECOND: u128 = 1_000_000_000_000;
+
+/// A moment in virtual time: picoseconds since the run began. 63 bits are used, which is 106 days.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(u64);
+
+/// A length of virtual time, in picoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span(u64);
+
+impl Time {
+    /// The moment at which every run begins.
+    pub const ZERO: Time = Time(0);
+    /// Later than anything that can happen.
+    pub const NEVER: Time = Time(u64::MAX >> 1);
+
+    /// The moment `ps` picoseconds after the beginning.
+    pub const fn from_ps(ps: u64) -> Time {
+        Time(ps)
+    }
+
+    /// Picoseconds since the beginning.
+    pub const fn ps(self) -> u64 {
+        self.0
+    }
+
+    /// How long after `earlier` this is.
+    ///
+    /// # Panics
+    /// In debug builds if `earlier` is later.
+    pub const fn since(self, earlier: Time) -> Span {
+        debug_assert!(self.0 >= earlier.0);
+        Span(self.0 - earlier.0)
+    }
+
+    /// The next edge, at or after this moment, of a clock with this period whose first edge is at zero.
+    pub const fn edge(self, period: Span) -> Time {
+        Time(self.0.div_ceil(period.0) * period.0)
+    }
+}
+
+impl Span {
+    /// No time at all.
+    pub const ZERO: Span = Span(0);
+
+    /// So many picoseconds.
+    pub const fn from_ps(ps: u64) -> Span {
+        Span(ps)
+    }
+
+    /// So many nanoseconds.
+    pub const fn from_ns(ns: u64) -> Span {
+        Span(ns * 1_000)
+    }
+
+    /// In picoseconds.
+    pub const fn ps(self) -> u64 {
+        self.0
+    }
+
+    /// In nanoseconds, for people.
+    pub fn as_ns(self) -> f64 {
+        self.0 as f64 / 1e3
+    }
+
+    /// What is left after taking `other` away, or nothing.
+    pub const fn saturating_sub(self, other: Span) -> Span {
+        Span(self.0.saturating_sub(other.0))
+    }
+}
+
+impl Add<Span> for Time {
+    type Output = Time;
+    fn add(self, span: Span) -> Time {
+        Time(self.0 + span.0)
+    }
+}
+
+impl AddAssign<Span> for Time {
+    fn add_assign(&mut self, span: Span) {
+        self.0 += span.0;
+    }
+}
+
+impl Sub<Time> for Time {
+    type Output = Span;
+    fn sub(self, earlier: Time) -> Span {
+        self.since(earlier)
+    }
+}
+
+impl Add for Span {
+    type Output = Span;
+    fn add(self, other: Span) -> Span {
+        Span(self.0 + other.0)
+    }
+}
+
+impl AddAssign for Span {
+    fn add_assign(&mut self, other: Span) {
+        self.0 += other.0;
+    }
+}
+
+impl Sub for Span {
+    type Output = Span;
+    fn sub(self, other: Span) -> Span {
+        Span(self.0 - other.0)
+    }
+}
+
+impl SubAssign for Span {
+    fn sub_assign(&mut self, other: Span) {
+        self.0 -= other.0;
+    }
+}
+
+impl Mul<u64> for Span {
+    type Output = Span;
+    fn mul(self, factor: u64) -> Span {
+        Span(self.0 * factor)
+    }
+}
+
+impl Div<u64> for Span {
+    type Output = Span;
+    fn div(self, divisor: u64) -> Span {
+        Span(self.0 / divisor)
+    }
+}
+
+impl Div for Span {
+    type Output = u64;
+    fn div(self, other: Span) -> u64 {
+        self.0 / other.0
+    }
+}
+
+impl Rem for Span {
+    type Output = Span;
+    fn rem(self, other: Span) -> Span {
+        Span(self.0 % other.0)
+    }
+}
+
+impl std::iter::Sum for Span {
+    fn sum<I: Iterator<Item = Span>>(spans: I) -> Span {
+        spans.fold(Span::ZERO, Add::add)
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Span(self.0).fmt(f)
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        print(
+            f,
+            u128::from(self.0),
+            &[(1, "ps"), (1_000, "ns"), (1_000_000, "us"), (1_000_000_000, "ms")],
+        )
+    }
+}
+
+/// A clock rate, in hertz.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Frequency(u64);
+
+impl Frequency {
+    /// So many hertz; zero is not a clock, see [`Frequency::period`].
+    pub const fn from_hz(hz: u64) -> Frequency {
+        Frequency(hz)
+    }
+
+    /// So many megahertz.
+    pub const fn from_mhz(mhz: u64) -> Frequency {
+        Frequency(mhz * 1_000_000)
+    }
+
+    /// In hertz.
+    pub const fn hz(self) -> u64 {
+        self.0
+    }
+
+    /// The time of one cycle, rounded to the nearest picosecond (250 MHz: 4 ns).
+    ///
+    /// # Panics
+    /// If the frequency is zero, or so high that a cycle rounds to nothing; [`Frequency`]s read from TOML are neither.
+    pub const fn period(self) -> Span {
+        let period = ((PS_PER_SECOND + self.0 as u128 / 2) / self.0 as u128) as u64;
+        assert!(period > 0, "a cycle must last a picosecond or more");
+        Span(period)
+    }
+}
+
+impl fmt::Display for Frequency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        print(
+            f,
+            u128::from(self.0),
+            &[(1, "Hz"), (1_000, "kHz"), (1_000_000, "MHz"), (1_000_000_000, "GHz")],
+        )
+    }
+}
+
+/// An amount of data, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bytes(u64);
+
+impl Bytes {
+    /// So many bytes.
+    pub const fn new(bytes: u64) -> Bytes {
+        Bytes(bytes)
+    }
+
+    /// As a plain number.
+    pub const fn count(self) -> u64 {
+        self.0
+    }
+
+    /// In how many pieces of `piece` bytes this goes, the last one perhaps not full.
+    pub const fn pieces(self, piece: Bytes) -> u64 {
+        self.0.div_ceil(piece.0)
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        print(
+            f,
+            u128::from(self.0),
+            &[(1, "B"), (1 << 10, "KiB"), (1 << 20, "MiB"), (1 << 30, "GiB")],
+        )
+    }
+}
+
+/// A data rate, in bytes per second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rate(u64);
+
+impl Rate {
+    /// So many bytes per second.
+    pub const fn from_bytes_per_second(rate: u64) -> Rate {
+        Rate(rate)
+    }
+
+    /// In bytes per second.
+    pub const fn bytes_per_second(self) -> u64 {
+        self.0
+    }
+
+    /// How long `bytes` take at this rate, rounded up to a picosecond.
+    ///
+    /// # Panics
+    /// If the rate is zero; [`Rate`]s read from TOML are not.
+    pub const fn time(self, bytes: Bytes) -> Span {
+        Span((bytes.0 as u128 * PS_PER_SECOND).div_ceil(self.0 as u128) as u64)
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        print(
+            f,
+            u128::from(self.0),
+            &[(1, "B/s"), (1_000, "kB/s"), (1_000_000, "MB/s"), (1_000_000_000, "GB/s")],
+        )
+    }
+}
+
+/// What was wrong with a quantity.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not a {what}: {why}; write a number and a unit, such as \"{example}\"")]
+pub struct QuantityError {
+    text: String,
+    what: &'static str,
+    why: String,
+    example: &'static str,
+}
+
+/// A unit's name and how many of the base unit it is.
+type Unit = (&'static str, u128);
+
+/// A quantity's name, an example, its units, and whether it may be zero.
+struct Kind {
+    what: &'static str,
+    example: &'static str,
+    units: &'static [Unit],
+    zero: bool,
+    most: u128,
+}
+
+const SPAN: Kind = Kind {
+    what: "time",
+    example: "4 ns",
+    units: &[
+        ("ps", 1),
+        ("ns", 1_000),
+        ("us", 1_000_000),
+        ("ms", 1_000_000_000),
+        ("s", 1_000_000_000_000),
+    ],
+    zero: true,
+    most: 1 << 62,
+};
+
+const FREQUENCY: Kind = Kind {
+    what: "frequency",
+    example: "250 MHz",
+    units: &[("Hz", 1), ("kHz", 1_000), ("MHz", 1_000_000), ("GHz", 1_000_000_000)],
+    zero: false,
+    most: PS_PER_SECOND,
+};
+
+const BYTES: Kind = Kind {
+    what: "size",
+    example: "128 B",
+    units: &[
+        ("B", 1),
+        ("kB", 1_000),
+        ("MB", 1_000_000),
+        ("GB", 1_000_000_000),
+        ("KiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+    ],
+    zero: true,
+    most: 1 << 62,
+};
+
+const RATE: Kind = Kind {
+    what: "data rate",
+    example: "4 GB/s",
+    units: &[
+        ("B/s", 1),
+        ("kB/s", 1_000),
+        ("MB/s", 1_000_000),
+        ("GB/s", 1_000_000_000),
+        ("KiB/s", 1 << 10),
+        ("MiB/s", 1 << 20),
+        ("GiB/s", 1 << 30),
+    ],
+    zero: false,
+    most: 1 << 62,
+};
+
+/// Reads a decimal number and a unit, exactly, without floats.
+fn parse(text: &str, kind: &Kind) -> Result<u64, QuantityError> {
+    let wrong = |why: String| QuantityError {
+        text: text.to_owned(),
+        what: kind.what,
+        why,
+        example: kind.example,
+    };
+    let trimmed = text.trim();
+    let split = trimmed
+        .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_'))
+        .unwrap_or(trimmed.len());
+    let (number, unit) = (&trimmed[..split], trimmed[split..].trim());
+    if unit.is_empty() {
+        return Err(wrong("it has no unit".to_owned()));
+    }
+    let factor =
+        kind.units.iter().find(|known| known.0 == unit).map(|known| known.1).ok_or_else(|| {
+            let known: Vec<&str> = kind.units.iter().map(|known| known.0).collect();
+            wrong(format!("the unit `{unit}` is none of {}", known.join(", ")))
+        })?;
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let digits: String = whole.chars().chain(fraction.chars()).filter(|&c| c != '_').collect();
+    if digits.is_empty() || digits.contains('.') {
+        return Err(wrong(format!("`{number}` is not a number")));
+    }
+    let fraction_digits = fraction.chars().filter(char::is_ascii_digit).count();
+    let scale = u32::try_from(fraction_digits).ok().and_then(|digits| 10u128.checked_pow(digits));
+    let (Ok(value), Some(scale)) = (digits.parse::<u128>(), scale) else {
+        return Err(wrong("it has too many digits".to_owned()));
+    };
+    let scaled = value.checked_mul(factor).ok_or_else(|| wrong("it is too large".to_owned()))?;
+    if scaled % scale != 0 {
+        return Err(wrong(format!("it is not a whole number of {}", kind.units[0].0)));
+    }
+    match scaled / scale {
+        0 if !kind.zero => Err(wrong("it must not be zero".to_owned())),
+        value if value > kind.most => Err(wrong("it is too large".to_owned())),
+        value => Ok(value as u64),
+    }
+}
+
+/// Prints in the largest unit that needs no more than three decimals.
+fn print(f: &mut fmt::Formatter<'_>, value: u128, units: &[(u128, &str)]) -> fmt::Result {
+    let fits = |size: u128| value >= size && (value * 1_000).is_multiple_of(size);
+    let &(size, unit) = units.iter().rev().find(|unit| fits(unit.0)).unwrap_or(&units[0]);
+    let thousandths = value % size * 1_000 / size;
+    if thousandths == 0 {
+        write!(f, "{} {unit}", value / size)
+    } else {
+        let decimals = format!("{thousandths:03}");
+        write!(f, "{}.{} {unit}", value / size, decimals.trim_end_matches('0'))
+    }
+}
+
+macro_rules! text_form {
+    ($type:ident, $kind:expr) => {
+        impl std::str::FromStr for $type {
+            type Err = QuantityError;
+            fn from_str(text: &str) -> Result<$type, QuantityError> {
+                parse(text, &$kind).map($type)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<$type, D::Error> {
+                struct Visitor;
+                impl de::Visitor<'_> for Visitor {
+                    type Value = $type;
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        write!(f, "a {} with its unit, such as \"{}\"", $kind.what, $kind.example)
+                    }
+                    fn visit_str<E: de::Error>(self, text: &str) -> Result<$type, E> {
+                        text.parse().map_err(E::custom)
+                    }
+                }
+                deserializer.deserialize_str(Visitor)
+            }
+        }
+
+        impl Serialize for $type {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+    };
+}
+
+text_form!(Span, SPAN);
+text_form!(Frequency, FREQUENCY);
+text_form!(Bytes, BYTES);
+text_form!(Rate, RATE);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Quantities are read exactly, and what is printed reads back as the same.
+    #[test]
+    fn quantities_read_and_print() {
+        assert_eq!("4 ns".parse(), Ok(Span::from_ns(4)));
+        assert_eq!("0.3125ns".parse::<Span>().unwrap_err().why, "it is not a whole number of ps");
+        assert_eq!("2.5 us".parse(), Ok(Span::from_ps(2_500_000)));
+        assert_eq!("250 MHz".parse::<Frequency>().unwrap().period(), Span::from_ns(4));
+        assert_eq!("2 KiB".parse(), Ok(Bytes::new(2048)));
+        assert_eq!("4 GB/s".parse::<Rate>().unwrap().time(Bytes::new(16)), Span::from_ns(4));
+        for text in ["4 ns", "1.242 us", "7 ps", "0 ps", "33.333 ns"] {
+            let span: Span = text.parse().unwrap();
+            assert_eq!(span.to_string(), text);
+            assert_eq!(span.to_string().parse(), Ok(span));
+        }
+        assert_eq!(Bytes::new(4096).to_string(), "4 KiB");
+        assert_eq!(Rate::from_bytes_per_second(3_200_000_000).to_string(), "3.2 GB/s");
+    }
+
+    /// A wrong quantity is refused with what, why and what to write instead.
+    #[test]
+    fn wrong_quantities_are_refused() {
+        for (text, why) in [
+            ("4", "it has no unit"),
+            ("ns", "`` is not a number"),
+            ("4 MHz", "the unit `MHz` is none of ps, ns, us, ms, s"),
+            ("-4 ns", "the unit `-4 ns` is none of ps, ns, us, ms, s"),
+            ("1.2.3 ns", "`1.2.3` is not a number"),
+            ("99999999999 s", "it is too large"),
+            ("9999999999999999999999999999999999999999999 s", "it has too many digits"),
+        ] {
+            let error = text.parse::<Span>().unwrap_err();
+            assert_eq!(error.why, why, "{text}");
+            assert!(error.to_string().contains("such as \"4 ns\""));
+        }
+        assert_eq!("0 GHz".parse::<Frequency>().unwrap_err().why, "it must not be zero");
+    }
+
+    /// The next edge of a clock is now if now is an edge.
+    #[test]
+    fn edges_of_clocks() {
+        let period = Span::from_ns(4);
+        assert_eq!(Time::from_ps(0).edge(period), Time::ZERO);
+        assert_eq!(Time::from_ps(1).edge(period), Time::from_ps(4_000));
+        assert_eq!(Time::from_ps(4_000).edge(period), Time::from_ps(4_000));
+    }
+}
