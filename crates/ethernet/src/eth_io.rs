@@ -80,10 +80,6 @@ impl<Wire: FrameIo<Path = Mac>> FrameIo for EthIo<Wire> {
         frames
     }
 
-    fn has_seen_all(&self) -> bool {
-        self.wire.has_seen_all()
-    }
-
     fn wait_fds(&self) -> Vec<BorrowedFd<'_>> {
         let mut fds = self.wire.wait_fds();
         fds.push(self.local.fd());
@@ -95,11 +91,14 @@ impl<Wire: FrameIo<Path = Mac>> FrameIo for EthIo<Wire> {
     }
 
     fn is_ready(&self) -> bool {
-        if crate::socket::is_readable(self.local.fd()) {
-            self.busy.set(BUSY_POLLS);
+        if self.wire.is_ready() {
             return true;
         }
-        self.wire.is_ready()
+        let waits = crate::socket::is_readable(self.local.fd());
+        if waits {
+            self.busy.set(BUSY_POLLS);
+        }
+        waits
     }
 
     fn capture_header(&self, peer: Mac, direction: Direction, frame: &[u8]) -> Vec<u8> {

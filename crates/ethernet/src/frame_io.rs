@@ -36,9 +36,6 @@ pub trait FrameIo: Send {
     /// than it was sent, because Ethernet pads short ones.
     fn receive(&mut self, budget: usize, take: impl FnMut(Self::Path, &[u8])) -> usize;
 
-    /// Whether the last [`FrameIo::receive`] left nothing behind, as far as it could see.
-    fn has_seen_all(&self) -> bool;
-
     /// Descriptors that become readable when [`FrameIo::receive`] has something.
     fn wait_fds(&self) -> Vec<BorrowedFd<'_>>;
 

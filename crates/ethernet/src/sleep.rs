@@ -9,6 +9,8 @@ pub(crate) struct Sleeper {
     /// Readable when the network or the alarm is: for programs that wait for several things.
     epoll: OwnedFd,
     alarm: OwnedFd,
+    /// The network is in it. While it is not, frames that arrive have nobody to wake, which they take time for.
+    watches: bool,
     /// The alarm may go off.
     is_set: bool,
     sleeps: u64,
@@ -16,7 +18,7 @@ pub(crate) struct Sleeper {
 }
 
 impl Sleeper {
-    pub fn new(network: &[BorrowedFd<'_>]) -> io::Result<Sleeper> {
+    pub fn new() -> io::Result<Sleeper> {
         let alarm = own(|| {
             // SAFETY: a plain system call.
             unsafe {
@@ -26,15 +28,16 @@ impl Sleeper {
         })?;
         // SAFETY: a plain system call.
         let epoll = own(|| unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-        for fd in network.iter().copied().chain([alarm.as_fd()]) {
-            let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
-            let (epoll, fd) = (epoll.as_raw_fd(), fd.as_raw_fd());
-            // SAFETY: the kernel reads one event, which is ours.
-            if unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, &raw mut event) } < 0 {
-                return Err(io::Error::last_os_error());
-            }
+        watch(epoll.as_fd(), alarm.as_fd())?;
+        Ok(Sleeper { epoll, alarm, watches: false, is_set: false, sleeps: 0, woken: 0 })
+    }
+
+    /// From now on the descriptor becomes readable when one of `network` is. `false`: the kernel does not want to.
+    pub fn watch(&mut self, network: &[BorrowedFd<'_>]) -> bool {
+        if !self.watches {
+            self.watches = network.iter().all(|&fd| watch(self.epoll.as_fd(), fd).is_ok());
         }
-        Ok(Sleeper { epoll, alarm, is_set: false, sleeps: 0, woken: 0 })
+        self.watches
     }
 
     pub fn wait_fd(&self) -> BorrowedFd<'_> {
@@ -73,6 +76,7 @@ impl Sleeper {
         }
         if count > fds.len() {
             // More queues than cards have: by the descriptor that has them all.
+            self.watch(network);
             fds[0].fd = self.epoll.as_raw_fd();
         }
         let count = if count > fds.len() { 1 } else { count };
@@ -96,6 +100,16 @@ impl Sleeper {
     pub fn rows(&self) -> [(&'static str, u64); 2] {
         [("sleeps", self.sleeps), ("woken_by_frames", self.woken)]
     }
+}
+
+/// Adds a descriptor to those that make `epoll` readable; one that is there already stays.
+fn watch(epoll: BorrowedFd<'_>, fd: BorrowedFd<'_>) -> io::Result<()> {
+    let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
+    let (epoll, fd) = (epoll.as_raw_fd(), fd.as_raw_fd());
+    // SAFETY: the kernel reads one event, which is ours.
+    let result = unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, &raw mut event) };
+    let error = io::Error::last_os_error();
+    if result < 0 && error.kind() != io::ErrorKind::AlreadyExists { Err(error) } else { Ok(()) }
 }
 
 fn own(call: impl FnOnce() -> i32) -> io::Result<OwnedFd> {

@@ -48,7 +48,9 @@ const ANSWERS: usize = 64;
 const TICK_NS: u64 = 1_000_000;
 /// Without a frame for so long, in ns, a line is quiet: small packets need not wait for each other.
 const QUIET_NS: u64 = 10_000;
-/// How long a look for frames is believed to have seen them all, in ns.
+/// So many frames that can be filled are sent at once even while the line is busy: they share a system call.
+const BATCH: usize = 8;
+/// After so long without a look for frames and without a packet sent, in ns, news may have come.
 const LOOK_NS: u64 = 10_000;
 /// Bounds of the time after which what was not acknowledged is sent again, in ns. Losses are noticed by what comes behind them;
 /// this is for the last frames of a burst, and a peer that the system lets wait for its turn is not a loss.
@@ -86,8 +88,10 @@ pub struct EthernetTransport<Io: FrameIo, R: Route<Path = Io::Path>> {
     next_tick_ns: u64,
     /// When frames were last sent, or there were none to send.
     pumped_ns: u64,
-    /// When it was last looked for frames.
+    /// When it was last looked for frames, or a packet sent: a program that sends without a pause learns of news when it polls.
     looked_ns: Cell<u64>,
+    /// That look found frames, which are not read yet.
+    unread: Cell<bool>,
     rows: Vec<(&'static str, u64)>,
 }
 
@@ -119,7 +123,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
                 value: io.frame_bytes() as u64,
                 range: "256 to 65535 bytes: ip link set IFACE mtu 1500",
             })?;
-        let sleeper = Sleeper::new(&io.wait_fds())
+        let sleeper = Sleeper::new()
             .map_err(|source| Error::System { what: "create descriptors to wait for", source })?;
         Ok(EthernetTransport {
             io,
@@ -139,6 +143,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
             next_tick_ns: 0,
             pumped_ns: 0,
             looked_ns: Cell::new(0),
+            unread: Cell::new(false),
             rows: Vec::new(),
         })
     }
@@ -334,15 +339,45 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         packets
     }
 
-    /// Whether frames wait to be read, if nobody has looked for a while.
-    fn has_unread(&self) -> bool {
-        let now_ns = self.clock.now_ns();
-        if now_ns < self.looked_ns.get() + LOOK_NS {
-            return false;
+    /// Whether frames wait to be read that nobody has looked for in a while.
+    fn has_unread(&self, now_ns: u64) -> bool {
+        if now_ns >= self.looked_ns.get() + LOOK_NS && !self.unread.get() {
+            self.looked_ns.set(now_ns);
+            self.unread.set(self.io.is_ready());
         }
-        let waits = self.io.is_ready();
-        self.looked_ns.set(if waits { 0 } else { now_ns });
-        waits
+        self.unread.get()
+    }
+
+    /// The gate of a queue pair at the other end of a link that the protocol has.
+    #[inline]
+    fn gate_at(&self, id: PeerId, queue_pair: u32, now_ns: u64) -> Option<Gate> {
+        Some(match self.endpoint.gate(id, queue_pair)? {
+            // The news that it has closed may be here already.
+            GateState::Open if self.has_unread(now_ns) => return None,
+            GateState::Open => Gate::Open,
+            GateState::Stopped => Gate::Stopped,
+            GateState::Closed => Gate::Closed,
+        })
+    }
+
+    /// Queues a packet, and sends it at once unless others had better go with it.
+    #[inline]
+    fn send_to(
+        &mut self,
+        id: PeerId,
+        header: PacketHeader,
+        head: &[u8],
+        body: View<'_>,
+        now_ns: u64,
+    ) -> Result<(), SendError> {
+        let channel = channel_of(header.kind);
+        self.endpoint.send(id, channel, header.to_words(), head, &Bytes(body))?;
+        self.looked_ns.set(now_ns);
+        // A program that has posted its last message may not look again for long, so on a quiet line none waits.
+        if now_ns >= self.pumped_ns + QUIET_NS || self.endpoint.is_urgent(id, BATCH) {
+            self.pump(now_ns);
+        }
+        Ok(())
     }
 
     /// Whether packets from ourselves wait that the engine may take.
@@ -503,13 +538,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
     #[inline]
     fn gate(&self, link: LinkId, queue_pair: u32) -> Option<Gate> {
         match self.links.at(link.0)?.state {
-            State::Known(id) => Some(match self.endpoint.gate(id, queue_pair)? {
-                // The news that it has closed may be here already.
-                GateState::Open if self.has_unread() => return None,
-                GateState::Open => Gate::Open,
-                GateState::Stopped => Gate::Stopped,
-                GateState::Closed => Gate::Closed,
-            }),
+            State::Known(id) => self.gate_at(id, queue_pair, self.clock.now_ns()),
             State::Own(_) => Some(self.gates.get(&queue_pair).copied().unwrap_or(Gate::Closed)),
             State::Seeking { .. } | State::Down { .. } => None,
         }
@@ -544,22 +573,14 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
         header.length = length as u32;
         match &mut self.links.at_mut(link.0).ok_or(Refusal::Down(Status::PeerGone))?.state {
             State::Known(id) => {
-                let (id, channel) = (*id, channel_of(header.kind));
-                match self.endpoint.send(id, channel, header.to_words(), head, &Bytes(body)) {
-                    Ok(()) => {}
-                    Err(SendError::Busy) => return Err(Refusal::Busy),
-                    // Why is told by the next poll. A peer that takes shorter packets speaks another version.
-                    Err(SendError::Down) => return Err(Refusal::Busy),
-                    Err(SendError::TooLong { .. }) => {
-                        return Err(Refusal::Down(Status::ProtocolViolation));
-                    }
+                let id = *id;
+                match self.send_to(id, header, head, body, self.clock.now_ns()) {
+                    Ok(()) => Ok(()),
+                    // Why it is down is told by the next poll.
+                    Err(SendError::Busy | SendError::Down) => Err(Refusal::Busy),
+                    // A peer that takes shorter packets speaks another version.
+                    Err(SendError::TooLong { .. }) => Err(Refusal::Down(Status::ProtocolViolation)),
                 }
-                let now_ns = self.clock.now_ns();
-                // A program that has posted its last message may not look again for long, so on a quiet line none waits.
-                if now_ns >= self.pumped_ns + QUIET_NS || self.endpoint.is_urgent(id) {
-                    self.pump(now_ns);
-                }
-                Ok(())
             }
             State::Seeking { .. } => Err(Refusal::Busy),
             State::Own(queue) if queue.len() < OWN_PACKETS => {
@@ -574,21 +595,30 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
         }
     }
 
+    #[inline]
+    fn send_message(&mut self, link: LinkId, mut header: PacketHeader, body: View<'_>) -> bool {
+        let Some(&Link { state: State::Known(id), .. }) = self.links.at(link.0) else {
+            return self.gate(link, header.destination) == Some(Gate::Open)
+                && self.send(link, header, &[], body).is_ok();
+        };
+        assert!(body.len() <= PACKET_BYTES, "the engine keeps to the limits");
+        header.length = body.len() as u32;
+        let now_ns = self.clock.now_ns();
+        self.gate_at(id, header.destination, now_ns) == Some(Gate::Open)
+            && self.send_to(id, header, &[], body, now_ns).is_ok()
+    }
+
     fn poll(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
         let now_ns = self.clock.now_ns();
         let mut done = self.take_frames(sink, budget, now_ns);
-        self.looked_ns.set(match self.io.has_seen_all() {
-            // What came was looked at for a while.
-            true if done > 0 => self.clock.now_ns(),
-            true => now_ns,
-            false => 0,
-        });
+        self.looked_ns.set(now_ns);
+        self.unread.set(false);
         done += self.take_events(sink);
         done += self.take_own(sink, budget);
         if now_ns >= self.next_tick_ns {
             self.tick(sink, now_ns);
         }
-        if self.unsent || !self.answers.is_empty() || self.endpoint.next_deadline() <= now_ns {
+        if self.unsent || !self.answers.is_empty() || self.endpoint.is_due(now_ns) {
             self.pump(now_ns);
         }
         done
@@ -629,6 +659,9 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
     fn arm(&mut self) -> bool {
         let Some(deadline_ns) = self.settle_down() else { return false };
         if self.io.is_ready() {
+            return false;
+        }
+        if !self.sleeper.watch(&self.io.wait_fds()) {
             return false;
         }
         self.sleeper.set_alarm(deadline_ns.map(|at| at.saturating_sub(self.clock.now_ns())))

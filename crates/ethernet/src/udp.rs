@@ -44,8 +44,6 @@ pub struct UdpIo {
     buffer_bytes: usize,
     /// Datagrams that the next receiving call asks for.
     ask: usize,
-    /// The last one left nothing behind.
-    seen_all: bool,
     counters: IoCounters,
 }
 
@@ -90,7 +88,6 @@ impl UdpIo {
             buffers: vec![0; RECEIVE_DATAGRAMS * buffer_bytes].into_boxed_slice(),
             buffer_bytes,
             ask: LEAST_DATAGRAMS,
-            seen_all: false,
             counters: IoCounters::default(),
         })
     }
@@ -311,10 +308,6 @@ impl FrameIo for UdpIo {
         self.counters.frames_received += frames as u64;
         self.counters.copies += frames as u64;
         frames
-    }
-
-    fn has_seen_all(&self) -> bool {
-        self.seen_all
     }
 
     fn wait_fds(&self) -> Vec<BorrowedFd<'_>> {

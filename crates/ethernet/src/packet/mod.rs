@@ -177,10 +177,6 @@ impl FrameIo for PacketIo {
         frames
     }
 
-    fn has_seen_all(&self) -> bool {
-        self.ring.front().is_none()
-    }
-
     fn wait_fds(&self) -> Vec<BorrowedFd<'_>> {
         vec![self.socket.as_fd()]
     }

@@ -329,10 +329,6 @@ impl FrameIo for XdpIo {
         frames + if frames == 0 { self.side.receive(budget, take) } else { 0 }
     }
 
-    fn has_seen_all(&self) -> bool {
-        !self.is_ready()
-    }
-
     fn wait_fds(&self) -> Vec<BorrowedFd<'_>> {
         let sockets = self.queues.iter().map(|queue| queue.socket.as_fd());
         sockets.chain(self.side.wait_fds()).collect()

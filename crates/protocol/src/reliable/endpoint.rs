@@ -251,16 +251,17 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Whether a frame should go to this peer without waiting for the next poll: nothing is on its way to it, or a frame can be
-    /// filled. Between, small packets had better wait for each other.
+    /// Whether frames should go to this peer without waiting for the next poll: nothing is on its way to it, or `frames` frames
+    /// can be filled. Between, packets had better wait for each other, because a frame costs, and a system call, too.
     #[inline]
-    pub fn is_urgent(&self, peer: PeerId) -> bool {
+    pub fn is_urgent(&self, peer: PeerId, frames: usize) -> bool {
         self.link(peer).is_some_and(|link| {
             link.is_running()
                 && link.may_send()
                 && (link.flight.in_flight == 0
                     || link.streams.iter().any(|stream| {
-                        stream.waiting_bytes() as usize + 64 >= link.frame_bytes && !stream.stopped
+                        stream.waiting_bytes() as usize + 64 >= frames * link.frame_bytes
+                            && !stream.stopped
                     }))
         })
     }
@@ -362,6 +363,16 @@ impl Endpoint {
             || !self.replies.is_empty()
             || !self.wanted_gates.borrow().is_empty();
         if now { 0 } else { self.deadlines_ns.iter().copied().min().unwrap_or(NEVER) }
+    }
+
+    /// Whether [`poll_transmit`](Self::poll_transmit) may have something: as [`next_deadline`](Self::next_deadline), but cheap
+    /// however many links there are, and sometimes early.
+    #[inline]
+    pub fn is_due(&self, now_ns: u64) -> bool {
+        !self.ready.is_empty()
+            || !self.replies.is_empty()
+            || self.has_wanted()
+            || self.next_timer_ns <= now_ns
     }
 
     /// No acknowledgement shall wait for a frame to ride on: for before a sleep.
