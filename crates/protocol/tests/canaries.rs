@@ -245,6 +245,24 @@ fn a_missing_keep_alive_is_caught() {
     scenario_notices("reliable-no-keep-alive", reliable::liveness::a_dead_peer_is_reported);
 }
 
+/// Two that ask each other, and each anew when the other does, are noticed.
+#[test]
+fn asking_anew_without_end_is_noticed() {
+    scenario_notices(
+        "reliable-both-ask-anew",
+        reliable::handshake::requests_that_cross_old_ones_come_to_an_end,
+    );
+}
+
+/// Frames that go by several paths to a peer that keeps no early ones are noticed.
+#[test]
+fn useless_spreading_is_noticed() {
+    scenario_notices(
+        "reliable-always-spread",
+        reliable::paths::early_frames_that_nobody_keeps_do_no_harm,
+    );
+}
+
 /// A link with much to send goes before all others.
 #[test]
 fn missing_turns_are_caught() {

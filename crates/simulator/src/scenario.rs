@@ -72,8 +72,8 @@ impl Scenario {
         let mut chance = Chance::new(seed ^ 0xbe11_0000_0000_0000);
         let count = chance.pick(&[2, 2, 2, 3, 3, 4, 5, 6, MOST_FUNCTIONS]) as usize;
         let is_patient = chance.hits(500);
-        // HPCL's setting is one of a whole network: its sender goes back at each gap that a receiver reports.
-        let is_hpcl = chance.hits(200);
+        // In some worlds all go back after a loss as HPCL does, in some a few.
+        let hpcl_per_mille = chance.pick(&[0, 0, 0, 0, 0, 0, 0, 300, 1000, 1000]);
         let longest_bytes =
             chance.pick(&[16, 16, 64, 64, 64, 64, 300, 300, 300, 1500, 4096, 20_000]) as u32;
         let functions = (0..count)
@@ -81,7 +81,7 @@ impl Scenario {
                 // Two or three functions live on each node.
                 let address =
                     FunctionId { node: 1 + index as u32 / 3, function: (index % 3 * 41) as u8 };
-                (address, config(&mut chance, is_patient, is_hpcl, longest_bytes))
+                (address, config(&mut chance, is_patient, hpcl_per_mille, longest_bytes))
             })
             .collect();
         let mut pairs = Vec::new();
@@ -138,8 +138,14 @@ impl Scenario {
 }
 
 /// Settings of one function: small sizes, so that every limit is met, and in some worlds the production's.
-fn config(chance: &mut Chance, is_patient: bool, is_hpcl: bool, longest_bytes: u32) -> Config {
+fn config(
+    chance: &mut Chance,
+    is_patient: bool,
+    hpcl_per_mille: u64,
+    longest_bytes: u32,
+) -> Config {
     let frame_bytes = chance.pick(&[256, 256, 512, 1500, 1500, 9000]);
+    let is_hpcl = chance.hits(hpcl_per_mille);
     let base = if is_hpcl { Config::hpcl(frame_bytes) } else { Config::new(frame_bytes) };
     let packet_bytes = longest_bytes.max(256);
     let least = (packet_bytes + 64).next_power_of_two();

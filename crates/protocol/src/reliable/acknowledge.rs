@@ -14,6 +14,8 @@ pub(super) struct Acknowledge {
     pub due: bool,
     /// A gap was seen (LOSE).
     pub lose: bool,
+    /// A frame behind a gap was not kept.
+    dropped: bool,
 }
 
 impl Acknowledge {
@@ -26,6 +28,7 @@ impl Acknowledge {
             oldest_ns: 0,
             due: false,
             lose: false,
+            dropped: false,
         }
     }
 
@@ -38,6 +41,20 @@ impl Acknowledge {
         }
         self.waiting += 1;
         self.due |= self.waiting >= self.every;
+    }
+
+    /// A frame came behind a gap: the sender must know at once.
+    pub fn gap(&mut self, was_kept: bool) {
+        self.due = true;
+        self.lose = true;
+        self.dropped |= !was_kept;
+    }
+
+    /// A gap is closed: the sender should know before it believes in more losses. Nothing is missing if no other is left, unless it
+    /// was dropped.
+    pub fn closed(&mut self, is_last: bool) {
+        self.due = true;
+        self.lose &= self.dropped || !is_last;
     }
 
     /// The latest time at which it must go, if it is not due at once.
@@ -62,6 +79,7 @@ impl Acknowledge {
         self.waiting = 0;
         self.due = false;
         self.lose = false;
+        self.dropped = false;
         held_back
     }
 }

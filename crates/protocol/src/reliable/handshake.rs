@@ -146,7 +146,13 @@ impl Endpoint {
         {
             // Our token is known to an earlier link of the peer, too: ask again with another.
             self.counters.frames_stale += 1;
+            let waits = self.me < link.peer && !planted("reliable-both-ask-anew");
             self.renew(slot, true, path, now_ns);
+            if waits && let Some(link) = &mut self.slots[slot].link {
+                // Two that ask anew whenever the other does would never end: one of them gives the other time to be answered.
+                link.open_due = false;
+                link.wait_to_ask(now_ns);
+            }
             return self.settle(slot);
         }
         match link.state {

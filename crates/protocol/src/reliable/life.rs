@@ -55,6 +55,7 @@ impl Endpoint {
         }
         link.paths = old.paths;
         link.give_up_ns = old.give_up_ns;
+        link.repeats = old.repeats;
         link.open_due = old.state == State::Opening;
         link.after = old.after;
         link.is_ready = old.is_ready;

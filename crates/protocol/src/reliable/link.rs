@@ -23,6 +23,8 @@ pub(super) const NEVER: u64 = u64::MAX;
 const PROBES_PER_INTERVAL: u64 = 5;
 /// The first value of that limit; each shrinking adds two.
 const ATTEMPTS_BEFORE_SHRINKING: u32 = 6;
+/// First wait before an Open or Accept is repeated, in ns; it doubles up to 64 times that.
+const FIRST_REPEAT_NS: u64 = 5_000_000;
 /// Frames are not made shorter than this by suspicion.
 const LEAST_SHRUNK_BYTES: usize = 512;
 /// After this time longer frames are tried again, in ns.
@@ -110,6 +112,8 @@ pub(super) struct Link {
     pub advertised: [u32; 2],
     /// The gap that was reported last, by the number expected.
     pub lose_reported: Option<u32>,
+    /// The gap because of which all was sent again last, by the oldest number that was not acknowledged.
+    went_back: Option<u32>,
     /// An earlier link from the same function has packets that must be taken first.
     pub after: Option<PeerId>,
 
@@ -142,6 +146,10 @@ impl Link {
         now_ns: u64,
     ) -> Self {
         let first_number = first_number(token);
+        let mut paths = Paths::new(path);
+        if config.recovery == Recovery::GoBack {
+            paths.narrow_for_good();
+        }
         let backlog = || Backlog::new(config.receive_bytes, config.packet_bytes, first_number);
         let stream = || SendStream::new(config.send_bytes);
         Link {
@@ -168,7 +176,7 @@ impl Link {
                 config.window_frames,
                 config.congestion.then_some(config.target_delay_ns),
             ),
-            paths: Paths::new(path),
+            paths,
             window: config.window_frames as u32,
             frame_bytes: config.frame_bytes,
             frame_bytes_agreed: config.frame_bytes,
@@ -194,6 +202,7 @@ impl Link {
             repetitions_told: 0,
             advertised: [0; 2],
             lose_reported: None,
+            went_back: None,
             after: None,
             gates: LinkGates::new(),
             keep_alive_ns: config.keep_alive_ns,
@@ -221,6 +230,12 @@ impl Link {
     #[inline]
     pub fn is_running(&self) -> bool {
         matches!(self.state, State::Up | State::Closing)
+    }
+
+    /// Sets the time at which Open or Accept is repeated.
+    pub fn wait_to_ask(&mut self, now_ns: u64) {
+        self.repeat_ns = now_ns + (FIRST_REPEAT_NS << self.repeats.min(6));
+        self.repeats += 1;
     }
 
     /// When the link wants to be looked at.
@@ -452,16 +467,24 @@ impl Link {
     ) {
         let is_lose = header.flags & FLAG_LOSE != 0;
         counters.loses_received += is_lose as u64;
-        let Link { flight, paths, congestion, .. } = self;
+        let empty = received.is_none_or(|received| received.len() <= RECEIVED_FIXED_BYTES);
+        if is_lose && empty {
+            self.paths.narrow(now_ns);
+        }
+        let Link { flight, paths, congestion, went_back, .. } = self;
         let mut sent_at_ns = None;
         let count = match config.recovery {
-            Recovery::GoBack if is_lose => flight.lose(
-                |_| true,
-                |sent| {
-                    paths.at(sent.path).in_flight -= 1;
-                    sent_at_ns = Some(sent.sent_at_ns);
-                },
-            ),
+            // Once for each gap, however often a peer that keeps early frames reports it; a timeout covers the rest.
+            Recovery::GoBack if is_lose && *went_back != Some(flight.oldest) => {
+                *went_back = Some(flight.oldest);
+                flight.lose(
+                    |_| true,
+                    |sent| {
+                        paths.at(sent.path).in_flight -= 1;
+                        sent_at_ns = Some(sent.sent_at_ns);
+                    },
+                )
+            }
             Recovery::GoBack => 0,
             Recovery::Selective => {
                 let mut arrived = [0; super::PATHS];
@@ -470,7 +493,6 @@ impl Link {
                 }
                 // The peer misses the oldest and had no room to keep a later one; or the last frame of all was lost.
                 let oldest = flight.oldest;
-                let empty = received.is_none_or(|received| received.len() <= RECEIVED_FIXED_BYTES);
                 let round_trip_ns = self.round_trip.smooth_ns * 2;
                 let stuck = is_lose && empty && header.acknowledged == oldest;
                 let reordered = self.reordered;
@@ -530,6 +552,7 @@ impl Link {
             paths.at(index as u8).fail(timeout_ns, now_ns);
         }
         if lost > 0 {
+            paths.timed_out(timeout_ns, now_ns);
             self.congestion.timed_out(now_ns);
         }
         let attempts = self.flight.at(0).map_or(0, |oldest| oldest.attempts as u32);

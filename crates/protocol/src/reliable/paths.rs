@@ -1,13 +1,20 @@
 //! The paths of one link: interfaces that carry the same channel (H-29). Each frame goes by the path with the fewest frames in
 //! flight, so that bandwidth adds up in proportion; losses are judged among the frames of one path, so that a path that is
 //! slower than another loses nothing by it. A path by which nothing arrives is left out, and tried with one frame from time to time.
+//!
+//! Spreading makes frames arrive out of order. A receiver that cannot keep an early frame drops it, and a sender that goes back sends
+//! all again: for them spreading is all loss, so they get one path at a time.
 
 use super::config::PATHS;
+use crate::canary::planted;
 
 /// How long a path is left out at first, in timeouts; it doubles with each failed trial.
 const REST_TIMEOUTS: u64 = 8;
 /// Longest rest, in ns.
 const LONGEST_REST_NS: u64 = 2_000_000_000;
+
+/// How long frames are not spread after the peer dropped an early one, in ns.
+const NARROW_NS: u64 = 1_000_000_000;
 
 /// A path, as the device numbers it. To the protocol it is only a name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -61,11 +68,22 @@ pub(super) struct Paths {
     count: u8,
     turn: u8,
     heard: u8,
+    /// Until then one path at a time is used.
+    narrow_until_ns: u64,
+    /// When a timeout last found all in flight lost.
+    timed_out_ns: u64,
 }
 
 impl Paths {
     pub fn new(first: PathId) -> Self {
-        Paths { paths: [Path::new(first); PATHS], count: 1, turn: 0, heard: 0 }
+        Paths {
+            paths: [Path::new(first); PATHS],
+            count: 1,
+            turn: 0,
+            heard: 0,
+            narrow_until_ns: 0,
+            timed_out_ns: 0,
+        }
     }
 
     /// Adds a path unless it is there or there are enough.
@@ -107,6 +125,24 @@ impl Paths {
         self.count > 1
     }
 
+    /// The peer keeps no early frames now: one path at a time for a while.
+    pub fn narrow(&mut self, now_ns: u64) {
+        self.narrow_until_ns = self.narrow_until_ns.max(now_ns.saturating_add(NARROW_NS));
+    }
+
+    /// All in flight counts as lost. Twice in short succession: perhaps the peer keeps too few early frames.
+    pub fn timed_out(&mut self, timeout_ns: u64, now_ns: u64) {
+        if now_ns.saturating_sub(self.timed_out_ns) < REST_TIMEOUTS * timeout_ns {
+            self.narrow(now_ns);
+        }
+        self.timed_out_ns = now_ns;
+    }
+
+    /// One path at a time, for as long as the link lives.
+    pub fn narrow_for_good(&mut self) {
+        self.narrow_until_ns = u64::MAX;
+    }
+
     #[inline]
     pub fn at(&mut self, index: u8) -> &mut Path {
         &mut self.paths[index as usize % PATHS]
@@ -118,6 +154,9 @@ impl Paths {
         if self.count == 1 {
             return 0;
         }
+        if now_ns < self.narrow_until_ns && !planted("reliable-always-spread") {
+            return self.most_reliable(now_ns);
+        }
         self.turn = (self.turn + 1) % self.count;
         (0..self.count)
             .map(|index| (index + self.turn) % self.count)
@@ -126,5 +165,15 @@ impl Paths {
                 (path.is_out(now_ns), path.in_flight)
             })
             .unwrap_or(0)
+    }
+
+    /// The first of the paths that failed least since something arrived by them.
+    #[cold]
+    fn most_reliable(&self, now_ns: u64) -> u8 {
+        let failed = |index: &u8| {
+            let path = &self.paths[*index as usize];
+            (path.is_out(now_ns), path.failures)
+        };
+        (0..self.count).min_by_key(failed).unwrap_or(0)
     }
 }

@@ -154,8 +154,7 @@ impl Endpoint {
             let Some(link) = self.slots[slot].link.as_deref_mut() else { return };
             link.expected = link.expected.wrapping_add(1);
             link.acknowledge.arrived(now_ns);
-            // The gap is closed: the sender should know before it believes in more losses.
-            link.acknowledge.due = true;
+            link.acknowledge.closed(link.early.is_empty());
         }
     }
 
@@ -163,7 +162,7 @@ impl Endpoint {
     #[cold]
     fn keep_early(&mut self, slot: usize, sequence: u32, ahead: u32, body: &[u8]) {
         let Some(link) = self.slots[slot].link.as_deref_mut() else { return };
-        match self.config.recovery {
+        let was_kept = match self.config.recovery {
             Recovery::GoBack => {
                 self.counters.frames_dropped += 1;
                 // HPCL's sender goes back at each LOSE, so it is told of each gap once. A timeout covers the rest.
@@ -171,6 +170,7 @@ impl Endpoint {
                     return;
                 }
                 link.lose_reported = Some(link.expected);
+                false
             }
             Recovery::Selective if ahead >= self.config.window_frames as u32 => {
                 self.counters.frames_dropped += 1;
@@ -179,23 +179,21 @@ impl Endpoint {
             Recovery::Selective if link.early.contains(sequence) => {
                 self.counters.frames_repeated += 1;
                 link.repetitions = link.repetitions.wrapping_add(1);
+                true
             }
             Recovery::Selective => {
                 let frame_bytes = self.config.frame_bytes;
-                if body.len() <= frame_bytes
-                    && link.early.keep(sequence, body, &mut self.early, frame_bytes)
-                {
-                    self.counters.frames_early += 1;
-                } else {
-                    self.counters.frames_dropped += 1;
-                }
+                let was_kept = body.len() <= frame_bytes
+                    && link.early.keep(sequence, body, &mut self.early, frame_bytes);
+                self.counters.frames_early += was_kept as u64;
+                self.counters.frames_dropped += !was_kept as u64;
+                was_kept
             }
-        }
+        };
         if planted("reliable-no-lose") {
             return;
         }
-        link.acknowledge.due = true;
-        link.acknowledge.lose = true;
+        link.acknowledge.gap(was_kept);
     }
 
     /// Takes in the sections of a frame whose turn it is. `false`: the peer broke the protocol.

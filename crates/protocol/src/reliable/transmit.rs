@@ -23,9 +23,6 @@ use crate::canary::planted;
 /// A section with less room than this is not begun.
 const LEAST_SECTION_BYTES: usize = 64;
 
-/// First wait before an Open or Accept is repeated, in ns; it doubles up to 64 times that.
-const FIRST_REPEAT_NS: u64 = 5_000_000;
-
 /// News that wait for a frame, at most.
 const MOST_NEWS_BYTES: u32 = 32 * NEWS_BYTES as u32;
 
@@ -148,8 +145,7 @@ impl Endpoint {
         link.accept_due = false;
         link.open_due &= is_accept;
         if !is_accept || !link.is_running() {
-            link.repeat_ns = now_ns + (FIRST_REPEAT_NS << link.repeats.min(6));
-            link.repeats += 1;
+            link.wait_to_ask(now_ns);
             link.asked_ns = now_ns;
         }
         link.advertised = [link.backlogs[0].credit(), link.backlogs[1].credit()];

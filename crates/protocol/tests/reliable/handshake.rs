@@ -298,3 +298,50 @@ pub fn a_new_link_waits_for_the_end_of_the_old_one() {
         assert_eq!(events, [true, false, true], "up, down, up");
     }
 }
+
+/// Two that ask each other while Opens of both their former lives are still under way agree after a few frames. (They once took turns
+/// in asking anew, without end.)
+#[test]
+pub fn requests_that_cross_old_ones_come_to_an_end() {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+    for seed in 0..40 {
+        let mut net = Net::new(&[Config::new(1500); 2], seed);
+        net.latency_ns = 1_000 << (seed % 17);
+        let old = Rc::new(RefCell::new(Vec::new()));
+        let seen = old.clone();
+        net.tap = Box::new(move |_, _, to, frame| seen.borrow_mut().push((to, frame.to_vec())));
+        for life in 0..3 {
+            net.nodes =
+                (0..2).map(|node| Node::new(Config::new(1500), node, 2000 + life, seed)).collect();
+            net.wire.clear();
+            net.connect(0, 1);
+            net.connect(1, 0);
+            if life < 2 {
+                net.transmit();
+                continue;
+            }
+            // What both learn first are the tokens of the lives before.
+            for (to, frame) in old.borrow().iter() {
+                net.hand(*to, Net::path(1 - to, 0), frame);
+            }
+            // The first Open of one is lost, so that the other hears its answer first.
+            let (unlucky, mut left) = (seed as usize & 1, 1);
+            net.drop_if = Box::new(move |from, _, frame| {
+                let is_open = frame[1] & 0xf == FrameKind::Open as u8;
+                let drops = left > 0 && from == unlucky && is_open;
+                left -= drops as u32;
+                drops
+            });
+            net.sent = [0; 16];
+            net.run_until(|net| {
+                (0..2).all(|node| {
+                    net.peer_of(node, function(1 - node as u32))
+                        .is_some_and(|peer| net.nodes[node].endpoint.is_up(peer))
+                })
+            });
+            let asked = net.sent[FrameKind::Open as usize] + net.sent[FrameKind::Accept as usize];
+            assert!(asked < 60, "seed {seed}: {asked} frames to agree");
+        }
+    }
+}

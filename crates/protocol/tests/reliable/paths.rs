@@ -1,6 +1,6 @@
 //! Several interfaces that carry one link.
 
-use bellwire_protocol::reliable::Config;
+use bellwire_protocol::reliable::{Config, Recovery};
 
 use super::net::Net;
 
@@ -76,4 +76,43 @@ pub fn a_failed_interface_is_left_out() {
     let before = net.sent_by[1];
     send(&mut net, 1000);
     assert!(net.sent_by[1] - before > 300, "it is used again");
+}
+
+/// Frames that overtake each other on several interfaces do no harm where the receiver keeps no early ones, or the sender goes back after
+/// each gap: such links use one interface at a time. (They once sent everything again, or waited for a timeout, with every frame.)
+// shows: H-29
+#[test]
+pub fn early_frames_that_nobody_keeps_do_no_harm() {
+    let production = Config { send_bytes: 1 << 20, receive_bytes: 1 << 20, ..Config::new(1500) };
+    let keeps_none = Config { early_frames: 0, ..production };
+    let keeps_few = Config { early_frames: 2, ..production };
+    let goes_back = Config { recovery: Recovery::GoBack, ..production };
+    let hpcl = Config { send_bytes: 1 << 20, receive_bytes: 1 << 20, ..Config::hpcl(1500) };
+    for (sender, receiver) in [
+        (production, keeps_none),
+        (production, keeps_few),
+        (production, goes_back),
+        (goes_back, production),
+        (goes_back, keeps_few),
+        (hpcl, hpcl),
+        (hpcl, production),
+        (production, hpcl),
+    ] {
+        let mut net = Net::new(&[sender, receiver], 3);
+        net.ns_per_byte = 1.0;
+        net.extra_ns = [100_000, 0, 30_000, 0];
+        net.faults.loss = 5;
+        let peer = net.link(0, 1);
+        for interface in 1..3 {
+            net.nodes[0].endpoint.add_path(peer, Net::path(1, interface));
+        }
+        for number in 0..1000 {
+            while net.send(0, peer, &[number as u8; 1400]).is_err() {
+                net.step();
+            }
+        }
+        net.run_until(|net| net.nodes[1].taken.len() == 1000);
+        let counters = net.nodes[0].endpoint.counters();
+        assert!(counters.timeouts < 30 && counters.frames_resent < 1000, "{counters:?}");
+    }
 }
