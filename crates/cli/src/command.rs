@@ -91,7 +91,7 @@ impl Command {
             Ok(Outcome::Done) => ExitCode::SUCCESS,
             Ok(Outcome::Failed) => ExitCode::from(1),
             Err(error) => {
-                eprintln!("bellwire: {}", sentence(&error));
+                complain(&error);
                 ExitCode::from(if error.is::<WrongUsage>() { 2 } else { 1 })
             }
         }
@@ -107,6 +107,16 @@ pub fn sentence(error: &anyhow::Error) -> String {
         }
     }
     told
+}
+
+/// Tells of an error on standard error. Parts of it may come from another host.
+pub fn complain(error: &anyhow::Error) {
+    eprintln!("bellwire: {}", printable(&sentence(error)));
+}
+
+/// Text from another process, without anything that a terminal would obey.
+pub fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 /// Prints `object` on standard output, indented, as the only thing there.
@@ -126,5 +136,11 @@ mod tests {
         assert_eq!(sentence(&anyhow::Error::new(file()).context("copy")), "copy: no such file");
         let repeats = anyhow::Error::new(file()).context("read: no such file").context("copy");
         assert_eq!(sentence(&repeats), "copy: read: no such file");
+    }
+
+    /// Another process cannot make our terminal do anything.
+    #[test]
+    fn control_characters_are_not_printed() {
+        assert_eq!(printable("a\x1b[2Jb\n\u{9b}"), "a?[2Jb??");
     }
 }

@@ -5,6 +5,7 @@ mod command;
 mod copy;
 mod cpu;
 mod doctor;
+mod host;
 mod list;
 mod paper;
 mod perf;

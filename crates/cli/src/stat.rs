@@ -1,6 +1,6 @@
 //! `bellwire stat`: what a running or stuck process shows of itself, read from outside without its help.
 
-use crate::command::{Outcome, WrongUsage, print_json};
+use crate::command::{Outcome, WrongUsage, print_json, printable};
 use crate::list::{processes, program_of};
 use anyhow::{Context, Result, bail, ensure};
 use bellwire::stat::files_of;
@@ -307,11 +307,6 @@ fn print_all(processes: &[Process]) {
     println!("\nTry: bellwire stat {}", processes[0].pid);
 }
 
-/// Text from another process, without anything that a terminal would obey.
-fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -342,11 +337,5 @@ mod tests {
         let error = parse(&text(7, 2)).err().expect("another form");
         assert!(error.to_string().contains("same version"), "{error}");
         assert!(parse(b"{\"serial\":1,\"serial_end\":1,\"format\":1}").is_err(), "members missing");
-    }
-
-    /// Another process cannot make our terminal do anything.
-    #[test]
-    fn control_characters_are_not_printed() {
-        assert_eq!(printable("a\x1b[2Jb\n\u{9b}"), "a?[2Jb??");
     }
 }

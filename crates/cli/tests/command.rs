@@ -28,7 +28,7 @@ fn every_command_explains_itself() {
 /// Wrong usage exits with 2, says what is wrong on standard error, and nothing on standard output.
 #[test]
 fn wrong_usage_exits_with_2() {
-    let wrong: [&[&str]; 15] = [
+    let wrong: [&[&str]; 20] = [
         &[],
         &["fly"],
         &["perf", "--sizes", "7"],
@@ -42,6 +42,11 @@ fn wrong_usage_exits_with_2() {
         &["paper", "rows", "--paper", "daily"],
         &["doctor", "--cure"],
         &["copy", "one"],
+        &["copy", "--listen"],
+        &["copy", "--connect", "0"],
+        &["copy", "one", "--listen", "two"],
+        &["copy", "one", "two", "--connect", "0"],
+        &["copy", "--listen", "one", "--connect", "0"],
         &["stat", "0"],
         &["stat", "--watch"],
     ];

@@ -9,12 +9,13 @@ use bellwire_testkit::conformance::bytes::pattern;
 use bellwire_testkit::conformance::child::Process;
 use bellwire_testkit::conformance::stage::accepted;
 use bellwire_testkit::conformance::{Node, Patience, Stage};
+use bellwire_testkit::network::command::{Running, bellwire};
 use bellwire_testkit::network::relay::Faults;
 use bellwire_testkit::network::traffic::Traffic;
 use bellwire_testkit::network::{Carrier, Network, WIRE, ip_of};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -297,12 +298,8 @@ fn perf_runs_between_hosts() {
     for carrier in [Carrier::Packet, Carrier::Xdp, Carrier::Udp] {
         let network = Network::pair(carrier);
         let mut command = bellwire();
-        command.args(["perf", &network.device(1), "--listen"]).stdout(Stdio::piped());
-        let mut listener = Ending(network.hosts[1].run(|| command.spawn()).expect("it starts"));
-        let mut said = String::new();
-        let mut output = BufReader::new(listener.0.stdout.take().expect("piped"));
-        output.read_line(&mut said).expect("a line");
-        assert!(said.starts_with("Listening as node "), "{said}");
+        command.args(["perf", &network.device(1), "--listen"]);
+        let _listener = network.hosts[1].run(|| Running::listener(&mut command));
         let mut command = bellwire();
         command.args(["perf", &network.device(0), "--connect", &ip_of(1).to_string()]);
         command.args(["--quick", "--sizes", "8,4KiB", "--wait", "adaptive"]);
@@ -311,52 +308,6 @@ fn perf_runs_between_hosts() {
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{carrier:?}: {told}{errors}");
         assert!(told.contains("All data was right"), "{carrier:?}: {told}{errors}");
-    }
-}
-
-/// `bellwire copy` copies over an interface, and the copy is the same.
-#[test]
-fn copy_goes_over_an_interface() {
-    let folder = std::env::temp_dir().join(format!("bellwire-network-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let (source, bytes) = (folder.join("source"), pattern(3, 3 << 20));
-    std::fs::write(&source, &bytes).expect("room for it");
-    let copied = [Carrier::Packet, Carrier::Udp].map(|carrier| {
-        let network = Network::pair(carrier);
-        let copy = folder.join(format!("{carrier:?}"));
-        let mut command = bellwire();
-        command.arg("copy").args([&source, &copy]).args(["--device", &network.device(0)]);
-        let output = network.hosts[0].run(|| command.output()).expect("it starts");
-        (output, std::fs::read(&copy).ok())
-    });
-    std::fs::remove_dir_all(&folder).expect("our folder");
-    for (output, copy) in copied {
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        assert!(copy.as_ref() == Some(&bytes), "the copy is another one");
-    }
-}
-
-/// The command, which `cargo test --workspace` has built beside this test; otherwise it is built now.
-fn bellwire() -> Command {
-    let running = std::env::current_exe().expect("a running test");
-    let folder = running.ancestors().nth(2).expect("target/PROFILE/deps/TEST");
-    let program = folder.join("bellwire");
-    if !program.exists() {
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "-q", "-p", "bellwire-cli", "--target-dir"]);
-        cargo.arg(folder.parent().expect("target"));
-        assert!(cargo.status().expect("cargo").success(), "the command cannot be built");
-    }
-    Command::new(program)
-}
-
-/// A process that is killed when this is dropped.
-struct Ending(Child);
-
-impl Drop for Ending {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 
@@ -661,8 +612,8 @@ fn receive_all(mut stream: TcpStream) {
 
 /// iperf3 between the two hosts, for two seconds.
 struct Iperf {
-    server: Ending,
-    client: Ending,
+    server: Running,
+    client: Running,
 }
 
 impl Iperf {
@@ -671,7 +622,7 @@ impl Iperf {
         let start = |host: usize, arguments: &[&str]| {
             let mut command = Command::new("iperf3");
             command.args(arguments).stdout(Stdio::null());
-            network.hosts[host].run(|| command.spawn()).ok().map(Ending)
+            network.hosts[host].run(|| command.spawn()).ok().map(Running)
         };
         let server = start(1, &["-s", "-1"])?;
         // It has to listen first.

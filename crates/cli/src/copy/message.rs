@@ -15,6 +15,8 @@ pub enum ToReceiver {
         name: OsString,
         /// Whether it is a folder.
         folder: bool,
+        /// In all its files, more or less, for those who watch.
+        bytes: u64,
     },
     /// The next file, folder or link; folders before what is in them.
     Entry(Entry),
@@ -41,6 +43,8 @@ pub enum ToReceiver {
     Finish {
         /// Of the tree.
         hash: Hash,
+        /// Files that could not be copied.
+        failures: u64,
     },
     /// There is nothing to finish.
     Cancel,
@@ -105,6 +109,18 @@ pub enum ToSender {
         /// In words.
         why: String,
     },
+}
+
+/// How much was copied.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+pub struct Counts {
+    pub files: u64,
+    pub folders: u64,
+    pub links: u64,
+    /// Of all files, those included that the receiver had already.
+    pub bytes: u64,
+    /// That an earlier attempt had copied, compared by hash.
+    pub resumed_bytes: u64,
 }
 
 /// The hash of a tree: over all its entries in order, with their names, permissions, and hashes or targets. Both sides compute

@@ -1,39 +1,45 @@
-//! `bellwire copy`: files and folders from one process to another, by PUT.
+//! `bellwire copy`: files and folders from one process to another, on this host or between two, by PUT.
 //!
 //! | module | what |
 //! |---|---|
 //! | `walk` | what is to be copied |
 //! | `sender`, `receiver` | the two sides |
+//! | `listen` | the receiving side that the user starts |
 //! | `message` | what they say to each other, and the hash of a tree |
-//! | `link` | the connection between them |
+//! | `link`, `keep_alive` | the connection between them |
 //! | `place` | where the copy is made, and where it ends up |
+//! | `report` | what is told at the end |
 
+mod keep_alive;
 mod link;
+mod listen;
 mod message;
 mod place;
 mod receiver;
+mod report;
 mod sender;
 mod walk;
 
 use crate::child::{Child, follow_parent};
-use crate::command::{Outcome, WrongUsage, print_json};
-use crate::units;
+use crate::command::{Outcome, WrongUsage};
+use crate::host::node_of;
 use anyhow::{Context, Result};
 use bellwire::Device;
 use indicatif::{ProgressBar, ProgressStyle};
-use link::Link;
-use message::Kind;
-use sender::{Sender, Sent};
-use serde::Serialize;
+use link::{ACQUAINTANCE, Link, RECEIVER};
+use receiver::Terms;
+use report::Report;
+use sender::{Sent, Source};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use walk::{Failure, Tree};
+use walk::Tree;
 
 /// Copies a file or folder through Bellwire, every byte compared
 ///
-/// Starts a second process that writes what this one reads: the data goes by PUT into memory of the writer. Both compute the
-/// BLAKE3 hash of each file and of the whole tree, and compare. Permissions are kept; symbolic links are copied as links.
+/// Here: starts a second process that writes what this one reads. Between hosts: --listen waits on the one for what --connect
+/// brings from the other. The data goes by PUT into memory of the writer. Both sides compute the BLAKE3 hash of each file and of the
+/// whole tree, and compare. Permissions are kept; symbolic links are copied as links.
 ///
 /// The copy is made beside DEST as DEST.bellwire-part and gets its name when all of it is there and compared: whoever is killed,
 /// there is never half a copy under that name. The same command again goes on where it ended, after comparing what is there.
@@ -41,19 +47,38 @@ use walk::{Failure, Tree};
 #[command(after_help = "\
 If DEST is a folder, the copy goes into it, under the name of SRC. A file or link that has the name is replaced; a folder is not.
 Files that cannot be read, or that change while they are copied, are reported; the others are copied, and the exit code is 1.
-Not copied: owners, times, hard links between files (each becomes a file), holes, named pipes, sockets and devices.
+Not copied: owners, times, hard links between files (each becomes a file), holes, named pipes, sockets and devices. All names
+together may take 1 GiB, about five million files.
+
+--listen ends when a copy is complete, and with 1 if the sender could not read all of it; if a sender gives up or dies, it waits for
+the next one. Whoever reaches the device can be that sender: nothing is encrypted, and nobody is asked for a password. From other
+hosts no set-user-ID bits and no lone symbolic links are taken, and nothing is replaced but a DEST that is a file.
 
 Examples:
   bellwire copy disk.img /mnt/backup/
   bellwire copy project /mnt/backup/project-today
-  bellwire copy --json big.file copy | jq -r .blake3     (as b3sum prints it)")]
+  bellwire copy --json big.file copy | jq -r .blake3     (as b3sum prints it)
+On two hosts, with the addresses 10.0.0.1 and 10.0.0.2:
+  bellwire copy --listen /mnt/backup --device udp:10.0.0.1
+  bellwire copy project --connect 10.0.0.1 --device udp:10.0.0.2")]
 pub struct Arguments {
     /// File, folder or symbolic link
-    source: PathBuf,
+    #[arg(value_name = "SRC", required_unless_present = "listen")]
+    source: Option<PathBuf>,
     /// Its new name, or a folder to put it into
-    #[arg(value_name = "DEST")]
-    destination: PathBuf,
-    /// What carries the data [default: shm:copy-PID]
+    #[arg(
+        value_name = "DEST",
+        required_unless_present_any = ["listen", "connect"],
+        conflicts_with = "connect"
+    )]
+    destination: Option<PathBuf>,
+    /// Wait for a --connect on another host or in another terminal, and copy what it brings to DEST
+    #[arg(long, value_name = "DEST", conflicts_with_all = ["source", "destination", "connect"])]
+    listen: Option<PathBuf>,
+    /// Copy to where --listen waits: its host's name or address on eth and udp, or its node number
+    #[arg(long, value_name = "HOST")]
+    connect: Option<String>,
+    /// What carries the data [default: shm:copy-PID; with --listen or --connect shm:copy]
     #[arg(long)]
     device: Option<String>,
     /// One JSON object instead of text
@@ -63,46 +88,82 @@ pub struct Arguments {
 
 /// Copies, and tells what was copied.
 pub fn run(arguments: &Arguments) -> Result<Outcome> {
-    let Arguments { source, destination, device, json } = arguments;
-    let device = device.clone().unwrap_or_else(|| format!("shm:copy-{}", std::process::id()));
+    let Arguments { source, destination, listen, connect, device, json } = arguments;
+    let device = device.clone().unwrap_or_else(|| match listen.is_some() || connect.is_some() {
+        true => "shm:copy".into(),
+        false => format!("shm:copy-{}", std::process::id()),
+    });
+    match (source, destination, listen, connect) {
+        (_, _, Some(destination), _) => listen::listen(destination, &device, *json),
+        (Some(source), _, _, Some(host)) => send(source, &To::Host(host), &device, *json),
+        (Some(source), Some(destination), ..) => {
+            send(source, &To::Place(destination), &device, *json)
+        }
+        _ => Err(WrongUsage::error("it takes SRC and DEST, or SRC and --connect, or --listen")),
+    }
+}
+
+/// Where a copy goes.
+enum To<'a> {
+    /// On this host.
+    Place(&'a Path),
+    /// To the host of this name, which knows where it belongs.
+    Host(&'a str),
+}
+
+fn send(source: &Path, to: &To<'_>, device: &str, json: bool) -> Result<Outcome> {
     let name = place::name_of(source)?;
     let tree = Tree::walk(source)?;
-    refuse_into_itself(source, &place::target(destination, &name))?;
-
-    let start = Instant::now();
-    let sent = send(source, destination, name.clone(), tree, &device)?;
-    let report =
-        Report::new(source, &place::target(destination, &name), device, sent, start.elapsed());
-    if *json {
-        print_json(&report)?;
-    } else {
-        report.print();
+    let mut report = Report { source: Some(source.to_owned()), ..Report::of(device) };
+    let mut modes = 0o7777;
+    match *to {
+        To::Place(destination) => {
+            let target = place::target(destination, &name);
+            refuse_into_itself(source, &target)?;
+            report.destination = Some(target);
+        }
+        To::Host(host) => {
+            report.host = Some(host.to_owned());
+            // What runs with its owner's rights on this host has nothing to say on the other.
+            modes = 0o777;
+        }
     }
+    let start = Instant::now();
+    let source = Source { path: source, name, tree, modes };
+    let Sent { counts, failures, hash } = transfer(source, to, device)?;
+    let report = Report { failures, ..report.measured(counts, hash, start.elapsed()) };
+    report.tell(json)?;
     Ok(Outcome::done_if(report.failures.is_empty()))
 }
 
-fn send(
-    source: &Path,
-    destination: &Path,
-    name: OsString,
-    tree: Tree,
-    device: &str,
-) -> Result<Sent> {
-    let opened = Device::open(device)?;
-    let arguments: [OsString; 3] = ["write-copy".into(), device.into(), destination.into()];
-    let mut child = Child::start(arguments)?;
-    let said = child.line().context("the receiving side did not start")?;
-    let node = said.strip_prefix("node ").and_then(|number| number.parse().ok());
-    let node = node.with_context(|| format!("the receiving side said {said:?}"))?;
-
-    let folder = matches!(tree.entries[0].kind, Kind::Folder);
-    let bar = progress_bar(tree.bytes)?;
-    let link = Link::connect(&opened, node)?;
-    let sent = Sender::begin(link, source, name, folder, &bar)?.send(tree).with_context(|| {
-        format!("the copy is not complete (what is there stays in a {} beside it, and the same command goes on from there)", place::SUFFIX)
-    });
+fn transfer(source: Source<'_>, to: &To<'_>, name: &str) -> Result<Sent> {
+    let device = Device::open(name)?;
+    // The child lives as long as this.
+    let (link, _child) = match *to {
+        To::Host(host) => (find(&device, host)?, None),
+        To::Place(destination) => {
+            let arguments: [OsString; 3] = ["write-copy".into(), name.into(), destination.into()];
+            let mut child = Child::start(arguments)?;
+            let said = child.line().context("the receiving side did not start")?;
+            let node = said.strip_prefix("node ").and_then(|number| number.parse().ok());
+            let node = node.with_context(|| format!("the receiving side said {said:?}"))?;
+            (Link::connect(&device, node, "this host")?, Some(child))
+        }
+    };
+    let bar = progress_bar(source.tree.bytes)?;
+    let sent = sender::send(link, source, &bar);
     bar.finish_and_clear();
     sent
+}
+
+/// Connects to whoever listens on `host`.
+fn find(device: &Device, host: &str) -> Result<Link> {
+    let spinner = ProgressBar::new_spinner().with_message(format!("Looking for {host}"));
+    spinner.enable_steady_tick(Duration::from_millis(200));
+    let found = node_of(device, host, RECEIVER, ACQUAINTANCE, "bellwire copy --listen")
+        .and_then(|node| Link::connect(device, node, host));
+    spinner.finish_and_clear();
+    found
 }
 
 /// A bar that counts bytes; hidden by itself if standard error is no terminal.
@@ -144,80 +205,10 @@ pub struct Writer {
 pub fn write_copy(writer: &Writer) -> Result<Outcome> {
     follow_parent()?;
     let device = Device::open(&writer.device)?;
+    let mut link = Link::listen(&device)?;
     println!("node {}", device.node());
-    let link = Link::accept(&device)?;
-    Ok(Outcome::done_if(receiver::serve(link, &writer.destination).is_ok()))
-}
-
-/// What `--json` prints.
-#[derive(Serialize)]
-struct Report {
-    #[serde(serialize_with = "walk::as_text")]
-    source: PathBuf,
-    /// Under its last name.
-    #[serde(serialize_with = "walk::as_text")]
-    destination: PathBuf,
-    device: String,
-    files: u64,
-    folders: u64,
-    links: u64,
-    bytes: u64,
-    /// That an earlier attempt had copied.
-    resumed_bytes: u64,
-    seconds: f64,
-    /// Of what was copied now.
-    bytes_per_s: f64,
-    /// Of the file, or of the tree; nothing if nothing was copied.
-    blake3: Option<String>,
-    failures: Vec<Failure>,
-}
-
-impl Report {
-    fn new(source: &Path, target: &Path, device: String, sent: Sent, took: Duration) -> Report {
-        let Sent { files, folders, links, bytes, resumed_bytes, failures, hash } = sent;
-        let seconds = took.as_secs_f64();
-        Report {
-            source: source.to_owned(),
-            destination: target.to_owned(),
-            device,
-            files,
-            folders,
-            links,
-            bytes,
-            resumed_bytes,
-            seconds,
-            bytes_per_s: (bytes - resumed_bytes) as f64 / seconds.max(1e-9),
-            blake3: hash.map(|hash| blake3::Hash::from_bytes(hash).to_hex().to_string()),
-            failures,
-        }
-    }
-
-    fn print(&self) {
-        let Report { files, folders, links, bytes, resumed_bytes, seconds, .. } = self;
-        if let Some(hash) = &self.blake3 {
-            println!(
-                "Copied {}, {}, in {} ({}).",
-                counted(&[(*files, "file"), (*folders, "folder"), (*links, "link")]),
-                units::bytes(*bytes),
-                units::time(seconds * 1e9),
-                units::bandwidth(self.bytes_per_s)
-            );
-            if *resumed_bytes > 0 {
-                println!("{} of it were there already.", units::bytes(*resumed_bytes));
-            }
-            println!("Every byte was compared: BLAKE3 {hash}");
-        }
-        for Failure { path, why } in &self.failures {
-            eprintln!("bellwire: not copied: {}: {why}", path.display());
-        }
-    }
-}
-
-/// `2 files, 1 folder`: what there is of each.
-fn counted(counts: &[(u64, &str)]) -> String {
-    let words = counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| match count {
-        1 => format!("1 {what}"),
-        _ => format!("{count} {what}s"),
-    });
-    words.collect::<Vec<_>>().join(", ")
+    link.accept(Some(ACQUAINTANCE))?;
+    let bar = ProgressBar::hidden();
+    let terms = Terms { destination: &writer.destination, is_stranger: false, bar: &bar };
+    Ok(Outcome::done_if(receiver::serve(&mut link, &terms).is_ok()))
 }

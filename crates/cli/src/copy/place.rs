@@ -1,7 +1,9 @@
 //! Where a copy is made, and where it ends up.
 
-use anyhow::{Context, Result, bail};
-use rustix::fs::FlockOperation;
+use super::receiver::Terms;
+use anyhow::{Context, Result, bail, ensure};
+use rustix::fs::{CWD, FlockOperation, RenameFlags};
+use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io::ErrorKind;
@@ -21,20 +23,29 @@ pub struct Place {
     pub folder: bool,
     /// Whether an earlier attempt left something.
     pub resuming: bool,
+    /// Whether what has the name is replaced.
+    may_replace: bool,
     /// The unfinished copy, locked; the lock ends with us, however we end. There is none for a link.
     _lock: Option<File>,
 }
 
 impl Place {
-    /// Finds out where a file, link or folder called `name` goes that is copied to `destination`: into it, if that is a folder.
-    pub fn find(destination: &Path, name: &OsStr, folder: bool) -> Result<Place> {
-        let last = target(destination, name);
+    /// Finds out where a file, link or folder called `name` goes on these terms: into the destination, if that is a folder.
+    pub fn find(terms: &Terms<'_>, name: &OsStr, folder: bool) -> Result<Place> {
+        let is_plain = Path::new(name).file_name() == Some(name);
+        ensure!(is_plain, "the name {name:?} is none for a file or folder");
+        let last = target(terms.destination, name);
         let shown = last.display();
+        // The user has named what is replaced; the sender has not to.
+        let may_replace = !terms.is_stranger || last == terms.destination;
         match fs::symlink_metadata(&last) {
             Ok(metadata) if metadata.is_dir() => {
                 bail!("{shown} exists and is a folder: remove it, or choose another name")
             }
             Ok(_) if folder => bail!("{shown} exists and is no folder: choose another name"),
+            Ok(_) if !may_replace => {
+                bail!("{shown} exists already: listen with it as DEST to have it replaced")
+            }
             Err(error) if error.kind() == ErrorKind::NotADirectory => {
                 bail!("{shown}: what should be a folder is none")
             }
@@ -42,19 +53,13 @@ impl Place {
             _ => {}
         }
         let Some(file_name) = last.file_name() else { bail!("{shown} is no name for a copy") };
-        let parent = match last.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        if !parent.is_dir() {
-            bail!("there is no folder {0}: mkdir -p {0}", parent.display());
-        }
+        let parent = existing_parent(&last)?;
         let mut part_name = file_name.to_owned();
         part_name.push(SUFFIX);
         let part = parent.join(part_name);
         let resuming = Self::check_remains(&part, folder)?;
         let lock = lock(&part, folder)?;
-        Ok(Place { last, part, folder, resuming, _lock: Some(lock) })
+        Ok(Place { last, part, folder, resuming, may_replace, _lock: Some(lock) })
     }
 
     /// Whether something is left of an earlier attempt; an error if that is in the way.
@@ -87,11 +92,43 @@ impl Place {
         }
     }
 
-    /// Gives the complete copy its name, at once, in place of what had it.
-    pub fn give_name(&self) -> Result<()> {
-        fs::rename(&self.part, &self.last)
-            .with_context(|| format!("cannot give the copy its name {}", self.last.display()))
+    /// The name that the copy has at the end.
+    pub fn into_name(self) -> PathBuf {
+        self.last
     }
+
+    /// Gives the complete copy its name, at once, in place of what had it if that may be replaced.
+    pub fn give_name(&self) -> Result<()> {
+        let told = || format!("cannot give the copy its name {}", self.last.display());
+        if !self.may_replace {
+            let (part, last, flag) = (&self.part, &self.last, RenameFlags::NOREPLACE);
+            match rustix::fs::renameat_with(CWD, part, CWD, last, flag) {
+                Ok(()) => return Ok(()),
+                // The file system cannot do both at once; that nothing had the name was seen at the beginning.
+                Err(Errno::INVAL | Errno::NOSYS) => {}
+                Err(error) => return Err(error).with_context(told),
+            }
+        }
+        fs::rename(&self.part, &self.last).with_context(told)
+    }
+}
+
+/// The folder that `last` is to be in.
+fn existing_parent(last: &Path) -> Result<&Path> {
+    let parent = match last.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    ensure!(parent.is_dir(), "there is no folder {0}: mkdir -p {0}", parent.display());
+    Ok(parent)
+}
+
+/// Finds out before anything comes whether something can be copied to `destination`.
+pub fn check(destination: &Path) -> Result<()> {
+    if !destination.is_dir() {
+        existing_parent(destination)?;
+    }
+    Ok(())
 }
 
 /// The name that a copy of something called `name` has at the end.
@@ -115,8 +152,8 @@ fn lock(part: &Path, folder: bool) -> Result<File> {
     let file = open().with_context(|| format!("cannot make {}", part.display()))?;
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
         // A file system without locks is no reason to copy nothing.
-        Ok(()) | Err(rustix::io::Errno::NOSYS | rustix::io::Errno::OPNOTSUPP) => Ok(file),
-        Err(rustix::io::Errno::WOULDBLOCK) => {
+        Ok(()) | Err(Errno::NOSYS | Errno::OPNOTSUPP) => Ok(file),
+        Err(Errno::WOULDBLOCK) => {
             bail!("another copy to the same place is running ({})", part.display())
         }
         Err(error) => Err(error).context(format!("cannot lock {}", part.display())),

@@ -1,33 +1,71 @@
 //! The side that writes: beside the destination first, and under its name only when everything is there and compared.
 
-use super::link::{CHUNK_BYTES, Link, SLOTS, hash_prefix};
-use super::message::{Entry, Hash, Kind, ToReceiver, ToSender, TreeHash};
-use super::place::Place;
+use super::link::{ACQUAINTANCE, CHUNK_BYTES, Link, SLOTS, hash_prefix};
+use super::message::{Counts, Entry, Hash, Kind, ToReceiver, ToSender, TreeHash};
+use super::place::{Place, SUFFIX};
 use anyhow::{Context, Result, bail, ensure};
 use bellwire::MemoryRegion;
+use indicatif::ProgressBar;
 use std::collections::HashMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{ErrorKind, Seek, SeekFrom, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
-/// Serves one sender to its end. What goes wrong is told to the sender.
-pub fn serve(mut link: Link, destination: &Path) -> Result<()> {
-    match receive(&mut link, destination) {
-        Ok(()) => Ok(()),
-        Err(error) => {
-            link.say(&ToSender::Failed { why: crate::command::sentence(&error) })?;
-            // It listens when it has finished talking, and then it goes.
-            while link.hear::<ToReceiver>().is_ok() {}
-            Err(error)
-        }
-    }
+/// Bytes that all names of a copy may take while it is made, about five million of them: no sender can have more of our memory.
+const NAMES_BYTES: usize = 1 << 30;
+
+/// What a name costs beside its own bytes.
+const NAME_BYTES: usize = 128;
+
+/// On what terms a sender is served.
+pub struct Terms<'a> {
+    /// The new name, or a folder to put it into.
+    pub destination: &'a Path,
+    /// Whether somebody else started it, on another host perhaps. Of such a one we take files and folders only, in places where
+    /// there is nothing, and nothing that runs with our rights when somebody else starts it.
+    pub is_stranger: bool,
+    /// Shows what has come.
+    pub bar: &'a ProgressBar,
 }
 
-fn receive(link: &mut Link, destination: &Path) -> Result<()> {
-    let ToReceiver::Hello { name, folder } = link.hear()? else { bail!("no greeting") };
-    let place = Place::find(destination, &name, folder)?;
+/// What was received.
+#[derive(Default)]
+pub struct Received {
+    /// Under its last name.
+    pub place: PathBuf,
+    /// What came, as the sender's [`super::sender::Sent`] counts it; the failures are those that the sender told of.
+    pub counts: Counts,
+    pub failures: u64,
+    /// Of the file, or of the tree.
+    pub hash: Hash,
+}
+
+/// Serves one sender to its end. `None` if it had nothing to send after all. What goes wrong is told to the sender.
+pub fn serve(link: &mut Link, terms: &Terms<'_>) -> Result<Option<Received>> {
+    let received = receive(link, terms);
+    match &received {
+        Ok(_) => {
+            link.say(&ToSender::Finished)?;
+            link.drain()?;
+        }
+        // If it is gone, it does not want to know.
+        Err(error) => {
+            let _ = link.say(&ToSender::Failed { why: crate::command::sentence(error) });
+        }
+    }
+    // It has heard that when it goes.
+    link.wait_for_end();
+    received
+}
+
+fn receive(link: &mut Link, terms: &Terms<'_>) -> Result<Option<Received>> {
+    let ToReceiver::Hello { name, folder, bytes } = link.hear_within(ACQUAINTANCE)? else {
+        bail!("no greeting")
+    };
+    let place = Place::find(terms, &name, folder)?;
+    terms.bar.set_length(bytes);
     let slots = link.allocate_slots()?;
     let key = slots.remote_key().to_bytes().to_vec();
     link.say(&ToSender::Ready { key, slots: SLOTS, resuming: place.resuming })?;
@@ -35,12 +73,29 @@ fn receive(link: &mut Link, destination: &Path) -> Result<()> {
         link,
         slots,
         place,
+        terms,
         folders: Vec::new(),
         known: HashMap::new(),
+        names_bytes: 0,
         tree: TreeHash::default(),
+        alone: None,
+        counts: Counts::default(),
         chunk: vec![0; CHUNK_BYTES],
     }
     .run()
+}
+
+/// The connection ended before the copy did.
+#[derive(Debug)]
+struct SenderGone;
+
+impl std::fmt::Display for SenderGone {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "the sender is gone, or talks nonsense (what came stays in a {SUFFIX} beside DEST, and the same copy goes on from there)"
+        )
+    }
 }
 
 struct Receiver<'a> {
@@ -48,40 +103,49 @@ struct Receiver<'a> {
     /// Where the sender puts.
     slots: MemoryRegion,
     place: Place,
+    terms: &'a Terms<'a>,
     /// Folders that are there, with the permissions that they will have.
     folders: Vec<(PathBuf, u32)>,
     /// Every path that came, and whether it is a folder.
     known: HashMap<OsString, bool>,
+    /// What these take.
+    names_bytes: usize,
     tree: TreeHash,
+    /// Of the file, if it is one alone.
+    alone: Option<Hash>,
+    counts: Counts,
     /// A chunk is copied here once, and then hashed and written.
     chunk: Vec<u8>,
 }
 
 impl Receiver<'_> {
-    fn run(mut self) -> Result<()> {
+    fn run(mut self) -> Result<Option<Received>> {
         loop {
-            match self.link.hear()? {
+            match self.link.hear().context(SenderGone)? {
                 ToReceiver::Entry(entry) => {
                     let path = self.place.inside(&entry.path);
                     self.entry(entry).map_err(|error| {
+                        if error.is::<SenderGone>() {
+                            return error;
+                        }
                         let why = reason(&error);
                         error.context(format!("cannot write {}{why}", path.display()))
                     })?;
                 }
-                ToReceiver::Finish { hash } => {
+                ToReceiver::Finish { hash, failures } => {
                     ensure!(self.tree.finish() == hash, "what arrived is not what was sent");
+                    ensure!(self.known.contains_key(OsStr::new("")), "nothing arrived");
                     self.finish()?;
-                    break;
+                    let (place, hash) = (self.place.into_name(), self.alone.unwrap_or(hash));
+                    return Ok(Some(Received { place, counts: self.counts, failures, hash }));
                 }
                 ToReceiver::Cancel => {
                     self.place.forget_if_empty()?;
-                    break;
+                    return Ok(None);
                 }
                 other => bail!("the sender said {other:?}"),
             }
         }
-        self.link.say(&ToSender::Finished)?;
-        self.link.drain()
     }
 
     fn entry(&mut self, entry: Entry) -> Result<()> {
@@ -90,12 +154,14 @@ impl Receiver<'_> {
         match &entry.kind {
             Kind::Folder => {
                 make_folder(&path)?;
+                self.counts.folders += 1;
                 self.folders.push((entry.path.clone().into(), entry.mode));
                 self.tree.add(&entry, None);
             }
             Kind::Link { target } => {
                 clear(&path)?;
                 std::os::unix::fs::symlink(target, &path)?;
+                self.counts.links += 1;
                 self.tree.add(&entry, None);
             }
             Kind::File { size } => {
@@ -103,6 +169,9 @@ impl Receiver<'_> {
                 match self.file(file, *size)? {
                     Some((file, hash)) => {
                         file.set_permissions(Permissions::from_mode(entry.mode))?;
+                        self.counts.files += 1;
+                        self.counts.bytes += size;
+                        self.alone = entry.path.is_empty().then_some(hash);
                         self.tree.add(&entry, Some(&hash));
                     }
                     // In a tree it must not be there at the end; alone, it is where the next attempt begins.
@@ -119,10 +188,17 @@ impl Receiver<'_> {
     }
 
     /// Whatever a sender says, nothing is written but inside the destination, and nothing through a link.
-    fn check(&self, entry: &Entry) -> Result<()> {
+    fn check(&mut self, entry: &Entry) -> Result<()> {
         let path = Path::new(&entry.path);
-        let plain = path.components().all(|part| matches!(part, Component::Normal(_)));
-        ensure!(plain, "the name {path:?} leads elsewhere");
+        let inside = path.components().all(|part| matches!(part, Component::Normal(_)));
+        // Written otherwise, a name that came already would be another one to us.
+        let shortest: PathBuf = path.components().collect();
+        ensure!(inside && shortest.as_os_str() == entry.path, "the name {path:?} leads elsewhere");
+        self.names_bytes += entry.path.len() + NAME_BYTES;
+        ensure!(
+            self.names_bytes <= NAMES_BYTES,
+            "it has more than {NAMES_BYTES} bytes of names: copy it in parts"
+        );
         ensure!(!self.known.contains_key(&entry.path), "it came twice");
         match path.parent() {
             None => ensure!(
@@ -134,7 +210,17 @@ impl Receiver<'_> {
                 "its folder was not sent"
             ),
         }
-        ensure!(entry.mode <= 0o7777, "its permissions are {:o}", entry.mode);
+        if let Kind::File { size } = entry.kind {
+            ensure!(i64::try_from(size).is_ok(), "no file can have {size} bytes");
+        }
+        let most = if self.terms.is_stranger { 0o777 } else { 0o7777 };
+        ensure!(entry.mode <= most, "its permissions are {:o}", entry.mode);
+        let lone_link = path.as_os_str().is_empty() && matches!(entry.kind, Kind::Link { .. });
+        // It would lead the next copy to the same name elsewhere.
+        ensure!(
+            !(self.terms.is_stranger && lone_link),
+            "a link alone is not taken from another host: copy what it points to"
+        );
         Ok(())
     }
 
@@ -147,7 +233,7 @@ impl Receiver<'_> {
             let hash = hash_prefix(&mut file, &mut hasher, have)?;
             self.link.say(&ToSender::Have { bytes: have, hash })?;
         }
-        match self.link.hear()? {
+        match self.link.hear().context(SenderGone)? {
             ToReceiver::Begin { from } if from == have => {}
             ToReceiver::Begin { from: 0 } => {
                 hasher.reset();
@@ -159,8 +245,10 @@ impl Receiver<'_> {
         file.set_len(have)?;
         file.seek(SeekFrom::Start(have))?;
         let mut written = have;
+        self.counts.resumed_bytes += have;
+        self.terms.bar.inc(have);
         loop {
-            match self.link.hear()? {
+            match self.link.hear().context(SenderGone)? {
                 ToReceiver::Chunk { slot, length } => {
                     let length = length as usize;
                     ensure!(slot < SLOTS && length <= CHUNK_BYTES, "a chunk lies elsewhere");
@@ -171,6 +259,7 @@ impl Receiver<'_> {
                     ensure!(written <= size, "more data came than was announced");
                     hasher.update(chunk);
                     file.write_all(chunk)?;
+                    self.terms.bar.inc(length as u64);
                 }
                 ToReceiver::End { hash } => {
                     ensure!(

@@ -1,11 +1,13 @@
 //! The side that reads.
 
-use super::link::{CHUNK_BYTES, Link, hash_prefix};
-use super::message::{Entry, Hash, Kind, ToReceiver, ToSender, TreeHash};
+use super::link::{CHUNK_BYTES, Link, SLOTS, hash_prefix};
+use super::message::{Counts, Entry, Hash, Kind, ToReceiver, ToSender, TreeHash};
+use super::place::SUFFIX;
 use super::walk::{Failure, Tree, absolute};
 use anyhow::{Context, Result, bail, ensure};
 use bellwire::RemoteKey;
 use indicatif::ProgressBar;
+use std::ffi::OsString;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -14,23 +16,29 @@ use std::path::Path;
 /// What was sent.
 #[derive(Default)]
 pub struct Sent {
-    pub files: u64,
-    pub folders: u64,
-    pub links: u64,
-    /// Of all files, those included that the receiver had already.
-    pub bytes: u64,
-    /// That the receiver had already, compared by hash.
-    pub resumed_bytes: u64,
+    pub counts: Counts,
     /// What could not be read.
     pub failures: Vec<Failure>,
     /// Of the file, or of the tree; `None` if nothing arrived.
     pub hash: Option<Hash>,
 }
 
+/// What is sent.
+pub struct Source<'a> {
+    pub path: &'a Path,
+    /// The last part of its name, for a destination that is a folder.
+    pub name: OsString,
+    /// All of it.
+    pub tree: Tree,
+    /// The permission bits that go along.
+    pub modes: u32,
+}
+
 /// The sender at work.
 pub struct Sender<'a> {
     link: Link,
     source: &'a Path,
+    modes: u32,
     bar: &'a ProgressBar,
     key: RemoteKey,
     /// Slots of the receiver's memory that are free.
@@ -40,34 +48,44 @@ pub struct Sender<'a> {
     sent: Sent,
 }
 
+/// Sends everything, and waits until it is in its place.
+pub fn send(mut link: Link, source: Source<'_>, bar: &ProgressBar) -> Result<Sent> {
+    let Source { path, name, tree, modes } = source;
+    let folder = matches!(tree.entries.first(), Some(Entry { kind: Kind::Folder, .. }));
+    link.say(&ToReceiver::Hello { name, folder, bytes: tree.bytes })?;
+    Sender::begin(link, path, modes, bar)?.send(tree).with_context(|| {
+        format!(
+            "the copy is not complete (what is there stays in a {SUFFIX} beside it, and the same command goes on from there)"
+        )
+    })
+}
+
 impl<'a> Sender<'a> {
-    /// Introduces itself to the receiver.
-    pub fn begin(
+    /// Hears what the receiver offers.
+    fn begin(
         mut link: Link,
         source: &'a Path,
-        name: std::ffi::OsString,
-        folder: bool,
+        modes: u32,
         bar: &'a ProgressBar,
     ) -> Result<Sender<'a>> {
-        link.say(&ToReceiver::Hello { name, folder })?;
         match hear(&mut link)? {
             ToSender::Ready { key, slots, resuming } => {
                 let key = RemoteKey::from_bytes(&key).context("the receiver sent no key")?;
                 ensure!(
-                    u64::from(slots) * CHUNK_BYTES as u64 == key.length && slots > 0,
+                    u64::from(slots) * CHUNK_BYTES as u64 == key.length
+                        && (1..=SLOTS).contains(&slots),
                     "the receiver's memory has {} bytes for {slots} chunks",
                     key.length
                 );
                 let credits = (0..slots).collect();
                 let (tree, sent) = (TreeHash::default(), Sent::default());
-                Ok(Sender { link, source, bar, key, credits, resuming, tree, sent })
+                Ok(Sender { link, source, modes, bar, key, credits, resuming, tree, sent })
             }
             other => bail!("the receiver said {other:?}"),
         }
     }
 
-    /// Sends everything, and waits until it is in its place.
-    pub fn send(mut self, tree: Tree) -> Result<Sent> {
+    fn send(mut self, tree: Tree) -> Result<Sent> {
         self.sent.failures = tree.failures;
         let alone = !matches!(tree.entries.first(), Some(Entry { kind: Kind::Folder, .. }));
         let mut content = None;
@@ -78,7 +96,8 @@ impl<'a> Sender<'a> {
             self.link.say(&ToReceiver::Cancel)?;
         } else {
             let hash = self.tree.finish();
-            self.link.say(&ToReceiver::Finish { hash })?;
+            let failures = self.sent.failures.len() as u64;
+            self.link.say(&ToReceiver::Finish { hash, failures })?;
             // Of a single file, the hash that other programs compute as well.
             self.sent.hash = if alone { content.or(Some(hash)) } else { Some(hash) };
         }
@@ -93,15 +112,23 @@ impl<'a> Sender<'a> {
     }
 
     /// Sends one entry. Returns the hash of its content if it is a file.
-    fn entry(&mut self, entry: Entry) -> Result<Option<Hash>> {
+    fn entry(&mut self, mut entry: Entry) -> Result<Option<Hash>> {
+        // A receiver that gives up says so; without this look we would not hear it before its memory is full.
+        while let Some(message) = self.link.hear_now()? {
+            match understood(message)? {
+                ToSender::Credit { slot } => self.credited(slot)?,
+                other => bail!("the receiver said {other:?}"),
+            }
+        }
+        entry.mode &= self.modes;
         let hash = match &entry.kind {
             Kind::Folder => {
-                self.sent.folders += 1;
+                self.sent.counts.folders += 1;
                 self.link.say(&ToReceiver::Entry(entry.clone()))?;
                 None
             }
             Kind::Link { .. } => {
-                self.sent.links += 1;
+                self.sent.counts.links += 1;
                 self.link.say(&ToReceiver::Entry(entry.clone()))?;
                 None
             }
@@ -112,7 +139,7 @@ impl<'a> Sender<'a> {
                 match open(&place) {
                     Ok((file, metadata)) => {
                         let kind = Kind::File { size: metadata.size() };
-                        let entry = Entry { path, mode: metadata.mode() & 0o7777, kind };
+                        let entry = Entry { path, mode: metadata.mode() & self.modes, kind };
                         let Some(hash) = self.file(&entry, file, &metadata)? else {
                             return Ok(None);
                         };
@@ -140,7 +167,7 @@ impl<'a> Sender<'a> {
             Err(why) => return self.abandon(entry, why),
         };
         self.link.say(&ToReceiver::Begin { from })?;
-        self.sent.resumed_bytes += from;
+        self.sent.counts.resumed_bytes += from;
         self.bar.inc(from);
 
         let mut at = from;
@@ -171,8 +198,8 @@ impl<'a> Sender<'a> {
         }
         let hash = *hasher.finalize().as_bytes();
         self.link.say(&ToReceiver::End { hash })?;
-        self.sent.files += 1;
-        self.sent.bytes += before.size();
+        self.sent.counts.files += 1;
+        self.sent.counts.bytes += before.size();
         Ok(Some(hash))
     }
 
@@ -188,7 +215,7 @@ impl<'a> Sender<'a> {
         }
         let (bytes, theirs) = loop {
             match hear(&mut self.link)? {
-                ToSender::Credit { slot } => self.credits.push(slot),
+                ToSender::Credit { slot } => self.credited(slot)?,
                 ToSender::Have { bytes, hash } => break (bytes, hash),
                 other => bail!("the receiver said {other:?}"),
             }
@@ -207,6 +234,15 @@ impl<'a> Sender<'a> {
         Ok(compare(file, hasher).map_err(|error| crate::command::sentence(&error)))
     }
 
+    /// A slot is free again.
+    fn credited(&mut self, slot: u32) -> Result<()> {
+        let is_new =
+            u64::from(slot) < self.key.length / CHUNK_BYTES as u64 && !self.credits.contains(&slot);
+        ensure!(is_new, "the receiver gave slot {slot} back, which it had not to give");
+        self.credits.push(slot);
+        Ok(())
+    }
+
     /// A free slot, waited for if there is none.
     fn credit(&mut self) -> Result<u32> {
         loop {
@@ -214,7 +250,7 @@ impl<'a> Sender<'a> {
                 return Ok(slot);
             }
             match hear(&mut self.link)? {
-                ToSender::Credit { slot } => self.credits.push(slot),
+                ToSender::Credit { slot } => self.credited(slot)?,
                 other => bail!("the receiver said {other:?}"),
             }
         }
@@ -253,7 +289,11 @@ fn changed(file: &mut File, before: &Metadata) -> std::io::Result<bool> {
 
 /// The next message of the receiver; an error if it has given up.
 fn hear(link: &mut Link) -> Result<ToSender> {
-    match link.hear().context("the receiving side is gone")? {
+    understood(link.hear().context("the receiving side is gone")?)
+}
+
+fn understood(message: ToSender) -> Result<ToSender> {
+    match message {
         ToSender::Failed { why } => bail!("{why}"),
         message => Ok(message),
     }

@@ -12,15 +12,23 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Serialize)]
 pub struct Failure {
     /// Under its own name.
-    #[serde(serialize_with = "as_text")]
+    #[serde(serialize_with = "path_as_text")]
     pub path: PathBuf,
     /// In words.
     pub why: String,
 }
 
 /// A path as text, even if it is none.
-pub fn as_text<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+fn path_as_text<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&path.display())
+}
+
+/// The same of a path that is known.
+pub fn as_text<S: serde::Serializer>(
+    path: &Option<PathBuf>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    path_as_text(path.as_deref().unwrap_or(Path::new("")), serializer)
 }
 
 /// The source and everything below it.

@@ -8,8 +8,9 @@ use super::plan::{PAIRS, Plan};
 use super::report::Report;
 use super::rounds::measure_all;
 use crate::child::{Child, follow_parent};
-use crate::command::Outcome;
-use anyhow::{Context, Result, ensure};
+use crate::command::{Outcome, complain};
+use crate::host::{Elsewhere, is_local, node_of};
+use anyhow::{Context, Result};
 use bellwire::{Address, Device, DeviceOptions};
 
 /// Measures as planned, with the follower that is called `connect`, or with one that is started here and ends with us.
@@ -20,7 +21,7 @@ pub fn measure(plan: &Plan, connect: Option<&str>) -> Result<Report> {
     // Ours first: if the device cannot be used here, it is said once.
     let device = open(&plan.device, PAIRS)?;
     let (child, node, first) = match connect {
-        Some(name) => (None, node_of(&device, name)?, 0),
+        Some(name) => (None, node_of(&device, name, 0, PATIENCE, "bellwire perf --listen")?, 0),
         None => {
             let mut child = Child::start(["perf", &plan.device, "--listen", "--child"])?;
             let said = child.line().context("the other side did not start")?;
@@ -55,50 +56,22 @@ pub fn serve_parent(device: &str) -> Result<Outcome> {
 /// Serves one leader after the other, until interrupted.
 pub fn listen(name: &str) -> Result<Outcome> {
     let device = open(name, PAIRS)?;
-    let node = device.node();
-    let own = device.name();
-    println!(
-        "Listening as node {node} of {own}. {}:",
-        if is_local(&device) { "In another terminal" } else { "On another host" }
-    );
-    match own.split_once(':') {
-        Some(("udp", address)) => println!("  bellwire perf udp:ITS-ADDRESS --connect {address}"),
-        Some(("eth", _)) => println!("  bellwire perf eth:ITS-INTERFACE --connect {node}"),
-        _ => println!("  bellwire perf {name} --connect {node}"),
-    }
+    let Elsewhere { place, device: other, us } = Elsewhere::of(&device, name);
+    println!("Listening as node {} of {}. {place}:", device.node(), device.name());
+    println!("  bellwire perf {other} --connect {us}");
     println!("Ctrl-C ends this.");
     loop {
         match follower::serve(&device, 0) {
             Ok(()) => println!("Served a measurement."),
             // The next leader may have more luck.
-            Err(error) => eprintln!("bellwire: {}", crate::command::sentence(&error)),
+            Err(error) => complain(&error),
         }
     }
-}
-
-/// Whether the device is one of this host alone, of which each process has a node of its own. On the others the processes of a host
-/// share a node, and have different functions of it.
-pub fn is_local(device: &Device) -> bool {
-    device.name().starts_with("shm:")
 }
 
 /// The first function of a follower that the leader starts on its own host.
 fn child_function(device: &Device) -> u8 {
     if is_local(device) { 0 } else { PAIRS }
-}
-
-/// The node called `name`: its number, or something that the device can look up.
-fn node_of(device: &Device, name: &str) -> Result<u32> {
-    let node = match name.parse() {
-        Ok(node) => node,
-        Err(_) => device.lookup(name, 0, PATIENCE)?,
-    };
-    ensure!(
-        node != device.node() || !is_local(device),
-        "nobody listens: this process itself became node {node} of {0}. First: bellwire perf {0} --listen",
-        device.name()
-    );
-    Ok(node)
 }
 
 /// Opens a device with this many functions. Settings in the name win.

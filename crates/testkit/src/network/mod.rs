@@ -5,12 +5,14 @@
 //! | `host` | a namespace, and running something in it |
 //! | [`traffic`] | numbered messages between nodes, with the proof that each came once, whole and in order |
 //! | [`relay`] | a host between two others that loses, repeats, damages and delays what passes, or adds garbage |
+//! | [`command`] | the command `bellwire` |
 //! | `garbage` | what a hostile neighbour sends |
 //! | `socket` | packet sockets |
 //!
 //! Nothing here has a name outside of the process: a namespace vanishes with the last descriptor, process and socket in it, and
 //! its wires with it, however a test ends.
 
+pub mod command;
 mod garbage;
 mod host;
 pub mod relay;

@@ -1,0 +1,64 @@
+//! Finding the other side of a command that runs on two hosts, or in two terminals of one.
+
+use anyhow::{Context, Result, ensure};
+use bellwire::Device;
+use std::time::Duration;
+
+/// Whether the device is one of this host alone, of which each process has a node of its own. On the others the processes of a host
+/// share a node, and have different functions of it.
+pub fn is_local(device: &Device) -> bool {
+    device.name().starts_with("shm:")
+}
+
+/// The node called `name`, whose `function` is open: its number, or something that the device can look up. `listen` is what the
+/// user should have started there.
+pub fn node_of(
+    device: &Device,
+    name: &str,
+    function: u8,
+    patience: Duration,
+    listen: &str,
+) -> Result<u32> {
+    let node = match name.parse() {
+        Ok(node) => node,
+        Err(_) => device
+            .lookup(name, function, patience)
+            .with_context(|| format!("is `{listen}` running on {name}?"))?,
+    };
+    ensure!(
+        node != device.node() || !is_local(device),
+        "nobody listens: this process itself became node {node} of {}. First, with the same device: {listen}",
+        device.name()
+    );
+    Ok(node)
+}
+
+/// What the user of the other side gives as its device and as our name, if we have opened `name`.
+pub struct Elsewhere {
+    /// `In another terminal`, or on another host.
+    pub place: &'static str,
+    /// Its device, with a word in capitals for what we cannot know.
+    pub device: String,
+    /// We, as that device calls us.
+    pub us: String,
+}
+
+impl Elsewhere {
+    /// For somebody who wants to reach `device`, which was opened as `name` (with its settings).
+    pub fn of(device: &Device, name: &str) -> Elsewhere {
+        let node = device.node().to_string();
+        let (kind, own) = device.name().split_once(':').unwrap_or(("", ""));
+        let (other, us) = match kind {
+            "udp" => ("ITS-ADDRESS", own.to_owned()),
+            "eth" => ("ITS-INTERFACE", node),
+            _ => {
+                return Elsewhere { place: "In another terminal", device: name.into(), us: node };
+            }
+        };
+        // Settings that both sides must agree on.
+        let settings = name.split_once('?').map_or("", |(_, settings)| settings);
+        let port = settings.split('&').find(|setting| setting.starts_with("port="));
+        let port = port.map(|port| format!("?{port}")).unwrap_or_default();
+        Elsewhere { place: "On the other host", device: format!("{kind}:{other}{port}"), us }
+    }
+}
