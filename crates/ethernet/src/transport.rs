@@ -42,6 +42,8 @@ pub const REGIONS: usize = 4_096;
 /// Links of one function.
 pub const LINKS: usize = 1_024;
 
+/// Bytes of packets that wait in one channel of a link to be sent or acknowledged: some hundred messages that fill a frame.
+const SEND_BYTES: u32 = 1 << 20;
 /// Questions for our place that wait to be answered, at most.
 const ANSWERS: usize = 64;
 /// Time between two looks at what is not worth a look at every poll, in ns.
@@ -113,6 +115,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
             timeout_ns: TIMEOUT_NS,
             first_timeout_ns: TIMEOUT_NS[0],
             target_delay_ns: TARGET_DELAY_NS,
+            send_bytes: SEND_BYTES,
             ..Config::new(io.frame_bytes())
         };
         let clock = Clock::new();

@@ -12,6 +12,7 @@ use crate::batch::{BATCH_FRAMES, Batch, Staged};
 use crate::frame_io::{FrameIo, IoCounters, is_for_later};
 use crate::interface::Interface;
 use crate::link_header::{self, LINK_HEADER_BYTES, Mac};
+use crate::memory;
 use crate::pcapng::{Direction, LinkType};
 use crate::socket;
 use bellwire_wire::frame::ETHERTYPE;
@@ -165,6 +166,7 @@ impl FrameIo for PacketIo {
             if slot.lost {
                 self.counters.receive_lost += 1;
             }
+            memory::fetch(slot.bytes);
             if let Some((_, from, bytes)) = link_header::parse(slot.bytes) {
                 frames += 1;
                 self.counters.bytes_received += bytes.len() as u64;

@@ -10,6 +10,7 @@ mod umem;
 use crate::frame_io::{FrameIo, IoCounters, is_for_later};
 use crate::interface::Interface;
 use crate::link_header::{self, LINK_HEADER_BYTES, Mac};
+use crate::memory;
 use crate::packet::PacketIo;
 use crate::pcapng::{Direction, LinkType};
 use crate::socket;
@@ -307,6 +308,7 @@ impl FrameIo for XdpIo {
                 // A waiting frame is taken as it is; the card is asked only when there is none (H-09).
                 let Some(found) = queue.received.front() else { break };
                 let bytes = self.umem.bytes(found.addr, found.len as usize).unwrap_or(&[]);
+                memory::fetch(bytes);
                 if let Some((_, from, bytes)) = link_header::parse(bytes) {
                     self.counters.bytes_received += bytes.len() as u64;
                     frames += 1;

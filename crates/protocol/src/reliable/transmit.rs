@@ -48,18 +48,28 @@ impl Endpoint {
         }
         while let Some(&slot) = self.ready.front() {
             if let Some(transmit) = self.transmit(slot as usize, now_ns, buffer) {
-                // Links take turns, one frame each.
-                if self.ready.len() > 1 && !planted("reliable-no-turns") {
+                // Mostly that was all, and to find that out by another try would hold this frame up.
+                if self.slots[slot as usize].link.as_ref().is_some_and(|link| !link.has_something())
+                {
+                    self.leave_ready(slot);
+                } else if self.ready.len() > 1 && !planted("reliable-no-turns") {
+                    // Links take turns, one frame each.
                     self.ready.rotate_left(1);
                 }
                 return Some(transmit);
             }
-            self.ready.pop_front();
-            if let Some(link) = &mut self.slots[slot as usize].link {
-                link.is_ready = false;
-            }
+            self.leave_ready(slot);
         }
         None
+    }
+
+    /// The foremost link of those that are ready, in `slot`, has nothing to send.
+    #[inline]
+    fn leave_ready(&mut self, slot: u16) {
+        self.ready.pop_front();
+        if let Some(link) = &mut self.slots[slot as usize].link {
+            link.is_ready = false;
+        }
     }
 
     #[inline]
