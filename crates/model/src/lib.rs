@@ -3,6 +3,7 @@
 //! Read from the top down:
 //!
 //! - [`engine`]: the event core, how a hardware block is written, connected and run;
+//! - [`network`]: switches and networks of them;
 //! - [`stats`]: what a run measures, and how far it may be trusted;
 //! - [`units`]: times, frequencies, sizes and rates, in code and in TOML.
 //!
@@ -12,5 +13,6 @@
 #![forbid(unsafe_code)]
 
 pub mod engine;
+pub mod network;
 pub mod stats;
 pub mod units;

@@ -119,6 +119,7 @@ mod schedule;
 mod waits;
 
 pub use arbiter::{Arbiter, Policy};
+pub(crate) use arbiter::{first_from, nth_set};
 pub use channel::{Channel, Link, Take};
 pub use pool::{Handle, Pool};
 pub use random::{Chance, Random};

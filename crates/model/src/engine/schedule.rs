@@ -98,6 +98,12 @@ impl<E: Event> Schedule<E> {
         self.trace
     }
 
+    /// Mixes something into the trace hash that no event says, such as which packet was delivered.
+    #[inline]
+    pub fn witness(&mut self, word: u64) {
+        self.trace = ((self.trace ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15)).rotate_left(29);
+    }
+
     /// Takes the next event out if it happens at or before `last`, and moves the clock to it.
     #[inline]
     pub(super) fn next(&mut self, last: Time) -> Option<E> {

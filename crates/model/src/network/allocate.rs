@@ -1,0 +1,237 @@
+//! What a router decides in a cycle: who gets a virtual channel, and which inputs send to which outputs.
+
+use super::config::Allocation;
+use super::fabric::Fabric;
+use super::parts::State;
+use crate::engine::Policy;
+use crate::engine::{first_from, nth_set};
+
+/// Bit sets of up to 64 grants, one for each input.
+type Grants = [u64; 64];
+
+impl Fabric {
+    /// Lets every router that has something to do decide.
+    pub(super) fn route_all(&mut self) {
+        let mut grants: Grants = [0; 64];
+        let mut matches: Vec<(u8, u8)> = std::mem::take(&mut self.matches);
+        for word in 0..self.active_routers.len() {
+            let mut bits = self.active_routers[word];
+            self.active_routers[word] = 0;
+            while bits != 0 {
+                let router = word as u32 * 64 + bits.trailing_zeros();
+                bits &= bits - 1;
+                if self.routers[router as usize].waited != 0 {
+                    self.allocate_vcs(router);
+                }
+                if self.routers[router as usize].outputs != 0 {
+                    matches.clear();
+                    self.allocate_switch(router, &mut grants, &mut matches);
+                    for &(input, output) in &matches {
+                        let queue = self.pick(router, input, output);
+                        self.cross(queue);
+                    }
+                    if self.routers[router as usize].outputs != 0 {
+                        self.active_routers[word] |= 1 << (router % 64);
+                    }
+                }
+            }
+        }
+        self.matches = matches;
+    }
+
+    /// Gives free virtual channels of each output to heads that wait for one, in turn.
+    fn allocate_vcs(&mut self, router_number: u32) {
+        let router = self.routers[router_number as usize];
+        let mut outputs = router.waited;
+        while outputs != 0 {
+            let output = outputs.trailing_zeros();
+            outputs &= outputs - 1;
+            let port_number = router.first_port + output;
+            let port = self.ports[port_number as usize];
+            if port.free_vcs == 0 {
+                continue;
+            }
+            let turn = u32::from(port.wait_turn);
+            let mut inputs = port.waiting.rotate_right(turn);
+            let mut first = None;
+            while inputs != 0 {
+                let input = (inputs.trailing_zeros() + turn) % 64;
+                inputs &= inputs - 1;
+                let pair = (router.first_pair + input * router.ports + output) as usize;
+                let mut waiting = self.pairs[pair].waiting;
+                while waiting != 0 {
+                    let vc = waiting.trailing_zeros();
+                    waiting &= waiting - 1;
+                    let queue = (router.first_port + input) * self.vcs + vc;
+                    if self.give_vc(queue, port_number) {
+                        first.get_or_insert(input);
+                        self.pairs[pair].waiting &= !(1 << vc);
+                    }
+                }
+                if self.pairs[pair].waiting == 0 {
+                    self.ports[port_number as usize].waiting &= !(1 << input);
+                }
+                if self.ports[port_number as usize].free_vcs == 0 {
+                    break;
+                }
+            }
+            if let Some(first) = first {
+                self.ports[port_number as usize].wait_turn = ((first + 1) % 64) as u8;
+            }
+            if self.ports[port_number as usize].waiting == 0 {
+                self.routers[router_number as usize].waited &= !(1 << output);
+            }
+        }
+    }
+
+    fn give_vc(&mut self, number: u32, port: u32) -> bool {
+        let queue = self.queues[number as usize];
+        let allowed = queue.allowed & self.ports[port as usize].free_vcs;
+        let Some(vc) = self.choose_vc(port, allowed, queue.left) else {
+            return false;
+        };
+        self.ports[port as usize].free_vcs &= !(1 << vc);
+        let out_vc = port * self.vcs + vc;
+        let queue = &mut self.queues[number as usize];
+        queue.out_vc = out_vc;
+        queue.state = State::Moving;
+        let occupied = queue.occupied;
+        let beside = self.ports[port as usize].free_vcs.count_ones() + 1 < self.vcs;
+        self.counters.vcs_beside += u64::from(beside);
+        let out = &mut self.out_vcs[out_vc as usize];
+        out.owner = number;
+        let stats = &mut self.stats[number as usize];
+        stats.vc_wait += self.cycle - stats.since;
+        if occupied > 0 && out.credits > 0 {
+            self.ready(number);
+        } else {
+            stats.since = self.cycle;
+        }
+        true
+    }
+
+    /// Matches inputs and outputs; each at most once.
+    fn allocate_switch(&mut self, number: u32, grants: &mut Grants, matches: &mut Vec<(u8, u8)>) {
+        let router = self.routers[number as usize];
+        let (mut outputs, mut taken) = (router.outputs, 0u64);
+        for round in 0..self.config.iterations {
+            // Each output that is left grants to one input that is left.
+            let mut granted = 0u64;
+            let mut bits = outputs;
+            while bits != 0 {
+                let output = bits.trailing_zeros();
+                bits &= bits - 1;
+                let requests = self.ports[(router.first_port + output) as usize].requests & !taken;
+                if requests == 0 {
+                    outputs &= !(1 << output);
+                    continue;
+                }
+                let input = self.grant(router.first_port + output, requests);
+                if round == 0 {
+                    self.counters.lost_requests += u64::from(requests.count_ones());
+                }
+                grants[input] =
+                    if granted >> input & 1 == 0 { 0 } else { grants[input] } | 1 << output;
+                granted |= 1 << input;
+            }
+            if granted == 0 {
+                break;
+            }
+            // Each input that was granted something accepts one.
+            while granted != 0 {
+                let input = granted.trailing_zeros();
+                granted &= granted - 1;
+                let output = self.accept(router.first_port + input, grants[input as usize]);
+                taken |= 1 << input;
+                outputs &= !(1 << output);
+                matches.push((input as u8, output as u8));
+                self.counters.lost_requests -= 1;
+                if self.config.allocation == Allocation::Islip && round == 0 {
+                    // Only now do turns move on: that is what takes iSLIP's pointers apart.
+                    self.ports[(router.first_port + output) as usize].grant_turn =
+                        ((input + 1) % 64) as u8;
+                    self.ports[(router.first_port + input) as usize].accept_turn =
+                        ((output + 1) % 64) as u8;
+                }
+                self.counters.later_rounds += u64::from(round > 0);
+            }
+        }
+    }
+
+    #[inline]
+    fn grant(&mut self, port: u32, requests: u64) -> usize {
+        let turn = u32::from(self.ports[port as usize].grant_turn);
+        let in_turn = first_from(requests, turn);
+        match self.config.allocation {
+            Allocation::Islip => in_turn,
+            Allocation::Pim | Allocation::Policy(Policy::Random) => self.by_lot(requests),
+            Allocation::Policy(Policy::RoundRobin) => {
+                self.ports[port as usize].grant_turn = ((in_turn + 1) % 64) as u8;
+                in_turn
+            }
+            Allocation::Policy(Policy::Strict) => requests.trailing_zeros() as usize,
+            Allocation::Policy(Policy::Weighted) => self.by_weight(port, requests),
+        }
+    }
+
+    #[inline]
+    fn accept(&mut self, port: u32, grants: u64) -> u32 {
+        if self.config.allocation == Allocation::Pim {
+            return self.by_lot(grants) as u32;
+        }
+        let output = first_from(grants, u32::from(self.ports[port as usize].accept_turn)) as u32;
+        if self.config.allocation != Allocation::Islip {
+            self.ports[port as usize].accept_turn = ((output + 1) % 64) as u8;
+        }
+        output
+    }
+
+    fn by_lot(&mut self, set: u64) -> usize {
+        nth_set(set, self.random.below(u64::from(set.count_ones())) as u32)
+    }
+
+    /// The input that has had the least for its weight, in turn among equals.
+    fn by_weight(&mut self, port: u32, requests: u64) -> usize {
+        let router = self.routers[self.ports[port as usize].router as usize];
+        let output = port - router.first_port;
+        let turn = u32::from(self.ports[port as usize].grant_turn);
+        let mut best = (u64::MAX, 0);
+        let mut bits = requests.rotate_right(turn);
+        while bits != 0 {
+            let input = (bits.trailing_zeros() + turn) % 64;
+            bits &= bits - 1;
+            let had = self.served[(router.first_pair + input * router.ports + output) as usize];
+            if had < best.0 {
+                best = (had, input as usize);
+            }
+        }
+        let weight = self.config.weights.get(best.1).copied().unwrap_or(1).max(1);
+        let pair = router.first_pair + best.1 as u32 * router.ports + output;
+        // Who comes back after a pause must not have saved up turns: nobody is behind the least of those that requested.
+        self.served[pair as usize] = best.0 + WEIGHT_UNIT / u64::from(weight);
+        let floor = best.0.saturating_sub(WEIGHT_UNIT);
+        for input in (0..router.ports).filter(|input| requests >> input & 1 == 0) {
+            let had =
+                &mut self.served[(router.first_pair + input * router.ports + output) as usize];
+            *had = (*had).max(floor);
+        }
+        self.ports[port as usize].grant_turn = ((best.1 + 1) % 64) as u8;
+        best.1
+    }
+
+    /// Which of the input's virtual channels sends to this output, in turn.
+    #[inline]
+    fn pick(&mut self, number: u32, input: u8, output: u8) -> u32 {
+        let router = self.routers[number as usize];
+        let pair = router.first_pair + u32::from(input) * router.ports + u32::from(output);
+        let ready = self.pairs[pair as usize].ready;
+        let port_number = router.first_port + u32::from(input);
+        let turn = &mut self.ports[port_number as usize].pick_turn;
+        let vc = (ready.rotate_right(u32::from(*turn)).trailing_zeros() + u32::from(*turn)) % 32;
+        *turn = ((vc + 1) % 32) as u8;
+        port_number * self.vcs + vc
+    }
+}
+
+/// What one turn costs at weight 1; divisible by all small weights.
+const WEIGHT_UNIT: u64 = 720_720;

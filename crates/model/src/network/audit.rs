@@ -1,0 +1,258 @@
+//! Laws that a fabric must obey at every moment, and who waits for whom when it stands still.
+
+use super::fabric::Fabric;
+use super::packets::NONE;
+use super::parts::{QueueStats, State, UNLIMITED};
+use crate::engine::Waits;
+use crate::stats::Imbalance;
+
+impl Fabric {
+    /// Checks that no packet, beat or credit is lost or invented, that no buffer holds more than it has room for, and Little's
+    /// law on every queue. Exact, at any moment between ticks.
+    ///
+    /// # Errors
+    /// The first law that does not hold.
+    pub fn audit(&self) -> Result<(), Imbalance> {
+        let wrong = |queue: String, law, details| Err(Imbalance { queue, law, details });
+        let counters = self.counters;
+        let inside = self.packets.len() as u64;
+        if counters.packets_in != counters.packets_out + inside {
+            let details = format!(
+                "{} in, {} out, {inside} inside",
+                counters.packets_in, counters.packets_out
+            );
+            return wrong(
+                self.topology.name().to_owned(),
+                "packets in = out + inside does not hold",
+                details,
+            );
+        }
+        let (beats, credits) = self.under_way();
+        self.audit_beats(&beats)?;
+        for (number, out) in self.out_vcs.iter().enumerate() {
+            let port = self.ports[number / self.vcs as usize];
+            if out.credits == UNLIMITED || port.to == NONE {
+                continue;
+            }
+            let to = (port.to * self.vcs) as usize + number % self.vcs as usize;
+            let sink = to >= self.queues.len();
+            let room = if sink { self.config.sink_beats } else { self.config.buffer_beats };
+            let held = if sink { 0 } else { self.queues[to].occupied };
+            let sum = out.credits + beats[to] + held + credits[number];
+            // What terminals hold is known as a sum only; it is checked below.
+            if sum > room || (sum != room && !sink) {
+                let details = format!(
+                    "{} with the sender, {} on the link, {held} held, {} returning, room {room}",
+                    out.credits, beats[to], credits[number]
+                );
+                return wrong(
+                    self.queue_name(to),
+                    "credits and beats do not make the room",
+                    details,
+                );
+            }
+        }
+        if self.config.sink_beats != 0 {
+            let first = self.queues.len();
+            let sinks = (self.sources.len() * self.vcs as usize) as u64;
+            let on_links: u64 = beats[first..].iter().map(|&beats| u64::from(beats)).sum();
+            let with_senders: u64 = (0..self.out_vcs.len())
+                .filter(|&vc| self.leads_to_terminal(vc))
+                .map(|vc| u64::from(self.out_vcs[vc].credits) + u64::from(credits[vc]))
+                .sum();
+            let sum = on_links + with_senders + self.at_sinks;
+            let room = sinks * u64::from(self.config.sink_beats);
+            if sum != room {
+                let details = format!(
+                    "{on_links} on links, {with_senders} free, {} held, room {room}",
+                    self.at_sinks
+                );
+                return wrong(
+                    "terminals".to_owned(),
+                    "credits and beats do not make the room",
+                    details,
+                );
+            }
+        }
+        for (number, stats) in self.stats.iter().enumerate() {
+            self.audit_queue(number, stats)?;
+        }
+        Ok(())
+    }
+
+    /// Injected beats are in the sources, in queues, on links, at terminals, or delivered.
+    fn audit_beats(&self, on_links: &[u32]) -> Result<(), Imbalance> {
+        let mut sources = 0;
+        for lane in &self.lanes {
+            let all: u64 = self
+                .packets
+                .list(lane.head)
+                .map(|place| u64::from(self.packets.packet(place.packet).beats))
+                .sum();
+            let first = if lane.head == NONE {
+                0
+            } else {
+                u64::from(self.packets.packet(self.packets.place(lane.head).packet).beats)
+                    - u64::from(lane.left)
+            };
+            sources += all - first;
+        }
+        let queued: u64 = self.queues.iter().map(|queue| u64::from(queue.occupied)).sum();
+        let links: u64 = on_links.iter().map(|&beats| u64::from(beats)).sum();
+        let sent_to_terminals: u64 = (0..self.router_ports() as usize)
+            .filter(|&port| self.leads_to_terminal(port * self.vcs as usize))
+            .map(|port| self.ports[port].sent)
+            .sum();
+        let between_routers: u64 =
+            on_links[..self.queues.len()].iter().map(|&beats| u64::from(beats)).sum();
+        let sum = sources + queued + between_routers + sent_to_terminals;
+        if self.counters.beats_in != sum {
+            return Err(Imbalance {
+                queue: self.topology.name().to_owned(),
+                law: "beats in = in sources + queued + on links + sent to terminals does not hold",
+                details: format!(
+                    "{} in, {sources} in sources, {queued} queued, {links} on links, {sent_to_terminals} to terminals",
+                    self.counters.beats_in
+                ),
+            });
+        }
+        Ok(())
+    }
+
+    fn audit_queue(&self, number: usize, stats: &QueueStats) -> Result<(), Imbalance> {
+        let queue = self.queues[number];
+        let wrong = |law, details| Err(Imbalance { queue: self.queue_name(number), law, details });
+        let mut inside = 0;
+        let mut stays = stats.stayed;
+        for place in self.packets.list(queue.head) {
+            inside += 1;
+            stays += self.cycle - place.entered;
+        }
+        if stats.entered != stats.left + inside || inside != u64::from(stats.inside) {
+            let details =
+                format!("{} entered, {} left, {inside} inside", stats.entered, stats.left);
+            return wrong("packets entered = left + inside does not hold", details);
+        }
+        let area = stats.area + u64::from(stats.inside) * (self.cycle - stats.changed);
+        if area != stays {
+            let details = format!("number over time {area} cycles, sum of stays {stays} cycles");
+            return wrong("Little's law does not hold", details);
+        }
+        if self.config.buffer_beats != 0 && queue.occupied > self.config.buffer_beats {
+            let details =
+                format!("{} beats, room for {}", queue.occupied, self.config.buffer_beats);
+            return wrong("a buffer holds more than it has room for", details);
+        }
+        Ok(())
+    }
+
+    /// Adds who waits for whom, at this moment. If the fabric sleeps and packets are inside, these waits explain why; a cycle among
+    /// them is a deadlock within the fabric, and with the waits of other blocks one through them (C-26).
+    ///
+    /// `terminal` gives the name of what takes packets out at a terminal; it appears as holder where
+    /// [`FabricConfig::sink_beats`](super::FabricConfig::sink_beats) is a limit, and as waiter nowhere.
+    pub fn waits(&self, waits: &mut Waits, terminal: impl Fn(u32) -> String) {
+        for (number, lane) in self.lanes.iter().enumerate() {
+            if lane.head == NONE {
+                continue;
+            }
+            let source = number as u32 / self.lanes_each;
+            let port = self.router_ports() + source;
+            let name = format!("source {source}");
+            if lane.out_vc == NONE {
+                let packet = self.packets.packet(self.packets.place(lane.head).packet);
+                let allowed = self.allowed(packet, super::routing::Half::Any);
+                for vc in bits(allowed) {
+                    let holder =
+                        self.queue_name((self.ports[port as usize].to * self.vcs + vc) as usize);
+                    waits.add(name.clone(), holder, "a virtual channel");
+                }
+            } else if self.out_vcs[lane.out_vc as usize].credits == 0 {
+                let vc = lane.out_vc - port * self.vcs;
+                let holder =
+                    self.queue_name((self.ports[port as usize].to * self.vcs + vc) as usize);
+                waits.add(name, holder, "a credit");
+            }
+        }
+        for (number, queue) in self.queues.iter().enumerate() {
+            let name = || self.queue_name(number);
+            let port_number =
+                self.routers[queue.router as usize].first_port + u32::from(queue.out_port);
+            let port = self.ports[port_number as usize];
+            let ahead = |vc: u32| match self.sink(port.to * self.vcs + vc) {
+                Some(sink) => terminal(sink),
+                None => self.queue_name((port.to * self.vcs + vc) as usize),
+            };
+            match queue.state {
+                State::Empty => {}
+                State::Filling => self.wait_for_rest(number, waits),
+                State::WaitsForVc => {
+                    for vc in bits(queue.allowed) {
+                        let out = self.out_vcs[(port_number * self.vcs + vc) as usize];
+                        if out.owner == NONE {
+                            waits.add(name(), ahead(vc), "room for a packet");
+                        } else {
+                            waits.add(
+                                name(),
+                                self.queue_name(out.owner as usize),
+                                format!("virtual channel {vc}"),
+                            );
+                        }
+                    }
+                }
+                State::Moving if queue.occupied == 0 => self.wait_for_rest(number, waits),
+                State::Moving => {
+                    if self.out_vcs[queue.out_vc as usize].credits == 0 {
+                        waits.add(name(), ahead(queue.out_vc - port_number * self.vcs), "a credit");
+                    }
+                }
+            }
+        }
+    }
+
+    /// The rest of the packet in front is still where it came from.
+    fn wait_for_rest(&self, number: usize, waits: &mut Waits) {
+        let from = self.ports[number / self.vcs as usize].from;
+        if from == NONE {
+            return;
+        }
+        let out = self.out_vcs[(from * self.vcs) as usize + number % self.vcs as usize];
+        if out.owner == NONE {
+            return;
+        }
+        let holder = if self.ports[from as usize].router == NONE {
+            format!("source {}", out.owner / self.lanes_each)
+        } else {
+            self.queue_name(out.owner as usize)
+        };
+        waits.add(self.queue_name(number), holder, "the rest of a packet");
+    }
+
+    /// The terminal whose receiving end a queue number is.
+    fn sink(&self, queue: u32) -> Option<u32> {
+        let first = self.queues.len() as u32;
+        (queue >= first).then(|| (queue - first) / self.vcs)
+    }
+
+    fn leads_to_terminal(&self, out_vc: usize) -> bool {
+        let port = self.ports[out_vc / self.vcs as usize];
+        port.router != NONE && port.to != NONE && port.to >= self.router_ports()
+    }
+
+    /// An input queue or terminal as people call it.
+    pub(super) fn queue_name(&self, number: usize) -> String {
+        match self.queues.get(number) {
+            Some(queue) if self.vcs == 1 => {
+                format!("router {}, input {}", queue.router, queue.port)
+            }
+            Some(queue) => {
+                format!("router {}, input {}, VC {}", queue.router, queue.port, queue.vc)
+            }
+            None => format!("terminal {}", (number - self.queues.len()) / self.vcs as usize),
+        }
+    }
+}
+
+fn bits(set: u32) -> impl Iterator<Item = u32> {
+    (0..32).filter(move |bit| set >> bit & 1 == 1)
+}

@@ -1,0 +1,198 @@
+//! The parameters of switches and networks.
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::Policy;
+use crate::units::{Frequency, Span};
+
+/// When a packet may go on to the next router.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Switching {
+    /// As soon as the next beat has room; a blocked packet spans several routers.
+    Wormhole,
+    /// As soon as its head is there, if the whole packet has room ahead (virtual cut-through).
+    CutThrough,
+    /// When it has come in as a whole, if the whole packet has room ahead.
+    StoreAndForward,
+}
+
+/// How inputs and outputs of a router are matched in each cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Allocation {
+    /// Outputs grant and inputs accept in turn; turns move on only when a grant of the first round is accepted (McKeown 1999).
+    Islip,
+    /// Outputs grant and inputs accept by lot (Anderson et al. 1993).
+    Pim,
+    /// Outputs grant by the policy below, inputs accept in turn; turns always move on.
+    Policy(Policy),
+}
+
+/// Which virtual channel a packet takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Select {
+    /// Any that is free. On rings, any of the half that the dateline allows.
+    Free,
+    /// Destination modulo the number of channels (C-42). With as many as terminals this is virtual output queueing (C-43).
+    Destination,
+}
+
+/// Virtual channels of one class of messages: GET has a class of its own in cHPP (C-27).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Class {
+    /// The first virtual channel of the class.
+    pub first_vc: u8,
+    /// How many it has. Classes may overlap; then they can block each other.
+    pub vcs: u8,
+}
+
+/// Every parameter of a router and of what is around it. All routers of a network are alike.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct FabricConfig {
+    /// Rate of beats.
+    pub clock: Frequency,
+    /// Virtual channels per port, 1 to 32.
+    pub vcs: u8,
+    /// Classes of messages and their virtual channels; empty is one class that has all.
+    pub classes: Vec<Class>,
+    /// Which virtual channel a packet takes.
+    pub select: Select,
+    /// Room for beats in each input queue (port and virtual channel); 0 is without limit.
+    pub buffer_beats: u32,
+    /// Room for beats at each terminal and virtual channel; 0 is without limit. What takes packets out decides when it is free.
+    pub sink_beats: u32,
+    /// Cycles from a beat's arrival at an input until it can cross the switch at the earliest (routing, VC and switch allocation).
+    pub pipeline_cycles: u32,
+    /// Cycles on a link between routers, at least 1.
+    pub link_cycles: u32,
+    /// Cycles on the link from and to a terminal, at least 1.
+    pub terminal_cycles: u32,
+    /// Cycles until a credit is back, at least 1.
+    pub credit_cycles: u32,
+    /// When a packet may go on.
+    pub switching: Switching,
+    /// How inputs and outputs are matched.
+    pub allocation: Allocation,
+    /// Rounds of matching in a cycle.
+    pub iterations: u8,
+    /// Weights of input ports for the weighted policy; ports beyond the list have 1.
+    pub weights: Vec<u32>,
+}
+
+impl Default for FabricConfig {
+    fn default() -> FabricConfig {
+        FabricConfig {
+            clock: Frequency::from_mhz(250),
+            vcs: 1,
+            classes: Vec::new(),
+            select: Select::Free,
+            buffer_beats: 16,
+            sink_beats: 0,
+            pipeline_cycles: 2,
+            link_cycles: 1,
+            terminal_cycles: 1,
+            credit_cycles: 1,
+            switching: Switching::Wormhole,
+            allocation: Allocation::Islip,
+            iterations: 1,
+            weights: Vec::new(),
+        }
+    }
+}
+
+/// A parameter of a switch or network that cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{parameter}` {why}")]
+pub struct ConfigError {
+    /// Its name, as in TOML.
+    pub parameter: &'static str,
+    /// What is wrong, and what to do.
+    pub why: String,
+}
+
+/// Delays beyond this are refused, because every cycle of them has a slot of its own.
+pub const MOST_CYCLES: u32 = 4096;
+/// Room beyond this is refused: write 0 for room without limit.
+pub const MOST_BEATS: u32 = 1 << 24;
+
+impl FabricConfig {
+    /// The time of one cycle.
+    pub fn cycle(&self) -> Span {
+        self.clock.period()
+    }
+
+    /// The virtual channels of a class.
+    pub(super) fn class(&self, class: usize) -> Class {
+        self.classes.get(class).copied().unwrap_or(Class { first_vc: 0, vcs: self.vcs })
+    }
+
+    /// Checks that the parameters make a router; `halves` is how many groups of channels its routes need.
+    pub(super) fn check(&self, halves: usize) -> Result<(), ConfigError> {
+        let wrong = |parameter, why: String| Err(ConfigError { parameter, why });
+        if !(1..=32).contains(&self.vcs) {
+            return wrong("vcs", format!("is {}, but must be 1 to 32", self.vcs));
+        }
+        for (parameter, cycles, least) in [
+            ("pipeline_cycles", self.pipeline_cycles, 0),
+            ("link_cycles", self.link_cycles, 1),
+            ("terminal_cycles", self.terminal_cycles, 1),
+            ("credit_cycles", self.credit_cycles, 1),
+        ] {
+            if !(least..=MOST_CYCLES).contains(&cycles) {
+                return wrong(
+                    parameter,
+                    format!("is {cycles}, but must be {least} to {MOST_CYCLES}"),
+                );
+            }
+        }
+        for (parameter, beats) in
+            [("buffer_beats", self.buffer_beats), ("sink_beats", self.sink_beats)]
+        {
+            if beats > MOST_BEATS {
+                return wrong(
+                    parameter,
+                    format!("is {beats}, but at most {MOST_BEATS}; 0 is without limit"),
+                );
+            }
+        }
+        if self.iterations == 0 {
+            return wrong(
+                "iterations",
+                "is 0, but nothing is matched without a round; take 1".to_owned(),
+            );
+        }
+        for class in &self.classes {
+            if class.vcs == 0
+                || usize::from(class.first_vc) + usize::from(class.vcs) > usize::from(self.vcs)
+            {
+                return wrong(
+                    "classes",
+                    format!(
+                        "has one of {} channels from {}, but there are {} altogether",
+                        class.vcs, class.first_vc, self.vcs
+                    ),
+                );
+            }
+        }
+        let classes = self.classes.len().max(1);
+        let fewest = (0..classes).map(|class| usize::from(self.class(class).vcs)).min();
+        if fewest < Some(halves) {
+            return wrong(
+                "vcs",
+                "gives a class fewer than 2 channels, but rings need 2 to be free of deadlock"
+                    .to_owned(),
+            );
+        }
+        if halves > 1 && self.select == Select::Destination {
+            return wrong(
+                "select",
+                "is \"destination\", but on rings the channel is decided by the dateline; take \"free\"".to_owned(),
+            );
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,56 @@
+//! What arrives a fixed number of cycles later, without an event for each.
+
+/// A ring of lists, one for each of the coming cycles.
+pub(super) struct Delay<T> {
+    slots: Vec<Vec<T>>,
+    held: usize,
+}
+
+impl<T> Delay<T> {
+    /// For delays of 1 to `most` cycles.
+    pub fn new(most: u32) -> Delay<T> {
+        let slots = (most as usize + 1).next_power_of_two();
+        Delay { slots: (0..slots).map(|_| Vec::new()).collect(), held: 0 }
+    }
+
+    #[inline]
+    pub fn put(&mut self, cycle: u64, item: T) {
+        let mask = self.slots.len() as u64 - 1;
+        self.slots[(cycle & mask) as usize].push(item);
+        self.held += 1;
+    }
+
+    /// Everything for this cycle. Give the list back with [`Delay::recycle`].
+    #[inline]
+    pub fn take(&mut self, cycle: u64) -> Vec<T> {
+        let mask = self.slots.len() as u64 - 1;
+        let items = std::mem::take(&mut self.slots[(cycle & mask) as usize]);
+        self.held -= items.len();
+        items
+    }
+
+    /// Keeps the memory of a list that was taken.
+    #[inline]
+    pub fn recycle(&mut self, cycle: u64, mut items: Vec<T>) {
+        items.clear();
+        let mask = self.slots.len() as u64 - 1;
+        let slot = &mut self.slots[(cycle & mask) as usize];
+        if slot.is_empty() {
+            *slot = items;
+        }
+    }
+
+    /// The first cycle from `cycle` on for which there is something.
+    pub fn next(&self, cycle: u64) -> Option<u64> {
+        if self.held == 0 {
+            return None;
+        }
+        let mask = self.slots.len() as u64 - 1;
+        (cycle..=cycle + mask).find(|at| !self.slots[(at & mask) as usize].is_empty())
+    }
+
+    /// Everything that is on its way.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.slots.iter().flatten()
+    }
+}

@@ -1,0 +1,280 @@
+//! A network under synthetic traffic: run it, find its steady state, report.
+
+use serde::{Deserialize, Serialize};
+
+use super::config::{ConfigError, FabricConfig};
+use super::fabric::{Delivery, Fabric, Injection};
+use super::packets::Packet;
+use super::report::{Measured, Report, Window};
+use super::topology::Topology;
+use super::traffic::{Arrival, Destinations, Traffic};
+use crate::engine::{Chance, Event, Model, Random, Schedule, run};
+use crate::stats::{Imbalance, Tally};
+use crate::units::Time;
+
+/// How long to run, and what of it counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Duration {
+    /// Cycles altogether.
+    pub cycles: u64,
+    /// Cycles at the beginning that do not count; without it they are found (MSER-5).
+    #[serde(default)]
+    pub warm_up_cycles: Option<u64>,
+}
+
+/// What happens in an experiment.
+#[derive(Clone, Copy, Debug)]
+enum Happening {
+    /// The fabric does a cycle.
+    Tick,
+    /// A terminal makes a message.
+    Make(u32),
+}
+
+impl Event for Happening {
+    fn trace(self) -> u64 {
+        match self {
+            Happening::Tick => 0,
+            Happening::Make(terminal) => 1 + u64::from(terminal),
+        }
+    }
+}
+
+/// A network, its traffic, and what is measured.
+pub struct Experiment {
+    bench: Bench,
+    schedule: Schedule<Happening>,
+    duration: Duration,
+}
+
+struct Bench {
+    fabric: Fabric,
+    traffic: Traffic,
+    destinations: Destinations,
+    /// Chance of a message (or burst) in a cycle.
+    chance: Chance,
+    /// Chance that a burst goes on.
+    goes_on: Chance,
+    /// Where a terminal's burst goes; it makes messages until the burst ends.
+    bursts: Vec<Option<u32>>,
+    random: Random,
+    lengths: Vec<u16>,
+    /// Kept between cycles for their memory only.
+    delivered: Vec<Delivery>,
+    departed: Vec<Packet>,
+    windows: Vec<Window>,
+    window_cycles: u64,
+    end: u64,
+    measured_from: u64,
+    delivered_from: Vec<u64>,
+    latency: Tally,
+}
+
+impl Experiment {
+    /// Prepares a run.
+    ///
+    /// # Errors
+    /// The parameter that cannot be.
+    pub fn new(
+        topology: Topology,
+        config: FabricConfig,
+        traffic: Traffic,
+        duration: Duration,
+        seed: u64,
+    ) -> Result<Experiment, ConfigError> {
+        let terminals = topology.terminals() as u32;
+        traffic.check(terminals)?;
+        if duration.cycles < 100 {
+            let why = format!("is {}, too few to say anything; take 100 or more", duration.cycles);
+            return Err(ConfigError { parameter: "cycles", why });
+        }
+        if duration.warm_up_cycles.is_some_and(|warm_up| warm_up >= duration.cycles) {
+            let why = "leaves nothing to measure; take fewer than `cycles`".to_owned();
+            return Err(ConfigError { parameter: "warm_up_cycles", why });
+        }
+        let mut schedule = Schedule::new(seed, config.cycle());
+        let fabric = Fabric::new(topology, config, schedule.random.word())?;
+        let mut random = schedule.random.fork(1);
+        let message = traffic.sizes.mean_beats();
+        let (chance, goes_on) = match traffic.arrival {
+            Arrival::Random { load } => (Chance::new(load / message), Chance::NEVER),
+            Arrival::Bursts { load, packets } => {
+                // A burst lasts `packets` messages back to back; the pause makes up for it.
+                let pause = packets * message * (1.0 - load) / load;
+                (Chance::new(1.0 / (1.0 + pause)), Chance::new(1.0 - 1.0 / packets))
+            }
+            Arrival::Saturated | Arrival::Closed { .. } => (Chance::NEVER, Chance::NEVER),
+        };
+        let window_cycles = (duration.cycles / 1000).max(1);
+        let windows = duration.cycles.div_ceil(window_cycles) as usize;
+        let mut bench = Bench {
+            destinations: Destinations::new(&traffic.pattern, terminals, &mut random),
+            chance,
+            goes_on,
+            bursts: vec![None; terminals as usize],
+            random,
+            lengths: Vec::new(),
+            delivered: Vec::new(),
+            departed: Vec::new(),
+            windows: vec![Window::default(); windows],
+            window_cycles,
+            end: duration.cycles,
+            measured_from: duration.warm_up_cycles.unwrap_or(duration.cycles / 2),
+            delivered_from: vec![0; terminals as usize],
+            latency: Tally::default(),
+            traffic,
+            fabric,
+        };
+        bench.begin(&mut schedule);
+        Ok(Experiment { bench, schedule, duration })
+    }
+
+    /// The network.
+    pub fn fabric(&self) -> &Fabric {
+        &self.bench.fabric
+    }
+
+    /// Runs to the end and reports.
+    ///
+    /// # Errors
+    /// A law of conservation that did not hold: the model is wrong.
+    pub fn run(&mut self) -> Result<Report, Imbalance> {
+        let cycle = self.bench.fabric.config().cycle();
+        let end = Time::ZERO + cycle * (self.duration.cycles - 1);
+        run(&mut self.bench, &mut self.schedule, end);
+        self.bench.fabric.audit()?;
+        let bench = &self.bench;
+        Ok(Report::new(Measured {
+            fabric: &bench.fabric,
+            traffic: &bench.traffic,
+            windows: &bench.windows,
+            window_cycles: bench.window_cycles,
+            duration: self.duration,
+            delivered_from: &bench.delivered_from,
+            latency: bench.latency,
+            events: self.schedule.dispatched(),
+            trace_hash: self.schedule.trace_hash(),
+        }))
+    }
+}
+
+impl Model for Bench {
+    type Event = Happening;
+
+    fn handle(&mut self, event: Happening, schedule: &mut Schedule<Happening>) {
+        match event {
+            Happening::Tick => self.tick(schedule),
+            Happening::Make(terminal) => self.make(terminal, schedule),
+        }
+    }
+}
+
+impl Bench {
+    fn begin(&mut self, schedule: &mut Schedule<Happening>) {
+        for terminal in 0..self.bursts.len() as u32 {
+            match self.traffic.arrival {
+                Arrival::Random { .. } | Arrival::Bursts { .. } => {
+                    let gap = self.random_gap();
+                    self.make_after(gap, terminal, schedule);
+                }
+                // Two, so that the next is there when one leaves.
+                Arrival::Saturated => (0..2).for_each(|_| {
+                    self.inject(terminal, schedule);
+                }),
+                Arrival::Closed { window } => {
+                    (0..window).for_each(|_| {
+                        self.inject(terminal, schedule);
+                    });
+                }
+            }
+        }
+    }
+
+    fn random_gap(&mut self) -> u64 {
+        self.random.failures(self.chance)
+    }
+
+    fn make_after(&mut self, cycles: u64, terminal: u32, schedule: &mut Schedule<Happening>) {
+        let cycle = self.fabric.config().cycle();
+        // Beyond the end nothing matters, and a rare event may lie beyond all time.
+        if cycles <= self.end {
+            schedule.after(cycle * cycles, Happening::Make(terminal));
+        }
+    }
+
+    /// One message, then the wait for the next.
+    fn make(&mut self, terminal: u32, schedule: &mut Schedule<Happening>) {
+        let beats = self.inject(terminal, schedule);
+        let burst = matches!(self.traffic.arrival, Arrival::Bursts { .. });
+        if burst && self.random.chance(self.goes_on) {
+            self.make_after(beats, terminal, schedule);
+        } else {
+            self.bursts[terminal as usize] = None;
+            let busy = if burst { beats } else { 1 };
+            let gap = busy + self.random_gap();
+            self.make_after(gap, terminal, schedule);
+        }
+    }
+
+    /// Sends a message; gives its beats.
+    fn inject(&mut self, source: u32, schedule: &mut Schedule<Happening>) -> u64 {
+        let destination = match self.bursts[source as usize] {
+            Some(destination) => destination,
+            None => self.destinations.draw(source, &mut self.random),
+        };
+        if matches!(self.traffic.arrival, Arrival::Bursts { .. }) {
+            self.bursts[source as usize] = Some(destination);
+        }
+        let mut lengths = std::mem::take(&mut self.lengths);
+        self.traffic.sizes.draw(&mut self.random, &mut lengths);
+        let mut sum = 0;
+        for &beats in &lengths {
+            sum += u64::from(beats);
+            let injection = Injection { source, destination, beats, class: 0, tag: 0 };
+            self.fabric.inject(schedule, injection, Happening::Tick);
+        }
+        self.lengths = lengths;
+        sum
+    }
+
+    fn tick(&mut self, schedule: &mut Schedule<Happening>) {
+        self.fabric.tick(schedule, Happening::Tick);
+        let mut delivered = std::mem::take(&mut self.delivered);
+        delivered.extend(self.fabric.deliveries());
+        for &delivery in &delivered {
+            self.measure(delivery, schedule);
+            let Packet { destination, beats, .. } = delivery.packet;
+            self.fabric.release(schedule, destination, delivery.vc, beats, Happening::Tick);
+        }
+        let mut departed = std::mem::take(&mut self.departed);
+        departed.extend(self.fabric.departures());
+        match self.traffic.arrival {
+            Arrival::Saturated => departed.iter().for_each(|packet| {
+                self.inject(packet.source, schedule);
+            }),
+            Arrival::Closed { .. } => delivered.iter().for_each(|delivery| {
+                self.inject(delivery.packet.source, schedule);
+            }),
+            Arrival::Random { .. } | Arrival::Bursts { .. } => {}
+        }
+        delivered.clear();
+        departed.clear();
+        (self.delivered, self.departed) = (delivered, departed);
+    }
+
+    fn measure(&mut self, delivery: Delivery, schedule: &mut Schedule<Happening>) {
+        let Delivery { packet, cycle, .. } = delivery;
+        schedule.witness(u64::from(packet.source) << 32 | u64::from(packet.destination));
+        let latency = cycle - packet.born;
+        if let Some(window) = self.windows.get_mut((cycle / self.window_cycles) as usize) {
+            window.packets += 1;
+            window.latency += latency;
+            window.beats += u64::from(packet.beats);
+        }
+        if cycle >= self.measured_from {
+            self.delivered_from[packet.source as usize] += u64::from(packet.beats);
+            self.latency.add(latency);
+        }
+    }
+}

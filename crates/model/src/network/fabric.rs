@@ -1,0 +1,667 @@
+//! Routers that share a clock, joined to a network: the block itself.
+
+use super::config::{ConfigError, FabricConfig, Select, Switching};
+use super::delay::Delay;
+use super::packets::{NONE, Packet, PacketId, Packets};
+use super::parts::{Lane, OutVc, Pair, Port, Queue, QueueStats, Router, Source, State, UNLIMITED};
+use super::routing::{Half, Routes, Way};
+use super::topology::{Leads, Topology};
+use crate::engine::{Event, Random, Schedule};
+use crate::units::{Span, Time};
+
+/// Flags in the upper bits of a beat's packet number.
+pub(super) const HEAD: u32 = 1 << 31;
+pub(super) const TAIL: u32 = 1 << 30;
+pub(super) const NUMBER: u32 = TAIL - 1;
+
+#[derive(Clone, Copy)]
+pub(super) struct Beat {
+    pub queue: u32,
+    /// The packet's number and the flags above.
+    pub packet: u32,
+}
+
+/// A packet that has come to its terminal as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// The packet.
+    pub packet: Packet,
+    /// On which virtual channel it came in.
+    pub vc: u8,
+    /// The cycle.
+    pub cycle: u64,
+}
+
+/// Counters of the whole fabric.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets injected.
+    pub packets_in: u64,
+    /// Packets delivered.
+    pub packets_out: u64,
+    /// Beats of injected packets.
+    pub beats_in: u64,
+    /// Beats of delivered packets.
+    pub beats_out: u64,
+    /// Beats that crossed a switch: one beat through one router is one.
+    pub hops: u64,
+    /// Cycles in which anything was done.
+    pub cycles: u64,
+    /// Inputs that could have sent to an output and were not chosen, summed over cycles.
+    pub lost_requests: u64,
+    /// Matches that were only found in a round after the first.
+    pub later_rounds: u64,
+    /// Times that a packet got a virtual channel of a port while another packet had one.
+    pub vcs_beside: u64,
+}
+
+/// A network of input-queued routers with virtual channels and credits.
+///
+/// All that arrives in a cycle is taken in first, then every router that has work decides and moves beats; what leaves arrives
+/// a cycle later or more. So the order in which routers are looked at has no effect. The fabric sleeps when nothing can move: an
+/// idle cycle costs nothing, and a fabric that sleeps with packets inside is deadlocked (C-26), see [`Fabric::waits`].
+///
+/// Numbering: ports of routers come first, one after another; after them one port for each terminal's sending side. Input queues and
+/// virtual channels are ports times `vcs`; after those of the routers come the terminals' receiving ends.
+pub struct Fabric {
+    pub(super) config: FabricConfig,
+    pub(super) topology: Topology,
+    pub(super) routes: Routes,
+    pub(super) vcs: u32,
+    pub(super) routers: Vec<Router>,
+    pub(super) ports: Vec<Port>,
+    pub(super) queues: Vec<Queue>,
+    pub(super) stats: Vec<QueueStats>,
+    pub(super) out_vcs: Vec<OutVc>,
+    pub(super) pairs: Vec<Pair>,
+    pub(super) lanes: Vec<Lane>,
+    pub(super) lanes_each: u32,
+    pub(super) sources: Vec<Source>,
+    pub(super) packets: Packets,
+    /// Routers and sources that may have something to do.
+    pub(super) active_routers: Vec<u64>,
+    pub(super) active_sources: Vec<u64>,
+    pub(super) beats: Delay<Beat>,
+    credits: Delay<u32>,
+    /// Beats at terminals whose credits were not given back.
+    pub(super) at_sinks: u64,
+    pub(super) random: Random,
+    /// Under the weighted policy: what each (input, output) has had, by weight.
+    pub(super) served: Vec<u64>,
+    /// Kept between cycles for its memory only.
+    pub(super) matches: Vec<(u8, u8)>,
+    pub(super) cycle: u64,
+    /// The cycle for which a tick is scheduled.
+    ticks_at: Option<u64>,
+    period: Span,
+    pub(super) counters: Counters,
+    delivered: Vec<Delivery>,
+    pub(super) departed: Vec<Packet>,
+}
+
+/// What is to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Injection {
+    /// From this terminal.
+    pub source: u32,
+    /// To this terminal; may be the same.
+    pub destination: u32,
+    /// Length, at least 1.
+    pub beats: u16,
+    /// Class of messages.
+    pub class: u8,
+    /// Anything; comes back with the delivery.
+    pub tag: u64,
+}
+
+impl Fabric {
+    /// A network with nothing in it. The seed decides where turns begin, and all draws by lot.
+    ///
+    /// # Errors
+    /// The parameter that cannot be.
+    pub fn new(topology: Topology, config: FabricConfig, seed: u64) -> Result<Fabric, ConfigError> {
+        config.check(Routes::halves(&topology))?;
+        if let Some(why) = Routes::refuses(&topology) {
+            return Err(ConfigError { parameter: "topology", why });
+        }
+        let mut random = Random::new(seed);
+        let vcs = u32::from(config.vcs);
+        let room = if config.buffer_beats == 0 { UNLIMITED } else { config.buffer_beats };
+        let sink_room = if config.sink_beats == 0 { UNLIMITED } else { config.sink_beats };
+        let terminals = topology.terminals() as u32;
+        let mut routers = Vec::with_capacity(topology.routers());
+        let (mut first_port, mut first_pair) = (0, 0);
+        for router in 0..topology.routers() {
+            let ports = topology.ports(router).len() as u32;
+            routers.push(Router { first_port, ports, first_pair, outputs: 0, waited: 0 });
+            first_port += ports;
+            first_pair += ports * ports;
+        }
+        let router_ports = first_port;
+        let all = (router_ports + terminals) as usize;
+        let free_vcs = if vcs == 32 { u32::MAX } else { (1 << vcs) - 1 };
+        let mut ports = Vec::with_capacity(all);
+        let mut out_vcs = Vec::with_capacity(all * vcs as usize);
+        for (number, router) in routers.iter().enumerate() {
+            for leads in topology.ports(number) {
+                let (other, latency, credits) = match *leads {
+                    Leads::Nowhere => (NONE, 1, 0),
+                    Leads::Terminal(terminal) => {
+                        (router_ports + terminal, config.terminal_cycles, sink_room)
+                    }
+                    Leads::Router(to, at) => (
+                        routers[to as usize].first_port + u32::from(at),
+                        config.link_cycles + config.pipeline_cycles,
+                        room,
+                    ),
+                };
+                let turn = |random: &mut Random, of: u32| random.below(u64::from(of)) as u8;
+                ports.push(Port {
+                    requests: 0,
+                    waiting: 0,
+                    free_vcs,
+                    to: other,
+                    latency,
+                    from: other,
+                    router: number as u32,
+                    grant_turn: turn(&mut random, router.ports),
+                    accept_turn: turn(&mut random, router.ports),
+                    vc_turn: turn(&mut random, vcs),
+                    wait_turn: turn(&mut random, router.ports),
+                    pick_turn: turn(&mut random, vcs),
+                    sent: 0,
+                });
+                out_vcs.extend((0..vcs).map(|_| OutVc { credits, owner: NONE }));
+            }
+        }
+        for terminal in 0..topology.terminals() {
+            let (router, at) = topology.place(terminal);
+            ports.push(Port {
+                requests: 0,
+                waiting: 0,
+                free_vcs,
+                to: routers[router as usize].first_port + u32::from(at),
+                latency: config.terminal_cycles + config.pipeline_cycles,
+                from: NONE,
+                router: NONE,
+                grant_turn: 0,
+                accept_turn: 0,
+                vc_turn: random.below(u64::from(vcs)) as u8,
+                wait_turn: 0,
+                pick_turn: 0,
+                sent: 0,
+            });
+            out_vcs.extend((0..vcs).map(|_| OutVc { credits: room, owner: NONE }));
+        }
+        let queues: Vec<Queue> = (0..router_ports * vcs)
+            .map(|queue| {
+                let router = ports[(queue / vcs) as usize].router;
+                Queue {
+                    head: NONE,
+                    tail: NONE,
+                    occupied: 0,
+                    out_vc: NONE,
+                    allowed: 0,
+                    router,
+                    left: 0,
+                    out_port: 0,
+                    port: (queue / vcs - routers[router as usize].first_port) as u8,
+                    vc: (queue % vcs) as u8,
+                    state: State::Empty,
+                }
+            })
+            .collect();
+        let lanes_each = if config.select == Select::Destination {
+            vcs
+        } else {
+            config.classes.len().max(1) as u32
+        };
+        let lane = Lane { head: NONE, tail: NONE, packets: 0, out_vc: NONE, left: 0 };
+        let longest = config.link_cycles.max(config.terminal_cycles) + config.pipeline_cycles;
+        Ok(Fabric {
+            vcs,
+            stats: vec![QueueStats::default(); queues.len()],
+            pairs: vec![Pair::default(); first_pair as usize],
+            served: vec![0; first_pair as usize],
+            matches: Vec::new(),
+            lanes: vec![lane; (terminals * lanes_each) as usize],
+            lanes_each,
+            sources: (0..terminals)
+                .map(|_| Source { lanes: 0, turn: random.below(u64::from(lanes_each)) as u8 })
+                .collect(),
+            packets: Packets::default(),
+            active_routers: vec![0; routers.len().div_ceil(64)],
+            active_sources: vec![0; (terminals as usize).div_ceil(64)],
+            beats: Delay::new(longest),
+            credits: Delay::new(config.credit_cycles),
+            at_sinks: 0,
+            random: random.fork(2),
+            cycle: 0,
+            ticks_at: None,
+            period: config.cycle(),
+            counters: Counters::default(),
+            delivered: Vec::new(),
+            departed: Vec::new(),
+            routes: Routes::new(&topology),
+            config,
+            topology,
+            routers,
+            ports,
+            queues,
+            out_vcs,
+        })
+    }
+
+    /// The network's graph.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// Its parameters.
+    pub fn config(&self) -> &FabricConfig {
+        &self.config
+    }
+
+    /// What it has counted.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Cycles since the beginning.
+    pub fn cycle(&self) -> u64 {
+        self.cycle
+    }
+
+    /// Packets between injection and delivery, those in the sources included.
+    pub fn packets_inside(&self) -> usize {
+        self.packets.len()
+    }
+
+    /// Packets that wait at a terminal and have not begun to leave as a whole; a model of a NIC looks here before it injects.
+    pub fn waiting(&self, terminal: u32) -> u32 {
+        let first = (terminal * self.lanes_each) as usize;
+        self.lanes[first..first + self.lanes_each as usize].iter().map(|lane| lane.packets).sum()
+    }
+
+    /// Packets that wait at a terminal for one virtual channel, where [`Select::Destination`] gives each a lane of its own; else
+    /// for one class.
+    pub fn waiting_in_lane(&self, terminal: u32, lane: u32) -> u32 {
+        self.lanes[(terminal * self.lanes_each + lane) as usize].packets
+    }
+
+    /// Puts a packet into its terminal's queue. It leaves when the network takes it, one beat a cycle. `tick` is the model's event that
+    /// calls [`Fabric::tick`].
+    ///
+    /// # Panics
+    /// If a terminal or class does not exist, or the packet is longer than a buffer where it must fit as a whole.
+    pub fn inject<E: Event>(
+        &mut self,
+        schedule: &mut Schedule<E>,
+        injection: Injection,
+        tick: E,
+    ) -> PacketId {
+        let Injection { source, destination, beats, class, tag } = injection;
+        let whole = self.config.switching != Switching::Wormhole && self.config.buffer_beats != 0;
+        assert!(
+            beats > 0 && (!whole || u32::from(beats) <= self.config.buffer_beats),
+            "a packet of {beats} beats does not fit in buffers of {}",
+            self.config.buffer_beats
+        );
+        assert!((destination as usize) < self.sources.len(), "there is no terminal {destination}");
+        let now = self.cycle_at(schedule.now());
+        let packet = Packet { source, destination, beats, class, tag, born: now };
+        self.counters.packets_in += 1;
+        self.counters.beats_in += u64::from(beats);
+        let packet = self.packets.put(packet);
+        let at = self.lane_of(class, destination);
+        let lane = &mut self.lanes[(source * self.lanes_each + at) as usize];
+        if lane.head == NONE {
+            lane.left = beats;
+            self.sources[source as usize].lanes |= 1 << at;
+            set(&mut self.active_sources, source);
+        }
+        lane.packets += 1;
+        self.packets.append((&mut lane.head, &mut lane.tail), packet, now);
+        self.wake(schedule, now, tick);
+        PacketId(packet)
+    }
+
+    /// Does one cycle. To be called for each `tick` event, which the fabric schedules itself; then look at [`Fabric::deliveries`].
+    pub fn tick<E: Event>(&mut self, schedule: &mut Schedule<E>, tick: E) {
+        let now = self.cycle_at(schedule.now());
+        if self.ticks_at != Some(now) {
+            return;
+        }
+        self.ticks_at = None;
+        self.cycle = now;
+        self.counters.cycles += 1;
+        self.take_in();
+        self.send_from_sources();
+        self.route_all();
+        self.cycle = now + 1;
+        if let Some(next) = self.next_work() {
+            self.wake(schedule, next, tick);
+        }
+    }
+
+    /// Packets that have been delivered since this was last called.
+    pub fn deliveries(&mut self) -> std::vec::Drain<'_, Delivery> {
+        self.delivered.drain(..)
+    }
+
+    /// Packets whose last beat has left its source since this was last called: the source's buffer is free.
+    pub fn departures(&mut self) -> std::vec::Drain<'_, Packet> {
+        self.departed.drain(..)
+    }
+
+    /// Gives back the credits of `beats` beats that a terminal has taken out of virtual channel `vc`. Only where
+    /// [`FabricConfig::sink_beats`] is a limit; call it for every delivery.
+    pub fn release<E: Event>(
+        &mut self,
+        schedule: &mut Schedule<E>,
+        terminal: u32,
+        vc: u8,
+        beats: u16,
+        tick: E,
+    ) {
+        if self.config.sink_beats == 0 {
+            return;
+        }
+        let (router, port) = self.topology.place(terminal as usize);
+        let port = self.routers[router as usize].first_port + u32::from(port);
+        let now = self.cycle_at(schedule.now());
+        let back = now + u64::from(self.config.credit_cycles);
+        for _ in 0..beats {
+            self.credits.put(back, port * self.vcs + u32::from(vc));
+        }
+        self.at_sinks -= u64::from(beats);
+        self.wake(schedule, back, tick);
+    }
+
+    /// The cycle whose settling is next, at `time`.
+    fn cycle_at(&self, time: Time) -> u64 {
+        (time.ps().div_ceil(self.period.ps())).max(self.cycle)
+    }
+
+    fn wake<E: Event>(&mut self, schedule: &mut Schedule<E>, cycle: u64, tick: E) {
+        if self.ticks_at.is_none_or(|at| cycle < at) {
+            self.ticks_at = Some(cycle);
+            schedule.settle_at(Time::ZERO + self.period * cycle, tick);
+        }
+    }
+
+    fn next_work(&self) -> Option<u64> {
+        let busy = |words: &[u64]| words.iter().any(|&word| word != 0);
+        if busy(&self.active_routers) || busy(&self.active_sources) {
+            return Some(self.cycle);
+        }
+        [self.beats.next(self.cycle), self.credits.next(self.cycle)].into_iter().flatten().min()
+    }
+
+    fn lane_of(&self, class: u8, destination: u32) -> u32 {
+        match self.config.select {
+            Select::Free => u32::from(class),
+            Select::Destination => {
+                let class = self.config.class(class.into());
+                u32::from(class.first_vc) + destination % u32::from(class.vcs)
+            }
+        }
+    }
+
+    /// The virtual channels that a packet may have on its next link.
+    pub(super) fn allowed(&self, packet: &Packet, half: Half) -> u32 {
+        let class = self.config.class(packet.class.into());
+        let (first, vcs) = (u32::from(class.first_vc), u32::from(class.vcs));
+        match (self.config.select, half) {
+            (Select::Destination, _) => some(first + packet.destination % vcs, 1),
+            (Select::Free, Half::Any) => some(first, vcs),
+            (Select::Free, Half::Before) => some(first, vcs.div_ceil(2)),
+            (Select::Free, Half::After) => some(first + vcs.div_ceil(2), vcs / 2),
+        }
+    }
+
+    /// Credits and beats that arrive in this cycle.
+    fn take_in(&mut self) {
+        let credits = self.credits.take(self.cycle);
+        for &vc in &credits {
+            self.credit(vc);
+        }
+        self.credits.recycle(self.cycle, credits);
+        let beats = self.beats.take(self.cycle);
+        for &beat in &beats {
+            if (beat.queue as usize) < self.queues.len() {
+                self.arrive(beat.queue, beat.packet);
+            } else {
+                self.deliver(beat);
+            }
+        }
+        self.beats.recycle(self.cycle, beats);
+    }
+
+    fn credit(&mut self, vc: u32) {
+        let out = &mut self.out_vcs[vc as usize];
+        out.credits += 1;
+        let port = self.ports[(vc / self.vcs) as usize];
+        if port.router == NONE {
+            let terminal = vc / self.vcs - self.router_ports();
+            set(&mut self.active_sources, terminal);
+        } else if out.owner != NONE {
+            let queue = out.owner;
+            if out.credits == 1 && self.queues[queue as usize].occupied > 0 {
+                let stats = &mut self.stats[queue as usize];
+                stats.credit_wait += self.cycle - stats.since;
+                self.ready(queue);
+            }
+        } else if port.waiting != 0 && self.config.switching != Switching::Wormhole {
+            set(&mut self.active_routers, port.router);
+        }
+    }
+
+    /// A beat comes to an input queue.
+    #[inline]
+    fn arrive(&mut self, number: u32, beat: u32) {
+        let queue = &mut self.queues[number as usize];
+        queue.occupied += 1;
+        if beat & HEAD != 0 {
+            let packet = beat & NUMBER;
+            self.stats[number as usize].enter(self.cycle);
+            let first = queue.head == NONE;
+            self.packets.append((&mut queue.head, &mut queue.tail), packet, self.cycle);
+            if first {
+                self.front(number);
+                return;
+            }
+        }
+        let queue = &self.queues[number as usize];
+        match queue.state {
+            State::Moving if queue.occupied == 1 => {
+                if self.out_vcs[queue.out_vc as usize].credits > 0 {
+                    self.ready(number);
+                } else {
+                    self.stats[number as usize].since = self.cycle;
+                }
+            }
+            State::Filling if queue.occupied >= u32::from(queue.left) => self.ask_for_vc(number),
+            _ => {}
+        }
+    }
+
+    /// A packet has come to the front of an input queue: its way is found.
+    fn front(&mut self, number: u32) {
+        let queue = self.queues[number as usize];
+        let packet = *self.packets.packet(self.packets.place(queue.head).packet);
+        let (router_to, port_to) = self.topology.place(packet.destination as usize);
+        let step = self.routes.step(Way {
+            router: queue.router,
+            came_by: queue.port,
+            source_router: self.topology.place(packet.source as usize).0,
+            router_to,
+            port_to,
+            // Any bits do that stay the same along the way and differ between packets.
+            bits: (packet.born as u32 ^ packet.source.rotate_left(16) ^ packet.destination)
+                .wrapping_mul(0x9e37_79b1),
+        });
+        // A terminal puts packets together from as many virtual channels as there are, whatever brought them.
+        let allowed = if queue.router == router_to {
+            let class = self.config.class(packet.class.into());
+            some(class.first_vc.into(), class.vcs.into())
+        } else {
+            self.allowed(&packet, step.half)
+        };
+        let queue = &mut self.queues[number as usize];
+        queue.left = packet.beats;
+        queue.out_port = step.port;
+        queue.allowed = allowed;
+        let whole = queue.occupied >= u32::from(packet.beats);
+        if self.config.switching == Switching::StoreAndForward && !whole {
+            queue.state = State::Filling;
+        } else {
+            self.ask_for_vc(number);
+        }
+    }
+
+    fn ask_for_vc(&mut self, number: u32) {
+        let queue = &mut self.queues[number as usize];
+        queue.state = State::WaitsForVc;
+        let queue = *queue;
+        self.stats[number as usize].since = self.cycle;
+        let router = &mut self.routers[queue.router as usize];
+        router.waited |= 1 << queue.out_port;
+        let pair =
+            router.first_pair + u32::from(queue.port) * router.ports + u32::from(queue.out_port);
+        self.pairs[pair as usize].waiting |= 1 << queue.vc;
+        self.ports[(router.first_port + u32::from(queue.out_port)) as usize].waiting |=
+            1 << queue.port;
+        set(&mut self.active_routers, queue.router);
+    }
+
+    /// An input queue has a beat that may be sent.
+    #[inline]
+    pub(super) fn ready(&mut self, number: u32) {
+        let queue = self.queues[number as usize];
+        let router = &mut self.routers[queue.router as usize];
+        router.outputs |= 1 << queue.out_port;
+        let pair =
+            router.first_pair + u32::from(queue.port) * router.ports + u32::from(queue.out_port);
+        self.pairs[pair as usize].ready |= 1 << queue.vc;
+        self.ports[(router.first_port + u32::from(queue.out_port)) as usize].requests |=
+            1 << queue.port;
+        set(&mut self.active_routers, queue.router);
+    }
+
+    /// An input queue has nothing more that may be sent.
+    #[inline]
+    fn unready(&mut self, queue: &Queue) {
+        let router = &mut self.routers[queue.router as usize];
+        let pair =
+            router.first_pair + u32::from(queue.port) * router.ports + u32::from(queue.out_port);
+        let ready = &mut self.pairs[pair as usize].ready;
+        *ready &= !(1 << queue.vc);
+        if *ready == 0 {
+            let port = &mut self.ports[(router.first_port + u32::from(queue.out_port)) as usize];
+            port.requests &= !(1 << queue.port);
+            if port.requests == 0 {
+                router.outputs &= !(1 << queue.out_port);
+            }
+        }
+    }
+
+    /// Moves a beat from an input queue through the switch.
+    #[inline]
+    pub(super) fn cross(&mut self, number: u32) {
+        let queue = &mut self.queues[number as usize];
+        queue.occupied -= 1;
+        queue.left -= 1;
+        let packet = self.packets.place(queue.head).packet;
+        let beats = self.packets.packet(packet).beats;
+        let head = if queue.left + 1 == beats { HEAD } else { 0 };
+        let tail = if queue.left == 0 { TAIL } else { 0 };
+        let queue = *queue;
+        let first_port = self.routers[queue.router as usize].first_port;
+        // The place that it had is free again: a credit goes back.
+        if self.config.buffer_beats != 0 {
+            let from = self.ports[(first_port + u32::from(queue.port)) as usize].from;
+            let back = self.cycle + u64::from(self.config.credit_cycles);
+            self.credits.put(back, from * self.vcs + u32::from(queue.vc));
+        }
+        let port = &mut self.ports[(first_port + u32::from(queue.out_port)) as usize];
+        port.sent += 1;
+        let vc = queue.out_vc - (first_port + u32::from(queue.out_port)) * self.vcs;
+        let to = port.to * self.vcs + vc;
+        self.beats.put(
+            self.cycle + u64::from(port.latency),
+            Beat { queue: to, packet: packet | head | tail },
+        );
+        self.counters.hops += 1;
+        let out = &mut self.out_vcs[queue.out_vc as usize];
+        out.credits -= u32::from(out.credits != UNLIMITED);
+        let credits = out.credits;
+        if tail != 0 {
+            out.owner = NONE;
+            port.free_vcs |= 1 << vc;
+            if port.waiting != 0 {
+                set(&mut self.active_routers, queue.router);
+            }
+            self.unready(&queue);
+            self.next_packet(number);
+        } else if queue.occupied == 0 {
+            self.unready(&queue);
+        } else if credits == 0 {
+            self.stats[number as usize].since = self.cycle;
+            self.unready(&queue);
+        }
+    }
+
+    fn next_packet(&mut self, number: u32) {
+        let queue = &mut self.queues[number as usize];
+        let place = self.packets.remove_first(&mut queue.head);
+        queue.out_vc = NONE;
+        queue.state = State::Empty;
+        let more = queue.head != NONE;
+        self.stats[number as usize].leave(place.entered, self.cycle);
+        if more {
+            self.front(number);
+        }
+    }
+
+    /// A beat comes to its terminal.
+    fn deliver(&mut self, beat: Beat) {
+        let vc = beat.queue % self.vcs;
+        if self.config.sink_beats != 0 {
+            self.at_sinks += 1;
+        }
+        if beat.packet & TAIL != 0 {
+            let packet = self.packets.drop(beat.packet & NUMBER);
+            self.counters.packets_out += 1;
+            self.counters.beats_out += u64::from(packet.beats);
+            self.delivered.push(Delivery { packet, vc: vc as u8, cycle: self.cycle });
+        }
+    }
+
+    pub(super) fn router_ports(&self) -> u32 {
+        (self.ports.len() - self.sources.len()) as u32
+    }
+
+    /// Beats on links and credits on their way back, by virtual channel of the sender, for the audit.
+    pub(super) fn under_way(&self) -> (Vec<u32>, Vec<u32>) {
+        let mut beats = vec![0; self.queues.len() + self.sources.len() * self.vcs as usize];
+        for beat in self.beats.iter() {
+            beats[beat.queue as usize] += 1;
+        }
+        let mut credits = vec![0; self.out_vcs.len()];
+        for &vc in self.credits.iter() {
+            credits[vc as usize] += 1;
+        }
+        (beats, credits)
+    }
+}
+
+/// The set of `vcs` virtual channels from `first` on.
+fn some(first: u32, vcs: u32) -> u32 {
+    (((1u64 << vcs) - 1) << first) as u32
+}
+
+#[inline]
+pub(super) fn set(words: &mut [u64], bit: u32) {
+    words[bit as usize / 64] |= 1 << (bit % 64);
+}

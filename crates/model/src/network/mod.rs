@@ -1,0 +1,35 @@
+//! Switches and networks: input-queued routers with virtual channels, credits and a choice of allocators, in any topology.
+//!
+//! One [`Fabric`] is a set of routers that share a clock: a single crossbar (cHPP's intra-DMA crossbar, C-04) as well as 4,096
+//! controllers in a torus (C-02). A model of a NIC [injects](Fabric::inject) packets and looks at what is
+//! [delivered](Fabric::deliveries); [`Experiment`] does it with synthetic traffic, and measures.
+//!
+//! - [`Topology`]: crossbar, ring, mesh, torus, hypercube, fully connected, any graph from a file;
+//! - `routing`: dimension order with datelines, up*/down*; free of deadlock in all of them;
+//! - [`FabricConfig`]: every parameter; buffers, channels, switching, allocation;
+//! - `fabric`, `allocate`: what happens in a cycle;
+//! - `audit`: conservation, Little's law, and the waits that explain a standstill.
+
+mod allocate;
+mod audit;
+mod config;
+mod delay;
+mod experiment;
+mod fabric;
+mod packets;
+mod parts;
+mod report;
+mod routing;
+mod sources;
+mod topology;
+mod traffic;
+
+pub use config::{
+    Allocation, Class, ConfigError, FabricConfig, MOST_BEATS, MOST_CYCLES, Select, Switching,
+};
+pub use experiment::{Duration, Experiment};
+pub use fabric::{Counters, Delivery, Fabric, Injection};
+pub use packets::{Packet, PacketId};
+pub use report::{IdleParameter, Limit, Report, WaitCycles};
+pub use topology::{Leads, MOST_PORTS, Topology, TopologyError};
+pub use traffic::{Arrival, Pattern, Sizes, Traffic};

@@ -1,0 +1,336 @@
+//! What a run found: latency and throughput with their confidence, what limited it, and which parameters did nothing.
+
+use std::fmt;
+
+use super::config::{Allocation, Select};
+use super::experiment::Duration;
+use super::fabric::{Counters, Fabric};
+use super::packets::NONE;
+use super::topology::Shape;
+use super::traffic::{Arrival, Sizes, Traffic};
+use crate::engine::Policy;
+use crate::stats::{Estimate, Tally, batch_means, warm_up};
+
+/// Sums over one stretch of the run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Window {
+    pub packets: u64,
+    pub latency: u64,
+    pub beats: u64,
+}
+
+/// What a report is made from.
+pub(super) struct Measured<'a> {
+    pub fabric: &'a Fabric,
+    pub traffic: &'a Traffic,
+    pub windows: &'a [Window],
+    pub window_cycles: u64,
+    pub duration: Duration,
+    pub delivered_from: &'a [u64],
+    pub latency: Tally,
+    pub events: u64,
+    pub trace_hash: u64,
+}
+
+/// What a run found.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Cycles from a packet's making until its last beat is at its terminal.
+    pub latency_cycles: Estimate,
+    /// Beats delivered per terminal and cycle.
+    pub throughput: Estimate,
+    /// Cycles at the beginning that were left out.
+    pub warm_up_cycles: u64,
+    /// Whether the run came to a steady state. If not, its means mean little: it is above saturation, or too short.
+    pub settled: bool,
+    /// Routers that a delivered beat crossed, on average.
+    pub mean_hops: f64,
+    /// Latency of single packets, in cycles, from the warm-up (or half of the run, if it was not given) to the end.
+    pub latency: Tally,
+    /// Beats delivered from each terminal in the same time, for fairness.
+    pub delivered_from: Vec<u64>,
+    /// What limited the throughput, or would be first to do so.
+    pub limit: Limit,
+    /// Where packets waited.
+    pub waits: WaitCycles,
+    /// Parameters that had no effect on this run.
+    pub idle_parameters: Vec<IdleParameter>,
+    /// What the fabric counted.
+    pub counters: Counters,
+    /// Events of the core.
+    pub events: u64,
+    /// Hash of everything that happened.
+    pub trace_hash: u64,
+}
+
+/// The resource that limits a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limit {
+    /// By name.
+    pub resource: String,
+    /// How much of the time it was in use.
+    pub utilisation: f64,
+    /// Whether it is the reason why there was not more, or only what would be first.
+    pub binding: bool,
+    /// In one sentence.
+    pub why: String,
+}
+
+/// Cycles that packets at the front of input queues spent waiting, by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WaitCycles {
+    /// For a virtual channel ahead.
+    pub vc: u64,
+    /// For room ahead.
+    pub credit: u64,
+    /// For their turn at an output, or for another of their input's packets.
+    pub turn: u64,
+}
+
+/// A parameter that might as well have been another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdleParameter {
+    /// Its name, as in TOML.
+    pub parameter: &'static str,
+    /// Why it had no effect.
+    pub because: &'static str,
+}
+
+impl Report {
+    pub(super) fn new(measured: Measured<'_>) -> Report {
+        let Measured { fabric, traffic, windows, window_cycles, duration, .. } = measured;
+        let terminals = fabric.topology().terminals() as f64;
+        let latency: Vec<f64> = windows
+            .iter()
+            .filter(|window| window.packets > 0)
+            .map(|window| window.latency as f64 / window.packets as f64)
+            .collect();
+        let beats: Vec<f64> = windows
+            .iter()
+            .map(|window| window.beats as f64 / window_cycles as f64 / terminals)
+            .collect();
+        let found = match duration.warm_up_cycles {
+            Some(cycles) => Some((cycles / window_cycles) as usize),
+            None => warm_up(&latency).zip(warm_up(&beats)).map(|(a, b)| a.max(b)),
+        };
+        let settled = found.is_some() && !latency.is_empty();
+        let cut = found.unwrap_or(windows.len() / 2);
+        let (latency_cycles, throughput) =
+            match (batch_ratio(&windows[cut..]), batch_means(&beats[cut..])) {
+                (Some(latency), Ok(throughput)) => (latency, throughput),
+                _ => {
+                    let mean = |sum: f64, count: f64| Estimate {
+                        mean: sum / count.max(1.0),
+                        half_width: f64::INFINITY,
+                    };
+                    let tail = &windows[cut..];
+                    (
+                        mean(
+                            tail.iter().map(|window| window.latency as f64).sum(),
+                            tail.iter().map(|window| window.packets as f64).sum(),
+                        ),
+                        mean(beats[cut..].iter().sum(), (beats.len() - cut) as f64),
+                    )
+                }
+            };
+        let waits = wait_cycles(fabric);
+        let counters = fabric.counters();
+        Report {
+            latency_cycles,
+            throughput,
+            warm_up_cycles: cut as u64 * window_cycles,
+            settled,
+            mean_hops: mean_hops(fabric),
+            latency: measured.latency,
+            delivered_from: measured.delivered_from.to_vec(),
+            limit: limit(fabric, traffic, waits),
+            waits,
+            idle_parameters: idle_parameters(fabric, traffic, waits),
+            counters,
+            events: measured.events,
+            trace_hash: measured.trace_hash,
+        }
+    }
+
+    /// The smallest and largest number of beats from one terminal, as a ratio: 1 is perfectly fair.
+    pub fn fairness(&self) -> f64 {
+        let least = self.delivered_from.iter().min().copied().unwrap_or(0);
+        let most = self.delivered_from.iter().max().copied().unwrap_or(0);
+        if most == 0 { 1.0 } else { least as f64 / most as f64 }
+    }
+}
+
+/// Latency per packet with its confidence: batches of windows, each the ratio of its sums.
+fn batch_ratio(windows: &[Window]) -> Option<Estimate> {
+    let size = windows.len() / 20;
+    if size == 0 {
+        return None;
+    }
+    let ratios: Vec<f64> = windows[windows.len() - size * 20..]
+        .chunks_exact(size)
+        .filter_map(|batch| {
+            let packets: u64 = batch.iter().map(|window| window.packets).sum();
+            let latency: u64 = batch.iter().map(|window| window.latency).sum();
+            (packets > 0).then(|| latency as f64 / packets as f64)
+        })
+        .collect();
+    let packets: u64 = windows.iter().map(|window| window.packets).sum();
+    let latency: u64 = windows.iter().map(|window| window.latency).sum();
+    let estimate = batch_means(&ratios).ok()?;
+    Some(Estimate { mean: latency as f64 / packets as f64, ..estimate })
+}
+
+fn wait_cycles(fabric: &Fabric) -> WaitCycles {
+    WaitCycles {
+        vc: fabric.stats.iter().map(|stats| stats.vc_wait).sum(),
+        credit: fabric.stats.iter().map(|stats| stats.credit_wait).sum(),
+        turn: fabric.counters().lost_requests,
+    }
+}
+
+fn mean_hops(fabric: &Fabric) -> f64 {
+    let counters = fabric.counters();
+    // Beats that are still inside have crossed some routers too; their share is small and goes to both sides.
+    let crossed: u64 = (0..fabric.router_ports() as usize)
+        .filter(|&port| {
+            fabric.ports[port].to != NONE && fabric.ports[port].to >= fabric.router_ports()
+        })
+        .map(|port| fabric.ports[port].sent)
+        .sum();
+    counters.hops as f64 / (crossed.max(1)) as f64
+}
+
+fn limit(fabric: &Fabric, traffic: &Traffic, waits: WaitCycles) -> Limit {
+    let cycles = fabric.cycle().max(1);
+    let busiest = (0..fabric.ports.len()).max_by_key(|&port| fabric.ports[port].sent).unwrap_or(0);
+    let utilisation = fabric.ports[busiest].sent as f64 / cycles as f64;
+    let resource = port_name(fabric, busiest);
+    let backlog: u64 = fabric.lanes.iter().map(|lane| u64::from(lane.packets)).sum();
+    let held_back = match traffic.arrival {
+        Arrival::Saturated => true,
+        Arrival::Closed { .. } => backlog > 0,
+        Arrival::Random { .. } | Arrival::Bursts { .. } => {
+            backlog > 4 * fabric.sources.len() as u64
+        }
+    };
+    if utilisation >= 0.95 {
+        let why =
+            format!("{resource} carries a beat in {:.1} % of all cycles", utilisation * 100.0);
+        return Limit { resource, utilisation, binding: true, why };
+    }
+    if !held_back {
+        let why = match traffic.arrival {
+            Arrival::Closed { .. } => {
+                "the window of the closed loop lets no more packets under way".to_owned()
+            }
+            _ => format!("nothing: all that was offered was carried; {resource} would be first"),
+        };
+        let resource = if matches!(traffic.arrival, Arrival::Closed { .. }) {
+            "window".to_owned()
+        } else {
+            resource
+        };
+        return Limit { resource, utilisation, binding: false, why };
+    }
+    let single = fabric.config().vcs == 1;
+    let (resource, cycles_lost, what) = [
+        ("virtual channels", waits.vc, "waited for a virtual channel that another packet had"),
+        ("input buffers", waits.credit, "waited for room (credits) in the next buffer"),
+        (
+            "switch allocation",
+            waits.turn,
+            if single {
+                "lost against others, and blocked what stood behind them"
+            } else {
+                "lost against others"
+            },
+        ),
+    ]
+    .into_iter()
+    .max_by_key(|cause| cause.1)
+    .unwrap_or(("", 0, ""));
+    let why = format!(
+        "packets at the front of input queues {what} for {cycles_lost} cycles; the busiest line, {}, is used in {:.1} % only",
+        port_name(fabric, busiest),
+        utilisation * 100.0
+    );
+    Limit { resource: resource.to_owned(), utilisation, binding: true, why }
+}
+
+fn port_name(fabric: &Fabric, number: usize) -> String {
+    let port = fabric.ports[number];
+    let routers = fabric.router_ports();
+    if port.router == NONE {
+        return format!("the line from terminal {}", number as u32 - routers);
+    }
+    let at = number as u32 - fabric.routers[port.router as usize].first_port;
+    if port.to != NONE && port.to >= routers {
+        return format!("the line to terminal {}", port.to - routers);
+    }
+    format!("the link from router {}, port {at}", port.router)
+}
+
+fn idle_parameters(fabric: &Fabric, traffic: &Traffic, waits: WaitCycles) -> Vec<IdleParameter> {
+    let config = fabric.config();
+    let counters = fabric.counters();
+    let no_credit_waits = waits.credit == 0 && config.buffer_beats != 0;
+    let weighted = config.allocation == Allocation::Policy(Policy::Weighted);
+    [
+        ("buffer_beats", no_credit_waits, "no beat ever waited for a credit"),
+        ("credit_cycles", waits.credit == 0, "no beat ever waited for a credit"),
+        (
+            "vcs",
+            config.vcs > 1 && counters.vcs_beside == 0,
+            "no port ever had two packets under way at once",
+        ),
+        (
+            "select",
+            config.vcs == 1 && config.select != Select::Free,
+            "there is one virtual channel only",
+        ),
+        ("allocation", counters.lost_requests == 0, "no two inputs ever wanted one output at once"),
+        (
+            "iterations",
+            config.iterations > 1 && counters.later_rounds == 0,
+            "the first round always matched all",
+        ),
+        (
+            "weights",
+            !config.weights.is_empty() && !weighted,
+            "the allocation does not look at weights",
+        ),
+        (
+            "switching",
+            traffic.sizes == Sizes::Beats(1),
+            "a packet of one beat is whole when its head is there",
+        ),
+        (
+            "link_cycles",
+            fabric.topology().shape == Shape::Single,
+            "there are no links between routers",
+        ),
+    ]
+    .into_iter()
+    .filter(|&(_, idle, _)| idle)
+    .map(|(parameter, _, because)| IdleParameter { parameter, because })
+    .collect()
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Estimate { mean, half_width } = self.latency_cycles;
+        writeln!(f, "latency      {mean:.2} +- {half_width:.2} cycles")?;
+        let Estimate { mean, half_width } = self.throughput;
+        writeln!(f, "throughput   {mean:.4} +- {half_width:.4} beats per terminal and cycle")?;
+        let settled = if self.settled { "settled" } else { "NOT SETTLED" };
+        writeln!(f, "warm-up      {} cycles, {settled}", self.warm_up_cycles)?;
+        writeln!(f, "hops         {:.3} routers", self.mean_hops)?;
+        writeln!(f, "limit        {}: {}", self.limit.resource, self.limit.why)?;
+        let WaitCycles { vc, credit, turn } = self.waits;
+        writeln!(f, "waits        {vc} cycles for a VC, {credit} for a credit, {turn} for a turn")?;
+        for idle in &self.idle_parameters {
+            writeln!(f, "no effect    {}: {}", idle.parameter, idle.because)?;
+        }
+        writeln!(f, "trace        {:016x}, {} events", self.trace_hash, self.events)
+    }
+}

@@ -1,0 +1,310 @@
+//! The way of a packet: out port and permitted virtual channels at each router, free of deadlock.
+
+use std::collections::VecDeque;
+
+use super::topology::{Leads, Shape, Topology};
+
+/// Routes of one topology, computed where that is quick and looked up where it is not.
+pub(super) enum Routes {
+    /// One router: the terminal's number is the port.
+    Single,
+    /// Dimension order over coordinates.
+    Cube(Cube),
+    /// Straight to the other router.
+    Full,
+    /// up*/down* by table.
+    Table(Table),
+}
+
+/// Coordinates of every router.
+pub(super) struct Cube {
+    radix: u8,
+    dimensions: usize,
+    wraps: bool,
+    coordinates: Vec<u8>,
+}
+
+/// The next port for each (router, whether the packet has gone down, destination router).
+pub(super) struct Table {
+    routers: usize,
+    next: Vec<u8>,
+    /// For each router and port: whether what comes in there came down the tree.
+    down: Vec<Vec<bool>>,
+}
+
+/// One step of a way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Step {
+    pub port: u8,
+    /// Which half of the virtual channels may be used: datelines of rings.
+    pub half: Half,
+}
+
+/// Virtual channels that a step may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Half {
+    Any,
+    /// Those of packets that have still to cross the dateline of this ring.
+    Before,
+    /// Those of packets that have crossed it.
+    After,
+}
+
+/// What the route depends on.
+#[derive(Clone, Copy)]
+pub(super) struct Way {
+    pub router: u32,
+    /// The port that the packet came in by.
+    pub came_by: u8,
+    pub source_router: u32,
+    pub router_to: u32,
+    /// The port of the destination terminal on its router.
+    pub port_to: u8,
+    /// Random bits of the packet: which way round when both are equally far, which half when both are free.
+    pub bits: u32,
+}
+
+impl Routes {
+    pub fn new(topology: &Topology) -> Routes {
+        match topology.shape {
+            Shape::Single => Routes::Single,
+            Shape::Full => Routes::Full,
+            Shape::Cube { radix, dimensions, wraps } => {
+                let coordinates = (0..topology.routers())
+                    .flat_map(|router| {
+                        (0..dimensions).map(move |d| (router / radix.pow(d as u32) % radix) as u8)
+                    })
+                    .collect();
+                // A radix above 256 would not fit; 2^20 routers allow it in one or two dimensions only, see `needs`.
+                Routes::Cube(Cube { radix: radix as u8, dimensions, wraps, coordinates })
+            }
+            Shape::Free => Routes::Table(Table::new(topology)),
+        }
+    }
+
+    /// How many groups of virtual channels these routes need to be free of deadlock: two on rings.
+    pub fn halves(topology: &Topology) -> usize {
+        if matches!(topology.shape, Shape::Cube { wraps: true, .. }) { 2 } else { 1 }
+    }
+
+    /// Why the routes cannot be kept in memory, if they cannot.
+    pub fn refuses(topology: &Topology) -> Option<String> {
+        match topology.shape {
+            Shape::Cube { radix, .. } if radix > 255 => {
+                Some(format!("a radix of {radix} is more than the 255 that routing knows"))
+            }
+            Shape::Free if topology.routers() > 4096 => Some(format!(
+                "a table of routes for {} routers is too large; 4096 is the most",
+                topology.routers()
+            )),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub fn step(&self, way: Way) -> Step {
+        let any = |port| Step { port, half: Half::Any };
+        if way.router == way.router_to {
+            return any(way.port_to);
+        }
+        match self {
+            Routes::Single => any(way.port_to),
+            Routes::Full => any((1 + way.router_to - u32::from(way.router_to > way.router)) as u8),
+            Routes::Cube(cube) => cube.step(way),
+            Routes::Table(table) => any(table.step(way)),
+        }
+    }
+}
+
+impl Cube {
+    #[inline]
+    fn at(&self, router: u32) -> &[u8] {
+        let from = router as usize * self.dimensions;
+        &self.coordinates[from..from + self.dimensions]
+    }
+
+    #[inline]
+    fn step(&self, way: Way) -> Step {
+        let (here, there) = (self.at(way.router), self.at(way.router_to));
+        let dimension = here.iter().zip(there).position(|(a, b)| a != b).unwrap_or(0);
+        let (from, to) = (here[dimension], there[dimension]);
+        if self.radix == 2 {
+            return Step { port: 1 + dimension as u8, half: Half::Any };
+        }
+        let (up, down) = (1 + 2 * dimension as u8, 2 + 2 * dimension as u8);
+        if !self.wraps {
+            return Step { port: if to > from { up } else { down }, half: Half::Any };
+        }
+        let radix = u16::from(self.radix);
+        let ahead = (u16::from(to) + radix - u16::from(from)) % radix;
+        // Both ways are equally long: the packet's own bit decides, the same at each step of the way.
+        let goes_up = 2 * ahead < radix || 2 * ahead == radix && way.bits >> dimension & 1 == 0;
+        // The dateline lies on the link between the last and the first router of each ring. A packet that will cross it goes
+        // in the lower half of the channels and changes to the upper one with the crossing; one that will not, keeps to one
+        // half. So no half is a closed ring of waits, whatever the load (Dally and Seitz 1987).
+        let start = self.at(way.source_router)[dimension];
+        let crosses = if goes_up { start > to } else { start < to };
+        let crossing_now = if goes_up { from + 1 == self.radix } else { from == 0 };
+        let crossing_ahead = if goes_up { from > to } else { from < to };
+        let half = match (crosses, crossing_ahead && !crossing_now) {
+            (true, true) => Half::Before,
+            (true, false) => Half::After,
+            (false, _) if way.bits >> 31 == 0 => Half::Before,
+            (false, _) => Half::After,
+        };
+        Step { port: if goes_up { up } else { down }, half }
+    }
+}
+
+impl Table {
+    /// up*/down*: links are directed to the root of a breadth-first tree (ties by number); a legal way never goes up after it
+    /// has gone down, so that no cycle of waits can close on any graph (Schroeder et al. 1991). Among legal ways the shortest.
+    fn new(topology: &Topology) -> Table {
+        let routers = topology.routers();
+        let level = topology.distances(0);
+        let above = |a: usize, b: usize| (level[a], a) < (level[b], b);
+        let mut next = vec![u8::MAX; routers * 2 * routers];
+        for to in 0..routers {
+            // Backwards from the destination over (router, phase): phase 1 has gone down and may only go down.
+            let mut queue = VecDeque::from([(to, 0), (to, 1)]);
+            let mut seen = vec![[false; 2]; routers];
+            seen[to] = [true; 2];
+            while let Some((router, phase)) = queue.pop_front() {
+                for leads in topology.ports(router) {
+                    let Leads::Router(from, port) = *leads else { continue };
+                    let from = from as usize;
+                    let goes_down = above(from, router);
+                    // Going down from `from` leads into phase 1; going up keeps phase 0 and must start there.
+                    let phases: &[usize] = match (goes_down, phase) {
+                        (true, 1) => &[0, 1],
+                        (false, 0) => &[0],
+                        _ => continue,
+                    };
+                    for &before in phases {
+                        if !seen[from][before] {
+                            seen[from][before] = true;
+                            next[(from * 2 + before) * routers + to] = port;
+                            queue.push_back((from, before));
+                        }
+                    }
+                }
+            }
+        }
+        let down = (0..routers)
+            .map(|router| {
+                topology
+                    .ports(router)
+                    .iter()
+                    .map(|leads| match *leads {
+                        Leads::Router(from, _) => above(from as usize, router),
+                        _ => false,
+                    })
+                    .collect()
+            })
+            .collect();
+        Table { routers, next, down }
+    }
+
+    fn step(&self, way: Way) -> u8 {
+        let router = way.router as usize;
+        let phase = usize::from(self.down[router][way.came_by as usize]);
+        self.next[(router * 2 + phase) * self.routers + way.router_to as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::engine::Waits;
+
+    /// A channel: the link that leaves `router` by `port`, in one half of its virtual channels.
+    type Channel = (u32, u8, usize);
+
+    /// Walks from each terminal to each other; gives the mean number of links and which channel is wanted while which is held.
+    fn walk(topology: &Topology) -> (f64, BTreeSet<(Channel, Channel)>) {
+        let routes = Routes::new(topology);
+        let (mut links, mut ways) = (0, 0);
+        let mut wants = BTreeSet::new();
+        for from in 0..topology.terminals() {
+            for to in 0..topology.terminals() {
+                for bits in [0, u32::MAX, 0x5555_5555, 0xaaaa_aaaa] {
+                    let (mut router, mut came_by) = topology.place(from);
+                    let (router_to, port_to) = topology.place(to);
+                    let source_router = router;
+                    let mut held: Option<Channel> = None;
+                    loop {
+                        let way = Way { router, came_by, source_router, router_to, port_to, bits };
+                        let step = routes.step(way);
+                        let leads = topology.ports(router as usize)[step.port as usize];
+                        if let Leads::Terminal(terminal) = leads {
+                            assert_eq!(terminal as usize, to);
+                            break;
+                        }
+                        let channel = (router, step.port, usize::from(step.half == Half::After));
+                        wants.extend(held.map(|held| (held, channel)));
+                        held = Some(channel);
+                        let Leads::Router(next, by) = leads else { panic!("off the rim") };
+                        (router, came_by) = (next, by);
+                        links += 1;
+                    }
+                    ways += 1;
+                }
+            }
+        }
+        (f64::from(links) / f64::from(ways), wants)
+    }
+
+    fn cycle(wants: &BTreeSet<(Channel, Channel)>) -> Option<crate::engine::Cycle> {
+        let mut waits = Waits::default();
+        for (held, wanted) in wants {
+            waits.add(format!("{held:?}"), format!("{wanted:?}"), "a virtual channel");
+        }
+        waits.cycle()
+    }
+
+    /// Every pair is joined, by shortest paths where that is promised, and no set of packets can wait in a circle.
+    // shows: C-02
+    #[test]
+    fn routes_arrive_and_cannot_deadlock() {
+        for (topology, shortest) in [
+            (Topology::ring(8), true),
+            (Topology::ring(5), true),
+            (Topology::torus(4, 2), true),
+            (Topology::torus(3, 3), true),
+            (Topology::mesh(4, 2), true),
+            (Topology::mesh(3, 3), true),
+            (Topology::hypercube(4), true),
+            (Topology::fully_connected(6), true),
+            (Topology::crossbar(4), true),
+            (
+                Topology::from_links(
+                    "file",
+                    7,
+                    1,
+                    &[(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0), (1, 4), (5, 6), (6, 2)],
+                ),
+                false,
+            ),
+        ] {
+            let topology = topology.unwrap();
+            let (mean, wants) = walk(&topology);
+            assert_eq!(cycle(&wants), None, "{}", topology.name());
+            let least = topology.mean_distance();
+            assert!(
+                mean >= least - 1e-9 && (!shortest || mean <= least + 1e-9),
+                "{}: {mean} {least}",
+                topology.name()
+            );
+        }
+    }
+
+    /// Canary: without the dateline the same walk finds a ring's circle of waits.
+    #[test]
+    fn a_ring_without_dateline_is_caught() {
+        let (_, wants) = walk(&Topology::ring(8).unwrap());
+        let without = wants.iter().map(|&((a, b, _), (c, d, _))| ((a, b, 0), (c, d, 0))).collect();
+        assert!(cycle(&without).is_some());
+    }
+}

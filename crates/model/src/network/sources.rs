@@ -1,0 +1,108 @@
+//! The sending side of terminals: queues of packets, one beat a cycle into the network.
+
+use super::config::Switching;
+use super::fabric::{Beat, Fabric, HEAD, TAIL};
+use super::packets::NONE;
+use super::parts::UNLIMITED;
+use super::routing::Half;
+
+impl Fabric {
+    /// Each terminal sends a beat if it can.
+    pub(super) fn send_from_sources(&mut self) {
+        for word in 0..self.active_sources.len() {
+            let mut bits = self.active_sources[word];
+            while bits != 0 {
+                let bit = bits.trailing_zeros();
+                bits &= bits - 1;
+                let terminal = word as u32 * 64 + bit;
+                if !self.send_from(terminal) {
+                    // A credit or another packet wakes it again.
+                    self.active_sources[word] &= !(1 << bit);
+                }
+            }
+        }
+    }
+
+    fn send_from(&mut self, terminal: u32) -> bool {
+        let source = self.sources[terminal as usize];
+        let mut lanes = source.lanes;
+        while lanes != 0 {
+            let turned = lanes.rotate_right(u32::from(source.turn));
+            let lane = (turned.trailing_zeros() + u32::from(source.turn)) % 32;
+            lanes &= !(1 << lane);
+            if self.send_from_lane(terminal, lane) {
+                self.sources[terminal as usize].turn = ((lane + 1) % 32) as u8;
+                return true;
+            }
+        }
+        false
+    }
+
+    fn send_from_lane(&mut self, terminal: u32, at: u32) -> bool {
+        let number = terminal * self.lanes_each + at;
+        let port_number = self.router_ports() + terminal;
+        let lane = self.lanes[number as usize];
+        let packet_number = self.packets.place(lane.head).packet;
+        let packet = *self.packets.packet(packet_number);
+        let out_vc = if lane.out_vc == NONE {
+            let allowed =
+                self.allowed(&packet, Half::Any) & self.ports[port_number as usize].free_vcs;
+            let Some(vc) = self.choose_vc(port_number, allowed, packet.beats) else {
+                return false;
+            };
+            self.ports[port_number as usize].free_vcs &= !(1 << vc);
+            let out_vc = port_number * self.vcs + vc;
+            self.out_vcs[out_vc as usize].owner = number;
+            self.lanes[number as usize].out_vc = out_vc;
+            out_vc
+        } else {
+            lane.out_vc
+        };
+        let out = &mut self.out_vcs[out_vc as usize];
+        if out.credits == 0 {
+            return false;
+        }
+        out.credits -= u32::from(out.credits != UNLIMITED);
+        let port = &mut self.ports[port_number as usize];
+        port.sent += 1;
+        let vc = out_vc - port_number * self.vcs;
+        let lane = &mut self.lanes[number as usize];
+        let head = if lane.left == packet.beats { HEAD } else { 0 };
+        lane.left -= 1;
+        let tail = if lane.left == 0 { TAIL } else { 0 };
+        let beat = Beat { queue: port.to * self.vcs + vc, packet: packet_number | head | tail };
+        self.beats.put(self.cycle + u64::from(port.latency), beat);
+        if tail != 0 {
+            out.owner = NONE;
+            port.free_vcs |= 1 << vc;
+            lane.out_vc = NONE;
+            lane.packets -= 1;
+            self.packets.remove_first(&mut lane.head);
+            self.departed.push(packet);
+            match lane.head {
+                NONE => self.sources[terminal as usize].lanes &= !(1 << at),
+                head => lane.left = self.packets.packet(self.packets.place(head).packet).beats,
+            }
+        }
+        true
+    }
+
+    /// A free virtual channel of a port, in turn, with room for the whole packet where that is asked for.
+    #[inline]
+    pub(super) fn choose_vc(&mut self, port: u32, allowed: u32, beats: u16) -> Option<u32> {
+        let mut candidates = allowed;
+        if self.config.switching != Switching::Wormhole {
+            for vc in 0..self.vcs {
+                let credits = self.out_vcs[(port * self.vcs + vc) as usize].credits;
+                candidates &= !(u32::from(credits < u32::from(beats)) << vc);
+            }
+        }
+        if candidates == 0 {
+            return None;
+        }
+        let turn = u32::from(self.ports[port as usize].vc_turn);
+        let vc = (candidates.rotate_right(turn).trailing_zeros() + turn) % 32;
+        self.ports[port as usize].vc_turn = ((vc + 1) % 32) as u8;
+        Some(vc)
+    }
+}

@@ -1,0 +1,394 @@
+//! Routers, the links between them, and the terminals at their edges.
+
+use std::collections::VecDeque;
+
+/// The most ports that a router may have: a set of them is one machine word.
+pub const MOST_PORTS: usize = 64;
+
+/// Where a port leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leads {
+    /// Nowhere: the rim of a mesh.
+    Nowhere,
+    /// To a terminal, by its number.
+    Terminal(u32),
+    /// To another router's port.
+    Router(u32, u8),
+}
+
+/// How packets find their way, and what keeps them from deadlock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// One router: every terminal is on it.
+    Single,
+    /// Digits of the router's number are coordinates; dimension order.
+    Cube { radix: usize, dimensions: usize, wraps: bool },
+    /// Each router has a link to each other.
+    Full,
+    /// Anything: shortest paths that go up a tree and then down (up*/down*).
+    Free,
+}
+
+/// A network as a graph. Ports of a router are numbered from 0: terminals first, then links.
+#[derive(Clone, Debug)]
+pub struct Topology {
+    name: String,
+    ports: Vec<Vec<Leads>>,
+    terminals: Vec<(u32, u8)>,
+    pub(super) shape: Shape,
+}
+
+/// Why a topology cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TopologyError {
+    /// Too many ports on one router.
+    #[error(
+        "router {router} would have {ports} ports, the most is {MOST_PORTS}; use a topology of lower degree"
+    )]
+    TooManyPorts {
+        /// Its number.
+        router: usize,
+        /// How many.
+        ports: usize,
+    },
+    /// A size that makes no network.
+    #[error("{0}")]
+    Size(String),
+    /// A link of a topology file that makes no sense.
+    #[error("link {link}: {why}")]
+    Link {
+        /// Its place in the list, from 1.
+        link: usize,
+        /// What is wrong, and what to do.
+        why: String,
+    },
+    /// Routers that no path joins.
+    #[error("router {0} cannot be reached from router 0; add a link")]
+    Apart(usize),
+}
+
+impl Topology {
+    /// One router with a terminal on each of its ports (C-04).
+    ///
+    /// # Errors
+    /// No port, or more than [`MOST_PORTS`].
+    pub fn crossbar(ports: usize) -> Result<Topology, TopologyError> {
+        Topology::with_terminals(format!("crossbar of {ports}"), 1, ports, Shape::Single)?.checked()
+    }
+
+    /// A ring of routers with one terminal each.
+    ///
+    /// # Errors
+    /// Fewer than three routers.
+    pub fn ring(routers: usize) -> Result<Topology, TopologyError> {
+        let ring = Topology::torus(routers, 1)?;
+        Ok(Topology { name: format!("ring of {routers}"), ..ring })
+    }
+
+    /// A k-ary n-cube with wrap-around links and one terminal per router (C-02, B-07).
+    ///
+    /// # Errors
+    /// A radix below 3 (2 is a [`Topology::hypercube`]), no dimension, or too many routers or ports.
+    pub fn torus(radix: usize, dimensions: usize) -> Result<Topology, TopologyError> {
+        if radix < 3 {
+            return Err(TopologyError::Size(format!(
+                "a torus of radix {radix} has links onto themselves or twice; take 3 or more, or a hypercube"
+            )));
+        }
+        Topology::cube(format!("torus, {radix}-ary {dimensions}-cube"), radix, dimensions, true)
+    }
+
+    /// A k-ary n-dimensional mesh with one terminal per router (C-02, B-07).
+    ///
+    /// # Errors
+    /// A radix below 2, no dimension, or too many routers or ports.
+    pub fn mesh(radix: usize, dimensions: usize) -> Result<Topology, TopologyError> {
+        if radix < 2 {
+            return Err(TopologyError::Size(format!(
+                "a mesh of radix {radix} has no links; take 2 or more"
+            )));
+        }
+        Topology::cube(format!("mesh, {radix}-ary {dimensions}-cube"), radix, dimensions, false)
+    }
+
+    /// A hypercube of 2^dimensions routers with one terminal each (C-02, B-07).
+    ///
+    /// # Errors
+    /// No dimension or too many.
+    pub fn hypercube(dimensions: usize) -> Result<Topology, TopologyError> {
+        let cube = Topology::mesh(2, dimensions)?;
+        Ok(Topology { name: format!("hypercube of {dimensions} dimensions"), ..cube })
+    }
+
+    /// Routers with a link to each other and one terminal each.
+    ///
+    /// # Errors
+    /// Fewer than two routers, or more than ports allow.
+    pub fn fully_connected(routers: usize) -> Result<Topology, TopologyError> {
+        if routers < 2 {
+            return Err(TopologyError::Size(format!(
+                "{routers} routers have nothing to connect; take 2 or more"
+            )));
+        }
+        let name = format!("{routers} fully connected");
+        let mut topology = Topology::with_terminals(name, routers, 1, Shape::Full)?;
+        if routers > MOST_PORTS {
+            return Err(TopologyError::TooManyPorts { router: 0, ports: routers });
+        }
+        for router in 0..routers {
+            for other in (0..routers).filter(|&other| other != router) {
+                let back = 1 + router - usize::from(router > other);
+                topology.ports[router].push(Leads::Router(other as u32, back as u8));
+            }
+        }
+        topology.checked()
+    }
+
+    /// Any graph: `routers` routers with `terminals` terminals each, and links that carry both ways.
+    ///
+    /// # Errors
+    /// A link to a router that does not exist or to itself, too many ports, or parts that are not joined.
+    pub fn from_links(
+        name: impl Into<String>,
+        routers: usize,
+        terminals: usize,
+        links: &[(usize, usize)],
+    ) -> Result<Topology, TopologyError> {
+        let mut topology = Topology::with_terminals(name.into(), routers, terminals, Shape::Free)?;
+        for (at, &(a, b)) in links.iter().enumerate() {
+            let wrong = |why| TopologyError::Link { link: at + 1, why };
+            if a.max(b) >= routers {
+                return Err(wrong(format!(
+                    "there is no router {}, the last is {}",
+                    a.max(b),
+                    routers - 1
+                )));
+            }
+            if a == b {
+                return Err(wrong(format!("it joins router {a} to itself; take it out")));
+            }
+            let (port_a, port_b) = (topology.ports[a].len() as u8, topology.ports[b].len() as u8);
+            if port_a.max(port_b) as usize >= MOST_PORTS {
+                return Err(TopologyError::TooManyPorts { router: a, ports: MOST_PORTS + 1 });
+            }
+            topology.ports[a].push(Leads::Router(b as u32, port_b));
+            topology.ports[b].push(Leads::Router(a as u32, port_a));
+        }
+        topology.checked()
+    }
+
+    /// As people call it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How many routers there are.
+    pub fn routers(&self) -> usize {
+        self.ports.len()
+    }
+
+    /// How many terminals there are.
+    pub fn terminals(&self) -> usize {
+        self.terminals.len()
+    }
+
+    /// The router and port that a terminal is on.
+    pub fn place(&self, terminal: usize) -> (u32, u8) {
+        self.terminals[terminal]
+    }
+
+    /// Where the ports of a router lead.
+    pub fn ports(&self, router: usize) -> &[Leads] {
+        &self.ports[router]
+    }
+
+    /// Links from a router to others, on the shortest path, for each router, counted from `from`; the reach of a flood.
+    pub fn distances(&self, from: usize) -> Vec<Option<u32>> {
+        let mut distances = vec![None; self.routers()];
+        distances[from] = Some(0);
+        let mut queue = VecDeque::from([(from, 0)]);
+        while let Some((router, distance)) = queue.pop_front() {
+            for leads in &self.ports[router] {
+                if let Leads::Router(next, _) = *leads
+                    && distances[next as usize].is_none()
+                {
+                    distances[next as usize] = Some(distance + 1);
+                    queue.push_back((next as usize, distance + 1));
+                }
+            }
+        }
+        distances
+    }
+
+    /// The mean number of links between two terminals, each pair counted with the pairs of a terminal with itself, as the formulas
+    /// of Table 1 do (C-51).
+    pub fn mean_distance(&self) -> f64 {
+        // In the built-in networks all routers but those of a mesh see the same distances; a flood from each is exact for all.
+        let weight = |router: usize| {
+            self.ports[router].iter().filter(|leads| matches!(leads, Leads::Terminal(_))).count()
+                as u64
+        };
+        let weights: Vec<u64> = (0..self.routers()).map(weight).collect();
+        let sum: u64 = (0..self.routers())
+            .map(|from| {
+                let distances = self.distances(from);
+                let far = distances.iter().zip(&weights);
+                weights[from] * far.map(|(d, w)| u64::from(d.unwrap_or(0)) * w).sum::<u64>()
+            })
+            .sum();
+        sum as f64 / (self.terminals() as f64).powi(2)
+    }
+
+    fn with_terminals(
+        name: String,
+        routers: usize,
+        each: usize,
+        shape: Shape,
+    ) -> Result<Topology, TopologyError> {
+        if routers == 0 || each == 0 {
+            return Err(TopologyError::Size(
+                "a network needs a router and a terminal at least".to_owned(),
+            ));
+        }
+        if each > MOST_PORTS {
+            return Err(TopologyError::TooManyPorts { router: 0, ports: each });
+        }
+        if routers.saturating_mul(each) > 1 << 20 {
+            return Err(TopologyError::Size(format!(
+                "{routers} routers with {each} terminals each are more than 1048576 terminals"
+            )));
+        }
+        let terminal = |router: usize, at: usize| (router * each + at) as u32;
+        let ports = (0..routers)
+            .map(|router| (0..each).map(|at| Leads::Terminal(terminal(router, at))).collect())
+            .collect();
+        let terminals = (0..routers)
+            .flat_map(|router| (0..each).map(move |at| (router as u32, at as u8)))
+            .collect();
+        Ok(Topology { name, ports, terminals, shape })
+    }
+
+    /// Port 1 + 2d goes up in dimension d, port 2 + 2d down. With radix 2 there is one link in each dimension, on port 1 + d.
+    fn cube(
+        name: String,
+        radix: usize,
+        dimensions: usize,
+        wraps: bool,
+    ) -> Result<Topology, TopologyError> {
+        if dimensions == 0 || dimensions > 20 {
+            return Err(TopologyError::Size(format!("{dimensions} dimensions; take 1 to 20")));
+        }
+        let routers = u32::try_from(dimensions).ok().and_then(|power| radix.checked_pow(power));
+        let Some(routers) = routers.filter(|&routers| routers <= 1 << 20) else {
+            return Err(TopologyError::Size(format!(
+                "{radix} to the power of {dimensions} is more than 1048576 routers"
+            )));
+        };
+        let shape = Shape::Cube { radix, dimensions, wraps };
+        let mut topology = Topology::with_terminals(name, routers, 1, shape)?;
+        for router in 0..routers {
+            let mut stride = 1;
+            for dimension in 0..dimensions {
+                let at = router / stride % radix;
+                let to = |digit: usize| (router + digit * stride - at * stride) as u32;
+                if radix == 2 {
+                    topology.ports[router].push(Leads::Router(to(1 - at), 1 + dimension as u8));
+                } else {
+                    let (up, down) = (1 + 2 * dimension as u8, 2 + 2 * dimension as u8);
+                    let rim = |inside: bool, leads: Leads| {
+                        if inside || wraps { leads } else { Leads::Nowhere }
+                    };
+                    let above = Leads::Router(to((at + 1) % radix), down);
+                    let below = Leads::Router(to((at + radix - 1) % radix), up);
+                    topology.ports[router].push(rim(at + 1 < radix, above));
+                    topology.ports[router].push(rim(at > 0, below));
+                }
+                stride *= radix;
+            }
+        }
+        topology.checked()
+    }
+
+    fn checked(self) -> Result<Topology, TopologyError> {
+        if let Some(router) =
+            (0..self.routers()).find(|&router| self.ports[router].len() > MOST_PORTS)
+        {
+            return Err(TopologyError::TooManyPorts { router, ports: self.ports[router].len() });
+        }
+        match self.distances(0).iter().position(Option::is_none) {
+            Some(router) => Err(TopologyError::Apart(router)),
+            None => Ok(self),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each link's two ends name each other, in every kind of network.
+    #[test]
+    fn links_have_two_ends() {
+        let networks = [
+            Topology::crossbar(16),
+            Topology::ring(5),
+            Topology::torus(4, 3),
+            Topology::mesh(3, 2),
+            Topology::hypercube(5),
+            Topology::fully_connected(6),
+            Topology::from_links("file", 4, 2, &[(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)]),
+        ];
+        for topology in networks {
+            let topology = topology.unwrap();
+            for router in 0..topology.routers() {
+                for (port, leads) in topology.ports(router).iter().enumerate() {
+                    match *leads {
+                        Leads::Router(to, at) => assert_eq!(
+                            topology.ports(to as usize)[at as usize],
+                            Leads::Router(router as u32, port as u8),
+                            "{}",
+                            topology.name()
+                        ),
+                        Leads::Terminal(terminal) => assert_eq!(
+                            topology.place(terminal as usize),
+                            (router as u32, port as u8)
+                        ),
+                        Leads::Nowhere => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// Mean distances are those of Dally and Towles: torus n k/4, mesh n (k^2-1)/(3k), hypercube n/2.
+    // shows: B-07
+    #[test]
+    fn mean_distances_are_known() {
+        let close = |topology: Result<Topology, TopologyError>, expected: f64| {
+            let got = topology.unwrap().mean_distance();
+            assert!((got - expected).abs() < 1e-9, "{got} {expected}");
+        };
+        close(Topology::torus(8, 2), 4.0);
+        close(Topology::torus(4, 3), 3.0);
+        close(Topology::mesh(8, 2), 2.0 * 63.0 / 24.0);
+        close(Topology::mesh(4, 3), 3.0 * 15.0 / 12.0);
+        close(Topology::hypercube(6), 3.0);
+        close(Topology::fully_connected(8), 7.0 / 8.0);
+    }
+
+    /// What cannot be built says why and what to do.
+    #[test]
+    fn impossible_networks_are_refused() {
+        let said = |topology: Result<Topology, TopologyError>| topology.unwrap_err().to_string();
+        assert!(said(Topology::crossbar(65)).contains("most is 64"));
+        assert!(said(Topology::crossbar(0)).contains("at least"));
+        assert!(said(Topology::torus(2, 3)).contains("hypercube"));
+        assert!(said(Topology::torus(1000, 9)).contains("more than"));
+        assert!(said(Topology::fully_connected(100)).contains("most is 64"));
+        assert!(
+            said(Topology::from_links("x", 3, 1, &[(0, 1)])).contains("router 2 cannot be reached")
+        );
+        assert!(said(Topology::from_links("x", 3, 1, &[(0, 3)])).contains("no router 3"));
+        assert!(said(Topology::from_links("x", 3, 1, &[(1, 1)])).contains("itself"));
+    }
+}

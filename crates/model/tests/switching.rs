@@ -1,0 +1,122 @@
+//! Switches against closed formulas and published values that are nobody's calibration.
+
+use bellwire_model::engine::Policy;
+use bellwire_model::network::{
+    Allocation, Arrival, Duration, Experiment, FabricConfig, Report, Select, Topology, Traffic,
+};
+
+/// A crossbar of cells: packets of one beat, buffers without limit.
+fn cells(
+    ports: usize,
+    queues: u8,
+    select: Select,
+    allocation: Allocation,
+    iterations: u8,
+) -> (Topology, FabricConfig) {
+    let config = FabricConfig {
+        vcs: queues,
+        select,
+        buffer_beats: 0,
+        pipeline_cycles: 0,
+        allocation,
+        iterations,
+        ..FabricConfig::default()
+    };
+    (Topology::crossbar(ports).unwrap(), config)
+}
+
+fn report(network: (Topology, FabricConfig), traffic: Traffic, cycles: u64, seed: u64) -> Report {
+    let duration = Duration { cycles, warm_up_cycles: Some(cycles / 10) };
+    let mut experiment = Experiment::new(network.0, network.1, traffic, duration, seed).unwrap();
+    experiment.run().unwrap()
+}
+
+fn saturated() -> Traffic {
+    Traffic { arrival: Arrival::Saturated, ..Traffic::uniform(1.0, 1) }
+}
+
+/// From a beat's making to its arrival there are two lines of a cycle each; the rest is waiting.
+fn wait(report: &Report) -> f64 {
+    report.latency_cycles.mean - 2.0
+}
+
+/// A switch with one first-in first-out queue at each input carries what Karol, Hluchyj and Morgan (1987) say: .75 for two
+/// ports, falling towards 2 - sqrt 2 = .586.
+// shows: B-03
+#[test]
+fn fifo_inputs_saturate_as_karol_says() {
+    for (ports, expected) in
+        [(2, 0.7500), (3, 0.6825), (4, 0.6553), (8, 0.6184), (16, 0.601), (32, 0.594)]
+    {
+        for allocation in [Allocation::Policy(Policy::Random), Allocation::Islip] {
+            let network = cells(ports, 1, Select::Free, allocation, 1);
+            let report = report(network, saturated(), 60_000, ports as u64);
+            let got = report.throughput.mean;
+            assert!(
+                (got - expected).abs() < 0.004,
+                "{ports} ports, {allocation:?}: {got}, {expected}"
+            );
+            assert!(report.limit.binding, "{report}");
+        }
+    }
+}
+
+/// With a queue per output the same switch carries everything, and the more the nearer the number of queues is to that.
+// shows: C-42, C-43, B-03
+#[test]
+fn virtual_output_queues_remove_blocking() {
+    let mut last = 0.0;
+    for queues in [1, 2, 4, 8] {
+        let network = cells(8, queues, Select::Destination, Allocation::Islip, 3);
+        let report = report(network, saturated(), 40_000, 3);
+        assert!(report.throughput.mean > last + 0.03, "{queues} queues: {report}");
+        last = report.throughput.mean;
+    }
+    assert!(last > 0.99, "{last}");
+}
+
+/// One round of PIM on full queues matches 1 - (1 - 1/N)^N of the outputs.
+#[test]
+fn one_round_of_pim_matches_the_formula() {
+    for (ports, expected) in [(4, 0.6836), (16, 0.6439), (32, 0.6379)] {
+        let network = cells(ports, ports as u8, Select::Destination, Allocation::Pim, 1);
+        let report = report(network, saturated(), 20_000, 5);
+        let got = report.throughput.mean;
+        assert!((got - expected).abs() < 0.004, "{ports} ports: {got}, {expected}");
+    }
+}
+
+/// Turns that always move on fall into step, and then no more than 1 - (1 - 1/N)^N of them differ (RRM, McKeown 1999). iSLIP's
+/// come apart by themselves: 100 %.
+#[test]
+fn turns_that_always_move_on_fall_into_step() {
+    for seed in 0..4 {
+        let rrm = cells(16, 16, Select::Destination, Allocation::Policy(Policy::RoundRobin), 1);
+        let got = report(rrm, saturated(), 10_000, seed).throughput.mean;
+        assert!((0.25..0.75).contains(&got), "{got}");
+        let islip = cells(16, 16, Select::Destination, Allocation::Islip, 1);
+        let got = report(islip, saturated(), 10_000, seed).throughput.mean;
+        // At a load of one, queues fill up slowly; until they are full a little is missing.
+        assert!(got > 0.95, "{got}");
+    }
+}
+
+/// Mean waits of iSLIP, 16 ports, one and four rounds.
+#[test]
+fn islip_waits_are_known() {
+    for (iterations, load, expected, cycles) in [
+        (1, 0.5, 1.32_f64, 60_000),
+        (1, 0.8, 44.2, 200_000),
+        (4, 0.8, 3.75, 100_000),
+        (4, 0.95, 24.5, 300_000),
+    ] {
+        let network = cells(16, 16, Select::Destination, Allocation::Islip, iterations);
+        let report = report(network, Traffic::uniform(load, 1), cycles, 7);
+        let got = wait(&report);
+        let tolerance = (0.04 * expected).max(3.0 * report.latency_cycles.half_width);
+        assert!(
+            (got - expected).abs() < tolerance,
+            "{iterations} rounds at {load}: {got}, {expected}\n{report}"
+        );
+    }
+}
