@@ -1,12 +1,35 @@
 //! The plain truth: who queued what for whom. Each packet is made from its stream and its number alone, so the oracle keeps no
 //! bytes and still compares every one.
+//!
+//! Requests may be questions to a few words of memory at the other end: put, get, or add. The oracle does them when they are queued, the
+//! program at the other end when it takes them, and the answers must agree: nothing was done twice, left out or done in another order.
 
 use bellwire_protocol::reliable::{Body, Channel, PeerId};
+
+use std::collections::VecDeque;
 
 use crate::chance::scatter;
 
 /// The flag in the first word of a packet that wants an answer.
 pub const QUESTION: u64 = 1 << 31;
+/// The flag in the first word of a packet that answers: its third word is the value.
+pub const ANSWER: u64 = 1 << 30;
+
+/// Memory at the other end of a link, of which nobody else knows.
+pub type Memory = [u64; 4];
+
+/// Does what a question says, and returns what was in memory before.
+#[inline]
+pub fn perform(memory: &mut Memory, words: [u64; 3]) -> u64 {
+    let place = &mut memory[words[0] as usize & 3];
+    let before = *place;
+    match words[0] >> 2 & 3 {
+        0 => {}
+        1 => *place = words[2],
+        _ => *place = before.wrapping_add(words[2]),
+    }
+    before
+}
 
 /// All packets that one life of a function queues on one channel of one link.
 #[derive(Clone, Debug)]
@@ -23,6 +46,10 @@ pub struct Stream {
     pub taken: u32,
     /// The life and the link of the taker, since its first packet was taken.
     taker: Option<(u32, PeerId)>,
+    /// What questions have made of the memory at the other end, when all that is queued is taken.
+    memory: Memory,
+    /// What the answers that have not come must be.
+    answers: VecDeque<u64>,
 }
 
 /// What a link of one life of a function has given so far.
@@ -61,7 +88,16 @@ impl Oracle {
 
     /// Begins a stream.
     pub fn open(&mut self, from: usize, to: usize, channel: Channel) -> u32 {
-        self.streams.push(Stream { from, to, channel, queued: 0, taken: 0, taker: None });
+        self.streams.push(Stream {
+            from,
+            to,
+            channel,
+            queued: 0,
+            taken: 0,
+            taker: None,
+            memory: Memory::default(),
+            answers: VecDeque::new(),
+        });
         self.streams.len() as u32 - 1
     }
 
@@ -87,20 +123,30 @@ impl Oracle {
         (words, Payload { key, from: 0, length })
     }
 
-    /// The protocol accepted it.
+    /// The protocol accepted the next packet of a stream, which has these words.
     #[inline]
-    pub fn queued(&mut self, stream: u32) {
-        self.streams[stream as usize].queued += 1;
+    pub fn queued(&mut self, stream: u32, words: [u64; 3]) {
+        let stream = &mut self.streams[stream as usize];
+        stream.queued += 1;
+        if words[0] & QUESTION != 0 && stream.channel == Channel::Request {
+            stream.answers.push_back(perform(&mut stream.memory, words));
+        }
     }
 
-    /// A packet is offered to life `life` of function `taker` and will be taken: is it the one that must come now? Tells
-    /// what is wrong.
+    /// Answers that have not come to the questions of a stream.
+    pub fn unanswered(&self, stream: u32) -> usize {
+        self.streams[stream as usize].answers.len()
+    }
+
+    /// A packet is offered to life `life` of function `taker` and will be taken: is it the one that must come now? `asked` is the
+    /// taker's own stream of requests on the same link. Tells what is wrong.
     #[inline]
     pub fn take(
         &mut self,
         (taker, life): (usize, u32),
         (peer, from): (PeerId, usize),
         channel: Channel,
+        asked: u32,
         words: [u64; 3],
         payload: &[u8],
     ) -> Result<(), String> {
@@ -119,6 +165,13 @@ impl Oracle {
         }
         let (mut expected, length, key) = self.content(index, number);
         expected[0] |= (length as u64) << 32;
+        if words[0] & ANSWER != 0 && channel == Channel::Response {
+            let Some(answer) = self.streams[asked as usize].answers.pop_front() else {
+                return Err(format!("packet {number} of stream {index} answers no question"));
+            };
+            expected[0] |= ANSWER;
+            expected[2] = answer;
+        }
         if expected != words || length != payload.len() {
             return Err(format!(
                 "packet {number} of stream {index} has words {words:x?} and {} bytes, not {expected:x?} and {length}",

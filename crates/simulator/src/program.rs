@@ -1,16 +1,19 @@
 //! The program of one function: it sends, takes, refuses, answers and asks for links, as programs do.
 
+use std::collections::VecDeque;
+
+use bellwire_protocol::canary::planted;
 use bellwire_protocol::reliable::{
     Body, Channel, Endpoint, Event, PeerId, SendError, Sink, Verdict, Why,
 };
 
 use crate::chance::Chance;
 use crate::network;
-use crate::oracle::{Oracle, QUESTION};
+use crate::oracle::{ANSWER, Memory, Oracle, QUESTION, perform};
 use crate::scenario::Scenario;
 
 /// Answers that a program owes one partner, at most; then it takes no more questions (C-26, C-27).
-const MOST_OWED: u32 = 4;
+const MOST_OWED: usize = 4;
 /// Packets that each side of a pair sends after the faults have stopped.
 pub const CALM_PACKETS: u32 = 12;
 /// A program that found no room tries again after this time if nothing came, in ns.
@@ -31,8 +34,10 @@ pub struct Partner {
     asked: Option<PeerId>,
     /// Streams of that link: requests, responses.
     pub streams: [u32; 2],
-    /// Questions that were taken and not answered.
-    pub owed: u32,
+    /// What the partner's questions have made of the memory that it has here.
+    memory: Memory,
+    /// Answers to questions that were taken, still to be sent.
+    pub owed: VecDeque<u64>,
     /// Packets sent since the faults stopped, on this link.
     pub calm_packets: u32,
     /// The gates of all its queue pairs are known, and therefore always will be on this link.
@@ -48,8 +53,8 @@ pub struct Program {
     pub index: usize,
     /// Whom it talks with.
     pub partners: Vec<Partner>,
-    /// Links that it was told of and not told the end of, and the place of their partner.
-    links: Vec<(PeerId, usize)>,
+    /// Links that it was told of and not told the end of, the place of their partner, and its stream of requests there.
+    links: Vec<(PeerId, usize, u32)>,
     /// Links of which it was told the end, or closed.
     ended: Vec<PeerId>,
     /// Until when it refuses packets of each channel.
@@ -117,7 +122,7 @@ impl Sink for Taker<'_> {
                 self.now_ns + 1 + program.chance.below(most_ns);
             return Verdict::Stalled;
         }
-        let Some(&(_, place)) = program.links.iter().find(|(link, _)| *link == peer) else {
+        let Some(&(_, place, asked)) = program.links.iter().find(|link| link.0 == peer) else {
             if program.ended.contains(&peer) {
                 program.fail(format!("a packet came by {peer:?} after its end"));
             }
@@ -128,14 +133,17 @@ impl Sink for Taker<'_> {
         let is_question = channel == Channel::Request && words[0] & QUESTION != 0;
         let is_current = partner.peer == Some(peer);
         if is_question && is_current {
-            if partner.owed >= MOST_OWED {
+            if partner.owed.len() >= MOST_OWED {
                 return Verdict::Stalled;
             }
-            partner.owed += 1;
+            partner.owed.push_back(perform(&mut partner.memory, words));
+            if planted("simulator-ask-twice") {
+                perform(&mut partner.memory, words);
+            }
         }
         let from = partner.index;
-        let taken =
-            self.oracle.take((program.index, self.life), (peer, from), channel, words, payload);
+        let me = (program.index, self.life);
+        let taken = self.oracle.take(me, (peer, from), channel, asked, words, payload);
         if let Err(error) = taken {
             program.fail(error);
         }
@@ -166,7 +174,8 @@ impl Program {
                 peer: None,
                 asked: None,
                 streams: [0; 2],
-                owed: 0,
+                memory: Memory::default(),
+                owed: VecDeque::new(),
                 calm_packets: 0,
                 knows_gates: false,
                 retry_ns: 0,
@@ -202,18 +211,19 @@ impl Program {
                         self.fail(format!("a link to {address}, which nobody wants"));
                         continue;
                     };
-                    self.links.push((peer, place));
                     let partner = &mut self.partners[place];
                     for interface in 1..turn.scenario.interfaces {
                         endpoint.add_path(peer, network::path(partner.index, interface));
                     }
                     partner.peer = Some(peer);
                     partner.asked = None;
-                    partner.owed = 0;
+                    partner.memory = Memory::default();
+                    partner.owed.clear();
                     partner.calm_packets = 0;
                     partner.knows_gates = false;
                     partner.streams = [Channel::Request, Channel::Response]
                         .map(|channel| turn.oracle.open(self.index, partner.index, channel));
+                    self.links.push((peer, place, partner.streams[0]));
                 }
                 Event::Down { peer, why, .. } => {
                     log.push(format!("{} lost {peer:?}: {why:?}", self.index));
@@ -258,7 +268,7 @@ impl Program {
                 let known = (0..count).filter_map(|queue_pair| endpoint.gate(peer, queue_pair));
                 partner.knows_gates = known.count() as u32 == count;
             }
-            if partner.owed > 0 {
+            if !partner.owed.is_empty() {
                 self.answer(place, endpoint, turn);
             }
         }
@@ -298,12 +308,12 @@ impl Program {
 
     fn end(&mut self, peer: PeerId, turn: &mut Turn<'_>) {
         self.ended.push(peer);
-        self.links.retain(|(link, _)| *link != peer);
+        self.links.retain(|link| link.0 != peer);
         turn.oracle.closed(self.index, peer);
         for partner in &mut self.partners {
             if partner.peer == Some(peer) {
                 partner.peer = None;
-                partner.owed = 0;
+                partner.owed.clear();
             }
             if partner.asked == Some(peer) {
                 partner.asked = None;
@@ -313,10 +323,10 @@ impl Program {
     }
 
     fn answer(&mut self, place: usize, endpoint: &mut Endpoint, turn: &mut Turn<'_>) {
-        while self.partners[place].owed > 0
-            && self.send_one(place, Channel::Response, endpoint, turn)
+        while let Some(&value) = self.partners[place].owed.front()
+            && self.send_one(place, Channel::Response, Some(value), endpoint, turn)
         {
-            self.partners[place].owed -= 1;
+            self.partners[place].owed.pop_front();
         }
     }
 
@@ -330,7 +340,7 @@ impl Program {
                 while self.partners[place].calm_packets < CALM_PACKETS {
                     let channel =
                         [Channel::Request, Channel::Response][self.chance.below(2) as usize];
-                    if !self.send_one(place, channel, endpoint, turn) {
+                    if !self.send_one(place, channel, None, endpoint, turn) {
                         break;
                     }
                     self.partners[place].calm_packets += 1;
@@ -346,7 +356,7 @@ impl Program {
         let burst = [1, 1, 1, 2, 4, 32][self.chance.below(6) as usize];
         let channel = if self.chance.hits(200) { Channel::Response } else { Channel::Request };
         for _ in 0..burst {
-            if !self.send_one(place, channel, endpoint, turn) {
+            if !self.send_one(place, channel, None, endpoint, turn) {
                 // No use before something comes, or for another partner.
                 self.is_blocked = true;
                 self.send_ns = turn.now_ns + BLOCKED_NS;
@@ -359,29 +369,36 @@ impl Program {
         }
     }
 
-    /// Sends the next packet of a stream; `false` if there is no room or no link.
+    /// Sends the next packet of a stream, perhaps as an answer; `false` if there is no room or no link.
     #[inline]
     fn send_one(
         &mut self,
         place: usize,
         channel: Channel,
+        answer: Option<u64>,
         endpoint: &mut Endpoint,
         turn: &mut Turn<'_>,
     ) -> bool {
-        let Partner { peer: Some(peer), streams, .. } = self.partners[place] else { return false };
+        let Partner { peer: Some(peer), streams, .. } = self.partners[place] else {
+            return false;
+        };
         let stream = streams[channel as usize];
-        let (words, payload) = turn.oracle.next(stream);
+        let (mut words, payload) = turn.oracle.next(stream);
+        if let Some(value) = answer {
+            words[0] |= ANSWER;
+            words[2] = value;
+        }
         // What is in front may be in a buffer of its own.
         let mut head = [0; 31];
         let head = &mut head[..payload.len().min((words[1] >> 32) as usize & 31)];
         payload.read(0, head);
         match endpoint.send(peer, channel, words, head, &payload.behind(head.len())) {
-            Ok(()) => turn.oracle.queued(stream),
+            Ok(()) => turn.oracle.queued(stream, words),
             Err(SendError::Busy) => return false,
             // Nobody can be answered any more: the questions that are left shall not wait for that.
             Err(SendError::Down) => {
                 self.partners[place].peer = None;
-                self.partners[place].owed = 0;
+                self.partners[place].owed.clear();
                 return false;
             }
             Err(error @ SendError::TooLong { .. }) => {

@@ -5,8 +5,10 @@ use bellwire_protocol::reliable::{Config, FunctionId};
 
 use crate::chance::Chance;
 
-/// Most functions in one world.
+/// Most functions in one world where anybody may talk with anybody.
 const MOST_FUNCTIONS: u64 = 9;
+/// Functions in a world where all but the first talk with the first only: an incast of 16.
+const INCAST_FUNCTIONS: u64 = 17;
 
 /// A world before its first event.
 #[derive(Clone, Debug)]
@@ -70,7 +72,12 @@ impl Scenario {
     /// The world of `seed`.
     pub fn new(seed: u64) -> Self {
         let mut chance = Chance::new(seed ^ 0xbe11_0000_0000_0000);
-        let count = chance.pick(&[2, 2, 2, 3, 3, 4, 5, 6, MOST_FUNCTIONS]) as usize;
+        let is_incast = chance.hits(50);
+        let count = if is_incast {
+            INCAST_FUNCTIONS
+        } else {
+            chance.pick(&[2, 2, 2, 3, 3, 4, 5, 6, MOST_FUNCTIONS])
+        } as usize;
         let is_patient = chance.hits(500);
         // In some worlds all go back after a loss as HPCL does, in some a few.
         let hpcl_per_mille = chance.pick(&[0, 0, 0, 0, 0, 0, 0, 300, 1000, 1000]);
@@ -85,10 +92,10 @@ impl Scenario {
             })
             .collect();
         let mut pairs = Vec::new();
-        for first in 0..count {
+        for first in 0..if is_incast { 1 } else { count } {
             for second in first + 1..count {
                 // A chain joins all, so that nobody is alone.
-                if second == first + 1 || chance.hits(400) {
+                if is_incast || second == first + 1 || chance.hits(400) {
                     let swapped = chance.hits(500);
                     pairs.push(if swapped { (second, first) } else { (first, second) });
                 }
@@ -115,7 +122,8 @@ impl Scenario {
                 chance.between(500, 50_000),
                 chance.between(500, 200_000),
             ],
-            byte_ps: chance.pick(&[0, 0, 100, 800, 8000]),
+            // The lines are what many senders to one receiver compete for.
+            byte_ps: chance.pick(if is_incast { &[800, 8000] } else { &[0, 0, 100, 800, 8000] }),
             batch_ns: chance.pick(&[0, 0, 2_000, 20_000]),
             worst,
             restarts: chance.hits(300),

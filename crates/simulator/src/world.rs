@@ -312,6 +312,8 @@ impl<'a> World<'a> {
             return self.calm_down();
         }
         self.fault_ns = self.now_ns + 1 + self.chance.below(2 * self.fault_pause_ns);
+        // A world that takes long has few frames for its time, and would otherwise be busy with nothing but faults.
+        self.fault_pause_ns += self.fault_pause_ns >> 12;
         for cut in self.cuts.extract_if(.., |cut| cut.0 <= self.now_ns) {
             self.network.cut[cut.1][cut.2] = false;
         }
@@ -329,9 +331,9 @@ impl<'a> World<'a> {
                 self.network.dead[interface] = !self.network.dead[interface];
             }
             22..24 if self.scenario.mtu_changes => self.change_mtu(),
-            24 if self.scenario.restarts => self.restart(index)?,
-            25 if self.scenario.closes => self.close(index),
-            26..32 => self.set_gate(index),
+            24..26 if self.scenario.restarts => self.restart(index)?,
+            26..28 if self.scenario.closes => self.close(index),
+            28..32 => self.set_gate(index),
             _ => {}
         }
         Ok(())
@@ -466,7 +468,8 @@ impl<'a> World<'a> {
                     }
                     let Some(peer) = partner.peer else { return false };
                     endpoint.is_up(peer)
-                        && partner.owed == 0
+                        && partner.owed.is_empty()
+                        && self.oracle.unanswered(partner.streams[0]) == 0
                         && partner.calm_packets >= CALM_PACKETS
                         && partner.streams.iter().all(|&stream| {
                             let stream = self.oracle.stream(stream);
