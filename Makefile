@@ -68,8 +68,9 @@ simulate: ## simulate 10^8 frames under faults, from SEED on, and note them in t
 	@tools/need.sh cargo
 	cargo run --release -p bellwire-simulator -- --seed $(or $(SEED),50000000) --frames 100000000 --ledger crates/simulator/simulator-ledger.jsonl
 
-guesses: ## guess the token of a link 10^9 times
+guesses: ## guess the token of a link, and the keys of memory, 10^9 times
 	@tools/need.sh cargo
+	cargo test --release -p bellwire --lib guesses -- --ignored
 	cargo test --release -p bellwire-simulator --test guesses -- --ignored
 
 docs: ## write the generated pages, and the API documentation into target/doc

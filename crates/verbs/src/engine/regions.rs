@@ -3,6 +3,9 @@
 use bellwire_device::{Error, FunctionAddress, MemoryRegion, RemoteKey, Result, Rights, Status};
 use std::collections::VecDeque;
 
+#[cfg(test)]
+mod guesses;
+
 /// Regions by index. A key names index and secret; the secret is compared whole (C-09).
 pub(crate) struct Regions {
     owner: FunctionAddress,

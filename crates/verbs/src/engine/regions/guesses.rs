@@ -1,0 +1,59 @@
+//! Somebody who does not have a key, and tries.
+
+use super::{Regions, Request};
+use bellwire_device::{FunctionAddress, MemoryRegion, Rights, Status};
+use bellwire_ring::memory::Memory;
+
+const REGIONS: usize = 64;
+
+/// Fills a table with regions whose keys have `bits` random bits, asks for each with every right and random keys of as many bits, and
+/// returns how often that was granted. What is refused must be refused because of its key.
+fn hits(bits: u32, guesses: u64) -> u64 {
+    let mask = u64::MAX >> (64 - bits);
+    let mut regions = Regions::new(FunctionAddress { node: 1, function: 2 }, REGIONS);
+    for _ in 0..REGIONS {
+        let mut key = regions.reserve(4096).unwrap();
+        key.key &= mask;
+        let memory = Memory::from_vec(vec![0; 4096]);
+        regions.publish(MemoryRegion::new(memory, Rights::all(), key));
+    }
+    let mut state = 0x6e55_u64;
+    let mut hits = 0;
+    for number in 0..guesses {
+        // Splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut guess = state;
+        guess = (guess ^ guess >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        guess = (guess ^ guess >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        guess ^= guess >> 31;
+        let request =
+            Request { key: guess & mask, index: number % REGIONS as u64, offset: 0, length: 8 };
+        let right = [Rights::REMOTE_READ, Rights::REMOTE_WRITE, Rights::REMOTE_ATOMIC]
+            [(number / REGIONS as u64 % 3) as usize];
+        match regions.check(request, right) {
+            Ok(_) => hits += 1,
+            Err(status) => assert_eq!(status, Status::WrongKey),
+        }
+    }
+    hits
+}
+
+/// A million guesses of the keys of 64 regions reach none of them. (`make guesses` tries a thousand million.)
+// shows: C-09
+#[test]
+fn guessed_keys_reach_nothing() {
+    assert_eq!(hits(64, 1_000_000), 0);
+}
+
+/// The same with a thousand million; run by name.
+#[test]
+#[ignore = "takes long: cargo test --release -p bellwire --lib guesses -- --ignored"]
+fn a_thousand_million_guessed_keys_reach_nothing() {
+    assert_eq!(hits(64, 1_000_000_000), 0);
+}
+
+/// Keys of 16 bits would be hit, so hits are noticed.
+#[test]
+fn short_keys_would_be_hit() {
+    assert!(hits(16, 1_000_000) > 0);
+}
