@@ -2,6 +2,7 @@
 //!
 //! Read from the top down:
 //!
+//! - [`chpp`]: the network interface of the cHPP paper with its host, controller and experiments;
 //! - [`engine`]: the event core, how a hardware block is written, connected and run;
 //! - [`network`]: switches and networks of them;
 //! - [`stats`]: what a run measures, and how far it may be trusted;
@@ -12,6 +13,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod chpp;
 pub mod engine;
 pub mod network;
 pub mod stats;

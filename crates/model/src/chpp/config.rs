@@ -1,0 +1,303 @@
+//! The parameters of the model, read from TOML; `chpp.toml` is the paper's prototype and says where each value comes from.
+
+use serde::Deserialize;
+
+use crate::engine::Policy;
+use crate::units::{Bytes, Frequency, Rate, Span, Time};
+
+/// The prototype of the paper.
+pub const PROTOTYPE: &str = include_str!("chpp.toml");
+
+/// All parameters of a controller with its hosts.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The network interfaces, all alike.
+    pub nic: NicConfig,
+    /// The bus between a host and its interface.
+    pub pcie: PcieConfig,
+    /// Processor and memory.
+    pub host: HostConfig,
+    /// The crossbar between the interfaces.
+    pub crossbar: CrossbarConfig,
+}
+
+/// One network interface.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NicConfig {
+    /// Frequency of all blocks of the interface and of the crossbar.
+    pub clock: Frequency,
+    /// Bytes that the internal bus carries in a cycle.
+    pub bus: Bytes,
+    /// Bytes that the descriptor path carries in a cycle.
+    pub descriptor_path: Bytes,
+    /// Cycles from a block's input to its output, for each block of Figs. 11 and 12.
+    pub module_cycles: u64,
+    /// Cycles of the bus for the header of a bus packet.
+    pub header_cycles: u64,
+    /// Cycles that a bus packet takes beyond header and data.
+    pub engine_cycles: u64,
+    /// Functions (PF and VFs), 1..=8.
+    pub functions: usize,
+    /// Queue pairs of a function, 1..=4.
+    pub queue_pairs: usize,
+    /// Doorbells that a function's FIFO holds, and operations that software has outstanding.
+    pub doorbell_depth: usize,
+    /// Tags for reads over the bus, 1..=256.
+    pub tags: usize,
+    /// Bytes of payload of a PUT packet, 1..=4096.
+    pub put_payload: Bytes,
+    /// Descriptors that are being read at once.
+    pub descriptors_in_flight: usize,
+    /// Extracted descriptors that wait for data reads.
+    pub command_depth: usize,
+    /// Descriptors of GETs from elsewhere that wait to be extracted.
+    pub remote_get_depth: usize,
+    /// Bytes that data reads may have outstanding or waiting for the packer.
+    pub reorder: Bytes,
+    /// NAP slot addresses on the chip, for each queue pair.
+    pub slot_cache: usize,
+    /// Slot addresses that one refill reads.
+    pub slot_batch: usize,
+    /// A NAP leaves a stage when all of it has come; otherwise it streams through as PUT packets do.
+    pub nap_in_one_piece: bool,
+    /// How the FIFOs of the functions share the engine.
+    pub arbitration: Arbitration,
+}
+
+/// How the functions' FIFOs share the engine (C-40, C-41).
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Arbitration {
+    /// Who is next.
+    pub policy: Policy,
+    /// Turns of each function in a round, for the policy `weighted`; a function without a weight has 1.
+    #[serde(default)]
+    pub weights: Vec<u32>,
+}
+
+/// The bus.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PcieConfig {
+    /// Lanes.
+    pub lanes: u64,
+    /// Transfers per second and lane.
+    pub transfer_rate: Frequency,
+    /// Bits of data and bits on the lane.
+    pub coding: [u64; 2],
+    /// Most bytes of data in a write or completion (MPS, the paper's MTU).
+    pub max_payload: Bytes,
+    /// Most bytes that a read asks for (MRRS).
+    pub read_request: Bytes,
+    /// Boundary at which completions may be cut (RCB).
+    pub completion_boundary: Bytes,
+    /// Bytes of a busy link between two acknowledgements; 0 for none.
+    pub ack_limit: Bytes,
+    /// Bytes of a busy link between two updates of flow control; 0 for none.
+    pub credit_limit: Bytes,
+    /// From the end of a packet on the wire until it is taken at the other end, in each direction.
+    pub latency: Span,
+    /// Header credits for posted requests at the host.
+    pub posted_headers: u64,
+    /// Data credits for posted requests at the host, in units of 16 B.
+    pub posted_data: u64,
+    /// Header credits for reads at the host.
+    pub non_posted_headers: u64,
+}
+
+/// A host.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostConfig {
+    /// Processor time for writing a descriptor and its doorbell (Oc).
+    pub cpu_start: Span,
+    /// Time of a memory access without contention.
+    pub memory_latency: Span,
+    /// Most additional time of a read.
+    pub memory_jitter: Span,
+    /// Throughput of the memory.
+    pub memory_rate: Rate,
+    /// Records of an event ring.
+    pub ring_entries: u64,
+    /// NAP slots of a queue pair.
+    pub slots: usize,
+    /// Memory of a function.
+    pub window: Bytes,
+}
+
+/// The crossbar.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CrossbarConfig {
+    /// Ports, and so nodes: 1..=16.
+    pub ports: usize,
+    /// Virtual channels for NAP and PUT packets; as many as ports is VOQ (C-43).
+    pub channels: usize,
+    /// Packets that an input holds in each channel.
+    pub channel_packets: usize,
+    /// Packets that a receive engine holds, for each class.
+    pub receive_packets: usize,
+    /// GET packets have a channel of their own (C-27).
+    pub get_channel: bool,
+}
+
+/// Why a configuration cannot be built.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The text is not TOML of this form.
+    #[error("the configuration cannot be read: {0}")]
+    Form(#[from] toml::de::Error),
+    /// A value that no machine can have.
+    #[error("`{name}` is {value}; it must lie in {least}..={most}")]
+    Range {
+        /// Section and key.
+        name: &'static str,
+        /// The value found.
+        value: u64,
+        /// The least that would do.
+        least: u64,
+        /// The most that would do.
+        most: u64,
+    },
+    /// Buses count in powers of two.
+    #[error("`{name}` is {value} B; it must be a power of two")]
+    NotPower {
+        /// Section and key.
+        name: &'static str,
+        /// The value found.
+        value: u64,
+    },
+    /// The memory of a function consists of pages.
+    #[error("`host.window` is {value} B; it must be a multiple of 4096")]
+    Unaligned {
+        /// The value found.
+        value: u64,
+    },
+}
+
+impl Config {
+    /// The paper's prototype.
+    pub fn prototype() -> Config {
+        Config::parse(PROTOTYPE).expect("the prototype is checked by a test")
+    }
+
+    /// Reads and checks a configuration.
+    ///
+    /// # Errors
+    /// [`ConfigError::Form`] with line and column for unknown keys, missing keys and wrong types; those of
+    /// [`Config::check`].
+    pub fn parse(text: &str) -> Result<Config, ConfigError> {
+        let config: Config = toml::from_str(text)?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Refuses values that no machine can have.
+    ///
+    /// # Errors
+    /// The first of them.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let Config { nic, pcie, host, crossbar } = self;
+        let any = 1..=u64::MAX;
+        let ranges = [
+            ("nic.descriptor_path", nic.descriptor_path.count(), any.clone()),
+            ("nic.bus", nic.bus.count(), any.clone()),
+            ("nic.functions", nic.functions as u64, 1..=8),
+            ("nic.queue_pairs", nic.queue_pairs as u64, 1..=4),
+            ("nic.doorbell_depth", nic.doorbell_depth as u64, 1..=64),
+            ("nic.tags", nic.tags as u64, 1..=256),
+            ("nic.put_payload", nic.put_payload.count(), 4..=4096),
+            ("nic.descriptors_in_flight", nic.descriptors_in_flight as u64, any.clone()),
+            ("nic.command_depth", nic.command_depth as u64, any.clone()),
+            ("nic.remote_get_depth", nic.remote_get_depth as u64, any.clone()),
+            // A NAP is gathered whole, and a read must fit beside a packet.
+            (
+                "nic.reorder",
+                nic.reorder.count(),
+                2048.max(pcie.read_request.count() + nic.put_payload.count())..=u64::MAX,
+            ),
+            ("nic.slot_cache", nic.slot_cache as u64, nic.slot_batch as u64..=u64::MAX),
+            ("nic.slot_batch", nic.slot_batch as u64, 1..=pcie.read_request.count() / 8),
+            ("pcie.lanes", pcie.lanes, 1..=32),
+            ("pcie.coding", pcie.coding[0], 1..=pcie.coding[1]),
+            ("pcie.max_payload", pcie.max_payload.count(), 16..=4096),
+            ("pcie.read_request", pcie.read_request.count(), 16..=4096),
+            (
+                "pcie.completion_boundary",
+                pcie.completion_boundary.count(),
+                16..=pcie.max_payload.count(),
+            ),
+            ("pcie.posted_headers", pcie.posted_headers, any.clone()),
+            ("pcie.posted_data", pcie.posted_data, pcie.max_payload.count() / 16 + 1..=u64::MAX),
+            ("pcie.non_posted_headers", pcie.non_posted_headers, any.clone()),
+            ("host.ring_entries", host.ring_entries, 2..=4096),
+            ("host.slots", host.slots as u64, 1..=256),
+            ("host.window", host.window.count(), 4 << 20..=1 << 32),
+            ("crossbar.ports", crossbar.ports as u64, 1..=16),
+            ("crossbar.channels", crossbar.channels as u64, 1..=16),
+            ("crossbar.channel_packets", crossbar.channel_packets as u64, any.clone()),
+            ("crossbar.receive_packets", crossbar.receive_packets as u64, any),
+        ];
+        for (name, value, range) in ranges {
+            if !range.contains(&value) {
+                return Err(ConfigError::Range {
+                    name,
+                    value,
+                    least: *range.start(),
+                    most: *range.end(),
+                });
+            }
+        }
+        let powers = [
+            ("pcie.max_payload", pcie.max_payload),
+            ("pcie.read_request", pcie.read_request),
+            ("pcie.completion_boundary", pcie.completion_boundary),
+            ("nic.bus", nic.bus),
+        ];
+        match powers.into_iter().find(|(_, bytes)| !bytes.count().is_power_of_two()) {
+            Some((name, bytes)) => Err(ConfigError::NotPower { name, value: bytes.count() }),
+            None if !host.window.count().is_multiple_of(4096) => {
+                Err(ConfigError::Unaligned { value: host.window.count() })
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl NicConfig {
+    /// Length of a cycle.
+    pub fn cycle(&self) -> Span {
+        self.clock.period()
+    }
+
+    /// Delay of one block.
+    pub fn module(&self) -> Span {
+        self.cycle() * self.module_cycles
+    }
+
+    /// Time of the internal bus for `bytes` of data.
+    pub fn beats(&self, bytes: u64) -> Span {
+        self.cycle() * bytes.div_ceil(self.bus.count())
+    }
+
+    /// Time for which a bus packet with `bytes` of data occupies an engine: header, data, engine (5.1).
+    pub fn packet_time(&self, bytes: u64) -> Span {
+        self.cycle() * (self.header_cycles + self.engine_cycles) + self.beats(bytes)
+    }
+
+    /// The first clock edge at or after `time`.
+    pub fn edge(&self, time: Time) -> Time {
+        time.edge(self.cycle())
+    }
+}
+
+impl PcieConfig {
+    /// What the wires carry in each direction, after coding.
+    pub fn rate(&self) -> Rate {
+        let bits = u128::from(self.transfer_rate.hz()) * u128::from(self.lanes * self.coding[0])
+            / u128::from(self.coding[1]);
+        Rate::from_bytes_per_second((bits / 8) as u64)
+    }
+}

@@ -1,0 +1,91 @@
+//! The doorbell window and its FIFOs (C-31, C-32; cHPP section 4.1), and the arbiter over them (C-40, C-41; Fig. 13).
+
+use std::collections::VecDeque;
+
+use super::config::NicConfig;
+use crate::engine::{Arbiter, Policy, Random};
+use crate::stats::{Imbalance, Occupancy};
+use crate::units::Time;
+
+/// A doorbell that waits.
+#[derive(Clone, Copy, Debug)]
+pub struct Ring {
+    /// The word that was written, see `bellwire_wire::doorbell`.
+    pub word: u64,
+    /// Which operation it is about. The hardware does not know this; the journal wants to.
+    pub operation: u32,
+    entered: Time,
+}
+
+/// One FIFO for each function; which one a doorbell goes to follows from where it was written.
+pub struct Doorbells {
+    fifos: Vec<VecDeque<Ring>>,
+    depth: usize,
+    arbiter: Arbiter,
+    /// Doorbells in each FIFO over time.
+    pub occupancy: Vec<Occupancy>,
+    /// Doorbells that found a full FIFO. They are lost; software has to see to it that there are none (C-33).
+    pub overflowed: u64,
+}
+
+impl Doorbells {
+    /// Empty FIFOs.
+    pub fn new(config: &NicConfig, random: &mut Random) -> Doorbells {
+        let weight = |function| config.arbitration.weights.get(function).copied().unwrap_or(1);
+        let weights: Vec<u32> = (0..config.functions).map(weight).collect();
+        let arbiter = match config.arbitration.policy {
+            Policy::Weighted => Arbiter::weighted(&weights, random),
+            policy => Arbiter::new(policy, config.functions, random),
+        };
+        Doorbells {
+            fifos: vec![VecDeque::with_capacity(config.doorbell_depth); config.functions],
+            depth: config.doorbell_depth,
+            arbiter,
+            occupancy: vec![Occupancy::default(); config.functions],
+            overflowed: 0,
+        }
+    }
+
+    /// A doorbell of `function` comes in; false if its FIFO is full and it is lost.
+    pub fn push(&mut self, function: usize, word: u64, operation: u32, now: Time) -> bool {
+        if self.fifos[function].len() == self.depth {
+            self.overflowed += 1;
+            return false;
+        }
+        self.occupancy[function].enter(now);
+        self.fifos[function].push_back(Ring { word, operation, entered: now });
+        true
+    }
+
+    /// The doorbell whose turn it is, with its function and when it came.
+    pub fn pop(&mut self, now: Time) -> Option<(usize, Ring, Time)> {
+        let requests = self.fifos.iter().enumerate();
+        let requests =
+            requests.fold(0, |mask, (at, fifo)| mask | u64::from(!fifo.is_empty()) << at);
+        let function = self.arbiter.grant(requests)?;
+        let ring = self.fifos[function].pop_front()?;
+        self.occupancy[function].leave(ring.entered, now);
+        Some((function, ring, ring.entered))
+    }
+
+    /// Whether none waits.
+    pub fn is_empty(&self) -> bool {
+        self.fifos.iter().all(VecDeque::is_empty)
+    }
+
+    /// Checks Little's law on each FIFO.
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub fn audit(&self, now: Time) -> Result<(), Imbalance> {
+        self.occupancy.iter().zip(&self.fifos).enumerate().try_for_each(
+            |(at, (occupancy, fifo))| {
+                occupancy.audit(
+                    &format!("doorbell FIFO {at}"),
+                    now,
+                    fifo.iter().map(|ring| ring.entered),
+                )
+            },
+        )
+    }
+}

@@ -1,0 +1,131 @@
+//! One operation between two idle nodes.
+
+use bellwire_wire::WireError;
+use bellwire_wire::descriptor::{DescriptorRepr, Work};
+use bellwire_wire::endpoint::Endpoint;
+use bellwire_wire::entry::{Chain, Entry};
+use bellwire_wire::tail::Tail;
+use serde::Serialize;
+
+use crate::chpp::journal::Explanation;
+use crate::chpp::machine::Desk;
+use crate::chpp::{Config, Machine};
+use crate::units::Span;
+
+/// The four ways to move bytes that the paper measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// NAP with its data inside the descriptor.
+    NapImmediate,
+    /// NAP with its data in memory.
+    NapIndirect,
+    /// PUT.
+    Put,
+    /// GET.
+    Get,
+}
+
+impl Kind {
+    /// All of them, in the order of Table 3.
+    pub const ALL: [Kind; 4] = [Kind::NapImmediate, Kind::NapIndirect, Kind::Put, Kind::Get];
+
+    /// As the paper's table calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::NapImmediate => "NAP immediate",
+            Kind::NapIndirect => "NAP indirect",
+            Kind::Put => "PUT",
+            Kind::Get => "GET",
+        }
+    }
+
+    /// Whether it is a NAP, which carries at most 2 KB.
+    pub fn is_nap(self) -> bool {
+        matches!(self, Kind::NapImmediate | Kind::NapIndirect)
+    }
+}
+
+/// Posts an operation of `kind` from queue pair `from` to queue pair `to`, with an event at the end. `near` is memory of the
+/// sender, `far` of the other side; a PUT moves from near to far, a GET from far to near.
+///
+/// # Errors
+/// [`WireError`] if no descriptor can say that, such as a NAP above 2048 bytes.
+pub fn post(
+    desk: &mut Desk<'_>,
+    kind: Kind,
+    (from, to): (Endpoint, Endpoint),
+    (near, far): (u64, u64),
+    bytes: u64,
+) -> Result<u32, WireError> {
+    let near_list = [Entry { address: near, length: bytes }];
+    let far_list = [Entry { address: far, length: bytes }];
+    let inside: Vec<u8> = match kind {
+        Kind::NapImmediate => desk.memory(near, bytes as usize).unwrap_or_default().to_vec(),
+        _ => Vec::new(),
+    };
+    let work = match kind {
+        Kind::NapImmediate => Work::NapImmediate(&inside),
+        Kind::NapIndirect => Work::NapIndirect((&near_list[..]).into()),
+        Kind::Put => Work::Put(Chain {
+            sources: (&near_list[..]).into(),
+            destinations: (&far_list[..]).into(),
+        }),
+        Kind::Get => Work::Get {
+            chain: Chain { sources: (&far_list[..]).into(), destinations: (&near_list[..]).into() },
+            return_magic: desk.key(from),
+        },
+    };
+    let descriptor = DescriptorRepr {
+        destination: to,
+        queue_pair: from.queue_pair(),
+        traffic_class: 0,
+        magic: desk.key(to),
+        wants_event: true,
+        work,
+        tail: Tail::EMPTY,
+    };
+    desk.post(from.cpu().into(), from.function().into(), &descriptor)
+}
+
+/// What one operation took.
+#[derive(Clone, Debug)]
+pub struct Single {
+    /// From the processor's start to the receiver's event.
+    pub latency: Span,
+    /// Where the time went.
+    pub explanation: Explanation,
+}
+
+/// Runs one operation of `kind` from node 0 to node 1 of an idle machine.
+///
+/// # Errors
+/// A sentence, if the machine cannot be built or the operation does not end.
+pub fn single(config: &Config, kind: Kind, bytes: u64) -> Result<Single, String> {
+    let mut machine = Machine::new(config, 1).map_err(|error| error.to_string())?;
+    machine.open_journal();
+    let mut desk = machine.desk();
+    let (from, to) = (endpoint(0), endpoint(1));
+    let (near, far) = (desk.free_memory(0, 0), desk.free_memory(1, 0));
+    let source = if kind == Kind::Get { far } else { near };
+    let memory =
+        desk.memory_mut(source, bytes as usize).ok_or("the operation is longer than the window")?;
+    memory.iter_mut().enumerate().for_each(|(at, byte)| *byte = pattern(at));
+    let operation =
+        post(&mut desk, kind, (from, to), (near, far), bytes).map_err(|error| error.to_string())?;
+    machine.run_to_end(&mut ()).map_err(|stopped| stopped.to_string())?;
+    machine.audit().map_err(|imbalance| imbalance.to_string())?;
+    let over = "the operation is not over";
+    let latency = machine.operations()[operation as usize].latency().ok_or(over)?;
+    Ok(Single { latency, explanation: machine.explain(operation).ok_or(over)? })
+}
+
+/// Queue pair 0 of function 0 of a node below 16.
+pub fn endpoint(node: u8) -> Endpoint {
+    Endpoint::new(node, 0, 0).expect("a node below 16")
+}
+
+/// A byte that says where it is.
+pub fn pattern(at: usize) -> u8 {
+    (at.wrapping_mul(0x9e37_79b9) >> 13) as u8
+}

@@ -1,0 +1,77 @@
+//! The functions of an interface (SR-IOV: 1 PF and 7 VFs, C-38), each with its window of host memory and its queue pairs, and what
+//! keeps them apart (C-39): a function's descriptors, sources and targets must lie in its own window, and a packet must carry
+//! the key of the queue pair that it is for (QP Magic, C-09).
+
+use super::config::Config;
+use super::memory::NODE_SHIFT;
+
+/// Size of a descriptor's place in a window.
+pub const DESCRIPTOR_PLACE: u64 = 4096;
+
+/// Size of a NAP slot, and its alignment (C-19).
+pub const SLOT_BYTES: u64 = 2048;
+
+/// Where things are in the window of one function; software puts them there and tells the interface at initialisation (C-15).
+///
+/// ```text
+///   descriptor places | per queue pair: send ring | receive ring | list of slot addresses | slots | ... | free for programs
+/// ```
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// First address of the window.
+    pub base: u64,
+    /// Bytes of the window.
+    pub length: u64,
+    /// Queue pairs in order.
+    pub queue_pairs: Vec<QueuePairLayout>,
+    /// First address that programs may use as they like; a multiple of 4096.
+    pub free: u64,
+}
+
+/// Where the rings of one queue pair are.
+#[derive(Clone, Debug)]
+pub struct QueuePairLayout {
+    /// Send-completion ring (C-13).
+    pub send_ring: u64,
+    /// Receive-completion ring (C-14).
+    pub receive_ring: u64,
+    /// Ring of slot addresses, 8 bytes each, that software fills and the interface reads (C-20).
+    pub slot_list: u64,
+    /// First NAP slot.
+    pub slots: u64,
+}
+
+impl Layout {
+    /// The layout of `function` of `node`.
+    pub fn new(config: &Config, node: usize, function: usize) -> Layout {
+        let window = config.host.window.count();
+        let base = ((node as u64) << NODE_SHIFT) + function as u64 * window;
+        let mut at = base + config.nic.doorbell_depth as u64 * DESCRIPTOR_PLACE;
+        let mut place = |bytes: u64| {
+            let start = at;
+            at = (at + bytes).next_multiple_of(4096);
+            start
+        };
+        let ring = config.host.ring_entries * bellwire_wire::event::EVENT_BYTES as u64;
+        let queue_pairs = (0..config.nic.queue_pairs)
+            .map(|_| QueuePairLayout {
+                send_ring: place(ring),
+                receive_ring: place(ring),
+                slot_list: place(8 * config.host.slots as u64),
+                slots: place(SLOT_BYTES * config.host.slots as u64),
+            })
+            .collect();
+        Layout { base, length: window, queue_pairs, free: at }
+    }
+
+    /// Whether all of a run lies in the window.
+    pub fn holds(&self, address: u64, length: u64) -> bool {
+        let end = self.base + self.length;
+        address >= self.base && address <= end && length <= end - address
+    }
+
+    /// Bytes that programs may use as they like.
+    pub fn free_bytes(&self) -> u64 {
+        self.base + self.length - self.free
+    }
+}

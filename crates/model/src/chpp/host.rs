@@ -1,0 +1,312 @@
+//! The host: a processor that writes descriptors and doorbells, the rings that it polls, and the rules that the paper leaves to software
+//! (C-13, C-14, C-33; cHPP sections 3.3 and 4): never more than 32 operations outstanding for a function, slots listed again once they
+//! are read, consumed events reported.
+//!
+//! Ports: programs post descriptors and are given [`Notice`]s; stores go to the port's window; events are read where they lie, in memory.
+
+use std::collections::VecDeque;
+
+use bellwire_wire::doorbell::DoorbellRepr;
+use bellwire_wire::event::{EVENT_BYTES, Event, EventRepr, phase};
+use bellwire_wire::primitive::Primitive;
+use core::num::NonZeroU64;
+
+use super::config::Config;
+use super::function::{DESCRIPTOR_PLACE, Layout, SLOT_BYTES};
+use super::journal::{Cause, Stage};
+use super::port::{Port, RingKind, WindowWrite};
+use super::{Happening, Wires};
+use crate::units::Time;
+
+/// What a program is told.
+#[derive(Clone, Copy, Debug)]
+pub struct Notice {
+    /// When the event was visible.
+    pub time: Time,
+    /// Whose.
+    pub node: usize,
+    /// Function.
+    pub function: usize,
+    /// Queue pair.
+    pub queue_pair: usize,
+    /// Which ring it lay in.
+    pub ring: RingKind,
+    /// Which operation it is about, by the model's knowledge.
+    pub operation: u32,
+    /// The event as it lay in memory.
+    pub event: EventRepr,
+}
+
+/// What software knows of one function.
+struct FunctionState {
+    outstanding: usize,
+    places: Vec<u64>,
+    waiting: VecDeque<(u32, Vec<u8>)>,
+}
+
+/// What software knows of one queue pair.
+struct QueuePairState {
+    /// Events consumed in the send and the receive ring.
+    consumed: [u64; 2],
+    /// Of these, reported to the interface.
+    reported: [u64; 2],
+    slots_posted: u64,
+    slots_reported: u64,
+    /// Whether the program looks at its rings.
+    consumes: bool,
+    /// Operations of the events that lie in the two rings, in order; the model knows, software does not.
+    about: [VecDeque<u32>; 2],
+}
+
+/// A doorbell that the processor is about to store.
+struct AboutToRing {
+    function: usize,
+    operation: u32,
+    place: u64,
+    descriptor: Vec<u8>,
+}
+
+/// Processor and software of one node.
+pub struct Host {
+    node: usize,
+    busy_until: Time,
+    functions: Vec<FunctionState>,
+    queue_pairs: Vec<QueuePairState>,
+    per_function: usize,
+    ringing: VecDeque<AboutToRing>,
+    ring_entries: NonZeroU64,
+    slots: u64,
+    /// The most operations that any function had outstanding.
+    pub most_outstanding: usize,
+    /// Operations that had to wait because 32 were outstanding.
+    pub held_back: u64,
+    /// Events that could not be read: the interface wrote something wrong.
+    pub unreadable: u64,
+}
+
+impl Host {
+    /// Idle software; `layouts` say where each function keeps things.
+    pub fn new(config: &Config, node: usize, layouts: &[Layout]) -> Host {
+        let functions = layouts.iter().map(|layout| FunctionState {
+            outstanding: 0,
+            places: (0..config.nic.doorbell_depth as u64)
+                .rev()
+                .map(|at| layout.base + at * DESCRIPTOR_PLACE)
+                .collect(),
+            waiting: VecDeque::new(),
+        });
+        let pairs = config.nic.functions * config.nic.queue_pairs;
+        let slots = config.host.slots as u64;
+        let queue_pairs = (0..pairs).map(|_| QueuePairState {
+            consumed: [0; 2],
+            reported: [0; 2],
+            slots_posted: slots,
+            slots_reported: slots,
+            consumes: true,
+            about: Default::default(),
+        });
+        Host {
+            node,
+            busy_until: Time::ZERO,
+            functions: functions.collect(),
+            queue_pairs: queue_pairs.collect(),
+            per_function: config.nic.queue_pairs,
+            ringing: VecDeque::new(),
+            ring_entries: NonZeroU64::new(config.host.ring_entries).unwrap_or(NonZeroU64::MIN),
+            slots,
+            most_outstanding: 0,
+            held_back: 0,
+            unreadable: 0,
+        }
+    }
+
+    /// A program posts a descriptor. It is started as soon as the function has fewer than 32 outstanding (C-33).
+    pub fn post(
+        &mut self,
+        wires: &mut Wires,
+        function: usize,
+        operation: u32,
+        descriptor: Vec<u8>,
+    ) {
+        let state = &mut self.functions[function];
+        self.held_back += u64::from(state.places.is_empty());
+        state.waiting.push_back((operation, descriptor));
+        self.start(wires, function);
+    }
+
+    fn start(&mut self, wires: &mut Wires, function: usize) {
+        let now = wires.now();
+        let state = &mut self.functions[function];
+        while let Some(place) = state.places.pop() {
+            let Some((operation, descriptor)) = state.waiting.pop_front() else {
+                state.places.push(place);
+                return;
+            };
+            state.outstanding += 1;
+            self.most_outstanding = self.most_outstanding.max(state.outstanding);
+            let begins = now.max(self.busy_until);
+            self.busy_until = begins + wires.config.host.cpu_start;
+            wires.operations[operation as usize].started = begins;
+            wires.journal.mark(operation, None, Stage::Processor, Some(Cause::Processor), begins);
+            wires.journal.mark(operation, None, Stage::Processor, None, self.busy_until);
+            self.ringing.push_back(AboutToRing { function, operation, place, descriptor });
+            wires.schedule.at(self.busy_until, Happening::Rings { node: self.node as u8 });
+        }
+    }
+
+    /// The processor has written a descriptor, and stores its doorbell (C-31).
+    pub fn rings(&mut self, wires: &mut Wires, port: &mut Port) {
+        let Some(AboutToRing { function, operation, place, descriptor }) = self.ringing.pop_front()
+        else {
+            return;
+        };
+        if let Some(memory) = port.memory.slice_mut(place, descriptor.len()) {
+            memory.copy_from_slice(&descriptor);
+        }
+        let doorbell = DoorbellRepr { address: place, length: descriptor.len() as u16 };
+        let word = doorbell.emit().expect("places are aligned and below the limit of addresses");
+        port.window_write(wires, WindowWrite::Doorbell { function, word, operation });
+    }
+
+    /// An event has become visible in a ring.
+    pub fn event(
+        &mut self,
+        wires: &mut Wires,
+        port: &mut Port,
+        layouts: &[Layout],
+        (function, queue_pair, ring): (usize, usize, RingKind),
+        operation: u32,
+    ) {
+        let state = &mut self.queue_pairs[function * self.per_function + queue_pair];
+        state.about[ring as usize].push_back(operation);
+        if state.consumes {
+            self.consume(wires, port, layouts, (function, queue_pair), ring);
+        }
+    }
+
+    /// Lets a program of a queue pair look at its rings, or look away: events then stay where they are.
+    pub fn consumes(
+        &mut self,
+        wires: &mut Wires,
+        port: &mut Port,
+        layouts: &[Layout],
+        (function, queue_pair): (usize, usize),
+        yes: bool,
+    ) {
+        self.queue_pairs[function * self.per_function + queue_pair].consumes = yes;
+        if yes {
+            for ring in [RingKind::Send, RingKind::Receive] {
+                self.consume(wires, port, layouts, (function, queue_pair), ring);
+            }
+        }
+    }
+
+    /// Takes all events that are there, by their phase bits.
+    fn consume(
+        &mut self,
+        wires: &mut Wires,
+        port: &mut Port,
+        layouts: &[Layout],
+        (function, queue_pair): (usize, usize),
+        ring: RingKind,
+    ) {
+        let layout = &layouts[function].queue_pairs[queue_pair];
+        let base = match ring {
+            RingKind::Send => layout.send_ring,
+            RingKind::Receive => layout.receive_ring,
+        };
+        loop {
+            let state = &mut self.queue_pairs[function * self.per_function + queue_pair];
+            let position = state.consumed[ring as usize];
+            let address = base + position % self.ring_entries * EVENT_BYTES as u64;
+            let Some(record) = port.memory.slice(address, EVENT_BYTES) else { return };
+            let is_new = Event::new(record)
+                .is_ok_and(|event| event.phase() == phase(position, self.ring_entries));
+            if !is_new {
+                return;
+            }
+            state.consumed[ring as usize] += 1;
+            let operation = state.about[ring as usize].pop_front().unwrap_or(u32::MAX);
+            let Ok(event) = EventRepr::parse(record) else {
+                self.unreadable += 1;
+                continue;
+            };
+            let (time, node) = (wires.now(), self.node);
+            wires.notices.push_back(Notice {
+                time,
+                node,
+                function,
+                queue_pair,
+                ring,
+                operation,
+                event,
+            });
+            match ring {
+                RingKind::Send => self.sent(wires, function, event.address),
+                RingKind::Receive if event.primitive == Primitive::Nap => {
+                    self.list_slot(wires, port, layouts, (function, queue_pair), event.address);
+                }
+                RingKind::Receive => {}
+            }
+            self.report(wires, port, (function, queue_pair), ring);
+        }
+    }
+
+    /// An operation has been sent: its descriptor's place is free for the next.
+    fn sent(&mut self, wires: &mut Wires, function: usize, place: u64) {
+        let state = &mut self.functions[function];
+        state.outstanding -= 1;
+        state.places.push(place);
+        self.start(wires, function);
+    }
+
+    /// The program is done with a slot once it has its notice, so its address goes back into the list.
+    fn list_slot(
+        &mut self,
+        wires: &mut Wires,
+        port: &mut Port,
+        layouts: &[Layout],
+        (function, queue_pair): (usize, usize),
+        slot: u64,
+    ) {
+        debug_assert!(slot.is_multiple_of(SLOT_BYTES));
+        let state = &mut self.queue_pairs[function * self.per_function + queue_pair];
+        let list = layouts[function].queue_pairs[queue_pair].slot_list;
+        if let Some(entry) = port.memory.slice_mut(list + 8 * (state.slots_posted % self.slots), 8)
+        {
+            entry.copy_from_slice(&slot.to_le_bytes());
+        }
+        state.slots_posted += 1;
+        if state.slots_posted - state.slots_reported >= (self.slots / 4).max(1) {
+            state.slots_reported = state.slots_posted;
+            let count = state.slots_posted;
+            port.window_write(wires, WindowWrite::SlotsPosted { function, queue_pair, count });
+        }
+    }
+
+    /// Tells the interface of consumed events, a quarter of the ring at a time.
+    fn report(
+        &mut self,
+        wires: &mut Wires,
+        port: &mut Port,
+        (function, queue_pair): (usize, usize),
+        ring: RingKind,
+    ) {
+        let state = &mut self.queue_pairs[function * self.per_function + queue_pair];
+        let count = state.consumed[ring as usize];
+        if count - state.reported[ring as usize] >= (self.ring_entries.get() / 4).max(1) {
+            state.reported[ring as usize] = count;
+            port.window_write(wires, WindowWrite::Consumed { function, queue_pair, ring, count });
+        }
+    }
+
+    /// Operations of a function that are started and not sent.
+    pub fn outstanding(&self, function: usize) -> usize {
+        self.functions[function].outstanding
+    }
+
+    /// Operations that wait for software to start them.
+    pub fn waiting(&self) -> usize {
+        self.functions.iter().map(|state| state.waiting.len()).sum()
+    }
+}

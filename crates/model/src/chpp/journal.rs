@@ -1,0 +1,235 @@
+//! Where the time of an operation went: its stages one after the other, without gap or overlap, each wait with its cause.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::units::{Span, Time};
+
+/// A place that an operation passes, in the order of a PUT (Figs. 11 and 12).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stage {
+    /// The processor writes the descriptor and the doorbell (Oc).
+    Processor,
+    /// The doorbell on the bus.
+    DoorbellWrite,
+    /// Doorbell module and its FIFO.
+    Doorbell,
+    /// Arbiter over the FIFOs.
+    Arbiter,
+    /// Descriptor read module.
+    DescriptorRead,
+    /// The descriptor's memory read: bus, memory, bus.
+    DescriptorMemory,
+    /// Descriptor extract module.
+    DescriptorExtract,
+    /// A GET packet: packer, crossbar, dispatch; until it is in the far side's send engine.
+    GetTrip,
+    /// Data read module.
+    DataRead,
+    /// The data's memory read: bus, memory, bus.
+    DataMemory,
+    /// Data extract module.
+    DataExtract,
+    /// Data reorder module.
+    DataReorder,
+    /// Packer.
+    Packer,
+    /// Crossbar.
+    Crossbar,
+    /// Receive dispatch.
+    Dispatch,
+    /// PUT or NAP upload.
+    Upload,
+    /// Data on the bus, into memory.
+    DataWrite,
+    /// The completion event on the bus, into memory.
+    EventWrite,
+}
+
+/// Why something did not go on at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cause {
+    /// The processor was busy with earlier operations, or 32 were outstanding (C-33).
+    Processor,
+    /// The block was busy with what came before, or another function's turn came first.
+    Arbiter,
+    /// No free tag.
+    Tag,
+    /// No credits at the other end of the bus.
+    Credit,
+    /// The wires of the bus were busy.
+    Link,
+    /// The memory was busy.
+    Memory,
+    /// Data that comes before was not there yet.
+    Order,
+    /// No room in the virtual channel, or the output was busy.
+    VirtualChannel,
+    /// No room in the buffer behind.
+    Room,
+    /// No NAP slot or no event record free.
+    Slot,
+}
+
+/// One interval of an operation: `stage` served it, or it waited there for `cause`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Mark {
+    operation: u32,
+    /// `None` for what concerns the operation as a whole, else the number of its packet or read.
+    part: Option<u32>,
+    stage: Stage,
+    cause: Option<Cause>,
+    until: Time,
+}
+
+/// Collects marks while it is open; costs a branch while it is not.
+#[derive(Default)]
+pub struct Journal {
+    marks: Option<Vec<Mark>>,
+}
+
+impl Journal {
+    /// Begins to collect.
+    pub fn open(&mut self) {
+        self.marks.get_or_insert_default();
+    }
+
+    /// Notes that `operation`, or its `part`, was in `stage` until `until`, being served or waiting for `cause`.
+    #[inline]
+    pub(super) fn mark(
+        &mut self,
+        operation: u32,
+        part: Option<u32>,
+        stage: Stage,
+        cause: Option<Cause>,
+        until: Time,
+    ) {
+        if let Some(marks) = &mut self.marks {
+            marks.push(Mark { operation, part, stage, cause, until });
+        }
+    }
+
+    /// The intervals of `operation` from `began` on, along its part `part`, until `ended`: adjacent, in order, and summing exactly to
+    /// the time between.
+    pub fn explain(&self, operation: u32, part: u32, began: Time, ended: Time) -> Explanation {
+        let mut marks: Vec<Mark> = self
+            .marks
+            .iter()
+            .flatten()
+            .filter(|mark| mark.operation == operation && mark.part.is_none_or(|of| of == part))
+            .copied()
+            .collect();
+        // A wait that ends when the service before it does took no time.
+        marks.sort_by_key(|mark| (mark.until, mark.stage, mark.cause.is_some()));
+        let mut at = began;
+        let mut intervals: Vec<Interval> = Vec::new();
+        for mark in marks {
+            let until = mark.until.min(ended);
+            if until <= at {
+                continue;
+            }
+            let (start, length) = (at - began, until - at);
+            at = until;
+            match intervals.last_mut() {
+                Some(last) if last.stage == mark.stage && last.cause == mark.cause => {
+                    last.length += length
+                }
+                _ => {
+                    intervals.push(Interval { stage: mark.stage, cause: mark.cause, start, length })
+                }
+            }
+        }
+        Explanation { total: ended - began, intervals }
+    }
+}
+
+/// Where the time of one operation went.
+#[derive(Clone, Debug, Serialize)]
+pub struct Explanation {
+    /// From the processor's start to the end.
+    pub total: Span,
+    /// What happened, in order.
+    pub intervals: Vec<Interval>,
+}
+
+/// A stretch of time in one stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Interval {
+    /// Where.
+    pub stage: Stage,
+    /// What was waited for; nothing if the stage was at work.
+    pub cause: Option<Cause>,
+    /// From the operation's start to the beginning of this.
+    pub start: Span,
+    /// How long.
+    pub length: Span,
+}
+
+impl Explanation {
+    /// Time in `stage`, at work and waiting.
+    pub fn time_in(&self, stage: Stage) -> Span {
+        self.intervals
+            .iter()
+            .filter(|interval| interval.stage == stage)
+            .map(|interval| interval.length)
+            .sum()
+    }
+
+    /// Sum of all intervals, which is the total if the journal is whole.
+    pub fn accounted(&self) -> Span {
+        self.intervals.iter().map(|interval| interval.length).sum()
+    }
+}
+
+impl fmt::Display for Explanation {
+    /// A table: stage, start, waits and service in nanoseconds; the last line is the sum.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{:<20} {:>11} {:>11} {:>11}   waits for",
+            "stage", "start ns", "wait ns", "service ns"
+        )?;
+        for Interval { stage, cause, start, length } in &self.intervals {
+            let (wait, service) =
+                if cause.is_some() { (*length, Span::ZERO) } else { (Span::ZERO, *length) };
+            let name = kebab(stage);
+            write!(
+                f,
+                "{name:<20} {:>11.3} {:>11.3} {:>11.3}",
+                start.as_ns(),
+                wait.as_ns(),
+                service.as_ns()
+            )?;
+            match cause {
+                Some(cause) => writeln!(f, "   {}", kebab(cause))?,
+                None => writeln!(f)?,
+            }
+        }
+        let waits = self.intervals.iter().filter(|interval| interval.cause.is_some());
+        let waited: Span = waits.map(|interval| interval.length).sum();
+        let served = self.accounted() - waited;
+        writeln!(
+            f,
+            "{:<20} {:>11.3} {:>11.3} {:>11.3}",
+            "end to end",
+            self.total.as_ns(),
+            waited.as_ns(),
+            served.as_ns()
+        )
+    }
+}
+
+/// A variant's name in words joined by hyphens.
+fn kebab(name: &impl fmt::Debug) -> String {
+    let mut text = String::new();
+    for character in format!("{name:?}").chars() {
+        if character.is_uppercase() && !text.is_empty() {
+            text.push('-');
+        }
+        text.extend(character.to_lowercase());
+    }
+    text
+}

@@ -1,0 +1,512 @@
+//! The whole machine: all nodes of one controller, its crossbar, and programs that use them in virtual time.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use bellwire_wire::WireError;
+use bellwire_wire::descriptor::DescriptorRepr;
+use bellwire_wire::endpoint::Endpoint;
+use bellwire_wire::header::HeaderRepr;
+use bellwire_wire::primitive::Primitive;
+
+use super::config::Config;
+use super::crossbar::{Crossbar, DATA, Grant};
+use super::descriptor::Extract;
+use super::host::Notice;
+use super::journal::{Cause, Explanation, Journal, Stage};
+use super::node::Node;
+use super::tags::Tag;
+use super::upload::Blocked;
+use super::{Happening, Packet, Wires};
+use crate::engine::{Cycle, Ended, Model, Pool, Random, Schedule, Waits, run};
+use crate::stats::Imbalance;
+use crate::units::{Span, Time};
+
+/// What a program asked for, and what became of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Operation {
+    /// Who asked.
+    pub node: usize,
+    /// Function.
+    pub function: usize,
+    /// What.
+    pub primitive: Primitive,
+    /// Bytes to move.
+    pub bytes: u64,
+    /// When the program posted it.
+    pub posted: Time,
+    /// When the processor began with its descriptor.
+    pub started: Time,
+    /// When its last packet left the packer.
+    pub sent: Option<Time>,
+    /// Bytes of data that are visible where they should be.
+    pub landed_bytes: u64,
+    /// When the latest of them became visible, and with which packet.
+    pub landed: Option<(Time, u32)>,
+    /// When the receiver's event was visible, and with which packet.
+    pub finished: Option<(Time, u32)>,
+}
+
+impl Operation {
+    /// From the processor's start to the receiver's event, or to the last byte of data if there is no event; nothing if it is not over.
+    pub fn latency(&self) -> Option<Span> {
+        let (end, _) = self.finished.or(self.landed.filter(|_| self.landed_bytes == self.bytes))?;
+        Some(end - self.started)
+    }
+}
+
+/// A program on the modelled nodes. It costs no time itself; what the processor does for it does.
+pub trait Program {
+    /// An event of a ring was read.
+    fn notified(&mut self, notice: &Notice, desk: &mut Desk<'_>);
+
+    /// A time that was asked for has come.
+    fn woken(&mut self, token: u32, desk: &mut Desk<'_>) {
+        let _ = (token, desk);
+    }
+}
+
+/// A program that does nothing.
+impl Program for () {
+    fn notified(&mut self, _: &Notice, _: &mut Desk<'_>) {}
+}
+
+/// Why a machine stopped before everything was done.
+#[derive(Debug)]
+pub enum Stopped {
+    /// Blocks wait for each other in a ring (C-26).
+    Deadlock(Cycle),
+    /// Something waits for what only software can give; the sentences say what.
+    Starved(Vec<String>),
+}
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stopped::Deadlock(cycle) => cycle.fmt(f),
+            Stopped::Starved(waits) => {
+                write!(f, "nothing moves, and no ring of waits: {}", waits.join("; "))
+            }
+        }
+    }
+}
+
+impl std::error::Error for Stopped {}
+
+/// Nodes, crossbar, and their future.
+pub struct Machine {
+    hardware: Hardware,
+    schedule: Schedule<Happening>,
+}
+
+/// Everything but time.
+pub struct Hardware {
+    config: Config,
+    nodes: Vec<Node>,
+    crossbar: Crossbar,
+    packets: Pool<Packet>,
+    spare: Vec<Vec<u8>>,
+    journal: Journal,
+    operations: Vec<Operation>,
+    notices: VecDeque<Notice>,
+    grants: Vec<Grant>,
+}
+
+/// Where programs post operations and look at memory.
+pub struct Desk<'a> {
+    hardware: &'a mut Hardware,
+    schedule: &'a mut Schedule<Happening>,
+}
+
+impl Machine {
+    /// An idle machine. The same configuration, seed and programs give the same run.
+    ///
+    /// # Errors
+    /// [`super::ConfigError`] for what no machine can have.
+    pub fn new(config: &Config, seed: u64) -> Result<Machine, super::ConfigError> {
+        config.check()?;
+        let mut random = Random::new(seed);
+        let nodes =
+            (0..config.crossbar.ports).map(|node| Node::new(config, node, &mut random)).collect();
+        let crossbar = Crossbar::new(config, &mut random);
+        let hardware = Hardware {
+            config: config.clone(),
+            nodes,
+            crossbar,
+            packets: Pool::default(),
+            spare: Vec::new(),
+            journal: Journal::default(),
+            operations: Vec::new(),
+            notices: VecDeque::new(),
+            grants: Vec::new(),
+        };
+        Ok(Machine { hardware, schedule: Schedule::new(random.word(), config.nic.cycle()) })
+    }
+
+    /// Where to post and to look at memory, now.
+    pub fn desk(&mut self) -> Desk<'_> {
+        Desk { hardware: &mut self.hardware, schedule: &mut self.schedule }
+    }
+
+    /// Lets everything happen up to `until`, or until nothing is left to happen.
+    ///
+    /// # Errors
+    /// [`Stopped`] if nothing can happen any more though something is under way.
+    pub fn run(&mut self, program: &mut impl Program, until: Time) -> Result<Ended, Stopped> {
+        let mut running = Running { hardware: &mut self.hardware, program };
+        // What happened at the desk may have raised notices.
+        running.tell(&mut self.schedule);
+        let ended = run(&mut running, &mut self.schedule, until);
+        if ended == Ended::Quiet && !self.hardware.nodes.iter().all(Node::is_idle) {
+            return Err(self.hardware.why_stopped());
+        }
+        Ok(ended)
+    }
+
+    /// Lets everything happen.
+    ///
+    /// # Errors
+    /// [`Stopped`].
+    pub fn run_to_end(&mut self, program: &mut impl Program) -> Result<(), Stopped> {
+        self.run(program, Time::NEVER).map(|_| ())
+    }
+
+    /// The present moment.
+    pub fn now(&self) -> Time {
+        self.schedule.now()
+    }
+
+    /// A hash of everything that happened.
+    pub fn trace_hash(&self) -> u64 {
+        self.schedule.trace_hash()
+    }
+
+    /// How many events happened.
+    pub fn events(&self) -> u64 {
+        self.schedule.dispatched()
+    }
+
+    /// The nodes.
+    pub fn nodes(&self) -> &[Node] {
+        &self.hardware.nodes
+    }
+
+    /// The crossbar.
+    pub fn crossbar(&self) -> &Crossbar {
+        &self.hardware.crossbar
+    }
+
+    /// Begins to note where time goes, for [`Machine::explain`].
+    pub fn open_journal(&mut self) {
+        self.hardware.journal.open();
+    }
+
+    /// Begins to note the channel and output of each packet (C-42).
+    pub fn watch_channels(&mut self) {
+        self.hardware.crossbar.seen = Some(Vec::new());
+    }
+
+    /// All operations so far.
+    pub fn operations(&self) -> &[Operation] {
+        &self.hardware.operations
+    }
+
+    /// Where the time of an operation that is over went; nothing if it is not over. Needs an open journal.
+    pub fn explain(&self, operation: u32) -> Option<Explanation> {
+        let record = self.hardware.operations.get(operation as usize)?;
+        let (end, part) = record.finished.or(record.landed)?;
+        Some(self.hardware.journal.explain(operation, part, record.started, end))
+    }
+
+    /// Checks Little's law and conservation on all queues, tags and buffers.
+    ///
+    /// # Errors
+    /// The first that does not hold.
+    pub fn audit(&self) -> Result<(), Imbalance> {
+        let now = self.now();
+        self.hardware.crossbar.audit(now)?;
+        self.hardware.nodes.iter().try_for_each(|node| {
+            node.doorbells.audit(now)?;
+            node.port.tags.audit(now)
+        })
+    }
+}
+
+impl Desk<'_> {
+    /// The present moment.
+    pub fn now(&self) -> Time {
+        self.schedule.now()
+    }
+
+    /// Posts a descriptor for a function of a node; gives the operation's number.
+    ///
+    /// # Errors
+    /// [`WireError`] if the descriptor cannot be written.
+    pub fn post(
+        &mut self,
+        node: usize,
+        function: usize,
+        descriptor: &DescriptorRepr<'_>,
+    ) -> Result<u32, WireError> {
+        let mut bytes = vec![0; descriptor.buffer_len()];
+        descriptor.emit(&mut bytes)?;
+        let length = descriptor.work.total_bytes()?;
+        Ok(self.post_bytes(node, function, descriptor.work.primitive(), length, bytes))
+    }
+
+    /// Posts bytes in the place of a descriptor, whatever they are.
+    pub fn post_bytes(
+        &mut self,
+        node: usize,
+        function: usize,
+        primitive: Primitive,
+        length: u64,
+        bytes: Vec<u8>,
+    ) -> u32 {
+        let posted = self.now();
+        let operations = &mut self.hardware.operations;
+        let operation = operations.len() as u32;
+        operations.push(Operation {
+            node,
+            function,
+            primitive,
+            bytes: length,
+            posted,
+            started: posted,
+            sent: None,
+            landed_bytes: 0,
+            landed: None,
+            finished: None,
+        });
+        self.hardware.at(self.schedule, node, |node, wires| {
+            node.host.post(wires, function, operation, bytes)
+        });
+        operation
+    }
+
+    /// Puts the bytes of a packet into the crossbar's input of a node as they are; false if there is no room.
+    pub fn inject(&mut self, node: usize, output: usize, bytes: &[u8]) -> bool {
+        let Hardware { crossbar, packets, .. } = &mut *self.hardware;
+        let channel = crossbar.channel_for(output, false);
+        if !crossbar.has_room(node, channel) {
+            return false;
+        }
+        let packet = packets.put(Packet { bytes: bytes.to_vec(), operation: 0, part: 0 });
+        let now = self.schedule.now();
+        crossbar.inject(self.schedule, (node, channel), (packet, output, 2), now);
+        true
+    }
+
+    /// Lets [`Program::woken`] be called with `token` at `time`.
+    pub fn wake(&mut self, time: Time, token: u32) {
+        self.schedule.at(time, Happening::Wake { token });
+    }
+
+    /// The key of a queue pair (C-09).
+    pub fn key(&self, of: Endpoint) -> u8 {
+        let at = usize::from(of.function()) * self.hardware.config.nic.queue_pairs
+            + usize::from(of.queue_pair());
+        self.hardware.nodes[usize::from(of.cpu())].queue_pairs[at].magic
+    }
+
+    /// First address that programs of a function may use.
+    pub fn free_memory(&self, node: usize, function: usize) -> u64 {
+        self.hardware.nodes[node].layouts[function].free
+    }
+
+    /// Bytes of memory, by global address (C-05); nothing if there is none.
+    pub fn memory(&self, address: u64, length: usize) -> Option<&[u8]> {
+        self.hardware.nodes.get(node_of(address))?.port.memory.slice(address, length)
+    }
+
+    /// The same, to write as a program of that node would.
+    pub fn memory_mut(&mut self, address: u64, length: usize) -> Option<&mut [u8]> {
+        self.hardware.nodes.get_mut(node_of(address))?.port.memory.slice_mut(address, length)
+    }
+
+    /// Lets the program of a queue pair look at its rings, or look away.
+    pub fn consumes(&mut self, node: usize, function: usize, queue_pair: usize, yes: bool) {
+        self.hardware.at(self.schedule, node, |node, wires| {
+            node.host.consumes(wires, &mut node.port, &node.layouts, (function, queue_pair), yes);
+        });
+    }
+
+    /// All operations so far.
+    pub fn operations(&self) -> &[Operation] {
+        &self.hardware.operations
+    }
+
+    /// A draw of the model's own, below `limit`.
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.schedule.random.below(limit)
+    }
+}
+
+fn node_of(address: u64) -> usize {
+    (address >> super::memory::NODE_SHIFT) as usize
+}
+
+impl Hardware {
+    /// Calls a block of `node` with everything that it may reach.
+    fn at<R>(
+        &mut self,
+        schedule: &mut Schedule<Happening>,
+        node: usize,
+        call: impl FnOnce(&mut Node, &mut Wires) -> R,
+    ) -> R {
+        let Hardware {
+            config, nodes, crossbar, packets, spare, journal, operations, notices, ..
+        } = self;
+        let mut wires =
+            Wires { schedule, config, packets, spare, crossbar, journal, operations, notices };
+        call(&mut nodes[node], &mut wires)
+    }
+
+    fn handle(&mut self, happening: Happening, schedule: &mut Schedule<Happening>) {
+        match happening {
+            Happening::Wake { .. } => {}
+            Happening::Rings { node } => self.at(schedule, node.into(), Node::rings),
+            Happening::Incoming { node } => self.at(schedule, node.into(), Node::incoming),
+            Happening::Rung { node } => self.at(schedule, node.into(), Node::rung),
+            Happening::DescriptorReads { node } => {
+                self.at(schedule, node.into(), Node::descriptor_reads)
+            }
+            Happening::ReadReady { node, tag } => {
+                self.at(schedule, node.into(), |node, wires| {
+                    node.read_ready(wires, Tag::of(tag.into()))
+                });
+            }
+            Happening::Extracted { node } => self.at(schedule, node.into(), Node::extracted),
+            Happening::DataReads { node } => self.at(schedule, node.into(), Node::data_reads),
+            Happening::Sent { node } => self.at(schedule, node.into(), Node::sent),
+            Happening::CrossbarMatches => self.matches(schedule),
+            Happening::Crossed { input, output } => {
+                self.crossbar.crossed(schedule, input.into(), output.into());
+                self.at(schedule, input.into(), Node::packer_turn);
+            }
+            Happening::Arrived { node } => self.at(schedule, node.into(), Node::arrived),
+            Happening::Uploads { node } => self.at(schedule, node.into(), Node::uploads),
+            Happening::Visible { node } => self.at(schedule, node.into(), Node::visible),
+        }
+    }
+
+    fn matches(&mut self, schedule: &mut Schedule<Happening>) {
+        let mut grants = std::mem::take(&mut self.grants);
+        self.crossbar.matches(schedule, &mut grants);
+        let (now, module) = (schedule.now(), self.config.nic.module());
+        for Grant { packet, output, class, tail, .. } in grants.drain(..) {
+            let Packet { operation, part, .. } = self.packets[packet];
+            let (stage, part) =
+                if class == DATA { (Stage::Crossbar, Some(part)) } else { (Stage::GetTrip, None) };
+            self.journal.mark(operation, part, stage, Some(Cause::VirtualChannel), now);
+            self.journal.mark(operation, part, stage, None, now + module);
+            let arrives = tail + module;
+            if class == DATA {
+                self.journal.mark(operation, part, Stage::Dispatch, None, arrives);
+            }
+            self.nodes[output].receiver.landing.push_back((class, packet));
+            schedule.at(arrives, Happening::Arrived { node: output as u8 });
+        }
+        self.grants = grants;
+    }
+
+    /// Who waits for whom in a machine in which nothing moves.
+    fn why_stopped(&self) -> Stopped {
+        let mut waits = Waits::default();
+        for (at, node) in self.nodes.iter().enumerate() {
+            let packer = format!("packer of node {at}");
+            let channel_name = |channel| format!("channel {channel} of input {at}");
+            if let Some(channel) = node.packer.waits_for {
+                waits.add(&packer, channel_name(channel), "room for a packet");
+            }
+            if let Some(Extract::Get { destination, .. }) = &node.descriptors.held {
+                let channel = self.crossbar.channel_for(destination.cpu().into(), true);
+                waits.add(format!("GET of node {at}"), channel_name(channel), "room for a packet");
+            }
+            if node.descriptors.held_remote.is_some() {
+                waits.add(
+                    format!("GETs for node {at}"),
+                    format!("commands of node {at}"),
+                    "a place for a command",
+                );
+            }
+            if !node.data.commands.is_empty() {
+                waits.add(format!("commands of node {at}"), &packer, "the packer");
+            }
+            let buffer = format!("receive buffer of node {at}");
+            match node.receiver.blocked {
+                Some(Blocked::RemoteGets) => {
+                    waits.add(&buffer, format!("GETs for node {at}"), "a place for a GET");
+                }
+                Some(Blocked::Event { function, queue_pair }) => {
+                    let software = format!("software of queue pair {at}.{function}.{queue_pair}");
+                    waits.add(&buffer, software, "a record of its receive-completion ring");
+                }
+                Some(Blocked::Slot { function, queue_pair }) => {
+                    let software = format!("software of queue pair {at}.{function}.{queue_pair}");
+                    waits.add(&buffer, software, "a NAP slot");
+                }
+                None => {}
+            }
+        }
+        for (input, channel, packet, output, has_place) in self.crossbar.waiting() {
+            let kind = HeaderRepr::parse(&self.packets[packet].bytes).map_or("packet", |header| {
+                match header.primitive {
+                    Primitive::Get => "GET",
+                    Primitive::Put => "PUT",
+                    Primitive::Nap => "NAP",
+                }
+            });
+            if !has_place {
+                let waiter = format!("channel {channel} of input {input}");
+                waits.add(
+                    waiter,
+                    format!("receive buffer of node {output}"),
+                    format!("a place for the {kind} in front"),
+                );
+            }
+        }
+        match waits.cycle() {
+            Some(cycle) => Stopped::Deadlock(cycle),
+            None => Stopped::Starved(
+                waits
+                    .all()
+                    .iter()
+                    .map(|wait| {
+                        format!(
+                            "{} waits for {}, which {} has",
+                            wait.waiter, wait.resource, wait.holder
+                        )
+                    })
+                    .collect(),
+            ),
+        }
+    }
+}
+
+/// A machine while a program runs on it.
+struct Running<'a, P> {
+    hardware: &'a mut Hardware,
+    program: &'a mut P,
+}
+
+impl<P: Program> Running<'_, P> {
+    fn tell(&mut self, schedule: &mut Schedule<Happening>) {
+        while let Some(notice) = self.hardware.notices.pop_front() {
+            self.program.notified(&notice, &mut Desk { hardware: self.hardware, schedule });
+        }
+    }
+}
+
+impl<P: Program> Model for Running<'_, P> {
+    type Event = Happening;
+
+    fn handle(&mut self, happening: Happening, schedule: &mut Schedule<Happening>) {
+        if let Happening::Wake { token } = happening {
+            self.program.woken(token, &mut Desk { hardware: self.hardware, schedule });
+        } else {
+            self.hardware.handle(happening, schedule);
+        }
+        self.tell(schedule);
+    }
+}

@@ -1,0 +1,190 @@
+//! The cHPP network interface, its host and its controller, block by block (rows C-01 to C-55; docs/model-chpp.md).
+//!
+//! A message goes through the files in this order:
+//!
+//! ```text
+//!   host        the processor writes descriptor and doorbell            port, pcie, memory   the bus and what is behind it
+//!   doorbell    window, FIFOs, arbiter                                  tags                 one allocator for all reads
+//!   descriptor  descriptor read, descriptor extract                     function             windows and keys
+//!   data        data read, data extract, data reorder
+//!   packer      network packets
+//!   crossbar    virtual channels, matching
+//!   upload      receive dispatch, PUT and NAP upload, events            slots, ring          buffer management
+//! ```
+//!
+//! [`node`] wires them up, [`machine`] holds all nodes and lets a [`machine::Program`] use them; [`journal`] says where the time of
+//! an operation went; [`experiments`] are those of the paper. What the bytes look like is in `bellwire-wire`: descriptors,
+//! doorbells, packets and events are those of the real formats, and lie in the memory of the modelled hosts.
+
+pub mod config;
+pub mod crossbar;
+pub mod data;
+pub mod descriptor;
+pub mod doorbell;
+pub mod experiments;
+pub mod function;
+pub mod host;
+pub mod journal;
+pub mod machine;
+pub mod memory;
+pub mod node;
+pub mod packer;
+pub mod pcie;
+pub mod port;
+pub mod ring;
+pub mod slots;
+pub mod tags;
+pub mod upload;
+
+pub use config::{Config, ConfigError};
+pub use machine::{Machine, Operation, Stopped};
+
+use crate::engine::{Event, Handle, Pool, Schedule};
+use crate::units::Time;
+
+/// A network packet in the machine's pool.
+pub type PacketHandle = Handle;
+
+/// A network packet: the bytes that cross, and whose they are.
+pub struct Packet {
+    /// Header, payload, tail: the format of `bellwire_wire::packet`.
+    pub bytes: Vec<u8>,
+    /// The operation, for the journal; hardware does not look.
+    pub operation: u32,
+    /// Which of the operation's packets this is.
+    pub part: u32,
+}
+
+/// Everything that can happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Happening {
+    /// A program asked to be woken.
+    Wake {
+        /// What it said.
+        token: u32,
+    },
+    /// The processor stores a doorbell.
+    Rings {
+        /// Node.
+        node: u8,
+    },
+    /// The internal bus has taken something that came from the host.
+    Incoming {
+        /// Node.
+        node: u8,
+    },
+    /// A doorbell is in its FIFO.
+    Rung {
+        /// Node.
+        node: u8,
+    },
+    /// A descriptor read may be sent.
+    DescriptorReads {
+        /// Node.
+        node: u8,
+    },
+    /// The memory has the data of a read.
+    ReadReady {
+        /// Node.
+        node: u8,
+        /// The read's tag.
+        tag: u8,
+    },
+    /// A descriptor has been extracted.
+    Extracted {
+        /// Node.
+        node: u8,
+    },
+    /// The data read module may have a turn.
+    DataReads {
+        /// Node.
+        node: u8,
+    },
+    /// The last packet of an operation has left the packer.
+    Sent {
+        /// Node.
+        node: u8,
+    },
+    /// The crossbar decides who crosses.
+    CrossbarMatches,
+    /// A packet has crossed.
+    Crossed {
+        /// Input.
+        input: u8,
+        /// Output.
+        output: u8,
+    },
+    /// A packet is through the receive dispatch of a node.
+    Arrived {
+        /// Node.
+        node: u8,
+    },
+    /// The upload module has its next turn.
+    Uploads {
+        /// Node.
+        node: u8,
+    },
+    /// A write is visible in host memory.
+    Visible {
+        /// Node.
+        node: u8,
+    },
+}
+
+impl Event for Happening {
+    fn trace(self) -> u64 {
+        let (kind, a, b) = match self {
+            Happening::Wake { token } => (0, token & 0xffff, token >> 16),
+            Happening::Rings { node } => (1, node.into(), 0),
+            Happening::Incoming { node } => (2, node.into(), 0),
+            Happening::Rung { node } => (3, node.into(), 0),
+            Happening::DescriptorReads { node } => (4, node.into(), 0),
+            Happening::ReadReady { node, tag } => (5, node.into(), tag.into()),
+            Happening::Extracted { node } => (6, node.into(), 0),
+            Happening::DataReads { node } => (7, node.into(), 0),
+            Happening::Sent { node } => (8, node.into(), 0),
+            Happening::CrossbarMatches => (9, 0, 0),
+            Happening::Crossed { input, output } => (10, input.into(), output.into()),
+            Happening::Arrived { node } => (11, node.into(), 0),
+            Happening::Uploads { node } => (12, node.into(), 0),
+            Happening::Visible { node } => (13, node.into(), 0),
+        };
+        kind | u64::from(a) << 8 | u64::from(b) << 32
+    }
+}
+
+/// What every block can reach beside its own node.
+pub struct Wires<'a> {
+    /// Time and future.
+    pub schedule: &'a mut Schedule<Happening>,
+    /// Parameters.
+    pub config: &'a Config,
+    /// All packets.
+    pub packets: &'a mut Pool<Packet>,
+    /// Buffers of packets that are gone.
+    pub spare: &'a mut Vec<Vec<u8>>,
+    /// The switch.
+    pub crossbar: &'a mut crossbar::Crossbar,
+    /// Where time goes.
+    pub journal: &'a mut journal::Journal,
+    /// What was asked for, and what became of it.
+    pub operations: &'a mut Vec<Operation>,
+    /// What programs are told.
+    pub notices: &'a mut std::collections::VecDeque<host::Notice>,
+}
+
+impl Wires<'_> {
+    /// The present moment.
+    pub fn now(&self) -> Time {
+        self.schedule.now()
+    }
+
+    /// Forgets a packet and keeps its buffer.
+    pub fn drop_packet(&mut self, packet: PacketHandle) {
+        let Packet { mut bytes, .. } = self.packets.take(packet);
+        if self.spare.len() < 256 {
+            bytes.clear();
+            self.spare.push(bytes);
+        }
+    }
+}

@@ -1,0 +1,564 @@
+//! One node: a host and its interface, and the wires between their blocks.
+
+use std::collections::VecDeque;
+
+use bellwire_wire::doorbell::DoorbellRepr;
+use bellwire_wire::endpoint::Endpoint;
+use bellwire_wire::event::{EventRepr, Status};
+use bellwire_wire::primitive::Primitive;
+use bellwire_wire::tail::Tail;
+
+use super::config::Config;
+use super::data::DataUnit;
+use super::descriptor::{DescriptorUnit, Extract, Extracting, Job, extract_local, extract_remote};
+use super::doorbell::Doorbells;
+use super::function::Layout;
+use super::host::Host;
+use super::journal::{Cause, Stage};
+use super::packer::{Leaving, Packer};
+use super::pcie::{Run, first_request};
+use super::port::{Incoming, Note, Port, Purpose, RingKind, WindowWrite, Written};
+use super::ring::EventRing;
+use super::slots::SlotCache;
+use super::tags::Tag;
+use super::upload::{Around, QueuePair, Receiver, write_event};
+use super::{Happening, Wires};
+use crate::engine::Random;
+
+/// A host with its interface.
+pub struct Node {
+    number: usize,
+    /// Where each function keeps things in memory.
+    pub layouts: Vec<Layout>,
+    /// Processor and software.
+    pub host: Host,
+    /// The bus and the memory.
+    pub port: Port,
+    /// Doorbell window, FIFOs, arbiter.
+    pub doorbells: Doorbells,
+    /// Descriptor read and extract.
+    pub descriptors: DescriptorUnit,
+    /// Data read, extract, reorder.
+    pub data: DataUnit,
+    /// Packer.
+    pub packer: Packer,
+    /// Dispatch and upload.
+    pub receiver: Receiver,
+    /// Keys, rings and slots of all queue pairs, function by function.
+    pub queue_pairs: Vec<QueuePair>,
+    ringing: VecDeque<(usize, u64, u32)>,
+    /// Send events that wait for room in their ring.
+    pending_sent: VecDeque<(Leaving, Status)>,
+    /// Whether a refill of slots found no tag.
+    refills_wait: bool,
+}
+
+impl Node {
+    /// A node as it is after initialisation: rings empty, slots listed, keys set.
+    pub fn new(config: &Config, number: usize, random: &mut Random) -> Node {
+        let layouts: Vec<Layout> = (0..config.nic.functions)
+            .map(|function| Layout::new(config, number, function))
+            .collect();
+        let mut port = Port::new(config, number, random);
+        let mut queue_pairs = Vec::new();
+        let slots = config.host.slots;
+        for layout in &layouts {
+            for places in &layout.queue_pairs {
+                let address = |at: usize| places.slots + at as u64 * super::function::SLOT_BYTES;
+                for at in 0..slots {
+                    if let Some(entry) = port.memory.slice_mut(places.slot_list + 8 * at as u64, 8)
+                    {
+                        entry.copy_from_slice(&address(at).to_le_bytes());
+                    }
+                }
+                let (cache, batch) = (config.nic.slot_cache, config.nic.slot_batch);
+                queue_pairs.push(QueuePair {
+                    magic: random.word() as u8,
+                    send_ring: EventRing::new(places.send_ring, config.host.ring_entries),
+                    receive_ring: EventRing::new(places.receive_ring, config.host.ring_entries),
+                    slots: SlotCache::new(
+                        places.slot_list,
+                        slots as u64,
+                        cache,
+                        batch,
+                        (0..slots).map(address),
+                    ),
+                });
+            }
+        }
+        Node {
+            number,
+            host: Host::new(config, number, &layouts),
+            layouts,
+            port,
+            doorbells: Doorbells::new(&config.nic, random),
+            descriptors: DescriptorUnit::default(),
+            data: DataUnit::new(config),
+            packer: Packer::default(),
+            receiver: Receiver::default(),
+            queue_pairs,
+            ringing: VecDeque::new(),
+            pending_sent: VecDeque::new(),
+            refills_wait: false,
+        }
+    }
+
+    /// The internal bus hands over what has come from the host.
+    pub fn incoming(&mut self, wires: &mut Wires) {
+        match self.port.incoming() {
+            Some(Incoming::Window(WindowWrite::Doorbell { function, word, operation })) => {
+                self.ringing.push_back((function, word, operation));
+                wires
+                    .schedule
+                    .after(wires.config.nic.module(), Happening::Rung { node: self.number as u8 });
+            }
+            Some(Incoming::Window(WindowWrite::Consumed { function, queue_pair, ring, count })) => {
+                let pair =
+                    &mut self.queue_pairs[function * wires.config.nic.queue_pairs + queue_pair];
+                match ring {
+                    RingKind::Send => pair.send_ring.consumed(count),
+                    RingKind::Receive => pair.receive_ring.consumed(count),
+                }
+                self.flush_sent(wires);
+                self.dispatch(wires);
+            }
+            Some(Incoming::Window(WindowWrite::SlotsPosted { function, queue_pair, count })) => {
+                let at = function * wires.config.nic.queue_pairs + queue_pair;
+                self.queue_pairs[at].slots.posted(count);
+                self.refill(wires, at);
+                self.dispatch(wires);
+            }
+            Some(Incoming::Completion { tag, length }) => self.completion(wires, tag, length),
+            None => {}
+        }
+    }
+
+    /// A doorbell is in its FIFO.
+    pub fn rung(&mut self, wires: &mut Wires) {
+        let Some((function, word, operation)) = self.ringing.pop_front() else { return };
+        let now = wires.now();
+        wires.journal.mark(operation, None, Stage::Doorbell, None, now);
+        self.doorbells.push(function, word, operation, now);
+        self.arbitrate(wires);
+    }
+
+    /// Takes doorbells in turn as long as descriptors may be read.
+    fn arbitrate(&mut self, wires: &mut Wires) {
+        let (now, module) = (wires.now(), wires.config.nic.module());
+        while self.descriptors.jobs.len() < wires.config.nic.descriptors_in_flight {
+            let Some((function, ring, _)) = self.doorbells.pop(now) else { return };
+            self.descriptors.counters.doorbells += 1;
+            wires.journal.mark(ring.operation, None, Stage::Arbiter, Some(Cause::Arbiter), now);
+            wires.journal.mark(ring.operation, None, Stage::Arbiter, None, now + module);
+            wires.journal.mark(
+                ring.operation,
+                None,
+                Stage::DescriptorRead,
+                None,
+                now + module + module,
+            );
+            let doorbell = DoorbellRepr::parse(ring.word).ok();
+            let doorbell = doorbell
+                .filter(|bell| self.layouts[function].holds(bell.address, bell.length.into()));
+            let Some(DoorbellRepr { address, length }) = doorbell else {
+                // A function may not even have descriptors read that are not its own (C-39).
+                self.refuse(
+                    wires,
+                    ring.operation,
+                    function,
+                    ring.word & ((1 << 40) - 1),
+                    Status::BadDescriptor,
+                );
+                continue;
+            };
+            self.descriptors.jobs.push_back(Job {
+                operation: ring.operation,
+                function,
+                address,
+                bytes: vec![0; length.into()],
+                asked: 0,
+                received: 0,
+                may_read: false,
+            });
+            wires
+                .schedule
+                .after(module + module, Happening::DescriptorReads { node: self.number as u8 });
+        }
+    }
+
+    /// The read module has got to one more descriptor.
+    pub fn descriptor_reads(&mut self, wires: &mut Wires) {
+        if let Some(job) = self.descriptors.jobs.iter_mut().find(|job| !job.may_read) {
+            job.may_read = true;
+        }
+        self.read_descriptors(wires);
+    }
+
+    /// Asks for descriptors as far as there are tags.
+    fn read_descriptors(&mut self, wires: &mut Wires) {
+        let now = wires.now();
+        let first = self.descriptors.first_job;
+        for (at, job) in self.descriptors.jobs.iter_mut().enumerate() {
+            let length = job.bytes.len() as u64;
+            while job.may_read && job.asked < length {
+                let most = wires.config.pcie.read_request.count();
+                let run = first_request(job.address + job.asked, length - job.asked, most);
+                let completes = job.asked + run.length == length;
+                let note = completes.then_some(Note {
+                    operation: job.operation,
+                    part: None,
+                    module: Stage::DescriptorRead,
+                    memory: Stage::DescriptorMemory,
+                });
+                wires.journal.mark(
+                    job.operation,
+                    None,
+                    Stage::DescriptorRead,
+                    Some(Cause::Tag),
+                    now,
+                );
+                if !self.port.read(wires, run, Purpose::Descriptor { job: first + at as u64 }, note)
+                {
+                    return;
+                }
+                job.asked += run.length;
+            }
+        }
+    }
+
+    /// The memory has the data of a read.
+    pub fn read_ready(&mut self, wires: &mut Wires, tag: Tag) {
+        self.port.ready(wires, tag);
+    }
+
+    fn completion(&mut self, wires: &mut Wires, tag: Tag, length: usize) {
+        let now = wires.now();
+        let module = wires.config.nic.module();
+        if let Some((Purpose::Data { read }, bytes)) = self.port.partial(tag, length) {
+            self.data.completion(read, bytes, now, module + module);
+        }
+        let Some(answer) = self.port.completed(now, tag, length) else {
+            self.packer.turn(wires, &mut self.data);
+            return;
+        };
+        match answer.purpose {
+            Purpose::Descriptor { job } => {
+                if self.descriptors.received(job, answer.address, &answer.bytes) {
+                    self.extract(wires);
+                }
+            }
+            Purpose::Data { .. } => {}
+            Purpose::Slots { function, queue_pair } => {
+                let at = function * wires.config.nic.queue_pairs + queue_pair;
+                self.queue_pairs[at].slots.refilled(&answer.bytes);
+                self.refill(wires, at);
+                self.dispatch(wires);
+            }
+        }
+        self.port.recycle(answer.bytes);
+        self.packer_turn(wires);
+        // A tag is free.
+        self.read_descriptors(wires);
+        if std::mem::take(&mut self.refills_wait) {
+            for at in 0..self.queue_pairs.len() {
+                self.refill(wires, at);
+            }
+        }
+        self.data.reads(wires, &mut self.port);
+    }
+
+    /// Starts the extract module if it is free and has something to do.
+    fn extract(&mut self, wires: &mut Wires) {
+        let Some(extracting) = self.descriptors.begin() else { return };
+        let nic = &wires.config.nic;
+        // The module's delay covers the hardware header; every further word of the path takes a cycle (5.2).
+        let words =
+            (extracting.bytes() as u64).saturating_sub(16).div_ceil(nic.descriptor_path.count());
+        let taken = nic.module() + nic.cycle() * words;
+        let operation = extracting.operation();
+        let now = wires.now();
+        wires.journal.mark(operation, None, Stage::DescriptorExtract, Some(Cause::Arbiter), now);
+        wires.journal.mark(operation, None, Stage::DescriptorExtract, None, now + taken);
+        wires.schedule.after(taken, Happening::Extracted { node: self.number as u8 });
+        self.arbitrate(wires);
+    }
+
+    /// The extract module is done with a descriptor.
+    pub fn extracted(&mut self, wires: &mut Wires) {
+        let now = wires.now();
+        match self.descriptors.extracting.take() {
+            Some(Extracting::Local(job)) => {
+                self.descriptors.counters.extracted += 1;
+                self.descriptors.held =
+                    Some(extract_local(job, self.number as u8, &self.layouts, now));
+            }
+            Some(Extracting::Remote(get)) => match extract_remote(&get, &self.layouts, now) {
+                Some(command) => {
+                    self.descriptors.counters.remote_gets += 1;
+                    self.descriptors.held_remote = Some(Box::new(command));
+                }
+                None => self.descriptors.counters.refused += 1,
+            },
+            None => {}
+        }
+        self.pass_extracted(wires);
+        // There may be a place for a GET from elsewhere now.
+        self.dispatch(wires);
+        self.extract(wires);
+    }
+
+    /// Passes on what was extracted, as far as there is room behind.
+    fn pass_extracted(&mut self, wires: &mut Wires) {
+        let depth = wires.config.nic.command_depth;
+        let module = wires.config.nic.module();
+        let node = self.number as u8;
+        let mut passed = false;
+        if self.data.commands.len() < depth
+            && let Some(command) = self.descriptors.held_remote.take()
+        {
+            self.accept(wires, *command);
+            passed = true;
+        }
+        self.descriptors.held = match self.descriptors.held.take() {
+            Some(Extract::Command(command)) if self.data.commands.len() < depth => {
+                self.accept(wires, *command);
+                None
+            }
+            Some(get @ Extract::Get { .. }) => {
+                let held = self.packer.send_get(wires, get);
+                self.descriptors.counters.gets += u64::from(held.is_none());
+                held
+            }
+            Some(Extract::Refused {
+                operation,
+                source,
+                destination,
+                primitive,
+                address,
+                status,
+            }) => {
+                self.descriptors.counters.refused += 1;
+                let (length, tail) = (0, Tail::EMPTY);
+                let leaving = Leaving {
+                    operation,
+                    source,
+                    destination,
+                    primitive,
+                    descriptor: address,
+                    length,
+                    tail,
+                };
+                self.pending_sent.push_back((leaving, status));
+                self.flush_sent(wires);
+                None
+            }
+            held => held,
+        };
+        passed |= self.descriptors.held.is_none();
+        if passed {
+            wires.schedule.after(module, Happening::DataReads { node });
+            self.packer.turn(wires, &mut self.data);
+        }
+    }
+
+    fn accept(&mut self, wires: &mut Wires, mut command: super::descriptor::Command) {
+        let now = wires.now();
+        wires.journal.mark(
+            command.operation,
+            None,
+            Stage::DescriptorExtract,
+            Some(Cause::Room),
+            now,
+        );
+        command.extracted = now;
+        self.data.commands.push_back(command);
+    }
+
+    /// The data read module may have a turn.
+    pub fn data_reads(&mut self, wires: &mut Wires) {
+        self.data.turn(wires.now());
+        self.data.reads(wires, &mut self.port);
+    }
+
+    /// The packer may have room, or data.
+    pub fn packer_turn(&mut self, wires: &mut Wires) {
+        self.packer.turn(wires, &mut self.data);
+        if self.descriptors.held.is_some() || self.descriptors.held_remote.is_some() {
+            self.pass_extracted(wires);
+        }
+        self.extract(wires);
+        self.data.reads(wires, &mut self.port);
+    }
+
+    /// The last packet of an operation has left: its send event is due (C-13).
+    pub fn sent(&mut self, wires: &mut Wires) {
+        if let Some(leaving) = self.packer.leaving.pop_front() {
+            wires.operations[leaving.operation as usize].sent = Some(wires.now());
+            self.pending_sent.push_back((leaving, Status::Success));
+        }
+        self.flush_sent(wires);
+    }
+
+    fn refuse(
+        &mut self,
+        wires: &mut Wires,
+        operation: u32,
+        function: usize,
+        address: u64,
+        status: Status,
+    ) {
+        self.descriptors.counters.refused += 1;
+        let Ok(source) = Endpoint::new(self.number as u8, function as u8, 0) else { return };
+        let (length, tail) = (0, Tail::EMPTY);
+        let primitive = Primitive::Nap;
+        let leaving = Leaving {
+            operation,
+            source,
+            destination: source,
+            primitive,
+            descriptor: address,
+            length,
+            tail,
+        };
+        self.pending_sent.push_back((leaving, status));
+        self.flush_sent(wires);
+    }
+
+    /// Writes send events as far as their rings have room.
+    fn flush_sent(&mut self, wires: &mut Wires) {
+        let mut left = self.pending_sent.len();
+        while left > 0 {
+            left -= 1;
+            let Some((leaving, status)) = self.pending_sent.pop_front() else { return };
+            let (function, queue_pair) =
+                (usize::from(leaving.source.function()), usize::from(leaving.source.queue_pair()));
+            let pair = &mut self.queue_pairs[function * wires.config.nic.queue_pairs + queue_pair];
+            let Some(place) = pair.send_ring.take() else {
+                // Events of other rings may overtake; those of one ring stay in order, as each finds the same ring full.
+                self.pending_sent.push_back((leaving, status));
+                continue;
+            };
+            let event = EventRepr {
+                phase: place.phase,
+                primitive: leaving.primitive,
+                status,
+                queue_pair: leaving.source.queue_pair(),
+                peer: leaving.destination,
+                address: leaving.descriptor,
+                length: leaving.length,
+                tail: leaving.tail,
+            };
+            let operation = leaving.operation;
+            let meaning = Written::Event {
+                function,
+                queue_pair,
+                ring: RingKind::Send,
+                operation,
+                part: u32::MAX,
+            };
+            // A part that no packet has: the send event is on no data's path.
+            let note = Note {
+                operation,
+                part: Some(u32::MAX),
+                module: Stage::EventWrite,
+                memory: Stage::EventWrite,
+            };
+            write_event(wires, &mut self.port, place, &event, meaning, note);
+        }
+    }
+
+    /// A packet is through the receive dispatch.
+    pub fn arrived(&mut self, wires: &mut Wires) {
+        self.receiver.arrived(wires.now());
+        self.dispatch(wires);
+    }
+
+    /// Lets received packets go on.
+    fn dispatch(&mut self, wires: &mut Wires) {
+        let Node { number, receiver, port, descriptors, layouts, queue_pairs, .. } = self;
+        receiver.dispatch(wires, *number, &mut Around { port, descriptors, layouts, queue_pairs });
+        self.after_receiving(wires);
+    }
+
+    /// The upload module has a turn.
+    pub fn uploads(&mut self, wires: &mut Wires) {
+        let Node { number, receiver, port, descriptors, layouts, queue_pairs, .. } = self;
+        receiver.upload(wires, *number, &mut Around { port, descriptors, layouts, queue_pairs });
+        self.after_receiving(wires);
+    }
+
+    /// GETs may have come for the extract module, and slots may have gone.
+    fn after_receiving(&mut self, wires: &mut Wires) {
+        if !self.descriptors.remote.is_empty() {
+            self.extract(wires);
+        }
+        if let Some(at) = self.receiver.took_slot.take() {
+            self.refill(wires, at);
+        }
+    }
+
+    /// Reads slot addresses before they run out (C-20).
+    fn refill(&mut self, wires: &mut Wires, at: usize) {
+        let slots = &mut self.queue_pairs[at].slots;
+        if let Some(refill) = slots.refill() {
+            let per_function = wires.config.nic.queue_pairs;
+            let purpose =
+                Purpose::Slots { function: at / per_function, queue_pair: at % per_function };
+            let run = Run { address: refill.address, length: refill.bytes };
+            if !self.port.read(wires, run, purpose, None) {
+                slots.postpone();
+                self.refills_wait = true;
+            }
+        }
+    }
+
+    /// A write is visible in host memory.
+    pub fn visible(&mut self, wires: &mut Wires) {
+        let now = wires.now();
+        match self.port.visible() {
+            Some(Written::Data { operation, part, length }) => {
+                let operation = &mut wires.operations[operation as usize];
+                operation.landed_bytes += length;
+                operation.landed = Some((now, part));
+            }
+            Some(Written::Event { function, queue_pair, ring, operation, part }) => {
+                if ring == RingKind::Receive {
+                    wires.operations[operation as usize].finished = Some((now, part));
+                }
+                self.host.event(
+                    wires,
+                    &mut self.port,
+                    &self.layouts,
+                    (function, queue_pair, ring),
+                    operation,
+                );
+            }
+            None => {}
+        }
+    }
+
+    /// The processor stores a doorbell.
+    pub fn rings(&mut self, wires: &mut Wires) {
+        self.host.rings(wires, &mut self.port);
+    }
+
+    /// Whether nothing is under way in this node.
+    pub fn is_idle(&self) -> bool {
+        let descriptors = &self.descriptors;
+        self.host.waiting() == 0
+            && (0..self.layouts.len()).all(|function| self.host.outstanding(function) == 0)
+            && self.ringing.is_empty()
+            && self.pending_sent.is_empty()
+            && self.doorbells.is_empty()
+            && descriptors.jobs.is_empty()
+            && descriptors.remote.is_empty()
+            && descriptors.extracting.is_none()
+            && descriptors.held.is_none()
+            && descriptors.held_remote.is_none()
+            && self.data.is_idle()
+            && self.receiver.landing.is_empty()
+            && self.receiver.waiting.iter().all(VecDeque::is_empty)
+            && !self.receiver.is_uploading()
+            && self.port.outstanding() == 0
+    }
+}

@@ -1,0 +1,257 @@
+//! The packer (C-34; cHPP section 4.1, Fig. 11): joins control, destination and data into network packets.
+//!
+//! Ports: commands and the stream of data come in; packets go into a channel of the crossbar. A PUT streams: its packets leave as their data
+//! comes. A NAP is one packet, which is first gathered whole (`nap_in_one_piece`).
+
+use std::collections::VecDeque;
+
+use bellwire_wire::endpoint::Endpoint;
+use bellwire_wire::header::HeaderRepr;
+use bellwire_wire::packet::PacketRepr;
+use bellwire_wire::primitive::Primitive;
+use bellwire_wire::span::ByteSpan;
+use bellwire_wire::tail::Tail;
+
+use super::data::DataUnit;
+use super::descriptor::{Command, Extract};
+use super::journal::{Cause, Stage};
+use super::{Happening, Packet, Wires};
+use crate::units::{Span, Time};
+
+/// An operation whose last packet is about to leave.
+pub struct Leaving {
+    /// The operation, for the journal.
+    pub operation: u32,
+    /// Own queue pair.
+    pub source: Endpoint,
+    /// Far queue pair.
+    pub destination: Endpoint,
+    /// What it was.
+    pub primitive: Primitive,
+    /// Where its descriptor is.
+    pub descriptor: u64,
+    /// Bytes that it moved.
+    pub length: u64,
+    /// Software tail.
+    pub tail: Tail,
+}
+
+/// Registers of the packer.
+#[derive(Default)]
+pub struct Packer {
+    free_at: Time,
+    data: Vec<u8>,
+    /// The channel that it waits for.
+    pub waits_for: Option<usize>,
+    /// Operations whose last packet is about to leave, in order.
+    pub leaving: VecDeque<Leaving>,
+    /// Packets and bytes of data that it sent.
+    pub packets: u64,
+    /// Bytes of data in them.
+    pub bytes: u64,
+}
+
+impl Packer {
+    /// Packs all that is there and that the crossbar has room for.
+    pub fn turn(&mut self, wires: &mut Wires, data: &mut DataUnit) {
+        self.waits_for = None;
+        while let Some(command) = data.commands.front_mut() {
+            let is_nap = command.primitive == Primitive::Nap;
+            let nic = &wires.config.nic;
+            let (address, length) = if is_nap {
+                (0, command.total)
+            } else {
+                next_piece(command, nic.put_payload.count())
+            };
+            let extracted = command.extracted;
+            let has_data = command.immediate.is_none() && length > 0;
+            let available = if has_data {
+                let Some(available) = data.ready(length) else { return };
+                available
+            } else {
+                extracted
+            };
+            let command = data.commands.front_mut().expect("looked at above");
+            let input = usize::from(command.source.cpu());
+            let output = usize::from(command.destination.cpu());
+            let channel = wires.crossbar.channel_for(output, false);
+            if !wires.crossbar.has_room(input, channel) {
+                self.waits_for = Some(channel);
+                return;
+            }
+            let operation = command.operation;
+            let part = command.parts;
+            let is_last = command.sent + length == command.total;
+            let header = HeaderRepr {
+                primitive: command.primitive,
+                traffic_class: command.traffic_class,
+                requester_id: u16::from(command.source.cpu()) << 8
+                    | u16::from(command.source.function()),
+                magic: command.magic,
+                source: command.source,
+                destination: command.destination,
+                wants_event: is_last && command.wants_event,
+                span: ByteSpan::new(address, length as usize)
+                    .expect("pieces are cut to what a packet can carry"),
+            };
+            let tail = if is_last { command.tail } else { Tail::EMPTY };
+            let mut payload = std::mem::take(&mut self.data);
+            payload.clear();
+            match &command.immediate {
+                Some(immediate) => payload.extend_from_slice(immediate),
+                None => data.take(length as usize, &mut payload),
+            }
+            let packet = PacketRepr { header, payload: &payload, tail };
+            // Header and data pass the bus in beats; the tail travels beside them.
+            let words = (header.span.to_dwords().byte_len() as u64).div_ceil(nic.bus.count());
+            let beats = nic.header_cycles + words;
+            let cycle = nic.cycle();
+            let (begun, head) = if is_nap && nic.nap_in_one_piece {
+                // Data from memory is first copied into the packet; immediate data was, by the extract module.
+                let copied = if has_data { nic.beats(length) } else { Span::ZERO };
+                let begun = available.max(self.free_at).max(wires.now());
+                (begun, begun + copied + nic.module())
+            } else {
+                // Beats leave as they come: the last one leaves a module's delay after the last of the data has come.
+                let streaming = cycle * (beats - 1);
+                let last = (available + nic.module())
+                    .max(self.free_at + streaming)
+                    .max(wires.now() + streaming);
+                let head = earlier(last, streaming);
+                (earlier(last, nic.module()), head)
+            };
+            let head = nic.edge(head);
+            let last = head + cycle * (beats - 1);
+            let cause =
+                if wires.now() > available { Cause::VirtualChannel } else { Cause::Arbiter };
+            if has_data {
+                wires.journal.mark(
+                    operation,
+                    Some(part),
+                    Stage::DataExtract,
+                    None,
+                    earlier(available, nic.module()),
+                );
+                wires.journal.mark(operation, Some(part), Stage::DataReorder, None, available);
+            }
+            wires.journal.mark(operation, Some(part), Stage::Packer, Some(cause), begun);
+            wires.journal.mark(operation, Some(part), Stage::Packer, None, head);
+            self.free_at = last + cycle;
+            self.packets += 1;
+            self.bytes += length;
+
+            let mut bytes = wires.spare.pop().unwrap_or_default();
+            bytes.resize(packet.buffer_len(), 0);
+            packet.emit(&mut bytes).expect("the packet has exactly this length");
+            self.data = payload;
+            let handle = wires.packets.put(Packet { bytes, operation, part });
+            wires.crossbar.inject(wires.schedule, (input, channel), (handle, output, beats), head);
+
+            let command = data.commands.front_mut().expect("looked at above");
+            advance(command, length);
+            if is_last {
+                self.finish(wires, data, input as u8, last);
+            }
+        }
+    }
+
+    /// Sends a GET packet, whose payload is the descriptor (C-25), if the crossbar has room; gives it back if not.
+    pub fn send_get(&mut self, wires: &mut Wires, get: Extract) -> Option<Extract> {
+        let Extract::Get { operation, source, destination, magic, traffic_class, address, bytes } =
+            get
+        else {
+            return Some(get);
+        };
+        let (input, output) = (usize::from(source.cpu()), usize::from(destination.cpu()));
+        let channel = wires.crossbar.channel_for(output, true);
+        if !wires.crossbar.has_room(input, channel) {
+            return Some(Extract::Get {
+                operation,
+                source,
+                destination,
+                magic,
+                traffic_class,
+                address,
+                bytes,
+            });
+        }
+        let header = HeaderRepr {
+            primitive: Primitive::Get,
+            traffic_class,
+            requester_id: u16::from(source.cpu()) << 8 | u16::from(source.function()),
+            magic,
+            source,
+            destination,
+            wants_event: false,
+            span: ByteSpan::new(0, bytes.len()).expect("a descriptor fits a packet"),
+        };
+        let packet = PacketRepr { header, payload: &bytes, tail: Tail::EMPTY };
+        let nic = &wires.config.nic;
+        let beats = nic.header_cycles + (bytes.len() as u64).div_ceil(nic.bus.count());
+        let head = nic.edge(wires.now().max(self.free_at) + nic.module());
+        let last = head + nic.cycle() * (beats - 1);
+        self.free_at = last + nic.cycle();
+        wires.journal.mark(operation, None, Stage::GetTrip, None, head);
+        let mut buffer = wires.spare.pop().unwrap_or_default();
+        buffer.resize(packet.buffer_len(), 0);
+        packet.emit(&mut buffer).expect("the packet has exactly this length");
+        let handle = wires.packets.put(Packet { bytes: buffer, operation, part: 0 });
+        wires.crossbar.inject(wires.schedule, (input, channel), (handle, output, beats), head);
+        self.packets += 1;
+        let length = bytes.len() as u64;
+        let tail = Tail::EMPTY;
+        self.leaving.push_back(Leaving {
+            operation,
+            source,
+            destination,
+            primitive: Primitive::Get,
+            descriptor: address,
+            length,
+            tail,
+        });
+        wires.schedule.at(last, Happening::Sent { node: source.cpu() });
+        None
+    }
+
+    fn finish(&mut self, wires: &mut Wires, data: &mut DataUnit, node: u8, last: Time) {
+        let Some(command) = data.finished() else { return };
+        let Some(descriptor) = command.descriptor else { return };
+        self.leaving.push_back(Leaving {
+            operation: command.operation,
+            source: command.source,
+            destination: command.destination,
+            primitive: command.primitive,
+            descriptor,
+            length: command.total,
+            tail: command.tail,
+        });
+        wires.schedule.at(last, Happening::Sent { node });
+    }
+}
+
+/// Where the next packet of a PUT goes, and how long it is: within one move, and no longer than the setting or a packet can carry.
+fn next_piece(command: &Command, most: u64) -> (u64, u64) {
+    match command.moves.get(command.packed.0) {
+        Some(to) => {
+            let address = to.destination + command.packed.1;
+            (address, most.min(to.length - command.packed.1).min(4096 - address % 4))
+        }
+        None => (0, 0),
+    }
+}
+
+fn advance(command: &mut Command, length: u64) {
+    command.sent += length;
+    command.parts += 1;
+    if let Some(to) = command.moves.get(command.packed.0) {
+        command.packed.1 += length;
+        if command.packed.1 == to.length {
+            command.packed = (command.packed.0 + 1, 0);
+        }
+    }
+}
+
+/// The moment `span` before `time`.
+fn earlier(time: Time, span: Span) -> Time {
+    Time::ZERO + (time - Time::ZERO).saturating_sub(span)
+}

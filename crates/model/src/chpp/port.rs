@@ -1,0 +1,417 @@
+//! The PCIe port of an interface and what is behind it: links in both directions, credits, tags, reads on their way, and the host's
+//! memory (C-35, C-36, C-55).
+//!
+//! Ports: [`Port::read`] asks for bytes of host memory and answers with [`Incoming::Completion`]s; [`Port::write`] writes bytes into it;
+//! [`Port::window_write`] carries a processor's store into the doorbell window. Everything that comes in takes the internal bus for
+//! header, data and one engine cycle, which is where the paper's 80 % come from (5.1).
+
+use std::collections::VecDeque;
+
+use super::config::Config;
+use super::journal::{Cause, Stage};
+use super::memory::HostMemory;
+use super::pcie::{
+    COMPLETION_BYTES, Credits, Link, REQUEST_BYTES, Run, cut_completions, dword_bytes,
+};
+use super::tags::{Tag, TagAllocator};
+use super::{Happening, Wires};
+use crate::engine::Random;
+use crate::stats::Tally;
+use crate::units::{Span, Time};
+
+/// What a read is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// The descriptor of the job with this number.
+    Descriptor {
+        /// Number of the job.
+        job: u64,
+    },
+    /// The data read with this number.
+    Data {
+        /// Number of the read.
+        read: u64,
+    },
+    /// NAP slot addresses.
+    Slots {
+        /// Function.
+        function: usize,
+        /// Queue pair.
+        queue_pair: usize,
+    },
+}
+
+/// What the journal should note a read or write under.
+#[derive(Clone, Copy, Debug)]
+pub struct Note {
+    /// The operation.
+    pub operation: u32,
+    /// Its part, if it concerns only one.
+    pub part: Option<u32>,
+    /// The module that asks.
+    pub module: Stage,
+    /// The way to memory and back.
+    pub memory: Stage,
+}
+
+/// A read that was sent and is not answered in full.
+struct Read {
+    run: Run,
+    purpose: Purpose,
+    note: Option<Note>,
+    asked: Time,
+    bytes: Vec<u8>,
+    received: usize,
+}
+
+/// A processor's store into the doorbell window.
+#[derive(Clone, Copy, Debug)]
+pub enum WindowWrite {
+    /// A doorbell of a function (C-31).
+    Doorbell {
+        /// Whose window it was written to.
+        function: usize,
+        /// The word.
+        word: u64,
+        /// Which operation it is about, for the journal.
+        operation: u32,
+    },
+    /// How many events of a ring software has consumed (C-16).
+    Consumed {
+        /// Function.
+        function: usize,
+        /// Queue pair.
+        queue_pair: usize,
+        /// Which of the two rings.
+        ring: RingKind,
+        /// Events since the beginning.
+        count: u64,
+    },
+    /// How many slot addresses software has listed (C-20).
+    SlotsPosted {
+        /// Function.
+        function: usize,
+        /// Queue pair.
+        queue_pair: usize,
+        /// Addresses since the beginning.
+        count: u64,
+    },
+}
+
+/// The two event rings of a queue pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RingKind {
+    /// Send completions (C-13).
+    Send,
+    /// Receive completions (C-14).
+    Receive,
+}
+
+/// What the port hands to the blocks of the interface.
+#[derive(Clone, Copy, Debug)]
+pub enum Incoming {
+    /// A store into the window.
+    Window(WindowWrite),
+    /// Some bytes of a read.
+    Completion {
+        /// The read's tag.
+        tag: Tag,
+        /// How many more bytes are there.
+        length: usize,
+    },
+}
+
+/// Bytes on their way into host memory.
+pub struct PendingWrite {
+    /// Global address of the first.
+    pub address: u64,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// What they are.
+    pub meaning: Written,
+}
+
+/// What became visible in host memory.
+#[derive(Clone, Copy, Debug)]
+pub enum Written {
+    /// Data of a part of an operation.
+    Data {
+        /// The operation.
+        operation: u32,
+        /// Its part.
+        part: u32,
+        /// How many bytes.
+        length: u64,
+    },
+    /// A record of an event ring.
+    Event {
+        /// Function.
+        function: usize,
+        /// Queue pair.
+        queue_pair: usize,
+        /// Which of the two rings.
+        ring: RingKind,
+        /// Which operation it is about, for the journal.
+        operation: u32,
+        /// And which of its parts.
+        part: u32,
+    },
+}
+
+/// A read that has been answered in full.
+pub struct Answer {
+    /// What it was for.
+    pub purpose: Purpose,
+    /// Address of the first byte.
+    pub address: u64,
+    /// All of its bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// Links, credits, tags and memory of one node.
+pub struct Port {
+    node: u8,
+    /// Interface to host.
+    pub up: Link,
+    /// Host to interface.
+    pub down: Link,
+    /// Credits for writes.
+    pub posted: Credits,
+    /// Credits for reads.
+    pub non_posted: Credits,
+    /// Host memory.
+    pub memory: HostMemory,
+    /// Tags of reads.
+    pub tags: TagAllocator,
+    reads: Vec<Option<Read>>,
+    /// When the internal bus has taken everything that has come in so far.
+    bus_free_at: Time,
+    /// How long the internal bus was taken by what came in.
+    pub bus_busy: Span,
+    incoming: VecDeque<Incoming>,
+    writes: VecDeque<PendingWrite>,
+    spare: Vec<Vec<u8>>,
+    /// Time from taking a tag to the last completion, in picoseconds: the t of Eq. 2.
+    pub round_trip: Tally,
+    /// Reads for descriptors, data and slot addresses.
+    pub reads_sent: [u64; 3],
+}
+
+impl Port {
+    /// An idle port.
+    pub fn new(config: &Config, node: usize, random: &mut Random) -> Port {
+        let (pcie, host) = (&config.pcie, &config.host);
+        let memory_bytes = host.window.count() * config.nic.functions as u64;
+        Port {
+            node: node as u8,
+            up: Link::new(pcie),
+            down: Link::new(pcie),
+            posted: Credits::new(pcie.posted_headers, pcie.posted_data),
+            non_posted: Credits::new(pcie.non_posted_headers, 0),
+            memory: HostMemory::new(
+                node,
+                memory_bytes,
+                host.memory_latency,
+                host.memory_jitter,
+                host.memory_rate,
+                random.fork(node as u64),
+            ),
+            tags: TagAllocator::new(config.nic.tags),
+            reads: (0..config.nic.tags).map(|_| None).collect(),
+            bus_free_at: Time::ZERO,
+            bus_busy: Span::ZERO,
+            incoming: VecDeque::new(),
+            writes: VecDeque::new(),
+            spare: Vec::new(),
+            round_trip: Tally::default(),
+            reads_sent: [0; 3],
+        }
+    }
+
+    /// Asks for a run of bytes within one page, now; false if there is no tag.
+    pub fn read(
+        &mut self,
+        wires: &mut Wires,
+        run: Run,
+        purpose: Purpose,
+        note: Option<Note>,
+    ) -> bool {
+        let now = wires.schedule.now();
+        let Some(tag) = self.tags.take(now) else { return false };
+        let credited = self.non_posted.earliest(now, 0);
+        let passage = self.up.transmit(credited, REQUEST_BYTES);
+        let access = self.memory.serve_read(passage.arrives, run.length);
+        self.non_posted.occupy(access.begins + wires.config.pcie.latency, 0);
+        if let Some(Note { operation, part, module, memory }) = note {
+            wires.journal.mark(operation, part, module, Some(Cause::Credit), credited);
+            wires.journal.mark(operation, part, module, Some(Cause::Link), passage.begins);
+            wires.journal.mark(operation, part, memory, None, passage.arrives);
+            wires.journal.mark(operation, part, memory, Some(Cause::Memory), access.begins);
+            wires.journal.mark(operation, part, memory, None, access.done);
+        }
+        self.reads_sent[match purpose {
+            Purpose::Descriptor { .. } => 0,
+            Purpose::Data { .. } => 1,
+            Purpose::Slots { .. } => 2,
+        }] += 1;
+        let bytes = self.spare.pop().unwrap_or_default();
+        self.reads[tag.index()] = Some(Read { run, purpose, note, asked: now, bytes, received: 0 });
+        wires
+            .schedule
+            .at(access.done, Happening::ReadReady { node: self.node, tag: tag.index() as u8 });
+        true
+    }
+
+    /// The memory has the data of a read: completions take the way back.
+    pub fn ready(&mut self, wires: &mut Wires, tag: Tag) {
+        let now = wires.schedule.now();
+        let Some(read) = &mut self.reads[tag.index()] else { return };
+        let run = read.run;
+        read.bytes.clear();
+        // What is not memory reads as ones, as on a real bus; blocks check windows before they ask.
+        match self.memory.slice(run.address, run.length as usize) {
+            Some(bytes) => read.bytes.extend_from_slice(bytes),
+            None => read.bytes.resize(run.length as usize, 0xff),
+        }
+        let note = read.note;
+        let pcie = &wires.config.pcie;
+        for completion in cut_completions(
+            run.address,
+            run.length,
+            pcie.completion_boundary.count(),
+            pcie.max_payload.count(),
+        ) {
+            let data = dword_bytes(completion);
+            let passage = self.down.transmit(now, COMPLETION_BYTES + data);
+            let begins = wires.config.nic.edge(passage.arrives).max(self.bus_free_at);
+            let taken = wires.config.nic.packet_time(data);
+            self.bus_busy += taken;
+            self.bus_free_at = begins + taken;
+            if let Some(Note { operation, part, memory, .. }) = note {
+                wires.journal.mark(operation, part, memory, Some(Cause::Link), passage.begins);
+                wires.journal.mark(
+                    operation,
+                    part,
+                    memory,
+                    None,
+                    wires.config.nic.edge(passage.arrives),
+                );
+                wires.journal.mark(operation, part, memory, Some(Cause::Arbiter), begins);
+                wires.journal.mark(operation, part, memory, None, self.bus_free_at);
+            }
+            self.incoming
+                .push_back(Incoming::Completion { tag, length: completion.length as usize });
+            wires.schedule.at(self.bus_free_at, Happening::Incoming { node: self.node });
+        }
+    }
+
+    /// A store of the processor leaves for the window, now.
+    pub fn window_write(&mut self, wires: &mut Wires, write: WindowWrite) {
+        let passage = self.down.transmit(wires.schedule.now(), REQUEST_BYTES + 8);
+        let begins = wires.config.nic.edge(passage.arrives).max(self.bus_free_at);
+        let taken = wires.config.nic.packet_time(8);
+        self.bus_busy += taken;
+        self.bus_free_at = begins + taken;
+        if let WindowWrite::Doorbell { operation, .. } = write {
+            wires.journal.mark(
+                operation,
+                None,
+                Stage::DoorbellWrite,
+                Some(Cause::Link),
+                passage.begins,
+            );
+            wires.journal.mark(
+                operation,
+                None,
+                Stage::DoorbellWrite,
+                None,
+                wires.config.nic.edge(passage.arrives),
+            );
+            wires.journal.mark(operation, None, Stage::DoorbellWrite, Some(Cause::Arbiter), begins);
+            wires.journal.mark(operation, None, Stage::DoorbellWrite, None, self.bus_free_at);
+        }
+        self.incoming.push_back(Incoming::Window(write));
+        wires.schedule.at(self.bus_free_at, Happening::Incoming { node: self.node });
+    }
+
+    /// What has come in, in the order of the wires.
+    pub fn incoming(&mut self) -> Option<Incoming> {
+        self.incoming.pop_front()
+    }
+
+    /// Counts a completion, and gives the read's bytes back if it was the last; its tag is free then.
+    pub fn completed(&mut self, now: Time, tag: Tag, length: usize) -> Option<Answer> {
+        let place = self.reads.get_mut(tag.index())?;
+        let read = place.as_mut()?;
+        read.received += length;
+        if read.received < read.bytes.len() {
+            return None;
+        }
+        let read = place.take()?;
+        self.round_trip.add((now - read.asked).ps());
+        self.tags.release(tag, now).expect("a read holds its tag until it is answered");
+        Some(Answer { purpose: read.purpose, address: read.run.address, bytes: read.bytes })
+    }
+
+    /// Bytes of an unfinished data read that came since the last call for the same read.
+    pub fn partial(&self, tag: Tag, length: usize) -> Option<(Purpose, &[u8])> {
+        let read = self.reads.get(tag.index())?.as_ref()?;
+        Some((read.purpose, read.bytes.get(read.received..read.received + length)?))
+    }
+
+    /// Gives the bytes of an answer back for reuse.
+    pub fn recycle(&mut self, bytes: Vec<u8>) {
+        if self.spare.len() < 64 {
+            self.spare.push(bytes);
+        }
+    }
+
+    /// Room for bytes that are to be written.
+    pub fn blank(&mut self) -> Vec<u8> {
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        bytes.clear();
+        bytes
+    }
+
+    /// Writes bytes within one page, at `at` or when the wires and credits allow; calls come in the order of `at`. Gives when it begins
+    /// to leave, and when it will be visible.
+    pub fn write(
+        &mut self,
+        wires: &mut Wires,
+        at: Time,
+        write: PendingWrite,
+        note: Note,
+    ) -> (Time, Time) {
+        let run = Run { address: write.address, length: write.bytes.len() as u64 };
+        let data = dword_bytes(run);
+        let units = data.div_ceil(16);
+        let credited = self.posted.earliest(at, units);
+        let passage = self.up.transmit(credited, REQUEST_BYTES + data);
+        let access = self.memory.serve_write(passage.arrives, data);
+        self.posted.occupy(access.begins + wires.config.pcie.latency, units);
+        let Note { operation, part, module, memory } = note;
+        wires.journal.mark(operation, part, module, Some(Cause::Credit), credited);
+        wires.journal.mark(operation, part, module, Some(Cause::Link), passage.begins);
+        wires.journal.mark(operation, part, memory, None, passage.arrives);
+        wires.journal.mark(operation, part, memory, Some(Cause::Memory), access.begins);
+        wires.journal.mark(operation, part, memory, None, access.done);
+        self.writes.push_back(write);
+        wires.schedule.at(access.done, Happening::Visible { node: self.node });
+        (passage.begins, access.done)
+    }
+
+    /// The oldest write becomes visible, now.
+    pub fn visible(&mut self) -> Option<Written> {
+        let PendingWrite { address, bytes, meaning } = self.writes.pop_front()?;
+        if let Some(target) = self.memory.slice_mut(address, bytes.len()) {
+            target.copy_from_slice(&bytes);
+        }
+        self.recycle(bytes);
+        Some(meaning)
+    }
+
+    /// Reads and writes that are on their way.
+    pub fn outstanding(&self) -> usize {
+        self.reads.iter().flatten().count() + self.writes.len() + self.incoming.len()
+    }
+}

@@ -1,0 +1,102 @@
+//! Buffer management for NAPs (C-20, C-21; cHPP section 4.2): addresses of free slots, cached on the chip, and refilled from a list in host
+//! memory before they run out.
+
+use std::collections::VecDeque;
+
+/// Slot addresses of one queue pair.
+pub struct SlotCache {
+    list: u64,
+    list_entries: u64,
+    capacity: usize,
+    batch: usize,
+    cached: VecDeque<u64>,
+    /// Addresses read from the list, or being read, since the beginning.
+    fetched: u64,
+    /// Addresses that software has put into the list since the beginning.
+    posted: u64,
+    refilling: bool,
+    /// Refills, each of which is one read.
+    pub refills: u64,
+}
+
+/// A read that brings addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refill {
+    /// Where in host memory they are.
+    pub address: u64,
+    /// How many bytes, 8 for each.
+    pub bytes: u64,
+}
+
+impl SlotCache {
+    /// A cache for `capacity` addresses, filled at initialisation with the first of the `posted` ones in the list at `list`; `first`
+    /// tells the address in each place of the list.
+    pub fn new(
+        list: u64,
+        list_entries: u64,
+        capacity: usize,
+        batch: usize,
+        first: impl Iterator<Item = u64>,
+    ) -> SlotCache {
+        let cached: VecDeque<u64> = first.take(capacity).collect();
+        let fetched = cached.len() as u64;
+        SlotCache {
+            list,
+            list_entries,
+            capacity,
+            batch,
+            cached,
+            fetched,
+            posted: list_entries,
+            refilling: false,
+            refills: 0,
+        }
+    }
+
+    /// A free slot, if one is cached.
+    pub fn take(&mut self) -> Option<u64> {
+        self.cached.pop_front()
+    }
+
+    /// Whether a slot is cached.
+    pub fn is_ready(&self) -> bool {
+        !self.cached.is_empty()
+    }
+
+    /// The read that is due: at most half of the capacity is cached, and the list has more. It is given once, until it is answered.
+    pub fn refill(&mut self) -> Option<Refill> {
+        let left = self.posted - self.fetched;
+        if self.refilling || left == 0 || self.cached.len() > self.capacity / 2 {
+            return None;
+        }
+        let index = self.fetched % self.list_entries;
+        // One read does not wrap, and takes no more than there is room for.
+        let count = left
+            .min(self.batch as u64)
+            .min(self.list_entries - index)
+            .min((self.capacity - self.cached.len()) as u64);
+        self.refilling = true;
+        Some(Refill { address: self.list + 8 * index, bytes: 8 * count })
+    }
+
+    /// The refill got no tag, and is due again.
+    pub fn postpone(&mut self) {
+        self.refilling = false;
+    }
+
+    /// The answer to a refill.
+    pub fn refilled(&mut self, addresses: &[u8]) {
+        let (words, _) = addresses.as_chunks::<8>();
+        self.cached.extend(words.iter().map(|word| u64::from_le_bytes(*word)));
+        self.fetched += words.len() as u64;
+        self.refilling = false;
+        self.refills += 1;
+    }
+
+    /// Software says how many addresses it has put into the list since the beginning. What cannot be true is ignored.
+    pub fn posted(&mut self, count: u64) {
+        if count >= self.posted && count - self.fetched <= self.list_entries {
+            self.posted = count;
+        }
+    }
+}

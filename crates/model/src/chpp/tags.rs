@@ -1,0 +1,125 @@
+//! The central tag allocator (C-36; cHPP section 5.1): descriptor reads, data reads and refills of slot addresses all take
+//! their tags here, so that none is in use twice.
+
+use std::collections::VecDeque;
+
+use crate::stats::{Imbalance, Occupancy};
+use crate::units::Time;
+
+/// A tag that was given out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tag(u16);
+
+impl Tag {
+    /// As an index below the number of tags.
+    pub fn index(self) -> usize {
+        self.0.into()
+    }
+
+    /// The tag of an index.
+    pub(super) fn of(index: usize) -> Tag {
+        Tag(index as u16)
+    }
+}
+
+/// Somebody gave back a tag that is not in use.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("tag {} is not in use", .0.index())]
+pub struct NotInUse(pub Tag);
+
+/// Which tags are free, oldest first, and since when the others are not.
+pub struct TagAllocator {
+    free: VecDeque<Tag>,
+    taken: Vec<Option<Time>>,
+    /// Tags in use over time.
+    pub occupancy: Occupancy,
+    /// Requests that found no tag.
+    pub refused: u64,
+}
+
+impl TagAllocator {
+    /// `count` free tags.
+    pub fn new(count: usize) -> TagAllocator {
+        TagAllocator {
+            free: (0..count).map(Tag::of).collect(),
+            taken: vec![None; count],
+            occupancy: Occupancy::default(),
+            refused: 0,
+        }
+    }
+
+    /// A free tag, if there is one.
+    pub fn take(&mut self, now: Time) -> Option<Tag> {
+        let Some(tag) = self.free.pop_front() else {
+            self.refused += 1;
+            return None;
+        };
+        debug_assert!(self.taken[tag.index()].is_none());
+        self.taken[tag.index()] = Some(now);
+        self.occupancy.enter(now);
+        Some(tag)
+    }
+
+    /// Takes a tag back.
+    ///
+    /// # Errors
+    /// [`NotInUse`] if it was not given out.
+    pub fn release(&mut self, tag: Tag, now: Time) -> Result<(), NotInUse> {
+        let taken = self.taken.get_mut(tag.index()).and_then(Option::take).ok_or(NotInUse(tag))?;
+        self.occupancy.leave(taken, now);
+        self.free.push_back(tag);
+        Ok(())
+    }
+
+    /// Checks that free and used tags add up, and Little's law.
+    ///
+    /// # Errors
+    /// What does not balance.
+    pub fn audit(&self, now: Time) -> Result<(), Imbalance> {
+        let used = self.taken.iter().flatten().count();
+        if used + self.free.len() != self.taken.len() {
+            return Err(Imbalance {
+                queue: "tags".to_owned(),
+                law: "free + used = all does not hold",
+                details: format!(
+                    "{} free, {used} used, {} in all",
+                    self.free.len(),
+                    self.taken.len()
+                ),
+            });
+        }
+        self.occupancy.audit("tags", now, self.taken.iter().flatten().copied())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No tag is given out twice at once, 32 (or 256) at most, and a tag that comes back twice is refused.
+    // shows: C-36
+    #[test]
+    fn tags_are_unique_and_bounded() {
+        for count in [32, 256] {
+            let mut tags = TagAllocator::new(count);
+            let taken: Vec<Tag> = std::iter::from_fn(|| tags.take(Time::ZERO)).collect();
+            let mut indices: Vec<usize> = taken.iter().map(|tag| tag.index()).collect();
+            indices.sort_unstable();
+            assert_eq!(indices, (0..count).collect::<Vec<_>>());
+            assert_eq!(tags.refused, 1);
+            tags.release(taken[3], Time::from_ps(10)).unwrap();
+            assert_eq!(tags.release(taken[3], Time::from_ps(10)), Err(NotInUse(taken[3])));
+            assert_eq!(tags.take(Time::from_ps(10)), Some(taken[3]));
+            tags.audit(Time::from_ps(20)).unwrap();
+        }
+    }
+
+    /// Canary: a tag that is lost, by somebody who forgets that it was taken, is found by the audit.
+    #[test]
+    fn a_lost_tag_is_found() {
+        let mut tags = TagAllocator::new(4);
+        let tag = tags.take(Time::ZERO).unwrap();
+        tags.taken[tag.index()] = None;
+        assert!(tags.audit(Time::from_ps(5)).is_err());
+    }
+}

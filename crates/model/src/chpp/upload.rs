@@ -1,0 +1,338 @@
+//! The receive engine: dispatch, PUT upload, NAP upload (C-09, C-14, C-21, C-22, C-37, C-39; cHPP section 4.2, Fig. 12).
+//!
+//! Ports: packets come in from the crossbar; GETs leave for the send engine, data and events for host memory. A packet that needs a NAP slot
+//! or an event record waits in front until there is one; what is behind it waits with it.
+
+use std::collections::VecDeque;
+
+use bellwire_wire::WireError;
+use bellwire_wire::event::{EVENT_BYTES, EventRepr, Status};
+use bellwire_wire::header::HeaderRepr;
+use bellwire_wire::packet::PacketRepr;
+use bellwire_wire::primitive::Primitive;
+use bellwire_wire::tail::Tail;
+
+use super::descriptor::{DescriptorUnit, RemoteGet};
+use super::function::Layout;
+use super::journal::{Cause, Stage};
+use super::pcie::{Run, first_request};
+use super::port::{Note, PendingWrite, Port, RingKind, Written};
+use super::ring::{EventRing, Place};
+use super::slots::SlotCache;
+use super::{Happening, PacketHandle, Wires};
+use crate::units::Time;
+
+/// Buffer management of one queue pair, and its key.
+pub struct QueuePair {
+    /// Key that packets must carry (C-09).
+    pub magic: u8,
+    /// Send-completion ring.
+    pub send_ring: EventRing,
+    /// Receive-completion ring.
+    pub receive_ring: EventRing,
+    /// NAP slots.
+    pub slots: SlotCache,
+}
+
+/// A packet that is being written to memory.
+struct Uploading {
+    packet: PacketHandle,
+    class: usize,
+    header: HeaderRepr,
+    tail: Tail,
+    /// Where the data goes.
+    address: u64,
+    written: u64,
+    event: Option<Place>,
+}
+
+/// Registers and queues of the receive engine.
+#[derive(Default)]
+pub struct Receiver {
+    /// Packets on their way through crossbar and dispatch, with the buffer that they go to.
+    pub landing: VecDeque<(usize, PacketHandle)>,
+    /// Packets that wait, with the time of their arrival, by buffer.
+    pub waiting: [VecDeque<(Time, PacketHandle)>; 2],
+    uploading: Option<Uploading>,
+    /// Why the first packet of the data buffer waits.
+    pub blocked: Option<Blocked>,
+    /// Whether the packet in front had to wait for a slot or a record.
+    starved: bool,
+    /// A queue pair, by its index among all, one of whose slots was taken since this was last looked at.
+    pub took_slot: Option<usize>,
+    /// What the blocks did.
+    pub counters: ReceiveCounters,
+}
+
+/// What a packet in front waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blocked {
+    /// A record of a receive-completion ring.
+    Event {
+        /// Function.
+        function: usize,
+        /// Queue pair.
+        queue_pair: usize,
+    },
+    /// A NAP slot.
+    Slot {
+        /// Function.
+        function: usize,
+        /// Queue pair.
+        queue_pair: usize,
+    },
+    /// A place for a GET in the send engine.
+    RemoteGets,
+}
+
+/// Stage counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReceiveCounters {
+    /// Packets that came, by type.
+    pub naps: u64,
+    /// PUT packets.
+    pub puts: u64,
+    /// GET packets.
+    pub gets: u64,
+    /// Packets whose type or form nobody knows; dropped (C-37).
+    pub unknown: u64,
+    /// Packets with a wrong key or for a queue pair that does not exist; dropped (C-09).
+    pub refused: u64,
+    /// PUT packets that would have written outside of the function's window; dropped (C-39).
+    pub outside: u64,
+    /// Events written to receive rings.
+    pub events: u64,
+    /// Bytes of data written.
+    pub bytes: u64,
+}
+
+/// What the receive engine works with, beside itself.
+pub struct Around<'a> {
+    /// The bus.
+    pub port: &'a mut Port,
+    /// The send engine's place for GETs.
+    pub descriptors: &'a mut DescriptorUnit,
+    /// Windows of the functions.
+    pub layouts: &'a [Layout],
+    /// Queue pairs of all functions.
+    pub queue_pairs: &'a mut [QueuePair],
+}
+
+impl Receiver {
+    /// The next packet is through the crossbar and the dispatch module.
+    pub fn arrived(&mut self, now: Time) {
+        if let Some((class, packet)) = self.landing.pop_front() {
+            self.waiting[class].push_back((now, packet));
+        }
+    }
+
+    /// Takes packets out of the buffers as far as they can go on.
+    pub fn dispatch(&mut self, wires: &mut Wires, node: usize, around: &mut Around) {
+        self.blocked = None;
+        for class in [super::crossbar::GET, super::crossbar::DATA] {
+            while let Some(&(arrived, packet)) = self.waiting[class].front() {
+                if !self.pass_on(wires, node, around, class, (arrived, packet)) {
+                    break;
+                }
+                self.waiting[class].pop_front();
+            }
+        }
+    }
+
+    /// Lets one packet go where its type says; false if it has to wait.
+    fn pass_on(
+        &mut self,
+        wires: &mut Wires,
+        node: usize,
+        around: &mut Around,
+        class: usize,
+        (arrived, packet): (Time, PacketHandle),
+    ) -> bool {
+        let now = wires.now();
+        let record = &wires.packets[packet];
+        let (operation, part) = (record.operation, record.part);
+        let header = match HeaderRepr::parse(&record.bytes) {
+            Ok(header) => header,
+            Err(error) => {
+                debug_assert!(!matches!(error, WireError::Truncated { .. }));
+                self.counters.unknown += 1;
+                Self::discard(wires, node, class, packet);
+                return true;
+            }
+        };
+        let (function, queue_pair) = (
+            usize::from(header.destination.function()),
+            usize::from(header.destination.queue_pair()),
+        );
+        let per_function = wires.config.nic.queue_pairs;
+        let exists = function < around.layouts.len() && queue_pair < per_function;
+        let at = function * per_function + queue_pair;
+        if !exists || around.queue_pairs[at].magic != header.magic {
+            self.counters.refused += 1;
+            Self::discard(wires, node, class, packet);
+            return true;
+        }
+        let pair = &mut around.queue_pairs[at];
+        match header.primitive {
+            Primitive::Get => {
+                if around.descriptors.remote.len() >= wires.config.nic.remote_get_depth {
+                    self.blocked = Some(Blocked::RemoteGets);
+                    return false;
+                }
+                self.counters.gets += 1;
+                let parsed = PacketRepr::parse(&record.bytes).map(|packet| packet.payload.to_vec());
+                if let Ok(bytes) = parsed {
+                    wires.journal.mark(operation, None, Stage::GetTrip, None, now);
+                    let (from, to) = (header.source, header.destination);
+                    around.descriptors.remote.push_back(RemoteGet { operation, bytes, from, to });
+                }
+                Self::discard(wires, node, class, packet);
+                true
+            }
+            Primitive::Nap | Primitive::Put => {
+                if self.uploading.is_some() {
+                    return false;
+                }
+                let is_nap = header.primitive == Primitive::Nap;
+                let (target, length) = (header.span.address(), header.span.len() as u64);
+                if !is_nap && length > 0 && !around.layouts[function].holds(target, length) {
+                    self.counters.outside += 1;
+                    Self::discard(wires, node, class, packet);
+                    return true;
+                }
+                // Both the slot and the record must be there before anything is written (C-21).
+                if is_nap && !pair.slots.is_ready() {
+                    self.blocked = Some(Blocked::Slot { function, queue_pair });
+                    self.starved = true;
+                    return false;
+                }
+                let wants_event = is_nap || header.wants_event;
+                if wants_event && pair.receive_ring.room() == 0 {
+                    self.blocked = Some(Blocked::Event { function, queue_pair });
+                    self.starved = true;
+                    return false;
+                }
+                let event = if wants_event { pair.receive_ring.take() } else { None };
+                let slot = if is_nap { pair.slots.take() } else { None };
+                self.took_slot = is_nap.then_some(at);
+                let address = slot.unwrap_or(target);
+                let tail =
+                    PacketRepr::parse(&record.bytes).map_or(Tail::EMPTY, |packet| packet.tail);
+                self.counters.naps += u64::from(is_nap);
+                self.counters.puts += u64::from(!is_nap);
+                self.uploading =
+                    Some(Uploading { packet, class, header, tail, address, written: 0, event });
+                // The module's delay passes while the packet before is being written.
+                let begins = now.max(arrived + wires.config.nic.module());
+                let cause =
+                    if std::mem::take(&mut self.starved) { Cause::Slot } else { Cause::Arbiter };
+                wires.journal.mark(
+                    operation,
+                    Some(part),
+                    Stage::Upload,
+                    None,
+                    arrived + wires.config.nic.module(),
+                );
+                wires.journal.mark(operation, Some(part), Stage::Upload, Some(cause), begins);
+                wires.schedule.at(begins, Happening::Uploads { node: node as u8 });
+                true
+            }
+        }
+    }
+
+    /// The upload module has a turn: one write to memory, or the end of the packet.
+    pub fn upload(&mut self, wires: &mut Wires, node: usize, around: &mut Around) {
+        let now = wires.now();
+        let Some(uploading) = &mut self.uploading else { return };
+        let packet = &wires.packets[uploading.packet];
+        let (operation, part) = (packet.operation, packet.part);
+        let length = uploading.header.span.len() as u64;
+        let note = |module, memory| Note { operation, part: Some(part), module, memory };
+        let left = length - uploading.written;
+        if left > 0 {
+            let most = wires.config.pcie.max_payload.count();
+            let Run { address, length } =
+                first_request(uploading.address + uploading.written, left, most);
+            // Lead bytes of the first DW, and what was written before.
+            let lead = uploading.header.span.lead();
+            let from = bellwire_wire::header::HEADER_BYTES + lead + uploading.written as usize;
+            let mut bytes = around.port.blank();
+            bytes.extend_from_slice(&packet.bytes[from..from + length as usize]);
+            uploading.written += length;
+            self.counters.bytes += length;
+            let write =
+                PendingWrite { address, bytes, meaning: Written::Data { operation, part, length } };
+            wires.journal.mark(operation, Some(part), Stage::Upload, None, now);
+            let (begins, _) =
+                around.port.write(wires, now, write, note(Stage::Upload, Stage::DataWrite));
+            self.next_turn(wires, node, length, begins);
+        } else if let Some(place) = uploading.event.take() {
+            let (header, tail) = (uploading.header, uploading.tail);
+            let event = EventRepr {
+                phase: place.phase,
+                primitive: header.primitive,
+                status: Status::Success,
+                queue_pair: header.destination.queue_pair(),
+                peer: header.source,
+                address: uploading.address,
+                length,
+                tail,
+            };
+            let meaning = Written::Event {
+                function: usize::from(header.destination.function()),
+                queue_pair: usize::from(header.destination.queue_pair()),
+                ring: RingKind::Receive,
+                operation,
+                part,
+            };
+            self.counters.events += 1;
+            wires.journal.mark(operation, Some(part), Stage::Upload, None, now);
+            let (begins, _) = write_event(
+                wires,
+                around.port,
+                place,
+                &event,
+                meaning,
+                note(Stage::Upload, Stage::EventWrite),
+            );
+            self.next_turn(wires, node, EVENT_BYTES as u64, begins);
+        } else {
+            let Some(Uploading { packet, class, .. }) = self.uploading.take() else { return };
+            Self::discard(wires, node, class, packet);
+            self.dispatch(wires, node, around);
+        }
+    }
+
+    /// Whether a packet is being written to memory.
+    pub fn is_uploading(&self) -> bool {
+        self.uploading.is_some()
+    }
+
+    /// The module is busy for header, data and engine cycle, and until its packet has begun to leave.
+    fn next_turn(&self, wires: &mut Wires, node: usize, bytes: u64, begins: Time) {
+        let nic = &wires.config.nic;
+        let next = (wires.now() + nic.packet_time(bytes)).max(nic.edge(begins));
+        wires.schedule.at(next, Happening::Uploads { node: node as u8 });
+    }
+
+    fn discard(wires: &mut Wires, node: usize, class: usize, packet: PacketHandle) {
+        wires.drop_packet(packet);
+        wires.crossbar.place_freed(wires.schedule, node, class);
+    }
+}
+
+/// Writes an event into its place, now.
+pub fn write_event(
+    wires: &mut Wires,
+    port: &mut Port,
+    place: Place,
+    event: &EventRepr,
+    meaning: Written,
+    note: Note,
+) -> (Time, Time) {
+    let mut bytes = port.blank();
+    bytes.resize(EVENT_BYTES, 0);
+    event.emit(&mut bytes).expect("addresses and lengths were checked when their packet was made");
+    let now = wires.now();
+    port.write(wires, now, PendingWrite { address: place.address, bytes, meaning }, note)
+}

@@ -1,0 +1,280 @@
+//! Single operations of the modelled cHPP interface: bytes, primitives, stages.
+
+use bellwire_model::chpp::experiments::Kind;
+use bellwire_model::chpp::experiments::single::{endpoint, pattern, post, single};
+use bellwire_model::chpp::host::Notice;
+use bellwire_model::chpp::journal::Stage;
+use bellwire_model::chpp::machine::{Desk, Program};
+use bellwire_model::chpp::port::RingKind;
+use bellwire_model::chpp::{Config, Machine};
+use bellwire_wire::descriptor::{DescriptorRepr, Work};
+use bellwire_wire::entry::{Chain, Entry};
+use bellwire_wire::event::Status;
+use bellwire_wire::primitive::Primitive;
+use bellwire_wire::tail::Tail;
+
+/// Notes every event, and for a NAP the bytes in its slot.
+#[derive(Default)]
+struct Recorder {
+    notices: Vec<Notice>,
+    naps: Vec<Vec<u8>>,
+}
+
+impl Program for Recorder {
+    fn notified(&mut self, notice: &Notice, desk: &mut Desk<'_>) {
+        let event = &notice.event;
+        if notice.ring == RingKind::Receive && event.primitive == Primitive::Nap {
+            assert!(event.address.is_multiple_of(2048), "slots are aligned");
+            self.naps.push(desk.memory(event.address, event.length as usize).unwrap().to_vec());
+        }
+        self.notices.push(*notice);
+    }
+}
+
+fn machine() -> Machine {
+    Machine::new(&Config::prototype(), 7).unwrap()
+}
+
+/// A PUT of one entry to any alignment, with any alignment of its source and any length, writes its bytes and no others.
+// shows: C-05, C-08, C-22
+#[test]
+fn put_writes_its_bytes_and_no_others() {
+    for (from, to) in [(0, 0), (1, 0), (0, 1), (3, 2), (5, 127), (4095, 4093), (64, 4032)] {
+        for bytes in [0u64, 1, 2, 3, 4, 5, 15, 16, 17, 63, 64, 127, 128, 129, 255, 1000, 4096, 5000]
+        {
+            let mut machine = machine();
+            let mut desk = machine.desk();
+            let near = desk.free_memory(0, 0) + from;
+            let far = desk.free_memory(1, 0) + 4096 + to;
+            let source = desk.memory_mut(near, bytes as usize).unwrap();
+            source.iter_mut().enumerate().for_each(|(at, byte)| *byte = pattern(at));
+            let expected = source.to_vec();
+            desk.memory_mut(far - 64, bytes as usize + 128).unwrap().fill(0xee);
+            post(&mut desk, Kind::Put, (endpoint(0), endpoint(1)), (near, far), bytes).unwrap();
+            let mut recorder = Recorder::default();
+            machine.run_to_end(&mut recorder).unwrap();
+            let desk = machine.desk();
+            let around = desk.memory(far - 64, bytes as usize + 128).unwrap();
+            assert!(around[..64].iter().all(|byte| *byte == 0xee), "before {to} {bytes}");
+            assert!(
+                around[64 + bytes as usize..].iter().all(|byte| *byte == 0xee),
+                "after {to} {bytes}"
+            );
+            assert_eq!(&around[64..64 + bytes as usize], expected, "{from} {to} {bytes}");
+            let received =
+                recorder.notices.iter().filter(|notice| notice.ring == RingKind::Receive);
+            assert_eq!(received.count(), 1);
+            machine.audit().unwrap();
+        }
+    }
+}
+
+/// The intervals of an operation are adjacent and sum exactly to its latency, for all primitives and lengths; the stages of a
+/// PUT come in the order of the send and receive engines, and each has counted what it did.
+// shows: C-34
+#[test]
+fn stages_sum_exactly_and_keep_their_order() {
+    let config = Config::prototype();
+    for kind in Kind::ALL {
+        for bytes in [1, 64, 100, 256, 2048, 4096, 100_000] {
+            if kind.is_nap() && bytes > 2048 {
+                continue;
+            }
+            let run = single(&config, kind, bytes).unwrap();
+            assert_eq!(run.explanation.accounted(), run.latency, "{kind:?} {bytes}");
+            assert_eq!(run.explanation.total, run.latency);
+        }
+    }
+    let put = single(&config, Kind::Put, 1).unwrap().explanation;
+    let stages: Vec<Stage> = put.intervals.iter().map(|interval| interval.stage).collect();
+    assert!(stages.is_sorted(), "{put}");
+    for stage in [
+        Stage::Doorbell,
+        Stage::DescriptorMemory,
+        Stage::DataMemory,
+        Stage::Packer,
+        Stage::EventWrite,
+    ] {
+        assert!(stages.contains(&stage), "{stage:?}");
+    }
+
+    let mut machine = machine();
+    let mut desk = machine.desk();
+    let places = (desk.free_memory(0, 0), desk.free_memory(1, 0));
+    post(&mut desk, Kind::Put, (endpoint(0), endpoint(1)), places, 1000).unwrap();
+    machine.run_to_end(&mut ()).unwrap();
+    let (sender, receiver) = (&machine.nodes()[0], &machine.nodes()[1]);
+    assert_eq!((sender.descriptors.counters.doorbells, sender.descriptors.counters.read), (1, 1));
+    assert_eq!((sender.data.counters.reads, sender.data.counters.bytes), (8, 1000));
+    assert_eq!((sender.packer.packets, sender.packer.bytes), (8, 1000));
+    assert_eq!((receiver.receiver.counters.puts, receiver.receiver.counters.bytes), (8, 1000));
+}
+
+/// An immediate NAP arrives without any data read, an indirect one with some; both in aligned slots, with one event each.
+// shows: C-14, C-17, C-18, C-19
+#[test]
+fn naps_arrive_in_slots() {
+    for (kind, reads) in [(Kind::NapImmediate, 0), (Kind::NapIndirect, 16)] {
+        let mut machine = machine();
+        let mut desk = machine.desk();
+        let near = desk.free_memory(0, 0);
+        desk.memory_mut(near, 2049)
+            .unwrap()
+            .iter_mut()
+            .enumerate()
+            .for_each(|(at, byte)| *byte = pattern(at));
+        post(&mut desk, kind, (endpoint(0), endpoint(1)), (near, 0), 2048).unwrap();
+        assert!(post(&mut desk, kind, (endpoint(0), endpoint(1)), (near, 0), 2049).is_err());
+        let mut recorder = Recorder::default();
+        machine.run_to_end(&mut recorder).unwrap();
+        assert_eq!(recorder.naps, [(0..2048).map(pattern).collect::<Vec<u8>>()]);
+        assert_eq!(machine.nodes()[0].port.reads_sent[1], reads);
+        let received = recorder.notices.iter().filter(|notice| notice.ring == RingKind::Receive);
+        assert_eq!(received.count(), 1);
+    }
+}
+
+/// A PUT without the flag gives no event to the receiver; its data arrives all the same. One with it carries the software tail
+/// along, bit-exact.
+// shows: C-10, C-14
+#[test]
+fn a_put_gives_an_event_only_if_asked() {
+    for wants_event in [false, true] {
+        let mut machine = machine();
+        let mut desk = machine.desk();
+        let (near, far) = (desk.free_memory(0, 0), desk.free_memory(1, 0));
+        desk.memory_mut(near, 300).unwrap().fill(0x5c);
+        let sources = [Entry { address: near, length: 300 }];
+        let destinations = [Entry { address: far, length: 300 }];
+        let chain =
+            Chain { sources: (&sources[..]).into(), destinations: (&destinations[..]).into() };
+        let tail = Tail::from(0xfeed_beef_0bad_cafe);
+        let magic = desk.key(endpoint(1));
+        let work = Work::Put(chain);
+        let descriptor = DescriptorRepr {
+            destination: endpoint(1),
+            queue_pair: 0,
+            traffic_class: 0,
+            magic,
+            wants_event,
+            work,
+            tail,
+        };
+        desk.post(0, 0, &descriptor).unwrap();
+        let mut recorder = Recorder::default();
+        machine.run_to_end(&mut recorder).unwrap();
+        assert!(machine.desk().memory(far, 300).unwrap().iter().all(|byte| *byte == 0x5c));
+        let received: Vec<&Notice> =
+            recorder.notices.iter().filter(|notice| notice.ring == RingKind::Receive).collect();
+        assert_eq!(received.len(), usize::from(wants_event));
+        assert!(received.iter().all(|notice| notice.event.tail == tail));
+    }
+}
+
+/// A chain whose lists differ in number and size of entries is read as one descriptor and lands as it should.
+// shows: C-28, C-30
+#[test]
+fn chains_are_recut() {
+    let mut machine = machine();
+    let mut desk = machine.desk();
+    let (near, far) = (desk.free_memory(0, 0), desk.free_memory(1, 0));
+    let lengths = |base: u64, lengths: &[u64]| -> Vec<Entry> {
+        lengths
+            .iter()
+            .enumerate()
+            .map(|(at, &length)| Entry { address: base + at as u64 * 8192 + at as u64, length })
+            .collect()
+    };
+    let sources = lengths(near, &[1000, 0, 3, 4096, 901]);
+    let destinations = lengths(far, &[1, 2999, 3000]);
+    let mut expected = Vec::new();
+    for (at, entry) in sources.iter().enumerate() {
+        let memory = desk.memory_mut(entry.address, entry.length as usize).unwrap();
+        memory
+            .iter_mut()
+            .enumerate()
+            .for_each(|(byte_at, byte)| *byte = pattern(at * 10_000 + byte_at));
+        expected.extend_from_slice(memory);
+    }
+    let chain = Chain { sources: (&sources[..]).into(), destinations: (&destinations[..]).into() };
+    let magic = desk.key(endpoint(1));
+    let (wants_event, work, tail) = (true, Work::Put(chain), Tail::EMPTY);
+    let descriptor = DescriptorRepr {
+        destination: endpoint(1),
+        queue_pair: 2,
+        traffic_class: 0,
+        magic,
+        wants_event,
+        work,
+        tail,
+    };
+    desk.post(0, 0, &descriptor).unwrap();
+    machine.run_to_end(&mut ()).unwrap();
+    let desk = machine.desk();
+    let got: Vec<u8> = destinations
+        .iter()
+        .flat_map(|entry| desk.memory(entry.address, entry.length as usize).unwrap().to_vec())
+        .collect();
+    assert_eq!(got, expected);
+    let counters = machine.nodes()[0].descriptors.counters;
+    assert_eq!((counters.doorbells, counters.read), (1, 1));
+}
+
+/// Lists of unequal totals are refused with an event that says so, and no memory changes.
+// shows: C-29
+#[test]
+fn unequal_sums_are_refused() {
+    let mut machine = machine();
+    let mut desk = machine.desk();
+    let (near, far) = (desk.free_memory(0, 0), desk.free_memory(1, 0));
+    desk.memory_mut(near, 200).unwrap().fill(0x11);
+    let sources = [Entry { address: near, length: 128 }];
+    let destinations = [Entry { address: far, length: 128 }];
+    let chain = Chain { sources: (&sources[..]).into(), destinations: (&destinations[..]).into() };
+    let magic = desk.key(endpoint(1));
+    let (wants_event, work, tail) = (true, Work::Put(chain), Tail::EMPTY);
+    let descriptor = DescriptorRepr {
+        destination: endpoint(1),
+        queue_pair: 0,
+        traffic_class: 0,
+        magic,
+        wants_event,
+        work,
+        tail,
+    };
+    let mut bytes = vec![0; descriptor.buffer_len()];
+    descriptor.emit(&mut bytes).unwrap();
+    // The format does not let us write such a descriptor: the source entry's length is changed by hand.
+    bytes[16 + 8] = 127;
+    desk.post_bytes(0, 0, Primitive::Put, 128, bytes);
+    let mut recorder = Recorder::default();
+    machine.run_to_end(&mut recorder).unwrap();
+    assert_eq!(recorder.notices.len(), 1);
+    assert_eq!(recorder.notices[0].event.status, Status::UnequalSums);
+    assert!(machine.desk().memory(far, 200).unwrap().iter().all(|byte| *byte == 0));
+}
+
+/// A GET packet goes out with the descriptor as its payload, the far side turns it into PUT packets, and the data is right.
+// shows: C-25
+#[test]
+fn a_get_comes_back_as_puts() {
+    let mut machine = machine();
+    let mut desk = machine.desk();
+    let (near, far) = (desk.free_memory(0, 0), desk.free_memory(1, 0));
+    desk.memory_mut(far, 1000)
+        .unwrap()
+        .iter_mut()
+        .enumerate()
+        .for_each(|(at, byte)| *byte = pattern(at));
+    post(&mut desk, Kind::Get, (endpoint(0), endpoint(1)), (near, far), 1000).unwrap();
+    machine.run_to_end(&mut ()).unwrap();
+    let got = machine.desk().memory(near, 1000).unwrap().to_vec();
+    assert_eq!(got, (0..1000).map(pattern).collect::<Vec<u8>>());
+    let nodes = machine.nodes();
+    assert_eq!(
+        (nodes[1].receiver.counters.gets, nodes[1].descriptors.counters.remote_gets),
+        (1, 1)
+    );
+    assert_eq!((nodes[1].packer.packets, nodes[0].receiver.counters.puts), (8, 8));
+    assert_eq!(nodes[0].data.counters.reads, 0);
+}
