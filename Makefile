@@ -60,9 +60,10 @@ miri: ## execute the unsafe parts under Miri, if it is installed
 	@tools/need.sh cargo
 	@CARGO_TARGET_DIR="$(target)/miri" tools/miri.sh $(MIRI_PACKAGES)
 
-bench: ## measure Bellwire beside its peers and the limits of the machine
+bench: ## measure Bellwire beside its peers and the limits of the machine; the model beside BookSim2, given BOOKSIM2=its binary
 	@tools/need.sh cargo
 	cargo run --release -p bellwire-bench -- all
+	cargo run --release -p bellwire-bench -- model $(if $(BOOKSIM2),--booksim $(BOOKSIM2))
 
 simulate: ## simulate 10^8 frames under faults, from SEED on, and note them in the ledger
 	@tools/need.sh cargo

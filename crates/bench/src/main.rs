@@ -1,6 +1,7 @@
 //! `bellwire-bench`: Bellwire's devices beside their peers and beside what the hardware allows.
 //!
-//! Two parts: shared memory, and the network, which it makes itself of veth pairs between namespaces ([`network`]).
+//! [`model`] measures the model alone, by CPU time. The rest has
+//! two parts: shared memory, and the network, which it makes itself of veth pairs between namespaces ([`network`]).
 //! One run measures all contenders in turn ([`rounds`]), in short samples that are bracketed by a probe ([`distance`]).
 //! Each contender ([`contenders`]) is a pair of processes ([`worker`]) that the driver speaks to by lines ([`session`]).
 //! The results ([`report`]) go to docs/performance.md, to out/bench.json, and to the terminal.
@@ -8,6 +9,7 @@
 mod contenders;
 mod distance;
 mod machine;
+mod model;
 mod network;
 mod op;
 mod report;
@@ -48,6 +50,15 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Internal {
+    /// Measure how fast the model simulates, beside BookSim2 if it is given.
+    Model {
+        /// BookSim2's binary.
+        #[arg(long, value_name = "PATH")]
+        booksim: Option<PathBuf>,
+        /// One round instead of five, and leave docs/performance-model.md as it is.
+        #[arg(long)]
+        quick: bool,
+    },
     /// Be the processes of one contender, driven by lines on standard input.
     #[command(hide = true)]
     Worker { name: String, leader_cpu: usize, follower_cpu: usize },
@@ -59,6 +70,9 @@ const QUICK: Duration = Duration::from_secs(25);
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
     match arguments.internal {
+        Some(Internal::Model { booksim, quick }) => {
+            model::run(&project_root()?, booksim.as_ref(), quick)
+        }
         Some(Internal::Worker { name, leader_cpu, follower_cpu }) => {
             let Some(Contender { start: Start::InHouse(contender), .. }) = contenders::named(&name)
             else {

@@ -1,0 +1,60 @@
+//! The event core alone: the hold model. A thousand events are pending; each that happens schedules another at random.
+
+use bellwire_model::engine::{Event, Model, Schedule, run};
+use bellwire_model::units::{Span, Time};
+
+use super::{Row, cpu};
+
+const PENDING: u64 = 1_000;
+const EVENTS: u64 = 20_000_000;
+
+#[derive(Clone, Copy)]
+struct Happening(u32);
+
+impl Event for Happening {
+    fn trace(self) -> u64 {
+        self.0.into()
+    }
+}
+
+/// Delays of one to 512 cycles of 4 ns, and some picoseconds: what clocks and memories of a NIC make.
+struct Hold {
+    left: u64,
+}
+
+impl Model for Hold {
+    type Event = Happening;
+
+    fn handle(&mut self, event: Happening, schedule: &mut Schedule<Happening>) {
+        if self.left > 0 {
+            self.left -= 1;
+            let delay = 4_000 + schedule.random.below(2_048_000);
+            schedule.after(Span::from_ps(delay), event);
+        }
+    }
+}
+
+/// Measures it.
+pub fn row(rounds: usize) -> Row {
+    let model = (0..rounds)
+        .map(|round| {
+            let mut schedule = Schedule::new(round as u64, Span::from_ns(4));
+            for number in 0..PENDING {
+                schedule.at(Time::from_ps(number * 2_000), Happening(number as u32));
+            }
+            let before = cpu::own();
+            run(&mut Hold { left: EVENTS }, &mut schedule, Time::NEVER);
+            schedule.dispatched() as f64 / (cpu::own() - before).as_secs_f64()
+        })
+        .collect();
+    Row {
+        what: format!("event core, {PENDING} pending"),
+        unit: "events",
+        model,
+        booksim: Vec::new(),
+        found: Vec::new(),
+        goal: 25e6,
+        stock: 0.0,
+        memory_mib: None,
+    }
+}

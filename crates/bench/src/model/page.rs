@@ -1,0 +1,76 @@
+//! The page about the model's speed.
+
+use super::networks::{BUFFER_BEATS, ISLIP_ROUNDS, PACKET_BEATS, VCS};
+use super::{Row, median};
+
+/// The page, in Markdown.
+pub fn markdown(rows: &[Row]) -> String {
+    let mut page = format!(
+        "# Performance of the model
+
+Made by `cargo run --release -p bellwire-bench -- model --booksim PATH`. Do not edit by hand: the next run writes it anew.
+
+Rates are per second of CPU time (user and system, of the simulator's process) on one core; medians of rounds in which the
+simulators took turns, with the least and the most.
+
+How the comparison is made: both simulate the same network, uniform random traffic, packets of {PACKET_BEATS} flits, {VCS} virtual channels
+with {BUFFER_BEATS} flits of buffer each, credits that take a cycle, and iSLIP with {ISLIP_ROUNDS} rounds. In BookSim2 that is
+`sw_allocator = islip({ISLIP_ROUNDS})`, because it ignores `alloc_iters`. Pipelines are of two cycles here, and of BookSim2's default
+stages without speculation there; so latencies differ by a constant per router. A flit-hop is one flit through one router: flits accepted times
+mean hops, over all cycles simulated, warm-up included. BookSim2 runs fewer cycles, as it takes longer for each; its time to
+set up the network counts, as the model's does. The goal is 20 times what stock BookSim2 did on the machine where the goal was
+set; the ratio is to BookSim2 in this run.
+
+| load | model, M/s | least - most | BookSim2, M/s | ratio | goal, M/s | |
+| --- | --- | --- | --- | --- | --- | --- |
+"
+    );
+    for row in rows {
+        let rate = median(&row.model).unwrap_or(0.0);
+        let ends = row
+            .model
+            .iter()
+            .fold((f64::MAX, 0f64), |(least, most), &rate| (least.min(rate), most.max(rate)));
+        let (theirs, ratio) = match median(&row.booksim) {
+            Some(other) => (format!("{:.3}", other / 1e6), format!("{:.0}", rate / other)),
+            None => ("not run".to_owned(), "-".to_owned()),
+        };
+        let met = if rate >= row.goal { "met" } else { "MISSED" };
+        page += &format!(
+            "| {}, {} | {:.1} | {:.1} - {:.1} | {theirs} | {ratio} | {:.2} | {met} |\n",
+            row.what,
+            row.unit,
+            rate / 1e6,
+            ends.0 / 1e6,
+            ends.1 / 1e6,
+            row.goal / 1e6,
+        );
+    }
+    page += "\nWhat they found, to show that it is the same work:\n
+| load | simulator | flits per terminal and cycle | packet latency, cycles | routers crossed | cycles |
+| --- | --- | --- | --- | --- | --- |
+";
+    for row in rows {
+        for found in &row.found {
+            page += &format!(
+                "| {} | {} | {:.3} | {:.1} | {:.2} | {} |\n",
+                row.what,
+                found.simulator,
+                found.throughput,
+                found.latency,
+                found.hops,
+                found.cycles
+            );
+        }
+    }
+    for row in rows {
+        if let Some(memory) = row.memory_mib {
+            let met = if memory <= 2048 { "met" } else { "MISSED" };
+            page += &format!(
+                "\nMemory for the {}: {memory} MiB at most; the goal of 2048 MiB is {met}.\n",
+                row.what
+            );
+        }
+    }
+    page
+}
