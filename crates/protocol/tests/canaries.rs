@@ -245,6 +245,15 @@ fn a_missing_keep_alive_is_caught() {
     scenario_notices("reliable-no-keep-alive", reliable::liveness::a_dead_peer_is_reported);
 }
 
+/// A half-open link that is kept beside a later one is noticed.
+#[test]
+fn keeping_what_was_given_up_is_noticed() {
+    scenario_notices(
+        "reliable-keep-half-open",
+        reliable::handshake::a_late_confirmation_revives_nothing,
+    );
+}
+
 /// Two that ask each other, and each anew when the other does, are noticed.
 #[test]
 fn asking_anew_without_end_is_noticed() {

@@ -190,7 +190,7 @@ impl Oracle {
         }
         if index < self.youngest[taker][from] {
             return Err(format!(
-                "packet {number} of stream {index} came after one of stream {}",
+                "packet {number} of stream {index} from {from} came to {taker} after one of stream {}",
                 self.youngest[taker][from]
             ));
         }

@@ -164,6 +164,9 @@ impl<'a> World<'a> {
             let (index, wake_ns) = self.next_wake();
             let next_ns = arrival_ns.min(wake_ns).min(self.fault_ns);
             if next_ns == u64::MAX {
+                if self.calm_since_ns.is_some() && self.has_finished() {
+                    return self.finish();
+                }
                 return Err("nothing will ever happen any more".to_owned() + &self.open_ends());
             }
             self.now_ns = self.now_ns.max(next_ns);

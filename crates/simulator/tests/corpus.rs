@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use bellwire_simulator::fuzz::{operate, parse_frames};
+use bellwire_simulator::fuzz::{operate, parse_formats, parse_frames};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -23,6 +23,13 @@ fn parsers_stand_the_corpus() {
     replay("parse_frames", parse_frames);
 }
 
+/// The same for the formats of the interface, chain descriptors and their re-cutting among them.
+// shows: C-28, C-29
+#[test]
+fn formats_stand_the_corpus() {
+    replay("parse_formats", parse_formats);
+}
+
 /// No file of the corpus makes two endpoints panic, hold more than they may or lose count of a packet.
 #[test]
 fn endpoints_stand_the_corpus() {
@@ -36,6 +43,7 @@ proptest! {
     #[test]
     fn parsers_stand_any_bytes(bytes in vec(any::<u8>(), 0..300)) {
         parse_frames(&bytes);
+        parse_formats(&bytes);
     }
 
     /// The same for sequences of operations made up at random, which begin with a link between the two.

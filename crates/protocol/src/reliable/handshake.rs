@@ -229,6 +229,7 @@ impl Endpoint {
     pub(super) fn come_up(&mut self, slot: usize, now_ns: u64) {
         let Some(link) = &mut self.slots[slot].link else { return };
         let (id, peer, incarnation) = (link.id, link.peer, link.peer_incarnation);
+        let age = (incarnation, link.peer_opening);
         if link.repeats == 1 {
             // Asked once, answered once: the first round trip (RFC 6298 takes the handshake's, too).
             link.round_trip.sample(now_ns.saturating_sub(link.asked_ns), now_ns);
@@ -239,10 +240,16 @@ impl Endpoint {
         link.give_up_ns = NEVER;
         link.up_untold = true;
         self.counters.links_up += 1;
-        // A later link of the same function takes the place of the earlier one.
+        // A later link of the same function takes the place of the earlier one, even of one that was never confirmed: a frame of
+        // that one could still do so, and would end this one.
         for other in 0..self.slots.len() {
-            let Some(link) = &self.slots[other].link else { continue };
-            if link.id != id && link.peer == peer && link.is_running() {
+            let Some(link) = self.slots[other].link.as_ref().filter(|link| link.id != id) else {
+                continue;
+            };
+            let is_obsolete = link.state == State::Accepting
+                && (link.peer_incarnation, link.peer_opening) < age
+                && !planted("reliable-keep-half-open");
+            if link.peer == peer && (link.is_running() || is_obsolete) {
                 let is_restart = link.peer_incarnation != incarnation;
                 self.fail(other, if is_restart { Why::Restarted } else { Why::Closed });
             }
