@@ -62,7 +62,7 @@ impl Fabric {
                 while waiting != 0 {
                     let vc = waiting.trailing_zeros();
                     waiting &= waiting - 1;
-                    let queue = (router.first_port + input) * self.vcs + vc;
+                    let queue = (router.first_port + input) << self.vc_shift | vc;
                     if self.give_vc(queue, port_number) {
                         first.get_or_insert(input);
                         self.pairs[pair].waiting &= !(1 << vc);
@@ -91,12 +91,14 @@ impl Fabric {
             return false;
         };
         self.ports[port as usize].free_vcs &= !(1 << vc);
-        let out_vc = port * self.vcs + vc;
+        let out_vc = port << self.vc_shift | vc;
         let queue = &mut self.queues[number as usize];
         queue.out_vc = out_vc;
+        queue.to = self.ports[port as usize].to << self.vc_shift | vc;
         queue.state = State::Moving;
         let occupied = queue.occupied;
-        let beside = self.ports[port as usize].free_vcs.count_ones() + 1 < self.vcs;
+        let beside =
+            self.ports[port as usize].free_vcs.count_ones() + 1 < u32::from(self.config.vcs);
         self.counters.vcs_beside += u64::from(beside);
         let out = &mut self.out_vcs[out_vc as usize];
         out.owner = number;
@@ -229,7 +231,7 @@ impl Fabric {
         let turn = &mut self.ports[port_number as usize].pick_turn;
         let vc = (ready.rotate_right(u32::from(*turn)).trailing_zeros() + u32::from(*turn)) % 32;
         *turn = ((vc + 1) % 32) as u8;
-        port_number * self.vcs + vc
+        port_number << self.vc_shift | vc
     }
 }
 

@@ -30,11 +30,11 @@ impl Fabric {
         let (beats, credits) = self.under_way();
         self.audit_beats(&beats)?;
         for (number, out) in self.out_vcs.iter().enumerate() {
-            let port = self.ports[number / self.vcs as usize];
+            let port = self.ports[number >> self.vc_shift];
             if out.credits == UNLIMITED || port.to == NONE {
                 continue;
             }
-            let to = (port.to * self.vcs) as usize + number % self.vcs as usize;
+            let to = (port.to << self.vc_shift) as usize | number & ((1 << self.vc_shift) - 1);
             let sink = to >= self.queues.len();
             let room = if sink { self.config.sink_beats } else { self.config.buffer_beats };
             let held = if sink { 0 } else { self.queues[to].occupied };
@@ -54,7 +54,7 @@ impl Fabric {
         }
         if self.config.sink_beats != 0 {
             let first = self.queues.len();
-            let sinks = (self.sources.len() * self.vcs as usize) as u64;
+            let sinks = (self.sources.len() << self.vc_shift) as u64;
             let on_links: u64 = beats[first..].iter().map(|&beats| u64::from(beats)).sum();
             let with_senders: u64 = (0..self.out_vcs.len())
                 .filter(|&vc| self.leads_to_terminal(vc))
@@ -100,8 +100,8 @@ impl Fabric {
         let queued: u64 = self.queues.iter().map(|queue| u64::from(queue.occupied)).sum();
         let links: u64 = on_links.iter().map(|&beats| u64::from(beats)).sum();
         let sent_to_terminals: u64 = (0..self.router_ports() as usize)
-            .filter(|&port| self.leads_to_terminal(port * self.vcs as usize))
-            .map(|port| self.ports[port].sent)
+            .filter(|&port| self.leads_to_terminal(port << self.vc_shift))
+            .map(|port| self.sent(port))
             .sum();
         let between_routers: u64 =
             on_links[..self.queues.len()].iter().map(|&beats| u64::from(beats)).sum();
@@ -163,14 +163,14 @@ impl Fabric {
                 let packet = self.packets.packet(self.packets.place(lane.head).packet);
                 let allowed = self.allowed(packet, super::routing::Half::Any);
                 for vc in bits(allowed) {
-                    let holder =
-                        self.queue_name((self.ports[port as usize].to * self.vcs + vc) as usize);
+                    let holder = self
+                        .queue_name((self.ports[port as usize].to << self.vc_shift | vc) as usize);
                     waits.add(name.clone(), holder, "a virtual channel");
                 }
             } else if self.out_vcs[lane.out_vc as usize].credits == 0 {
-                let vc = lane.out_vc - port * self.vcs;
+                let vc = lane.out_vc - (port << self.vc_shift);
                 let holder =
-                    self.queue_name((self.ports[port as usize].to * self.vcs + vc) as usize);
+                    self.queue_name((self.ports[port as usize].to << self.vc_shift | vc) as usize);
                 waits.add(name, holder, "a credit");
             }
         }
@@ -179,16 +179,16 @@ impl Fabric {
             let port_number =
                 self.routers[queue.router as usize].first_port + u32::from(queue.out_port);
             let port = self.ports[port_number as usize];
-            let ahead = |vc: u32| match self.sink(port.to * self.vcs + vc) {
+            let ahead = |vc: u32| match self.sink(port.to << self.vc_shift | vc) {
                 Some(sink) => terminal(sink),
-                None => self.queue_name((port.to * self.vcs + vc) as usize),
+                None => self.queue_name((port.to << self.vc_shift | vc) as usize),
             };
             match queue.state {
                 State::Empty => {}
                 State::Filling => self.wait_for_rest(number, waits),
                 State::WaitsForVc => {
                     for vc in bits(queue.allowed) {
-                        let out = self.out_vcs[(port_number * self.vcs + vc) as usize];
+                        let out = self.out_vcs[(port_number << self.vc_shift | vc) as usize];
                         if out.owner == NONE {
                             waits.add(name(), ahead(vc), "room for a packet");
                         } else {
@@ -203,7 +203,11 @@ impl Fabric {
                 State::Moving if queue.occupied == 0 => self.wait_for_rest(number, waits),
                 State::Moving => {
                     if self.out_vcs[queue.out_vc as usize].credits == 0 {
-                        waits.add(name(), ahead(queue.out_vc - port_number * self.vcs), "a credit");
+                        waits.add(
+                            name(),
+                            ahead(queue.out_vc - (port_number << self.vc_shift)),
+                            "a credit",
+                        );
                     }
                 }
             }
@@ -212,11 +216,12 @@ impl Fabric {
 
     /// The rest of the packet in front is still where it came from.
     fn wait_for_rest(&self, number: usize, waits: &mut Waits) {
-        let from = self.ports[number / self.vcs as usize].from;
+        let from = self.ports[number >> self.vc_shift].from;
         if from == NONE {
             return;
         }
-        let out = self.out_vcs[(from * self.vcs) as usize + number % self.vcs as usize];
+        let out =
+            self.out_vcs[(from << self.vc_shift) as usize | number & ((1 << self.vc_shift) - 1)];
         if out.owner == NONE {
             return;
         }
@@ -231,24 +236,24 @@ impl Fabric {
     /// The terminal whose receiving end a queue number is.
     fn sink(&self, queue: u32) -> Option<u32> {
         let first = self.queues.len() as u32;
-        (queue >= first).then(|| (queue - first) / self.vcs)
+        (queue >= first).then(|| (queue - first) >> self.vc_shift)
     }
 
     fn leads_to_terminal(&self, out_vc: usize) -> bool {
-        let port = self.ports[out_vc / self.vcs as usize];
+        let port = self.ports[out_vc >> self.vc_shift];
         port.router != NONE && port.to != NONE && port.to >= self.router_ports()
     }
 
     /// An input queue or terminal as people call it.
     pub(super) fn queue_name(&self, number: usize) -> String {
         match self.queues.get(number) {
-            Some(queue) if self.vcs == 1 => {
+            Some(queue) if self.config.vcs == 1 => {
                 format!("router {}, input {}", queue.router, queue.port)
             }
             Some(queue) => {
                 format!("router {}, input {}, VC {}", queue.router, queue.port, queue.vc)
             }
-            None => format!("terminal {}", (number - self.queues.len()) / self.vcs as usize),
+            None => format!("terminal {}", (number - self.queues.len()) >> self.vc_shift),
         }
     }
 }

@@ -1,25 +1,14 @@
 //! Routers that share a clock, joined to a network: the block itself.
 
 use super::config::{ConfigError, FabricConfig, Select, Switching};
+use super::datapath::Beat;
 use super::delay::Delay;
 use super::packets::{NONE, Packet, PacketId, Packets};
 use super::parts::{Lane, OutVc, Pair, Port, Queue, QueueStats, Router, Source, State, UNLIMITED};
-use super::routing::{Half, Routes, Way};
+use super::routing::{Half, Routes};
 use super::topology::{Leads, Topology};
 use crate::engine::{Event, Random, Schedule};
 use crate::units::{Span, Time};
-
-/// Flags in the upper bits of a beat's packet number.
-pub(super) const HEAD: u32 = 1 << 31;
-pub(super) const TAIL: u32 = 1 << 30;
-pub(super) const NUMBER: u32 = TAIL - 1;
-
-#[derive(Clone, Copy)]
-pub(super) struct Beat {
-    pub queue: u32,
-    /// The packet's number and the flags above.
-    pub packet: u32,
-}
 
 /// A packet that has come to its terminal as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +56,8 @@ pub struct Fabric {
     pub(super) config: FabricConfig,
     pub(super) topology: Topology,
     pub(super) routes: Routes,
-    pub(super) vcs: u32,
+    /// Virtual channels are numbered port << vc_shift | vc.
+    pub(super) vc_shift: u32,
     pub(super) routers: Vec<Router>,
     pub(super) ports: Vec<Port>,
     pub(super) queues: Vec<Queue>,
@@ -82,7 +72,7 @@ pub struct Fabric {
     pub(super) active_routers: Vec<u64>,
     pub(super) active_sources: Vec<u64>,
     pub(super) beats: Delay<Beat>,
-    credits: Delay<u32>,
+    pub(super) credits: Delay<u32>,
     /// Beats at terminals whose credits were not given back.
     pub(super) at_sinks: u64,
     pub(super) random: Random,
@@ -95,7 +85,7 @@ pub struct Fabric {
     ticks_at: Option<u64>,
     period: Span,
     pub(super) counters: Counters,
-    delivered: Vec<Delivery>,
+    pub(super) delivered: Vec<Delivery>,
     pub(super) departed: Vec<Packet>,
 }
 
@@ -126,6 +116,8 @@ impl Fabric {
         }
         let mut random = Random::new(seed);
         let vcs = u32::from(config.vcs);
+        let vc_shift = vcs.next_power_of_two().trailing_zeros();
+        let stride = 1 << vc_shift;
         let room = if config.buffer_beats == 0 { UNLIMITED } else { config.buffer_beats };
         let sink_room = if config.sink_beats == 0 { UNLIMITED } else { config.sink_beats };
         let terminals = topology.terminals() as u32;
@@ -141,7 +133,7 @@ impl Fabric {
         let all = (router_ports + terminals) as usize;
         let free_vcs = if vcs == 32 { u32::MAX } else { (1 << vcs) - 1 };
         let mut ports = Vec::with_capacity(all);
-        let mut out_vcs = Vec::with_capacity(all * vcs as usize);
+        let mut out_vcs = Vec::with_capacity(all << vc_shift);
         for (number, router) in routers.iter().enumerate() {
             for leads in topology.ports(number) {
                 let (other, latency, credits) = match *leads {
@@ -169,9 +161,8 @@ impl Fabric {
                     vc_turn: turn(&mut random, vcs),
                     wait_turn: turn(&mut random, router.ports),
                     pick_turn: turn(&mut random, vcs),
-                    sent: 0,
                 });
-                out_vcs.extend((0..vcs).map(|_| OutVc { credits, owner: NONE }));
+                out_vcs.extend((0..stride).map(|_| OutVc { credits, owner: NONE, sent: 0 }));
             }
         }
         for terminal in 0..topology.terminals() {
@@ -189,25 +180,34 @@ impl Fabric {
                 vc_turn: random.below(u64::from(vcs)) as u8,
                 wait_turn: 0,
                 pick_turn: 0,
-                sent: 0,
             });
-            out_vcs.extend((0..vcs).map(|_| OutVc { credits: room, owner: NONE }));
+            out_vcs.extend((0..stride).map(|_| OutVc { credits: room, owner: NONE, sent: 0 }));
         }
-        let queues: Vec<Queue> = (0..router_ports * vcs)
+        let queues: Vec<Queue> = (0..router_ports << vc_shift)
             .map(|queue| {
-                let router = ports[(queue / vcs) as usize].router;
+                let port = ports[(queue >> vc_shift) as usize];
+                let router = port.router;
+                let vc = queue & (stride - 1);
                 Queue {
                     head: NONE,
                     tail: NONE,
                     occupied: 0,
+                    packet: NONE,
                     out_vc: NONE,
+                    to: NONE,
                     allowed: 0,
+                    out: 0,
+                    pair: 0,
+                    // Behind a port that leads nowhere nothing ever comes in, and no credit goes back.
+                    back: if port.from == NONE { NONE } else { port.from << vc_shift | vc },
                     router,
+                    latency: 0,
                     left: 0,
                     out_port: 0,
-                    port: (queue / vcs - routers[router as usize].first_port) as u8,
-                    vc: (queue % vcs) as u8,
+                    port: ((queue >> vc_shift) - routers[router as usize].first_port) as u8,
+                    vc: vc as u8,
                     state: State::Empty,
+                    head_here: false,
                 }
             })
             .collect();
@@ -219,7 +219,7 @@ impl Fabric {
         let lane = Lane { head: NONE, tail: NONE, packets: 0, out_vc: NONE, left: 0 };
         let longest = config.link_cycles.max(config.terminal_cycles) + config.pipeline_cycles;
         Ok(Fabric {
-            vcs,
+            vc_shift,
             stats: vec![QueueStats::default(); queues.len()],
             pairs: vec![Pair::default(); first_pair as usize],
             served: vec![0; first_pair as usize],
@@ -372,7 +372,7 @@ impl Fabric {
         let now = self.cycle_at(schedule.now());
         let back = now + u64::from(self.config.credit_cycles);
         for _ in 0..beats {
-            self.credits.put(back, port * self.vcs + u32::from(vc));
+            self.credits.put(back, port << self.vc_shift | u32::from(vc));
         }
         self.at_sinks -= u64::from(beats);
         self.wake(schedule, back, tick);
@@ -420,231 +420,19 @@ impl Fabric {
         }
     }
 
-    /// Credits and beats that arrive in this cycle.
-    fn take_in(&mut self) {
-        let credits = self.credits.take(self.cycle);
-        for &vc in &credits {
-            self.credit(vc);
-        }
-        self.credits.recycle(self.cycle, credits);
-        let beats = self.beats.take(self.cycle);
-        for &beat in &beats {
-            if (beat.queue as usize) < self.queues.len() {
-                self.arrive(beat.queue, beat.packet);
-            } else {
-                self.deliver(beat);
-            }
-        }
-        self.beats.recycle(self.cycle, beats);
-    }
-
-    fn credit(&mut self, vc: u32) {
-        let out = &mut self.out_vcs[vc as usize];
-        out.credits += 1;
-        let port = self.ports[(vc / self.vcs) as usize];
-        if port.router == NONE {
-            let terminal = vc / self.vcs - self.router_ports();
-            set(&mut self.active_sources, terminal);
-        } else if out.owner != NONE {
-            let queue = out.owner;
-            if out.credits == 1 && self.queues[queue as usize].occupied > 0 {
-                let stats = &mut self.stats[queue as usize];
-                stats.credit_wait += self.cycle - stats.since;
-                self.ready(queue);
-            }
-        } else if port.waiting != 0 && self.config.switching != Switching::Wormhole {
-            set(&mut self.active_routers, port.router);
-        }
-    }
-
-    /// A beat comes to an input queue.
-    #[inline]
-    fn arrive(&mut self, number: u32, beat: u32) {
-        let queue = &mut self.queues[number as usize];
-        queue.occupied += 1;
-        if beat & HEAD != 0 {
-            let packet = beat & NUMBER;
-            self.stats[number as usize].enter(self.cycle);
-            let first = queue.head == NONE;
-            self.packets.append((&mut queue.head, &mut queue.tail), packet, self.cycle);
-            if first {
-                self.front(number);
-                return;
-            }
-        }
-        let queue = &self.queues[number as usize];
-        match queue.state {
-            State::Moving if queue.occupied == 1 => {
-                if self.out_vcs[queue.out_vc as usize].credits > 0 {
-                    self.ready(number);
-                } else {
-                    self.stats[number as usize].since = self.cycle;
-                }
-            }
-            State::Filling if queue.occupied >= u32::from(queue.left) => self.ask_for_vc(number),
-            _ => {}
-        }
-    }
-
-    /// A packet has come to the front of an input queue: its way is found.
-    fn front(&mut self, number: u32) {
-        let queue = self.queues[number as usize];
-        let packet = *self.packets.packet(self.packets.place(queue.head).packet);
-        let (router_to, port_to) = self.topology.place(packet.destination as usize);
-        let step = self.routes.step(Way {
-            router: queue.router,
-            came_by: queue.port,
-            source_router: self.topology.place(packet.source as usize).0,
-            router_to,
-            port_to,
-            // Any bits do that stay the same along the way and differ between packets.
-            bits: (packet.born as u32 ^ packet.source.rotate_left(16) ^ packet.destination)
-                .wrapping_mul(0x9e37_79b1),
-        });
-        // A terminal puts packets together from as many virtual channels as there are, whatever brought them.
-        let allowed = if queue.router == router_to {
-            let class = self.config.class(packet.class.into());
-            some(class.first_vc.into(), class.vcs.into())
-        } else {
-            self.allowed(&packet, step.half)
-        };
-        let queue = &mut self.queues[number as usize];
-        queue.left = packet.beats;
-        queue.out_port = step.port;
-        queue.allowed = allowed;
-        let whole = queue.occupied >= u32::from(packet.beats);
-        if self.config.switching == Switching::StoreAndForward && !whole {
-            queue.state = State::Filling;
-        } else {
-            self.ask_for_vc(number);
-        }
-    }
-
-    fn ask_for_vc(&mut self, number: u32) {
-        let queue = &mut self.queues[number as usize];
-        queue.state = State::WaitsForVc;
-        let queue = *queue;
-        self.stats[number as usize].since = self.cycle;
-        let router = &mut self.routers[queue.router as usize];
-        router.waited |= 1 << queue.out_port;
-        let pair =
-            router.first_pair + u32::from(queue.port) * router.ports + u32::from(queue.out_port);
-        self.pairs[pair as usize].waiting |= 1 << queue.vc;
-        self.ports[(router.first_port + u32::from(queue.out_port)) as usize].waiting |=
-            1 << queue.port;
-        set(&mut self.active_routers, queue.router);
-    }
-
-    /// An input queue has a beat that may be sent.
-    #[inline]
-    pub(super) fn ready(&mut self, number: u32) {
-        let queue = self.queues[number as usize];
-        let router = &mut self.routers[queue.router as usize];
-        router.outputs |= 1 << queue.out_port;
-        let pair =
-            router.first_pair + u32::from(queue.port) * router.ports + u32::from(queue.out_port);
-        self.pairs[pair as usize].ready |= 1 << queue.vc;
-        self.ports[(router.first_port + u32::from(queue.out_port)) as usize].requests |=
-            1 << queue.port;
-        set(&mut self.active_routers, queue.router);
-    }
-
-    /// An input queue has nothing more that may be sent.
-    #[inline]
-    fn unready(&mut self, queue: &Queue) {
-        let router = &mut self.routers[queue.router as usize];
-        let pair =
-            router.first_pair + u32::from(queue.port) * router.ports + u32::from(queue.out_port);
-        let ready = &mut self.pairs[pair as usize].ready;
-        *ready &= !(1 << queue.vc);
-        if *ready == 0 {
-            let port = &mut self.ports[(router.first_port + u32::from(queue.out_port)) as usize];
-            port.requests &= !(1 << queue.port);
-            if port.requests == 0 {
-                router.outputs &= !(1 << queue.out_port);
-            }
-        }
-    }
-
-    /// Moves a beat from an input queue through the switch.
-    #[inline]
-    pub(super) fn cross(&mut self, number: u32) {
-        let queue = &mut self.queues[number as usize];
-        queue.occupied -= 1;
-        queue.left -= 1;
-        let packet = self.packets.place(queue.head).packet;
-        let beats = self.packets.packet(packet).beats;
-        let head = if queue.left + 1 == beats { HEAD } else { 0 };
-        let tail = if queue.left == 0 { TAIL } else { 0 };
-        let queue = *queue;
-        let first_port = self.routers[queue.router as usize].first_port;
-        // The place that it had is free again: a credit goes back.
-        if self.config.buffer_beats != 0 {
-            let from = self.ports[(first_port + u32::from(queue.port)) as usize].from;
-            let back = self.cycle + u64::from(self.config.credit_cycles);
-            self.credits.put(back, from * self.vcs + u32::from(queue.vc));
-        }
-        let port = &mut self.ports[(first_port + u32::from(queue.out_port)) as usize];
-        port.sent += 1;
-        let vc = queue.out_vc - (first_port + u32::from(queue.out_port)) * self.vcs;
-        let to = port.to * self.vcs + vc;
-        self.beats.put(
-            self.cycle + u64::from(port.latency),
-            Beat { queue: to, packet: packet | head | tail },
-        );
-        self.counters.hops += 1;
-        let out = &mut self.out_vcs[queue.out_vc as usize];
-        out.credits -= u32::from(out.credits != UNLIMITED);
-        let credits = out.credits;
-        if tail != 0 {
-            out.owner = NONE;
-            port.free_vcs |= 1 << vc;
-            if port.waiting != 0 {
-                set(&mut self.active_routers, queue.router);
-            }
-            self.unready(&queue);
-            self.next_packet(number);
-        } else if queue.occupied == 0 {
-            self.unready(&queue);
-        } else if credits == 0 {
-            self.stats[number as usize].since = self.cycle;
-            self.unready(&queue);
-        }
-    }
-
-    fn next_packet(&mut self, number: u32) {
-        let queue = &mut self.queues[number as usize];
-        let place = self.packets.remove_first(&mut queue.head);
-        queue.out_vc = NONE;
-        queue.state = State::Empty;
-        let more = queue.head != NONE;
-        self.stats[number as usize].leave(place.entered, self.cycle);
-        if more {
-            self.front(number);
-        }
-    }
-
-    /// A beat comes to its terminal.
-    fn deliver(&mut self, beat: Beat) {
-        let vc = beat.queue % self.vcs;
-        if self.config.sink_beats != 0 {
-            self.at_sinks += 1;
-        }
-        if beat.packet & TAIL != 0 {
-            let packet = self.packets.drop(beat.packet & NUMBER);
-            self.counters.packets_out += 1;
-            self.counters.beats_out += u64::from(packet.beats);
-            self.delivered.push(Delivery { packet, vc: vc as u8, cycle: self.cycle });
-        }
-    }
-
     pub(super) fn router_ports(&self) -> u32 {
         (self.ports.len() - self.sources.len()) as u32
     }
 
+    /// Beats that left by a port.
+    pub(super) fn sent(&self, port: usize) -> u64 {
+        let first = port << self.vc_shift;
+        self.out_vcs[first..first + (1 << self.vc_shift)].iter().map(|vc| vc.sent).sum()
+    }
+
     /// Beats on links and credits on their way back, by virtual channel of the sender, for the audit.
     pub(super) fn under_way(&self) -> (Vec<u32>, Vec<u32>) {
-        let mut beats = vec![0; self.queues.len() + self.sources.len() * self.vcs as usize];
+        let mut beats = vec![0; self.queues.len() + (self.sources.len() << self.vc_shift)];
         for beat in self.beats.iter() {
             beats[beat.queue as usize] += 1;
         }
@@ -657,7 +445,7 @@ impl Fabric {
 }
 
 /// The set of `vcs` virtual channels from `first` on.
-fn some(first: u32, vcs: u32) -> u32 {
+pub(super) fn some(first: u32, vcs: u32) -> u32 {
     (((1u64 << vcs) - 1) << first) as u32
 }
 

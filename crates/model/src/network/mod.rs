@@ -7,12 +7,13 @@
 //! - [`Topology`]: crossbar, ring, mesh, torus, hypercube, fully connected, any graph from a file;
 //! - `routing`: dimension order with datelines, up*/down*; free of deadlock in all of them;
 //! - [`FabricConfig`]: every parameter; buffers, channels, switching, allocation;
-//! - `fabric`, `allocate`: what happens in a cycle;
+//! - `fabric`, `datapath`, `allocate`: what happens in a cycle;
 //! - `audit`: conservation, Little's law, and the waits that explain a standstill.
 
 mod allocate;
 mod audit;
 mod config;
+mod datapath;
 mod delay;
 mod experiment;
 mod fabric;

@@ -16,27 +16,41 @@ pub(super) enum State {
     Moving,
 }
 
-/// An input queue: one port, one virtual channel. Half a cache line.
+/// An input queue: one port, one virtual channel. One cache line, so that moving a beat touches little else: what depends on
+/// the first packet's way is worked out once, when the packet comes to the front.
 #[derive(Clone, Copy)]
+#[repr(align(64))]
 pub(super) struct Queue {
     pub head: u32,
     pub tail: u32,
     /// Beats here.
     pub occupied: u32,
-    /// The virtual channel that the first packet has got on its way out.
+    /// The first packet.
+    pub packet: u32,
+    /// The virtual channel that it has got on its way out, and the queue that this leads to.
     pub out_vc: u32,
+    pub to: u32,
     /// The virtual channels that it may have.
     pub allowed: u32,
+    /// The number of its output port, and of its (input, output) pair.
+    pub out: u32,
+    pub pair: u32,
+    /// The virtual channel whose credits this queue's beats hold.
+    pub back: u32,
     pub router: u32,
+    /// Cycles to the next queue.
+    pub latency: u16,
     /// Beats of the first packet that have not been sent on.
     pub left: u16,
     pub out_port: u8,
     pub port: u8,
     pub vc: u8,
     pub state: State,
+    /// Whether the first packet's head is still here.
+    pub head_here: bool,
 }
 
-const _: () = assert!(size_of::<Queue>() == 32);
+const _: () = assert!(size_of::<Queue>() == 64);
 
 /// The sending side of a virtual channel.
 #[derive(Clone, Copy)]
@@ -44,6 +58,8 @@ pub(super) struct OutVc {
     pub credits: u32,
     /// The input queue or source lane whose packet has it.
     pub owner: u32,
+    /// Beats that were sent.
+    pub sent: u64,
 }
 
 /// What is measured of an input queue; packets and cycles.
@@ -86,8 +102,6 @@ pub(super) struct Port {
     pub vc_turn: u8,
     pub wait_turn: u8,
     pub pick_turn: u8,
-    /// Beats that left by this port.
-    pub sent: u64,
 }
 
 #[derive(Clone, Copy)]

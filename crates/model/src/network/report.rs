@@ -195,15 +195,15 @@ fn mean_hops(fabric: &Fabric) -> f64 {
         .filter(|&port| {
             fabric.ports[port].to != NONE && fabric.ports[port].to >= fabric.router_ports()
         })
-        .map(|port| fabric.ports[port].sent)
+        .map(|port| fabric.sent(port))
         .sum();
     counters.hops as f64 / (crossed.max(1)) as f64
 }
 
 fn limit(fabric: &Fabric, traffic: &Traffic, waits: WaitCycles) -> Limit {
     let cycles = fabric.cycle().max(1);
-    let busiest = (0..fabric.ports.len()).max_by_key(|&port| fabric.ports[port].sent).unwrap_or(0);
-    let utilisation = fabric.ports[busiest].sent as f64 / cycles as f64;
+    let busiest = (0..fabric.ports.len()).max_by_key(|&port| fabric.sent(port)).unwrap_or(0);
+    let utilisation = fabric.sent(busiest) as f64 / cycles as f64;
     let resource = port_name(fabric, busiest);
     let backlog: u64 = fabric.lanes.iter().map(|lane| u64::from(lane.packets)).sum();
     let held_back = match traffic.arrival {

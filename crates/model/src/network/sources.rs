@@ -1,7 +1,8 @@
 //! The sending side of terminals: queues of packets, one beat a cycle into the network.
 
 use super::config::Switching;
-use super::fabric::{Beat, Fabric, HEAD, TAIL};
+use super::datapath::{Beat, HEAD, TAIL};
+use super::fabric::Fabric;
 use super::packets::NONE;
 use super::parts::UNLIMITED;
 use super::routing::Half;
@@ -51,7 +52,7 @@ impl Fabric {
                 return false;
             };
             self.ports[port_number as usize].free_vcs &= !(1 << vc);
-            let out_vc = port_number * self.vcs + vc;
+            let out_vc = port_number << self.vc_shift | vc;
             self.out_vcs[out_vc as usize].owner = number;
             self.lanes[number as usize].out_vc = out_vc;
             out_vc
@@ -64,13 +65,14 @@ impl Fabric {
         }
         out.credits -= u32::from(out.credits != UNLIMITED);
         let port = &mut self.ports[port_number as usize];
-        port.sent += 1;
-        let vc = out_vc - port_number * self.vcs;
+        out.sent += 1;
+        let vc = out_vc - (port_number << self.vc_shift);
         let lane = &mut self.lanes[number as usize];
         let head = if lane.left == packet.beats { HEAD } else { 0 };
         lane.left -= 1;
         let tail = if lane.left == 0 { TAIL } else { 0 };
-        let beat = Beat { queue: port.to * self.vcs + vc, packet: packet_number | head | tail };
+        let beat =
+            Beat { queue: port.to << self.vc_shift | vc, packet: packet_number | head | tail };
         self.beats.put(self.cycle + u64::from(port.latency), beat);
         if tail != 0 {
             out.owner = NONE;
@@ -92,8 +94,8 @@ impl Fabric {
     pub(super) fn choose_vc(&mut self, port: u32, allowed: u32, beats: u16) -> Option<u32> {
         let mut candidates = allowed;
         if self.config.switching != Switching::Wormhole {
-            for vc in 0..self.vcs {
-                let credits = self.out_vcs[(port * self.vcs + vc) as usize].credits;
+            for vc in 0..u32::from(self.config.vcs) {
+                let credits = self.out_vcs[(port << self.vc_shift | vc) as usize].credits;
                 candidates &= !(u32::from(credits < u32::from(beats)) << vc);
             }
         }
