@@ -1,7 +1,8 @@
-//! `bellwire paper`: how far the project has come with the papers that it joins.
+//! `bellwire paper`: how far the project has come with the papers that it joins, and their experiments on its models.
 
-use crate::command::{Outcome, print_json};
-use anyhow::Result;
+use crate::command::{Outcome, WrongUsage, print_json};
+use anyhow::{Result, anyhow};
+use bellwire_model::chpp::experiments::{EXPERIMENTS, Experiment};
 use bellwire_papers::{Paper, Query, State, scoreboard};
 
 /// What the project shows of the papers that it joins
@@ -23,6 +24,17 @@ Examples:
   bellwire paper rows --paper damq-pd --state open
   bellwire paper rows --json | jq .totals")]
     Rows(Rows),
+    /// Runs the experiments of the cHPP paper on the model of its network interface
+    ///
+    /// Each value stands beside the published one with its relative error, and says whether a constant was fitted to it or the
+    /// mechanism predicts it. Nothing published is ever printed as a result.
+    #[command(after_help = "\
+Examples:
+  bellwire paper chpp                            all experiments
+  bellwire paper chpp table3                     one of them
+  bellwire paper chpp --list                     their names
+  bellwire paper chpp --json | jq '.[].values'")]
+    Chpp(Chpp),
 }
 
 #[derive(clap::Args)]
@@ -38,9 +50,59 @@ struct Rows {
     json: bool,
 }
 
-/// Prints the scoreboard; fails if the project's citations have problems.
+#[derive(clap::Args)]
+struct Chpp {
+    /// Only this experiment
+    id: Option<String>,
+    /// The names of the experiments instead of their results
+    #[arg(long, conflicts_with_all = ["id", "json"])]
+    list: bool,
+    /// One JSON array instead of tables
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints what was asked for.
 pub fn run(arguments: &Arguments) -> Result<Outcome> {
-    let What::Rows(Rows { paper, state, json }) = &arguments.what;
+    match &arguments.what {
+        What::Rows(rows) => print_rows(rows),
+        What::Chpp(chpp) => run_chpp(chpp),
+    }
+}
+
+/// Runs experiments; fails if one cannot be run, or misses the paper without saying why.
+fn run_chpp(Chpp { id, list, json }: &Chpp) -> Result<Outcome> {
+    if *list {
+        for experiment in &EXPERIMENTS {
+            println!("{:<8} {}", experiment.id, experiment.title);
+        }
+        return Ok(Outcome::Done);
+    }
+    let chosen = |experiment: &&Experiment| id.as_ref().is_none_or(|id| id == experiment.id);
+    let chosen: Vec<&Experiment> = EXPERIMENTS.iter().filter(chosen).collect();
+    if chosen.is_empty() {
+        let names: Vec<&str> = EXPERIMENTS.iter().map(|experiment| experiment.id).collect();
+        return Err(WrongUsage::error(format!(
+            "there is no such experiment; there are {}",
+            names.join(", ")
+        )));
+    }
+    let mut reports = Vec::new();
+    for experiment in chosen {
+        let report = (experiment.run)().map_err(|error| anyhow!("{}: {error}", experiment.id))?;
+        if !json {
+            println!("{report}");
+        }
+        reports.push(report);
+    }
+    if *json {
+        print_json(&reports)?;
+    }
+    Ok(Outcome::done_if(reports.iter().all(|report| report.unexplained().is_empty())))
+}
+
+/// Prints the scoreboard; fails if the project's citations have problems.
+fn print_rows(Rows { paper, state, json }: &Rows) -> Result<Outcome> {
     let query = Query { paper: *paper, state: *state };
     let board = scoreboard(&std::env::current_dir()?, &query)?;
     if *json {

@@ -60,7 +60,7 @@ pub struct NicConfig {
     pub slot_cache: usize,
     /// Slot addresses that one refill reads.
     pub slot_batch: usize,
-    /// A NAP leaves a stage when all of it has come; otherwise it streams through as PUT packets do.
+    /// A NAP's data from memory is gathered in the packer before its packet leaves; otherwise it streams through as a PUT's does.
     pub nap_in_one_piece: bool,
     /// How the FIFOs of the functions share the engine.
     pub arbitration: Arbitration,
