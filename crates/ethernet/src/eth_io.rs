@@ -86,7 +86,11 @@ impl<Wire: FrameIo<Path = Mac>> FrameIo for EthIo<Wire> {
         fds
     }
 
-    fn wake(&mut self) {
+    fn wake(&mut self, place: usize) {
+        let wires = self.wire.wait_fds().len();
+        if place < wires {
+            return self.wire.wake(place);
+        }
         self.busy.set(self.busy.get().max(1));
     }
 

@@ -39,8 +39,8 @@ pub trait FrameIo: Send {
     /// Descriptors that become readable when [`FrameIo::receive`] has something.
     fn wait_fds(&self) -> Vec<BorrowedFd<'_>>;
 
-    /// One of these descriptors became readable: the next [`FrameIo::receive`] should look everywhere.
-    fn wake(&mut self) {}
+    /// The descriptor at this place among these became readable: the next [`FrameIo::receive`] has to look there.
+    fn wake(&mut self, _place: usize) {}
 
     /// Whether [`FrameIo::receive`] has something now. May ask the kernel, so it is not for every poll.
     fn is_ready(&self) -> bool;

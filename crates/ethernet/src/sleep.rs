@@ -9,8 +9,6 @@ pub(crate) struct Sleeper {
     /// Readable when the network or the alarm is: for programs that wait for several things.
     epoll: OwnedFd,
     alarm: OwnedFd,
-    /// The network is in it. While it is not, frames that arrive have nobody to wake, which they take time for.
-    watches: bool,
     /// The alarm may go off.
     is_set: bool,
     sleeps: u64,
@@ -29,15 +27,13 @@ impl Sleeper {
         // SAFETY: a plain system call.
         let epoll = own(|| unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
         watch(epoll.as_fd(), alarm.as_fd())?;
-        Ok(Sleeper { epoll, alarm, watches: false, is_set: false, sleeps: 0, woken: 0 })
+        Ok(Sleeper { epoll, alarm, is_set: false, sleeps: 0, woken: 0 })
     }
 
-    /// From now on the descriptor becomes readable when one of `network` is. `false`: the kernel does not want to.
-    pub fn watch(&mut self, network: &[BorrowedFd<'_>]) -> bool {
-        if !self.watches {
-            self.watches = network.iter().all(|&fd| watch(self.epoll.as_fd(), fd).is_ok());
-        }
-        self.watches
+    /// From now on the descriptor becomes readable when one of `network` is, too; not from the start, because frames that arrive
+    /// take time for whoever is to be woken. `false`: the kernel does not want to.
+    pub fn watch(&self, network: &[BorrowedFd<'_>]) -> bool {
+        network.iter().all(|&fd| watch(self.epoll.as_fd(), fd).is_ok())
     }
 
     pub fn wait_fd(&self) -> BorrowedFd<'_> {
@@ -63,23 +59,26 @@ impl Sleeper {
         result == 0
     }
 
-    /// Sleeps until one of `network` is readable, at most for `timeout`: one system call. Tells whether one is.
+    /// Sleeps until one of `network` is readable, at most for `timeout`: one system call. Tells `wake` the places of those that
+    /// are.
     pub fn sleep(
         &mut self,
         network: &[BorrowedFd<'_>],
         timeout: Option<Duration>,
-    ) -> io::Result<bool> {
+        wake: impl FnMut(usize),
+    ) -> io::Result<()> {
         let mut fds = [libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 }; 80];
         let count = network.len();
         for (place, fd) in fds.iter_mut().zip(network) {
             place.fd = fd.as_raw_fd();
         }
-        if count > fds.len() {
+        let by_epoll = count > fds.len();
+        if by_epoll {
             // More queues than cards have: by the descriptor that has them all.
             self.watch(network);
             fds[0].fd = self.epoll.as_raw_fd();
         }
-        let count = if count > fds.len() { 1 } else { count };
+        let count = if by_epoll { 1 } else { count };
         let time = timeout.map(timespec);
         let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
         self.sleeps += 1;
@@ -87,13 +86,11 @@ impl Sleeper {
         let result = unsafe { libc::ppoll(fds.as_mut_ptr(), count as u64, time, std::ptr::null()) };
         if result > 0 {
             self.woken += 1;
+            let told = |place: &usize| by_epoll || fds[*place].revents != 0;
+            (0..network.len()).filter(told).for_each(wake);
         }
         let error = io::Error::last_os_error();
-        if result < 0 && error.kind() != io::ErrorKind::Interrupted {
-            Err(error)
-        } else {
-            Ok(result > 0)
-        }
+        if result < 0 && error.kind() != io::ErrorKind::Interrupted { Err(error) } else { Ok(()) }
     }
 
     /// How often the function slept, and how often a frame woke it: what is received without is received by polling (H-08).

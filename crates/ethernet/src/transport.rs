@@ -679,13 +679,11 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
             (a, b) => a.or(b),
         };
         // What is there already wakes at once.
-        let woken = self
-            .sleeper
-            .sleep(&self.io.wait_fds(), timeout)
+        let mut woken = Vec::new();
+        self.sleeper
+            .sleep(&self.io.wait_fds(), timeout, |place| woken.push(place))
             .map_err(|source| Error::System { what: "wait for frames", source })?;
-        if woken {
-            self.io.wake();
-        }
+        woken.into_iter().for_each(|place| self.io.wake(place));
         Ok(())
     }
 }

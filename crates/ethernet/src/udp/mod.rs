@@ -1,16 +1,21 @@
 //! Frames inside UDP datagrams: no privileges, any route.
 //!
-//! One socket for each function. A batch leaves with one `sendmmsg`, and equal frames for the same peer as one segmented
+//! One socket for each function, and one more for the peer that it hears most ([`favourite`]). A batch leaves with one `sendmmsg`, and equal frames for the same peer as one segmented
 //! datagram (UDP_SEGMENT) that passes the kernel's stack once; on the way in UDP_GRO does the same. Datagrams are never cut by
 //! IP (they would be lost whole with any of their parts), so a frame is at most what the route carries.
+
+mod address;
+mod favourite;
 
 use crate::batch::{BATCH_FRAMES, Batch, Staged};
 use crate::frame_io::{FrameIo, IoCounters, is_for_later};
 use crate::pcapng::{Direction, LinkType};
 use crate::socket;
+use address::{from_native, headers, to_native};
+use favourite::Favourite;
 use std::io;
 use std::mem::{MaybeUninit, size_of};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// Bytes of IPv4 and UDP headers, and of IPv6 and UDP.
@@ -24,7 +29,8 @@ const SOCKET_BYTES: i32 = 4 << 20;
 
 /// Datagrams of one receiving call, at most.
 const RECEIVE_DATAGRAMS: usize = 16;
-const LEAST_DATAGRAMS: usize = 2;
+/// While nothing came from others than the favourite peer, their socket is looked at once in so many polls.
+const OTHERS_POLLS: u32 = 16;
 
 /// Bytes of a control message that carries one integer.
 const CONTROL_BYTES: usize = 64;
@@ -32,6 +38,7 @@ const CONTROL_BYTES: usize = 64;
 /// UDP of one function.
 pub struct UdpIo {
     socket: OwnedFd,
+    favourite: Favourite,
     address: SocketAddr,
     frame_bytes: usize,
     /// The kernel cuts one long datagram into frames: until it says that it does not.
@@ -42,8 +49,10 @@ pub struct UdpIo {
     /// [`RECEIVE_DATAGRAMS`] buffers of `buffer_bytes`.
     buffers: Box<[u8]>,
     buffer_bytes: usize,
-    /// Datagrams that the next receiving call asks for.
-    ask: usize,
+    /// Datagrams that the next look asks for: at others' socket, and at the favourite's.
+    ask: [usize; 2],
+    /// Looks until others' socket has its turn.
+    turn: u32,
     counters: IoCounters,
 }
 
@@ -56,30 +65,14 @@ impl UdpIo {
         let domain = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
         let socket = socket::open(domain, libc::SOCK_DGRAM, 0)?;
         let (native, length) = to_native(address);
-        if address.is_ipv6() {
-            socket::set(socket.as_fd(), libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, &1i32)?;
-        }
+        let coalesces = prepare(socket.as_fd(), address)?;
         socket::bind_anew(socket.as_fd(), &native, length)?;
-        Self::with_socket(socket, address, mtu)
-    }
-
-    /// Over a socket that is bound already.
-    fn with_socket(socket: OwnedFd, address: SocketAddr, mtu: usize) -> io::Result<UdpIo> {
         let headers = if address.is_ipv4() { HEADERS.0 } else { HEADERS.1 };
-        // Whoever cuts datagrams multiplies their loss: forbid it, and do not believe what routers say about the route.
-        let (level, name, probe) = match address {
-            SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE),
-            SocketAddr::V6(_) => {
-                (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE)
-            }
-        };
-        socket::set(socket.as_fd(), level, name, &probe)?;
-        socket::enlarge_buffers(socket.as_fd(), SOCKET_BYTES);
-        let coalesces = socket::set(socket.as_fd(), libc::SOL_UDP, libc::UDP_GRO, &1i32).is_ok();
         let frame_bytes = mtu.saturating_sub(headers).clamp(1024, LONGEST);
         let buffer_bytes = 1 << 16;
         Ok(UdpIo {
             socket,
+            favourite: Favourite::new(),
             address,
             frame_bytes,
             segments: true,
@@ -87,7 +80,8 @@ impl UdpIo {
             batch: Batch::new(frame_bytes),
             buffers: vec![0; RECEIVE_DATAGRAMS * buffer_bytes].into_boxed_slice(),
             buffer_bytes,
-            ask: LEAST_DATAGRAMS,
+            ask: [1; 2],
+            turn: 0,
             counters: IoCounters::default(),
         })
     }
@@ -117,6 +111,8 @@ impl UdpIo {
                     self.counters.send_full += 1;
                     return false;
                 }
+                // Nobody listened there some time ago, says the connected socket, once; this frame was not even tried.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
                 Err(error)
                     if self.segments
                         && self.batch.frames().len() > 1
@@ -138,8 +134,11 @@ impl UdpIo {
     fn send_one(&mut self) -> io::Result<usize> {
         let Staged { to, start, length } = self.batch.frames()[0];
         let bytes = self.batch.bytes(start, length);
-        let (native, native_length) = to_native(to);
         self.counters.send_calls += 1;
+        if let Some(socket) = self.favourite.socket_to(to) {
+            return socket::send(socket, bytes).map(|_| 1);
+        }
+        let (native, native_length) = to_native(to);
         // SAFETY: the kernel reads the frame and the address, both of which are there.
         let sent = unsafe {
             libc::sendto(
@@ -160,6 +159,11 @@ impl UdpIo {
         let mut headers = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; BATCH_FRAMES];
         let mut count = 0;
         let mut next = 0;
+        let first = self.batch.frames()[0].to;
+        let direct = self
+            .favourite
+            .socket_to(first)
+            .filter(|_| self.batch.frames().iter().all(|frame| frame.to == first));
         while next < self.batch.frames().len() {
             let run = runs[count].write(self.run(next));
             next += run.frames;
@@ -169,8 +173,10 @@ impl UdpIo {
                 iov_len: run.length,
             };
             let mut header = empty_header();
-            header.msg_name = (&raw mut run.native).cast();
-            header.msg_namelen = run.native_length as u32;
+            if direct.is_none() {
+                header.msg_name = (&raw mut run.native).cast();
+                header.msg_namelen = run.native_length as u32;
+            }
             header.msg_iov = &raw mut run.data;
             header.msg_iovlen = 1;
             if let Some(segment) = segment {
@@ -182,8 +188,10 @@ impl UdpIo {
         }
         self.counters.send_calls += 1;
         // SAFETY: the first `count` headers were written, and point to runs that live until the end of this function.
-        let sent =
-            unsafe { socket::send_many(self.socket.as_fd(), headers.as_mut_ptr().cast(), count)? };
+        let sent = unsafe {
+            let socket = direct.unwrap_or(self.socket.as_fd());
+            socket::send_many(socket, headers.as_mut_ptr().cast(), count)?
+        };
         // SAFETY: `sent` is at most `count`.
         let frames = runs[..sent].iter().map(|run| unsafe { run.assume_init_ref() }.frames);
         Ok(frames.sum())
@@ -221,6 +229,117 @@ impl UdpIo {
             control: Control([0; CONTROL_BYTES]),
         }
     }
+
+    /// Takes what others than the favourite peer sent, and perhaps makes one of them the favourite.
+    fn receive_from_others(&mut self, take: &mut impl FnMut(SocketAddr, &[u8])) -> usize {
+        let ask = self.ask[0];
+        let mut places = [const { MaybeUninit::<Place>::uninit() }; RECEIVE_DATAGRAMS];
+        let mut headers = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; RECEIVE_DATAGRAMS];
+        for (number, buffer) in self.buffers.chunks_mut(self.buffer_bytes).take(ask).enumerate() {
+            let place = places[number].write(Place::new(buffer));
+            let mut header = empty_header();
+            header.msg_name = place.native.as_mut_ptr().cast();
+            header.msg_namelen = size_of::<libc::sockaddr_storage>() as u32;
+            header.msg_iov = &raw mut place.data;
+            header.msg_iovlen = 1;
+            if self.coalesces {
+                header.msg_control = place.control.0.as_mut_ptr().cast();
+                header.msg_controllen = CONTROL_BYTES;
+            }
+            headers[number].write(libc::mmsghdr { msg_hdr: header, msg_len: 0 });
+        }
+        self.counters.receive_calls += 1;
+        // SAFETY: the first `ask` headers were written; each points to its place and to a buffer, which the kernel writes.
+        let result = unsafe {
+            libc::recvmmsg(
+                self.socket.as_raw_fd(),
+                headers.as_mut_ptr().cast(),
+                ask as u32,
+                libc::MSG_DONTWAIT,
+                std::ptr::null_mut(),
+            )
+        };
+        let datagrams = result.max(0) as usize;
+        self.ask[0] = next_ask(ask, datagrams);
+        let mut frames = 0;
+        let mut heard = None;
+        for number in 0..datagrams {
+            // SAFETY: written above, and changed by the kernel in the way that recvmmsg(2) states.
+            let (header, place) =
+                unsafe { (headers[number].assume_init_ref(), places[number].assume_init_ref()) };
+            let length = (header.msg_len as usize).min(self.buffer_bytes);
+            let start = number * self.buffer_bytes;
+            let bytes = &self.buffers[start..start + length];
+            if header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0 || length == 0 {
+                self.counters.receive_lost += 1;
+                continue;
+            }
+            // SAFETY: the kernel wrote the sender's address there.
+            let Some(from) = (unsafe { from_native(place.native.assume_init_ref()) }) else {
+                continue;
+            };
+            let segment = if self.coalesces { read_segment(&header.msg_hdr, place) } else { None };
+            for frame in bytes.chunks(segment.unwrap_or(length).max(1)) {
+                self.counters.bytes_received += frame.len() as u64;
+                frames += 1;
+                take(from, frame);
+            }
+            heard = Some((from, datagrams));
+        }
+        if let Some((from, datagrams)) = heard
+            && self.favourite.hears(from, datagrams)
+            // Without a port it is only asked who is there.
+            && self.address.port() != 0
+        {
+            self.prefer(from, take);
+        }
+        frames
+    }
+
+    /// Takes what the favourite peer sent.
+    #[inline]
+    fn receive_from_favourite(&mut self, take: &mut impl FnMut(SocketAddr, &[u8])) -> usize {
+        let Some((socket, peer)) = self.favourite.parts() else { return 0 };
+        let ask = self.ask[1];
+        let (mut frames, mut datagrams) = (0, 0);
+        while datagrams < ask {
+            let mut place = Place::new(&mut self.buffers[..self.buffer_bytes]);
+            let mut header = empty_header();
+            header.msg_iov = &raw mut place.data;
+            header.msg_iovlen = 1;
+            if self.coalesces {
+                header.msg_control = place.control.0.as_mut_ptr().cast();
+                header.msg_controllen = CONTROL_BYTES;
+            }
+            self.counters.receive_calls += 1;
+            // SAFETY: the header points to a place and a buffer, which the kernel writes.
+            let length =
+                unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, libc::MSG_DONTWAIT) };
+            // Nothing more; or the news that nobody listens there any more, which the protocol finds out itself.
+            let Ok(length) = usize::try_from(length) else { break };
+            datagrams += 1;
+            if header.msg_flags & libc::MSG_TRUNC != 0 || length == 0 {
+                self.counters.receive_lost += 1;
+                continue;
+            }
+            let segment = if self.coalesces { read_segment(&header, &place) } else { None };
+            for frame in self.buffers[..length].chunks(segment.unwrap_or(length).max(1)) {
+                self.counters.bytes_received += frame.len() as u64;
+                frames += 1;
+                take(peer, frame);
+            }
+        }
+        self.ask[1] = next_ask(ask, datagrams);
+        frames
+    }
+
+    /// Makes `peer` the favourite. What the one before sent is taken first.
+    #[cold]
+    fn prefer(&mut self, peer: SocketAddr, take: &mut impl FnMut(SocketAddr, &[u8])) {
+        while self.receive_from_favourite(take) > 0 {}
+        // Without it everything goes on as before.
+        let _ = self.favourite.choose(self.socket.as_fd(), self.address, peer);
+    }
 }
 
 impl FrameIo for UdpIo {
@@ -251,59 +370,16 @@ impl FrameIo for UdpIo {
         self.batch.is_empty() || self.send_batch()
     }
 
+    #[inline]
     fn receive(&mut self, _: usize, mut take: impl FnMut(SocketAddr, &[u8])) -> usize {
-        let ask = self.ask;
-        let mut places = [const { MaybeUninit::<Place>::uninit() }; RECEIVE_DATAGRAMS];
-        let mut headers = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; RECEIVE_DATAGRAMS];
-        for (number, buffer) in self.buffers.chunks_mut(self.buffer_bytes).take(ask).enumerate() {
-            let place = places[number].write(Place::new(buffer));
-            let mut header = empty_header();
-            header.msg_name = place.native.as_mut_ptr().cast();
-            header.msg_namelen = size_of::<libc::sockaddr_storage>() as u32;
-            header.msg_iov = &raw mut place.data;
-            header.msg_iovlen = 1;
-            if self.coalesces {
-                header.msg_control = place.control.0.as_mut_ptr().cast();
-                header.msg_controllen = CONTROL_BYTES;
-            }
-            headers[number].write(libc::mmsghdr { msg_hdr: header, msg_len: 0 });
-        }
-        self.counters.receive_calls += 1;
-        // SAFETY: the first `ask` headers were written; each points to its place and to a buffer, which the kernel writes.
-        let result = unsafe {
-            libc::recvmmsg(
-                self.socket.as_raw_fd(),
-                headers.as_mut_ptr().cast(),
-                ask as u32,
-                libc::MSG_DONTWAIT,
-                std::ptr::null_mut(),
-            )
-        };
-        let datagrams = result.max(0) as usize;
-        self.ask =
-            if datagrams == ask { (4 * ask).min(RECEIVE_DATAGRAMS) } else { datagrams.max(1) };
-        let mut frames = 0;
-        for number in 0..datagrams {
-            // SAFETY: written above, and changed by the kernel in the way that recvmmsg(2) states.
-            let (header, place) =
-                unsafe { (headers[number].assume_init_ref(), places[number].assume_init_ref()) };
-            let length = (header.msg_len as usize).min(self.buffer_bytes);
-            let start = number * self.buffer_bytes;
-            let bytes = &self.buffers[start..start + length];
-            if header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0 || length == 0 {
-                self.counters.receive_lost += 1;
-                continue;
-            }
-            // SAFETY: the kernel wrote the sender's address there.
-            let Some(from) = (unsafe { from_native(place.native.assume_init_ref()) }) else {
-                continue;
-            };
-            let segment = if self.coalesces { read_segment(&header.msg_hdr, place) } else { None };
-            for frame in bytes.chunks(segment.unwrap_or(length).max(1)) {
-                self.counters.bytes_received += frame.len() as u64;
-                frames += 1;
-                take(from, frame);
-            }
+        let mut frames = self.receive_from_favourite(&mut take);
+        if self.turn > 0 {
+            self.turn -= 1;
+        } else {
+            let others = self.receive_from_others(&mut take);
+            // As long as others send they are looked at each time.
+            self.turn = if self.favourite.exists() && others == 0 { OTHERS_POLLS } else { 0 };
+            frames += others;
         }
         self.counters.frames_received += frames as u64;
         self.counters.copies += frames as u64;
@@ -311,11 +387,19 @@ impl FrameIo for UdpIo {
     }
 
     fn wait_fds(&self) -> Vec<BorrowedFd<'_>> {
-        vec![self.socket.as_fd()]
+        let mut fds = vec![self.socket.as_fd()];
+        fds.extend(self.favourite.parts().map(|(socket, _)| socket));
+        fds
+    }
+
+    fn wake(&mut self, place: usize) {
+        if place == 0 {
+            self.turn = 0;
+        }
     }
 
     fn is_ready(&self) -> bool {
-        socket::is_readable(self.socket.as_fd())
+        self.wait_fds().into_iter().any(socket::is_readable)
     }
 
     fn capture_header(&self, peer: SocketAddr, direction: Direction, frame: &[u8]) -> Vec<u8> {
@@ -363,6 +447,28 @@ impl Place {
     }
 }
 
+/// Sets a new socket up. Tells whether the kernel may hand several frames as one.
+fn prepare(socket: BorrowedFd<'_>, address: SocketAddr) -> io::Result<bool> {
+    if address.is_ipv6() {
+        socket::set(socket, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, &1i32)?;
+    }
+    // Whoever cuts datagrams multiplies their loss: forbid it, and do not believe what routers say about the route.
+    let (level, name, probe) = match address {
+        SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE),
+        SocketAddr::V6(_) => {
+            (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE)
+        }
+    };
+    socket::set(socket, level, name, &probe)?;
+    socket::enlarge_buffers(socket, SOCKET_BYTES);
+    Ok(socket::set(socket, libc::SOL_UDP, libc::UDP_GRO, &1i32).is_ok())
+}
+
+/// How many datagrams to ask for after `got` of `asked`: few on a quiet line, where a call that finds nothing only costs time.
+fn next_ask(asked: usize, got: usize) -> usize {
+    if got == asked { (2 * asked).min(RECEIVE_DATAGRAMS) } else { got.max(1) }
+}
+
 fn empty_header() -> libc::msghdr {
     // SAFETY: null pointers and zero lengths are a valid message header.
     unsafe { std::mem::zeroed() }
@@ -403,93 +509,6 @@ fn read_segment(message: &libc::msghdr, place: &Place) -> Option<usize> {
     None
 }
 
-/// An address as the kernel reads it, and its length there.
-pub(crate) fn to_native(address: SocketAddr) -> (libc::sockaddr_storage, usize) {
-    // SAFETY: zeros are a valid storage of an address.
-    let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
-    let place = &raw mut storage;
-    let length = match address {
-        SocketAddr::V4(v4) => {
-            let native = libc::sockaddr_in {
-                sin_family: libc::AF_INET as u16,
-                sin_port: v4.port().to_be(),
-                sin_addr: libc::in_addr { s_addr: u32::from(*v4.ip()).to_be() },
-                sin_zero: [0; 8],
-            };
-            // SAFETY: the storage is large enough and aligned for every kind of address.
-            unsafe { place.cast::<libc::sockaddr_in>().write(native) };
-            size_of::<libc::sockaddr_in>()
-        }
-        SocketAddr::V6(v6) => {
-            let native = libc::sockaddr_in6 {
-                sin6_family: libc::AF_INET6 as u16,
-                sin6_port: v6.port().to_be(),
-                sin6_flowinfo: v6.flowinfo(),
-                sin6_addr: libc::in6_addr { s6_addr: v6.ip().octets() },
-                sin6_scope_id: v6.scope_id(),
-            };
-            // SAFETY: as above.
-            unsafe { place.cast::<libc::sockaddr_in6>().write(native) };
-            size_of::<libc::sockaddr_in6>()
-        }
-    };
-    (storage, length)
-}
-
-/// An address that the kernel wrote, if it is one of IP.
-pub(crate) fn from_native(storage: &libc::sockaddr_storage) -> Option<SocketAddr> {
-    let place = std::ptr::from_ref(storage);
-    match i32::from(storage.ss_family) {
-        libc::AF_INET => {
-            // SAFETY: the family says which structure it is; the storage is large enough and aligned for it.
-            let native = unsafe { &*place.cast::<libc::sockaddr_in>() };
-            let ip = Ipv4Addr::from(u32::from_be(native.sin_addr.s_addr));
-            Some(SocketAddr::new(IpAddr::V4(ip), u16::from_be(native.sin_port)))
-        }
-        libc::AF_INET6 => {
-            // SAFETY: as above.
-            let native = unsafe { &*place.cast::<libc::sockaddr_in6>() };
-            let ip = Ipv6Addr::from(native.sin6_addr.s6_addr);
-            let port = u16::from_be(native.sin6_port);
-            Some(std::net::SocketAddrV6::new(ip, port, 0, native.sin6_scope_id).into())
-        }
-        _ => None,
-    }
-}
-
-/// Headers of IP (RFC 791, RFC 8200) and UDP (RFC 768) as they are on the wire, but for check values, which are left out.
-fn headers(from: SocketAddr, to: SocketAddr, length: usize) -> Vec<u8> {
-    const UDP: u8 = 17;
-    const HOPS: u8 = 64;
-    let udp = (8 + length) as u16;
-    let mut bytes = match (from.ip(), to.ip()) {
-        (IpAddr::V4(from), IpAddr::V4(to)) => {
-            let [high, low] = (20 + udp).to_be_bytes();
-            // Version and header length, no service, length; not to be cut.
-            let mut bytes = vec![0x45, 0, high, low, 0, 0, 0x40, 0, HOPS, UDP, 0, 0];
-            bytes.extend(from.octets());
-            bytes.extend(to.octets());
-            bytes
-        }
-        (from, to) => {
-            let [high, low] = udp.to_be_bytes();
-            let mut bytes = vec![0x60, 0, 0, 0, high, low, UDP, HOPS];
-            for ip in [from, to] {
-                let ip = match ip {
-                    IpAddr::V4(ip) => ip.to_ipv6_mapped(),
-                    IpAddr::V6(ip) => ip,
-                };
-                bytes.extend(ip.octets());
-            }
-            bytes
-        }
-    };
-    for word in [from.port(), to.port(), udp, 0] {
-        bytes.extend(word.to_be_bytes());
-    }
-    bytes
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -519,6 +538,44 @@ mod tests {
             assert!(since.elapsed() < Duration::from_secs(20), "{} of {count}", got.len());
         }
         got
+    }
+
+    /// The favourite's socket takes nobody else's datagrams, and does not let anybody else have our address.
+    #[test]
+    fn a_favourite_takes_nothing_from_others() {
+        let [mut a, mut b] = pair("127.0.0.1:0", "127.0.0.1:0", 1500);
+        let [mut c, _] = pair("127.0.0.1:0", "127.0.0.1:0", 1500);
+        let send = |io: &mut UdpIo, to: SocketAddr, what: u8| {
+            io.room().expect("room")[..40].fill(what);
+            io.stage(to, 40);
+            assert!(io.flush());
+        };
+        for number in 0..100u8 {
+            send(&mut a, b.address, number);
+            assert_eq!(collect(&mut b, 1), [(a.address, vec![number; 40])]);
+        }
+        assert!(b.favourite.socket_to(a.address).is_some());
+        let again = UdpIo::open(b.address, 1500).err().expect("a second owner");
+        assert_eq!(again.kind(), io::ErrorKind::AddrInUse);
+        for number in 0..100u8 {
+            send(&mut c, b.address, number);
+            send(&mut a, b.address, number);
+            let mut got = collect(&mut b, 2);
+            got.sort_by_key(|(from, _)| *from != a.address);
+            assert_eq!(got, [(a.address, vec![number; 40]), (c.address, vec![number; 40])]);
+            send(&mut b, c.address, number);
+            send(&mut b, a.address, number);
+            assert_eq!(collect(&mut c, 1), [(b.address, vec![number; 40])]);
+            assert_eq!(collect(&mut a, 1), [(b.address, vec![number; 40])]);
+        }
+        // The favourite goes away: what is sent to it is lost, and nothing else.
+        let gone = a.address;
+        drop(a);
+        for number in 0..50u8 {
+            send(&mut b, gone, number);
+            send(&mut b, c.address, number);
+            assert_eq!(collect(&mut c, 1), [(b.address, vec![number; 40])]);
+        }
     }
 
     /// Frames of many lengths, alone and in batches that the kernel cuts and joins, arrive whole, in IPv4 and in IPv6.
