@@ -47,7 +47,11 @@ impl Elsewhere {
     /// For somebody who wants to reach `device`, which was opened as `name` (with its settings).
     pub fn of(device: &Device, name: &str) -> Elsewhere {
         let node = device.node().to_string();
-        let (kind, own) = device.name().split_once(':').unwrap_or(("", ""));
+        let (auto, network) = match device.name().strip_prefix("auto:") {
+            Some(network) => ("auto:", network),
+            None => ("", device.name()),
+        };
+        let (kind, own) = network.split_once(':').unwrap_or(("", ""));
         let (other, us) = match kind {
             "udp" => ("ITS-ADDRESS", own.to_owned()),
             "eth" => ("ITS-INTERFACE", node),
@@ -59,6 +63,7 @@ impl Elsewhere {
         let settings = name.split_once('?').map_or("", |(_, settings)| settings);
         let port = settings.split('&').find(|setting| setting.starts_with("port="));
         let port = port.map(|port| format!("?{port}")).unwrap_or_default();
-        Elsewhere { place: "On the other host", device: format!("{kind}:{other}{port}"), us }
+        let device = format!("{auto}{kind}:{other}{port}");
+        Elsewhere { place: "On the other host", device, us }
     }
 }

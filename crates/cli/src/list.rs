@@ -64,7 +64,7 @@ pub fn functions() -> Result<Vec<Function>> {
         let name = format!("bellwire.shm/{scope}/{job}/{}/{}", address.node, address.function);
         let pid = inodes.get(&name).and_then(|inode| owners.get(inode)).copied();
         Function {
-            device: format!("shm:{job}"),
+            device: device_of(&job),
             node: address.node,
             function: address.function,
             user: scope,
@@ -73,6 +73,17 @@ pub fn functions() -> Result<Vec<Function>> {
         }
     };
     Ok(listening.into_iter().map(describe).collect())
+}
+
+/// The device that has this job. `auto` devices meet in jobs that are named after their network.
+fn device_of(job: &str) -> String {
+    let parts: Vec<&str> = job.splitn(3, '.').collect();
+    match parts[..] {
+        ["auto", "udp"] => "auto:udp".into(),
+        ["auto", "udp", port] => format!("auto:udp?port={port}"),
+        ["auto", "eth", interface] => format!("auto:eth:{interface}"),
+        _ => format!("shm:{job}"),
+    }
 }
 
 /// The name (without its @) and inode of every abstract socket that listens. An accepted connection shows its listener's name
@@ -135,6 +146,21 @@ mod tests {
             0: broken @x";
         let found = listening_inodes(table);
         assert_eq!(found, BTreeMap::from([("bellwire.shm/0/job/7/2".to_owned(), 12345)]));
+    }
+
+    /// Jobs are shown as the devices that they belong to.
+    #[test]
+    fn jobs_belong_to_devices() {
+        let pairs = [
+            ("job", "shm:job"),
+            ("auto.udp", "auto:udp"),
+            ("auto.udp.7000", "auto:udp?port=7000"),
+            ("auto.eth.eth0.5", "auto:eth:eth0.5"),
+            ("auto.matic", "shm:auto.matic"),
+        ];
+        for (job, device) in pairs {
+            assert_eq!(device_of(job), device);
+        }
     }
 
     /// We find ourselves among the processes.

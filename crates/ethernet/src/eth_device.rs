@@ -113,6 +113,12 @@ impl EthDevice {
         format!("Ethernet at {name} ({mac}), node {}, MTU {mtu} bytes; {way}", self.node)
     }
 
+    /// Tells of a node whether [`EthDevice::lookup`] or the node itself has told that it is at another interface than ours.
+    pub fn elsewhere(&self) -> impl Fn(u32) -> bool + Send + 'static {
+        let (known, own) = (self.known.clone(), self.interface.mac);
+        move |node| known.place(node).is_some_and(|mac| mac != own)
+    }
+
     /// Opens a function.
     ///
     /// # Errors

@@ -77,6 +77,12 @@ impl UdpDevice {
         )
     }
 
+    /// Tells of a node whether [`UdpDevice::lookup`] or the node itself has told that it is on another host.
+    pub fn elsewhere(&self) -> impl Fn(u32) -> bool + Send + 'static {
+        let known = self.known.clone();
+        move |node| known.place(node).is_some_and(|ip| !is_own(ip))
+    }
+
     /// Opens a function.
     ///
     /// # Errors
@@ -123,6 +129,11 @@ impl UdpDevice {
         }
         Err(asked.failure())
     }
+}
+
+/// Whether the address is one of this host.
+fn is_own(ip: IpAddr) -> bool {
+    std::net::UdpSocket::bind(SocketAddr::new(ip, 0)).is_ok()
 }
 
 /// The first address that `text` means and that is one of ours.

@@ -59,6 +59,14 @@ impl ShmTransport {
         Ok(number)
     }
 
+    /// Whether somebody whom we admit listens at the address of `peer` now. It costs three system calls.
+    pub fn is_here(&self, peer: FunctionAddress) -> bool {
+        let job = &self.device.job;
+        socket::connect(&job.function_socket(peer)).is_ok_and(|connection| {
+            socket::credentials(&connection).is_ok_and(|(_, user, group)| job.admits(user, group))
+        })
+    }
+
     fn new_link(&mut self, link: Link) -> Option<u32> {
         let link = Some(Box::new(link));
         if let Some(number) = self.free.pop() {

@@ -19,8 +19,8 @@ pub struct ShmDevice(Arc<DeviceInner>);
 pub(crate) struct DeviceInner {
     pub job: Job,
     pub node: u32,
-    /// Its name is what reserves the node's number.
-    _socket: OwnedFd,
+    /// Its name is what reserves the node's number; a shared number is nobody's.
+    _socket: Option<OwnedFd>,
 }
 
 impl ShmDevice {
@@ -43,7 +43,8 @@ impl ShmDevice {
         for node in candidates {
             match socket::reserve(&job.node_socket(node)) {
                 Ok(socket) => {
-                    return Ok(ShmDevice(Arc::new(DeviceInner { job, node, _socket: socket })));
+                    let inner = DeviceInner { job, node, _socket: Some(socket) };
+                    return Ok(ShmDevice(Arc::new(inner)));
                 }
                 Err(rustix::io::Errno::ADDRINUSE) => {}
                 Err(error) => {
@@ -67,6 +68,14 @@ impl ShmDevice {
             },
             hint: "bellwire list".into(),
         })
+    }
+
+    /// Joins a job as `node`, any number, together with all other processes that do the same: each function of it is one process's.
+    /// For nodes whose numbers something else gives out.
+    pub fn share(job: &str, access: Access, node: u32) -> Result<ShmDevice, Error> {
+        let job = Job::new(job, access)
+            .map_err(|why| Error::BadDeviceName { name: format!("shm:{job}"), why })?;
+        Ok(ShmDevice(Arc::new(DeviceInner { job, node, _socket: None })))
     }
 
     /// Our node number.

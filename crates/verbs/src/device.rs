@@ -145,6 +145,9 @@ impl Device {
                 Self::from_backend(name, Box::new(crate::udp::Udp::open(address, options)?))
             }
             Some(("udp", _)) => Err(bad_name(name, "an IP address of this host is missing")),
+            Some(("auto", network)) => {
+                Self::from_backend(name, Box::new(crate::auto::Auto::open(network, options)?))
+            }
             Some(_) => Err(bad_name(name, "this kind of device is not known")),
             None => Err(bad_name(name, "there is no colon between kind and name")),
         }

@@ -7,7 +7,7 @@ use bellwire_ethernet::{EthDevice, EthFunction, EthOptions, Way};
 use std::time::Duration;
 
 pub(crate) struct Eth {
-    device: EthDevice,
+    pub(crate) device: EthDevice,
     functions: u8,
 }
 

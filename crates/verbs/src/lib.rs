@@ -39,6 +39,7 @@
 // `Error` has drop glue, so an eagerly built one is dropped on the path where nothing is wrong.
 #![allow(clippy::unnecessary_lazy_evaluations)]
 
+mod auto;
 mod completion_queue;
 mod connection;
 mod counters;

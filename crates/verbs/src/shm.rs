@@ -14,12 +14,7 @@ pub(crate) struct Shm {
 impl Shm {
     /// Joins `job`.
     pub(crate) fn open(job: &str, options: &DeviceOptions) -> Result<Shm> {
-        let access = match options.mode {
-            AccessMode::Owner => Access::Owner,
-            AccessMode::Group(group) => Access::Group(group),
-            AccessMode::Everyone => Access::Everyone,
-        };
-        let device = ShmDevice::open(job, access, options.node)?;
+        let device = ShmDevice::open(job, access_of(options), options.node)?;
         Ok(Shm { device, functions: options.functions })
     }
 }
@@ -39,5 +34,14 @@ impl DeviceBackend for Shm {
 
     fn open_function(&self, function: u8, options: &FunctionOptions) -> Result<Box<dyn Port>> {
         Ok(Box::new(self.device.open_function(function, options.weight)?))
+    }
+}
+
+/// Who may connect, in the device's words.
+pub(crate) fn access_of(options: &DeviceOptions) -> Access {
+    match options.mode {
+        AccessMode::Owner => Access::Owner,
+        AccessMode::Group(group) => Access::Group(group),
+        AccessMode::Everyone => Access::Everyone,
     }
 }

@@ -7,7 +7,7 @@ use bellwire_ethernet::{UdpDevice, UdpOptions};
 use std::time::Duration;
 
 pub(crate) struct Udp {
-    device: UdpDevice,
+    pub(crate) device: UdpDevice,
     functions: u8,
 }
 

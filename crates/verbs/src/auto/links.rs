@@ -1,0 +1,203 @@
+//! Which link of the joined device is which link of the two that it is made of.
+
+use bellwire_device::{FunctionAddress, LinkId, Status};
+use std::collections::HashMap;
+use std::time::Instant;
+
+/// No link.
+const NONE: u32 = u32::MAX;
+
+/// One link, as the engine knows it.
+pub(super) struct Link {
+    pub(super) peer: FunctionAddress,
+    pub(super) way: Way,
+    /// The engine has been told that it is down.
+    pub(super) is_down: bool,
+}
+
+/// How its packets travel.
+#[derive(Clone, Copy)]
+pub(super) enum Way {
+    /// By this link of the shared memory.
+    Near(LinkId),
+    /// By this link of the network.
+    Far(LinkId),
+    /// Not at all yet: this link of the network is being set up, and the shared memory is looked at now and then.
+    Sought { far: LinkId, search: Search },
+    /// Not any more.
+    Gone(Status),
+}
+
+/// When to look again, and when to give up.
+#[derive(Clone, Copy)]
+pub(super) struct Search {
+    pub(super) give_up: Instant,
+    pub(super) look: Instant,
+    pub(super) pause_ms: u32,
+}
+
+/// All links of a function.
+#[derive(Default)]
+pub(super) struct Links {
+    entries: Vec<Option<Link>>,
+    free: Vec<u32>,
+    /// Our numbers, by those of the shared memory and of the network.
+    near: Vec<u32>,
+    far: Vec<u32>,
+    /// The newest that is not down.
+    by_peer: HashMap<FunctionAddress, u32>,
+    /// Those that are not known to be up.
+    pub(super) unsettled: Vec<u32>,
+    near_count: usize,
+    far_count: usize,
+}
+
+impl Links {
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.entries.len() - self.free.len()
+    }
+
+    /// How many lead through the shared memory, and through the network.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        (self.near_count, self.far_count)
+    }
+
+    /// The link to `peer` that is not down.
+    pub(super) fn to(&self, peer: FunctionAddress) -> Option<u32> {
+        self.by_peer.get(&peer).copied()
+    }
+
+    #[inline]
+    pub(super) fn at(&self, number: u32) -> Option<&Link> {
+        self.entries.get(number as usize)?.as_ref()
+    }
+
+    #[inline]
+    pub(super) fn way(&self, number: u32) -> Option<Way> {
+        Some(self.at(number)?.way)
+    }
+
+    /// Our number of a link of the shared memory.
+    #[inline]
+    pub(super) fn near(&self, link: LinkId) -> Option<u32> {
+        self.near.get(link.0 as usize).copied().filter(|&number| number != NONE)
+    }
+
+    /// Our number of a link of the network.
+    #[inline]
+    pub(super) fn far(&self, link: LinkId) -> Option<u32> {
+        self.far.get(link.0 as usize).copied().filter(|&number| number != NONE)
+    }
+
+    /// A new link, which from now on is the one to its peer.
+    pub(super) fn add(&mut self, peer: FunctionAddress, way: Way) -> u32 {
+        let number = self.place(Link { peer, way, is_down: false });
+        self.by_peer.insert(peer, number);
+        self.unsettled.push(number);
+        number
+    }
+
+    fn place(&mut self, link: Link) -> u32 {
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.entries.push(None);
+            self.entries.len() as u32 - 1
+        });
+        self.name(link.way, number);
+        self.entries[number as usize] = Some(link);
+        number
+    }
+
+    /// A link is down that we call `known`. If nothing has come by it, it has no number yet, and gets one to be closed by.
+    pub(super) fn lost(&mut self, known: Option<u32>, peer: FunctionAddress, way: Way) -> u32 {
+        let Some(number) = known else {
+            return self.place(Link { peer, way, is_down: true });
+        };
+        self.lose(number);
+        number
+    }
+
+    /// Its packets travel otherwise from now on.
+    pub(super) fn change(&mut self, number: u32, way: Way) {
+        let Some(link) = self.entries.get_mut(number as usize).and_then(Option::as_mut) else {
+            return;
+        };
+        let old = std::mem::replace(&mut link.way, way);
+        self.name(old, NONE);
+        self.name(way, number);
+    }
+
+    /// The engine is told that it is down.
+    pub(super) fn lose(&mut self, number: u32) {
+        let Some(link) = self.entries.get_mut(number as usize).and_then(Option::as_mut) else {
+            return;
+        };
+        link.is_down = true;
+        let peer = link.peer;
+        self.leave(peer, number);
+    }
+
+    /// Forgets a link; gives what it was.
+    pub(super) fn remove(&mut self, number: u32) -> Option<Link> {
+        let link = self.entries.get_mut(number as usize)?.take()?;
+        self.leave(link.peer, number);
+        self.name(link.way, NONE);
+        self.free.push(number);
+        Some(link)
+    }
+
+    fn leave(&mut self, peer: FunctionAddress, number: u32) {
+        if self.by_peer.get(&peer) == Some(&number) {
+            self.by_peer.remove(&peer);
+        }
+        self.unsettled.retain(|&other| other != number);
+    }
+
+    /// Remembers that the link of this way has our `number`, or that it has none any more.
+    fn name(&mut self, way: Way, number: u32) {
+        let (names, link, count) = match way {
+            Way::Near(link) => (&mut self.near, link, &mut self.near_count),
+            Way::Far(link) => (&mut self.far, link, &mut self.far_count),
+            Way::Sought { far, .. } => {
+                return set(&mut self.far, far, number);
+            }
+            Way::Gone(_) => return,
+        };
+        set(names, link, number);
+        if number == NONE { *count -= 1 } else { *count += 1 }
+    }
+}
+
+fn set(names: &mut Vec<u32>, link: LinkId, number: u32) {
+    let index = link.0 as usize;
+    if names.len() <= index {
+        names.resize(index + 1, NONE);
+    }
+    names[index] = number;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A link keeps its number when its way changes, numbers of either side are found, and counts agree.
+    #[test]
+    fn numbers_outlast_their_ways() {
+        let peer = FunctionAddress { node: 7, function: 1 };
+        let mut links = Links::default();
+        let now = Instant::now();
+        let search = Search { give_up: now, look: now, pause_ms: 1 };
+        let number = links.add(peer, Way::Sought { far: LinkId(3), search });
+        assert_eq!((links.far(LinkId(3)), links.counts()), (Some(number), (0, 0)));
+        links.change(number, Way::Near(LinkId(3)));
+        assert_eq!((links.far(LinkId(3)), links.near(LinkId(3))), (None, Some(number)));
+        assert_eq!((links.counts(), links.to(peer)), ((1, 0), Some(number)));
+        let later = links.add(peer, Way::Far(LinkId(0)));
+        links.lose(number);
+        assert_eq!((links.to(peer), links.counts()), (Some(later), (1, 1)));
+        assert!(links.remove(number).is_some_and(|link| link.is_down));
+        links.remove(later);
+        assert_eq!((links.count(), links.counts(), links.to(peer)), (0, (0, 0), None));
+        assert!(links.unsettled.is_empty() && links.remove(later).is_none());
+    }
+}

@@ -1,0 +1,671 @@
+//! One transport made of two: shared memory for peers on this host, a network for the others.
+//!
+//! # Which way a link goes
+//! - Who is found in the shared memory when the link is asked for is reached there.
+//! - Everybody else is asked over the network. When the network has found the peer, the shared memory is looked at once more: a peer of
+//!   this kind is there before it is in the network, so one that is not there now is on another host, or is no peer of this kind,
+//!   or may not be reached by us in memory. Until then nothing is sent, so that no peer ever gets packets by both ways.
+//! - A node that the network knows to be elsewhere is not looked for here, and one who claims its address here is refused:
+//!   another host that has the same node number is not confused with this one. In turn, somebody in the network who claims
+//!   the address of a peer that lives here is refused, once it is sure that this one has not just ended.
+
+use super::Tally;
+use super::links::{Links, Search, Way};
+use bellwire_device::{
+    Direct, Error, FunctionAddress, Gate, LinkId, PacketHeader, Refusal, RemoteKey, Result, Rights,
+    Sink, Status, Transport, TransportLimits, Verdict,
+};
+use bellwire_ring::memory::{Memory, View};
+use bellwire_shm::ShmTransport;
+use rustix::event::epoll;
+use rustix::time::Timespec;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// First and longest pause between two looks at the shared memory for a peer that is being sought, in ms.
+const PAUSE_MS: [u32; 2] = [2, 100];
+
+/// Polls for each of which the network is looked at, at least, while there are links in memory: that look is a system call, and
+/// takes as long as many polls of memory.
+const STRIDE: u32 = 32;
+
+/// Polls that are further apart than this are seldom, and each of them looks at the network.
+const SELDOM: Duration = Duration::from_micros(200);
+
+/// How long a peer that ended may look alive, at most.
+const AFTERLIFE: Duration = Duration::from_secs(1);
+
+/// Whether a node is known to be on another host.
+pub(super) type Elsewhere = Box<dyn Fn(u32) -> bool + Send>;
+
+/// One function in both places.
+pub(super) struct AutoTransport<N> {
+    /// Closed first: who is in the network is here too.
+    far: N,
+    near: ShmTransport,
+    links: Links,
+    elsewhere: Elsewhere,
+    /// Readable when either is.
+    epoll: OwnedFd,
+    turns: Turns,
+    /// Links of the network that are not wanted any more.
+    unwanted: Vec<LinkId>,
+    /// Links of the network whose peers have come up in memory.
+    superseded: Vec<u32>,
+    conflict: Conflict,
+    /// What the network has counted, and all that is shown.
+    rows: Vec<(&'static str, u64)>,
+    shown: Vec<(&'static str, u64)>,
+    tally: Arc<Tally>,
+    tallied: (usize, usize),
+}
+
+/// Somebody in the network who claims the address of a peer that lives here.
+#[derive(Default)]
+struct Conflict {
+    since: Option<Instant>,
+    refused: u64,
+}
+
+impl<N: Transport> AutoTransport<N> {
+    /// Joins two functions of the same address.
+    pub(super) fn new(
+        near: ShmTransport,
+        far: N,
+        elsewhere: Elsewhere,
+        tally: Arc<Tally>,
+    ) -> Result<Self> {
+        let system = |what| move |e: rustix::io::Errno| Error::System { what, source: e.into() };
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
+            .map_err(system("create an epoll descriptor"))?;
+        for fd in [near.wait_fd(), far.wait_fd()] {
+            epoll::add(&epoll, fd, epoll::EventData::new_u64(0), epoll::EventFlags::IN)
+                .map_err(system("watch two devices at once"))?;
+        }
+        Ok(AutoTransport {
+            far,
+            near,
+            links: Links::default(),
+            elsewhere,
+            epoll,
+            turns: Turns::new(),
+            unwanted: Vec::new(),
+            superseded: Vec::new(),
+            conflict: Conflict::default(),
+            rows: Vec::new(),
+            shown: Vec::new(),
+            tally,
+            tallied: (0, 0),
+        })
+    }
+
+    fn poll_near(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
+        let (near, far) = self.links.counts();
+        let counts = [
+            ("peers_by_shared_memory", near as u64),
+            ("peers_by_network", far as u64),
+            ("impostors_refused", self.conflict.refused),
+        ];
+        let Self { near, links, elsewhere, unwanted, superseded, rows, shown, .. } = self;
+        let mut sink =
+            NearSink { links, elsewhere, unwanted, superseded, rows, shown, counts, sink };
+        near.poll(&mut sink, budget)
+    }
+
+    fn poll_far(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
+        let Self { far, links, near, conflict, rows, .. } = self;
+        far.poll(&mut FarSink { links, near, conflict, rows, sink }, budget)
+    }
+
+    /// Does what packets from memory have brought to light.
+    #[cold]
+    fn clear_away(&mut self, sink: &mut impl Sink, budget: usize) {
+        for link in std::mem::take(&mut self.unwanted) {
+            self.far.close(link);
+        }
+        for number in std::mem::take(&mut self.superseded) {
+            let Some(Way::Far(link)) = self.links.way(number) else { continue };
+            // What it has sent comes before what its successor sends.
+            self.poll_far(sink, budget);
+            let Some(peer) = self.links.at(number).filter(|l| !l.is_down).map(|l| l.peer) else {
+                continue;
+            };
+            self.far.close(link);
+            self.links.change(number, Way::Gone(Status::PeerGone));
+            self.links.lose(number);
+            sink.link_down(LinkId(number), peer, Status::PeerGone);
+        }
+    }
+
+    /// Looks at links that are not known to be up.
+    #[cold]
+    fn settle(&mut self) {
+        let now = Instant::now();
+        for number in self.links.unsettled.clone() {
+            let Some(link) = self.links.at(number) else { continue };
+            let peer = link.peer;
+            let settled = match link.way {
+                Way::Near(near) => self.near.gate(near, 0).is_some(),
+                Way::Far(far) => self.far.gate(far, 0).is_some(),
+                Way::Sought { far, search } => {
+                    let found = self.far.gate(far, 0).is_some();
+                    if (found || now >= search.look) && self.near.is_here(peer) {
+                        self.far.close(far);
+                        let patience = search.give_up.saturating_duration_since(now);
+                        let way = match self.near.link(peer, patience.max(AFTERLIFE)) {
+                            Ok(near) => Way::Near(near),
+                            Err(_) => Way::Gone(Status::Unreachable),
+                        };
+                        self.links.change(number, way);
+                        false
+                    } else if found {
+                        self.links.change(number, Way::Far(far));
+                        true
+                    } else if now >= search.look {
+                        let look = now + Duration::from_millis(search.pause_ms.into());
+                        let pause_ms = (2 * search.pause_ms).min(PAUSE_MS[1]);
+                        let search = Search { look, pause_ms, ..search };
+                        self.links.change(number, Way::Sought { far, search });
+                        false
+                    } else {
+                        false
+                    }
+                }
+                Way::Gone(_) => true,
+            };
+            if settled {
+                self.links.unsettled.retain(|&other| other != number);
+                if let Some(Way::Near(_) | Way::Far(_)) = self.links.way(number) {
+                    let near = matches!(self.links.way(number), Some(Way::Near(_)));
+                    let way = if near { "shared memory" } else { "the network" };
+                    tracing::info!(%peer, way, "a peer is reached");
+                }
+            }
+        }
+    }
+
+    /// Keeps the device's tally up to date.
+    #[cold]
+    fn count(&mut self) {
+        let (now, before) = (self.links.counts(), self.tallied);
+        // Only figures to be shown; wrapping as sums of differences may.
+        self.tally.near.fetch_add(now.0.wrapping_sub(before.0), Ordering::Relaxed);
+        self.tally.far.fetch_add(now.1.wrapping_sub(before.1), Ordering::Relaxed);
+        self.tallied = now;
+    }
+
+    /// Asks the network for a peer.
+    fn seek(&mut self, peer: FunctionAddress, patience: Duration, here: bool) -> Result<LinkId> {
+        let far = self.far.link(peer, patience)?;
+        if let Some(number) = self.links.far(far) {
+            return Ok(LinkId(number));
+        }
+        let now = Instant::now();
+        let look = now + Duration::from_millis(PAUSE_MS[0].into());
+        let give_up = now.checked_add(patience).unwrap_or(now + Duration::from_secs(1 << 30));
+        let search = Search { give_up, look, pause_ms: PAUSE_MS[0] };
+        let way = if here { Way::Sought { far, search } } else { Way::Far(far) };
+        Ok(LinkId(self.links.add(peer, way)))
+    }
+}
+
+impl<N: Transport> Transport for AutoTransport<N> {
+    fn address(&self) -> FunctionAddress {
+        self.far.address()
+    }
+
+    fn limits(&self) -> TransportLimits {
+        let (near, far) = (self.near.limits(), self.far.limits());
+        TransportLimits {
+            packet_bytes: near.packet_bytes.min(far.packet_bytes),
+            queue_pairs: near.queue_pairs.min(far.queue_pairs),
+            regions: near.regions.min(far.regions),
+            links: near.links.min(far.links),
+        }
+    }
+
+    fn link(&mut self, peer: FunctionAddress, patience: Duration) -> Result<LinkId, Error> {
+        if let Some(number) = self.links.to(peer) {
+            return Ok(LinkId(number));
+        }
+        let limit = self.limits().links;
+        if self.links.count() >= limit {
+            return Err(Error::Exhausted {
+                what: "links",
+                limit: limit as u64,
+                hint: "Disconnect from peers that are not needed, or open another function",
+            });
+        }
+        if (self.elsewhere)(peer.node) {
+            return self.seek(peer, patience, false);
+        }
+        if !self.near.is_here(peer) {
+            return self.seek(peer, patience, true);
+        }
+        let near = self.near.link(peer, patience)?;
+        let known = self.links.near(near);
+        Ok(LinkId(known.unwrap_or_else(|| self.links.add(peer, Way::Near(near)))))
+    }
+
+    fn close(&mut self, link: LinkId) {
+        match self.links.remove(link.0).map(|link| link.way) {
+            Some(Way::Near(near)) => self.near.close(near),
+            Some(Way::Far(far) | Way::Sought { far, .. }) => self.far.close(far),
+            Some(Way::Gone(_)) | None => {}
+        }
+    }
+
+    #[inline]
+    fn gate(&self, link: LinkId, queue_pair: u32) -> Option<Gate> {
+        match self.links.way(link.0)? {
+            Way::Near(near) => self.near.gate(near, queue_pair),
+            Way::Far(far) => self.far.gate(far, queue_pair),
+            Way::Sought { .. } | Way::Gone(_) => None,
+        }
+    }
+
+    fn set_gate(&mut self, queue_pair: u32, gate: Gate) {
+        self.near.set_gate(queue_pair, gate);
+        self.far.set_gate(queue_pair, gate);
+    }
+
+    #[inline]
+    fn send(
+        &mut self,
+        link: LinkId,
+        header: PacketHeader,
+        head: &[u8],
+        body: View<'_>,
+    ) -> Result<(), Refusal> {
+        match self.links.way(link.0) {
+            Some(Way::Near(near)) => self.near.send(near, header, head, body),
+            Some(Way::Far(far)) => self.far.send(far, header, head, body),
+            Some(Way::Sought { .. }) => Err(Refusal::Busy),
+            Some(Way::Gone(why)) => Err(Refusal::Down(why)),
+            None => Err(Refusal::Down(Status::PeerGone)),
+        }
+    }
+
+    #[inline]
+    fn send_message(&mut self, link: LinkId, header: PacketHeader, body: View<'_>) -> bool {
+        match self.links.way(link.0) {
+            Some(Way::Near(near)) => self.near.send_message(near, header, body),
+            Some(Way::Far(far)) => self.far.send_message(far, header, body),
+            Some(Way::Sought { .. } | Way::Gone(_)) | None => false,
+        }
+    }
+
+    #[inline]
+    fn poll(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
+        let mut done = self.poll_near(sink, budget);
+        if !self.unwanted.is_empty() || !self.superseded.is_empty() {
+            self.clear_away(sink, budget);
+        }
+        let (near, _) = self.links.counts();
+        if self.turns.is_due(near > 0) {
+            let found = self.poll_far(sink, budget);
+            done += found;
+            if near > 0 {
+                self.turns.looked(found > 0);
+            }
+        }
+        if !self.links.unsettled.is_empty() {
+            self.settle();
+        }
+        if self.links.counts() != self.tallied {
+            self.count();
+        }
+        done
+    }
+
+    // Memory that peers on this host map is as good for the network, where the engine asks its owner.
+
+    fn allocate(&mut self, length: usize, rights: Rights) -> Result<Memory, Error> {
+        self.near.allocate(length, rights)
+    }
+
+    fn export(&mut self, key: RemoteKey, memory: &Memory, rights: Rights) -> Result<(), Error> {
+        self.near.export(key, memory, rights)?;
+        self.far.export(key, memory, rights)
+    }
+
+    fn retract(&mut self, key: RemoteKey) {
+        self.near.retract(key);
+        self.far.retract(key);
+    }
+
+    #[inline]
+    fn put(&mut self, link: LinkId, key: RemoteKey, offset: u64, from: View<'_>) -> Direct {
+        match self.links.way(link.0) {
+            Some(Way::Near(near)) => self.near.put(near, key, offset, from),
+            Some(Way::Far(far)) => self.far.put(far, key, offset, from),
+            other => undecided(other),
+        }
+    }
+
+    #[inline]
+    fn get(&mut self, link: LinkId, key: RemoteKey, offset: u64, into: View<'_>) -> Direct {
+        match self.links.way(link.0) {
+            Some(Way::Near(near)) => self.near.get(near, key, offset, into),
+            Some(Way::Far(far)) => self.far.get(far, key, offset, into),
+            other => undecided(other),
+        }
+    }
+
+    fn fetch_add(&mut self, link: LinkId, key: RemoteKey, offset: u64, operand: u64) -> Direct {
+        match self.links.way(link.0) {
+            Some(Way::Near(near)) => self.near.fetch_add(near, key, offset, operand),
+            Some(Way::Far(far)) => self.far.fetch_add(far, key, offset, operand),
+            other => undecided(other),
+        }
+    }
+
+    fn compare_swap(
+        &mut self,
+        link: LinkId,
+        key: RemoteKey,
+        offset: u64,
+        expected: u64,
+        new: u64,
+    ) -> Direct {
+        match self.links.way(link.0) {
+            Some(Way::Near(near)) => self.near.compare_swap(near, key, offset, expected, new),
+            Some(Way::Far(far)) => self.far.compare_swap(far, key, offset, expected, new),
+            other => undecided(other),
+        }
+    }
+
+    fn wrong_keys(&self) -> u64 {
+        self.near.wrong_keys() + self.far.wrong_keys()
+    }
+
+    fn wait_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
+    fn arm(&mut self) -> bool {
+        self.turns.hurry();
+        let waits = !self.unwanted.is_empty() || !self.superseded.is_empty();
+        // The network first: nobody in memory need know that we do not sleep after all.
+        !waits && self.far.arm() && self.near.arm()
+    }
+
+    fn sleep(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
+        if !self.arm() {
+            return Ok(());
+        }
+        // Nobody tells that a peer has come up in memory.
+        let nap = Duration::from_millis(PAUSE_MS[0].into());
+        let nap = (!self.links.unsettled.is_empty()).then_some(nap);
+        let timeout = timeout.into_iter().chain(nap).min().map(|timeout| Timespec {
+            tv_sec: timeout.as_secs().min(i64::MAX as u64) as i64,
+            tv_nsec: timeout.subsec_nanos().into(),
+        });
+        let mut events = [const { MaybeUninit::uninit() }; 2];
+        match epoll::wait(&self.epoll, &mut events, timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(Error::System { what: "wait for events", source: error.into() }),
+        }
+    }
+}
+
+impl<N> Drop for AutoTransport<N> {
+    fn drop(&mut self) {
+        self.tally.near.fetch_sub(self.tallied.0, Ordering::Relaxed);
+        self.tally.far.fetch_sub(self.tallied.1, Ordering::Relaxed);
+    }
+}
+
+#[cold]
+fn undecided(way: Option<Way>) -> Direct {
+    match way {
+        Some(Way::Gone(why)) => Direct::Refused(why),
+        None => Direct::Refused(Status::PeerGone),
+        Some(_) => Direct::Pending,
+    }
+}
+
+/// What comes by memory, under our numbers.
+struct NearSink<'a, S> {
+    links: &'a mut Links,
+    elsewhere: &'a Elsewhere,
+    unwanted: &'a mut Vec<LinkId>,
+    superseded: &'a mut Vec<u32>,
+    rows: &'a [(&'static str, u64)],
+    shown: &'a mut Vec<(&'static str, u64)>,
+    counts: [(&'static str, u64); 3],
+    sink: &'a mut S,
+}
+
+impl<S: Sink> NearSink<'_, S> {
+    /// A link that a peer has set up.
+    #[cold]
+    fn meet(&mut self, link: LinkId, peer: FunctionAddress) -> Result<u32, Verdict> {
+        if (self.elsewhere)(peer.node) {
+            return Err(Verdict::Violation);
+        }
+        match self.links.to(peer).map(|number| (number, self.links.way(number))) {
+            // It was quicker.
+            Some((number, Some(Way::Sought { far, .. }))) => {
+                self.unwanted.push(far);
+                self.links.change(number, Way::Near(link));
+                Ok(number)
+            }
+            // It was another one before, which is gone.
+            Some((number, Some(Way::Far(_)))) => {
+                if !self.superseded.contains(&number) {
+                    self.superseded.push(number);
+                }
+                Err(Verdict::Stalled)
+            }
+            _ => Ok(self.links.add(peer, Way::Near(link))),
+        }
+    }
+}
+
+impl<S: Sink> Sink for NearSink<'_, S> {
+    #[inline(always)]
+    fn packet(
+        &mut self,
+        link: LinkId,
+        from: FunctionAddress,
+        header: [u64; 3],
+        payload: View<'_>,
+    ) -> Verdict {
+        let number = match self.links.near(link) {
+            Some(number) => number,
+            None => match self.meet(link, from) {
+                Ok(number) => number,
+                Err(verdict) => return verdict,
+            },
+        };
+        self.sink.packet(LinkId(number), from, header, payload)
+    }
+
+    fn link_down(&mut self, link: LinkId, peer: FunctionAddress, why: Status) {
+        let number = self.links.lost(self.links.near(link), peer, Way::Near(link));
+        self.sink.link_down(LinkId(number), peer, why);
+    }
+
+    fn tick(&mut self, counters: &[(&'static str, u64)]) {
+        self.shown.clear();
+        self.shown.extend(self.counts);
+        self.shown.extend_from_slice(self.rows);
+        self.shown.extend(counters.iter().map(|&(name, count)| (name_near(name), count)));
+        self.sink.tick(self.shown);
+    }
+}
+
+/// What comes by the network, under our numbers.
+struct FarSink<'a, S> {
+    links: &'a mut Links,
+    near: &'a ShmTransport,
+    conflict: &'a mut Conflict,
+    rows: &'a mut Vec<(&'static str, u64)>,
+    sink: &'a mut S,
+}
+
+impl<S: Sink> FarSink<'_, S> {
+    /// A link that a peer has set up.
+    #[cold]
+    fn meet(&mut self, link: LinkId, peer: FunctionAddress) -> Result<u32, Verdict> {
+        let way = self.links.to(peer).and_then(|number| self.links.way(number));
+        if let Some(Way::Near(near)) = way
+            && self.near.gate(near, 0).is_some()
+        {
+            // Its predecessor may have ended a moment ago.
+            let since = *self.conflict.since.get_or_insert_with(Instant::now);
+            if since.elapsed() < AFTERLIFE {
+                return Err(Verdict::Stalled);
+            }
+            self.conflict.since = None;
+            self.conflict.refused += 1;
+            tracing::warn!(%peer, "somebody in the network claims the address of a peer on this host");
+            return Err(Verdict::Violation);
+        }
+        self.conflict.since = None;
+        Ok(self.links.add(peer, Way::Far(link)))
+    }
+}
+
+impl<S: Sink> Sink for FarSink<'_, S> {
+    #[inline]
+    fn packet(
+        &mut self,
+        link: LinkId,
+        from: FunctionAddress,
+        header: [u64; 3],
+        payload: View<'_>,
+    ) -> Verdict {
+        let number = match self.links.far(link) {
+            Some(number) => number,
+            None => match self.meet(link, from) {
+                Ok(number) => number,
+                Err(verdict) => return verdict,
+            },
+        };
+        if let Some(Way::Sought { far, .. }) = self.links.way(number) {
+            // It has chosen this way.
+            self.links.change(number, Way::Far(far));
+        }
+        self.sink.packet(LinkId(number), from, header, payload)
+    }
+
+    fn link_down(&mut self, link: LinkId, peer: FunctionAddress, why: Status) {
+        let number = self.links.lost(self.links.far(link), peer, Way::Far(link));
+        self.sink.link_down(LinkId(number), peer, why);
+    }
+
+    fn tick(&mut self, counters: &[(&'static str, u64)]) {
+        // Told with those of the memory, which come as often.
+        self.rows.clear();
+        self.rows.extend_from_slice(counters);
+    }
+}
+
+/// Names of what the shared memory counts, beside those of the network.
+const NEAR_NAMES: [(&str, &str); 15] = [
+    ("packets_sent", "shm_packets_sent"),
+    ("packets_received", "shm_packets_received"),
+    ("lane_full", "shm_lane_full"),
+    ("rings", "shm_rings"),
+    ("kicks", "shm_kicks"),
+    ("parks", "shm_parks"),
+    ("grants", "shm_grants"),
+    ("wrong_keys", "shm_wrong_keys"),
+    ("refused_links", "shm_refused_links"),
+    ("violations", "shm_violations"),
+    ("links", "shm_links"),
+    ("lanes_polled", "shm_lanes_polled"),
+    ("credit_chunks_free", "shm_credit_chunks_free"),
+    ("went_to_host_memory", "shm_went_to_host_memory"),
+    ("lanes_waiting_for_credit", "shm_lanes_waiting_for_credit"),
+];
+
+fn name_near(name: &'static str) -> &'static str {
+    NEAR_NAMES.iter().find(|(old, _)| *old == name).map_or(name, |(_, new)| new)
+}
+
+/// When it is the network's turn to be looked at.
+struct Turns {
+    left: u32,
+    stride: u32,
+    last: Instant,
+}
+
+impl Turns {
+    fn new() -> Turns {
+        Turns { left: 0, stride: 0, last: Instant::now() }
+    }
+
+    /// Counts one poll; whether it is to look at the network.
+    #[inline]
+    fn is_due(&mut self, has_near: bool) -> bool {
+        if !has_near || self.left == 0 {
+            return true;
+        }
+        self.left -= 1;
+        false
+    }
+
+    /// It was looked at, and something was found, or not.
+    fn looked(&mut self, found: bool) {
+        let now = Instant::now();
+        let seldom = now - self.last > SELDOM;
+        self.last = now;
+        self.stride = if found || seldom { 0 } else { (2 * self.stride + 1).min(STRIDE) };
+        self.left = self.stride;
+    }
+
+    /// The next poll looks.
+    fn hurry(&mut self) {
+        self.left = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every count of the shared memory has a name of its own beside those of a network.
+    #[test]
+    fn counts_have_names_of_their_own() {
+        let device = bellwire_shm::ShmDevice::share(
+            &format!("auto-names-{}", std::process::id()),
+            bellwire_shm::name::Access::Owner,
+            1 << 20,
+        );
+        let function = device.expect("a job").open_function(3, 1).expect("a function");
+        for (name, _) in function.counter_rows() {
+            assert_ne!(name_near(name), name);
+        }
+    }
+
+    /// The network is looked at in every poll unless there is memory to poll, and less and less often while nothing comes.
+    #[test]
+    fn the_network_has_its_turns() {
+        let mut turns = Turns::new();
+        for _ in 0..100 {
+            assert!(turns.is_due(false));
+            turns.last = Instant::now();
+            turns.looked(false);
+        }
+        assert_eq!(turns.stride, STRIDE);
+        let looks = (0..33 * 10).filter(|_| {
+            let due = turns.is_due(true);
+            if due {
+                turns.last = Instant::now();
+                turns.looked(false);
+            }
+            due
+        });
+        assert!((9..=11).contains(&looks.count()));
+        turns.hurry();
+        assert!(turns.is_due(true));
+        turns.looked(true);
+        assert!(turns.is_due(true), "where there is something, there is more");
+    }
+}
