@@ -51,12 +51,10 @@ impl Fabric {
             if port.free_vcs == 0 {
                 continue;
             }
-            let turn = u32::from(port.wait_turn);
-            let mut inputs = port.waiting.rotate_right(turn);
-            let mut first = None;
-            while inputs != 0 {
-                let input = (inputs.trailing_zeros() + turn) % 64;
-                inputs &= inputs - 1;
+            let mut inputs = port.waiting;
+            while inputs != 0 && self.ports[port_number as usize].free_vcs != 0 {
+                let input = self.next_for_vc(port_number, inputs);
+                inputs &= !(1 << input);
                 let pair = (router.first_pair + input * router.ports + output) as usize;
                 let mut waiting = self.pairs[pair].waiting;
                 while waiting != 0 {
@@ -64,23 +62,34 @@ impl Fabric {
                     waiting &= waiting - 1;
                     let queue = (router.first_port + input) << self.vc_shift | vc;
                     if self.give_vc(queue, port_number) {
-                        first.get_or_insert(input);
                         self.pairs[pair].waiting &= !(1 << vc);
+                        self.ports[port_number as usize].wait_turn = ((input + 1) % 64) as u8;
+                        if self.config.allocation == Allocation::Policy(Policy::Weighted) {
+                            self.charge(port_number, input, port.waiting);
+                        }
+                        break;
                     }
                 }
                 if self.pairs[pair].waiting == 0 {
                     self.ports[port_number as usize].waiting &= !(1 << input);
                 }
-                if self.ports[port_number as usize].free_vcs == 0 {
-                    break;
-                }
-            }
-            if let Some(first) = first {
-                self.ports[port_number as usize].wait_turn = ((first + 1) % 64) as u8;
             }
             if self.ports[port_number as usize].waiting == 0 {
                 self.routers[router_number as usize].waited &= !(1 << output);
             }
+        }
+    }
+
+    /// Whose turn it is to get a virtual channel, by the same policy that shares out the output.
+    #[inline]
+    fn next_for_vc(&mut self, port: u32, inputs: u64) -> u32 {
+        match self.config.allocation {
+            Allocation::Islip | Allocation::Policy(Policy::RoundRobin) => {
+                first_from(inputs, u32::from(self.ports[port as usize].wait_turn)) as u32
+            }
+            Allocation::Pim | Allocation::Policy(Policy::Random) => self.by_lot(inputs) as u32,
+            Allocation::Policy(Policy::Strict) => inputs.trailing_zeros(),
+            Allocation::Policy(Policy::Weighted) => self.by_weight(port, inputs),
         }
     }
 
@@ -172,7 +181,11 @@ impl Fabric {
                 in_turn
             }
             Allocation::Policy(Policy::Strict) => requests.trailing_zeros() as usize,
-            Allocation::Policy(Policy::Weighted) => self.by_weight(port, requests),
+            Allocation::Policy(Policy::Weighted) => {
+                let input = self.by_weight(port, requests);
+                self.charge(port, input, requests);
+                input as usize
+            }
         }
     }
 
@@ -193,7 +206,7 @@ impl Fabric {
     }
 
     /// The input that has had the least for its weight, in turn among equals.
-    fn by_weight(&mut self, port: u32, requests: u64) -> usize {
+    fn by_weight(&self, port: u32, requests: u64) -> u32 {
         let router = self.routers[self.ports[port as usize].router as usize];
         let output = port - router.first_port;
         let turn = u32::from(self.ports[port as usize].grant_turn);
@@ -204,21 +217,27 @@ impl Fabric {
             bits &= bits - 1;
             let had = self.served[(router.first_pair + input * router.ports + output) as usize];
             if had < best.0 {
-                best = (had, input as usize);
+                best = (had, input);
             }
         }
-        let weight = self.config.weights.get(best.1).copied().unwrap_or(1).max(1);
-        let pair = router.first_pair + best.1 as u32 * router.ports + output;
-        // Who comes back after a pause must not have saved up turns: nobody is behind the least of those that requested.
-        self.served[pair as usize] = best.0 + WEIGHT_UNIT / u64::from(weight);
-        let floor = best.0.saturating_sub(WEIGHT_UNIT);
-        for input in (0..router.ports).filter(|input| requests >> input & 1 == 0) {
-            let had =
-                &mut self.served[(router.first_pair + input * router.ports + output) as usize];
+        best.1
+    }
+
+    /// Notes that an input was served: it has had more, by the less the more weight it has.
+    fn charge(&mut self, port: u32, input: u32, requests: u64) {
+        let router = self.routers[self.ports[port as usize].router as usize];
+        let output = port - router.first_port;
+        let pair = |input: u32| (router.first_pair + input * router.ports + output) as usize;
+        let had = self.served[pair(input)];
+        let weight = self.config.weights.get(input as usize).copied().unwrap_or(1).max(1);
+        self.served[pair(input)] = had + WEIGHT_UNIT / u64::from(weight);
+        // Who comes back after a pause must not have saved up turns.
+        let floor = had.saturating_sub(WEIGHT_UNIT);
+        for idle in (0..router.ports).filter(|idle| requests >> idle & 1 == 0) {
+            let had = &mut self.served[pair(idle)];
             *had = (*had).max(floor);
         }
-        self.ports[port as usize].grant_turn = ((best.1 + 1) % 64) as u8;
-        best.1
+        self.ports[port as usize].grant_turn = ((input + 1) % 64) as u8;
     }
 
     /// Which of the input's virtual channels sends to this output, in turn.

@@ -261,3 +261,167 @@ impl Fabric {
 fn bits(set: u32) -> impl Iterator<Item = u32> {
     (0..32).filter(move |bit| set >> bit & 1 == 1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{Ended, Event, Model, Random, Schedule, run};
+    use crate::network::{FabricConfig, Injection, Switching, Topology};
+    use crate::units::{Span, Time};
+
+    #[derive(Clone, Copy)]
+    struct Tick;
+
+    impl Event for Tick {
+        fn trace(self) -> u64 {
+            0
+        }
+    }
+
+    /// A fabric whose terminals take everything at once, or never.
+    struct Bench {
+        fabric: Fabric,
+        takes: bool,
+    }
+
+    impl Model for Bench {
+        type Event = Tick;
+
+        fn handle(&mut self, _: Tick, schedule: &mut Schedule<Tick>) {
+            self.fabric.tick(schedule, Tick);
+            let delivered: Vec<_> = self.fabric.deliveries().collect();
+            for delivery in delivered.iter().filter(|_| self.takes) {
+                let (to, beats) = (delivery.packet.destination, delivery.packet.beats);
+                self.fabric.release(schedule, to, delivery.vc, beats, Tick);
+            }
+        }
+    }
+
+    const CYCLE: Span = Span::from_ns(4);
+
+    /// `packets` of `beats` beats from each terminal, to `to(source, random)`.
+    fn loaded(
+        mut fabric: Fabric,
+        packets: usize,
+        beats: u16,
+        to: impl Fn(u32, &mut Random) -> u32,
+    ) -> (Bench, Schedule<Tick>) {
+        let mut schedule = Schedule::new(1, CYCLE);
+        let mut random = Random::new(2);
+        for _ in 0..packets {
+            for source in 0..fabric.topology().terminals() as u32 {
+                let destination = to(source, &mut random);
+                let injection = Injection { source, destination, beats, class: 0, tag: 0 };
+                fabric.inject(&mut schedule, injection, Tick);
+            }
+        }
+        (Bench { fabric, takes: true }, schedule)
+    }
+
+    fn uniform(config: FabricConfig) -> (Bench, Schedule<Tick>) {
+        let fabric = Fabric::new(Topology::torus(4, 2).unwrap(), config, 3).unwrap();
+        loaded(fabric, 40, 4, |_, random| random.below(16) as u32)
+    }
+
+    fn after(bench: &mut Bench, schedule: &mut Schedule<Tick>, cycles: u64) {
+        run(bench, schedule, Time::ZERO + CYCLE * cycles);
+    }
+
+    /// In every cycle, beats and credits are conserved and Little's law holds, with all kinds of switching; in the end all is
+    /// delivered.
+    #[test]
+    fn every_cycle_balances() {
+        for switching in [Switching::Wormhole, Switching::CutThrough, Switching::StoreAndForward] {
+            let config = FabricConfig {
+                vcs: 3,
+                switching,
+                buffer_beats: 5,
+                sink_beats: 4,
+                ..FabricConfig::default()
+            };
+            let (mut bench, mut schedule) = uniform(config);
+            for cycle in 0..800 {
+                after(&mut bench, &mut schedule, cycle);
+                bench.fabric.audit().unwrap_or_else(|error| panic!("cycle {cycle}: {error}"));
+            }
+            assert_eq!(run(&mut bench, &mut schedule, Time::NEVER), Ended::Quiet);
+            assert_eq!(bench.fabric.counters().packets_out, 640);
+            assert_eq!(bench.fabric.packets_inside(), 0);
+        }
+    }
+
+    type Fault = fn(&mut Fabric);
+
+    /// Canaries: each kind of loss is noticed by the audit, and named.
+    #[test]
+    fn every_loss_is_caught() {
+        let faults: [(&str, Fault); 6] = [
+            ("credits and beats do not make the room", |fabric| {
+                let at = fabric.out_vcs.iter().position(|vc| vc.credits > 0).unwrap();
+                fabric.out_vcs[at].credits -= 1;
+            }),
+            ("credits and beats do not make the room", |fabric| {
+                let queue = fabric.queues.iter_mut().find(|queue| queue.occupied > 1).unwrap();
+                queue.occupied -= 1;
+                // The beat is gone, but counted as if it had been sent.
+                fabric.counters.beats_in -= 1;
+            }),
+            ("beats in = in sources", |fabric| {
+                let queue = fabric.queues.iter_mut().find(|queue| queue.occupied > 1).unwrap();
+                queue.occupied -= 1;
+            }),
+            ("packets in = out + inside", |fabric| fabric.counters.packets_out += 1),
+            ("Little's law", |fabric| fabric.stats[5].stayed += 1),
+            ("entered = left + inside", |fabric| fabric.stats[5].left += 1),
+        ];
+        for (law, fault) in faults {
+            let config = FabricConfig { vcs: 2, buffer_beats: 5, ..FabricConfig::default() };
+            let (mut bench, mut schedule) = uniform(config);
+            after(&mut bench, &mut schedule, 60);
+            bench.fabric.audit().unwrap();
+            fault(&mut bench.fabric);
+            let error = bench.fabric.audit().expect_err("the fault is there").to_string();
+            assert!(error.contains(law), "{law}: {error}");
+        }
+    }
+
+    /// Packets that wait for each other in a ring without dateline stand still; that is noticed, and each wait is named. With
+    /// the dateline the same load goes through.
+    #[test]
+    fn a_deadlock_is_found_and_explained() {
+        let ring = Topology::ring(8).unwrap();
+        let config = FabricConfig { buffer_beats: 2, ..FabricConfig::default() };
+        let all_one_way = |source: u32, _: &mut Random| (source + 3) % 8;
+        let (mut bench, mut schedule) =
+            loaded(Fabric::build(ring.clone(), config.clone(), 1), 10, 16, all_one_way);
+        assert_eq!(run(&mut bench, &mut schedule, Time::NEVER), Ended::Quiet);
+        assert!(bench.fabric.packets_inside() > 0);
+        bench.fabric.audit().unwrap();
+        let mut waits = Waits::default();
+        bench.fabric.waits(&mut waits, |terminal| format!("terminal {terminal}"));
+        let cycle = waits.cycle().expect("a deadlock").to_string();
+        assert!(cycle.contains("router 0, input") && cycle.contains("waits for"), "{cycle}");
+
+        let config = FabricConfig { vcs: 2, ..config };
+        let (mut bench, mut schedule) =
+            loaded(Fabric::new(ring, config, 1).unwrap(), 10, 16, all_one_way);
+        run(&mut bench, &mut schedule, Time::NEVER);
+        assert_eq!(bench.fabric.packets_inside(), 0);
+    }
+
+    /// A terminal that takes nothing out stops its senders after its room, loses nothing, and is named as the one waited for.
+    #[test]
+    fn a_slow_terminal_holds_its_senders_back() {
+        let config = FabricConfig { sink_beats: 3, ..FabricConfig::default() };
+        let fabric = Fabric::new(Topology::crossbar(4).unwrap(), config, 1).unwrap();
+        let (mut bench, mut schedule) = loaded(fabric, 5, 1, |_, _| 2);
+        bench.takes = false;
+        assert_eq!(run(&mut bench, &mut schedule, Time::NEVER), Ended::Quiet);
+        assert_eq!(bench.fabric.counters().packets_out, 3);
+        bench.fabric.audit().unwrap();
+        let mut waits = Waits::default();
+        bench.fabric.waits(&mut waits, |terminal| format!("the program at {terminal}"));
+        assert!(waits.all().iter().any(|wait| wait.holder == "the program at 2"), "{waits:?}");
+        assert_eq!(waits.cycle(), None);
+    }
+}

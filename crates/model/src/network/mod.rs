@@ -19,6 +19,7 @@ mod experiment;
 mod fabric;
 mod packets;
 mod parts;
+mod plan;
 mod report;
 mod routing;
 mod sources;
@@ -31,6 +32,7 @@ pub use config::{
 pub use experiment::{Duration, Experiment};
 pub use fabric::{Counters, Delivery, Fabric, Injection};
 pub use packets::{Packet, PacketId};
+pub use plan::{EXAMPLE, Plan, PlanError, Shape};
 pub use report::{IdleParameter, Limit, Report, WaitCycles};
 pub use topology::{Leads, MOST_PORTS, Topology, TopologyError};
 pub use traffic::{Arrival, Pattern, Sizes, Traffic};

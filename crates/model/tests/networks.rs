@@ -1,0 +1,285 @@
+//! Networks against the formulas of Dally and Towles, and against themselves under changes that must not matter.
+
+use bellwire_model::engine::Policy;
+use bellwire_model::network::{
+    Allocation, Arrival, Duration, Experiment, FabricConfig, Pattern, Report, Sizes, Switching,
+    Topology, Traffic,
+};
+use bellwire_model::units::Frequency;
+
+fn experiment(
+    topology: &Topology,
+    config: &FabricConfig,
+    traffic: Traffic,
+    cycles: u64,
+    seed: u64,
+) -> Report {
+    let duration = Duration { cycles, warm_up_cycles: Some(cycles / 4) };
+    Experiment::new(topology.clone(), config.clone(), traffic, duration, seed)
+        .unwrap()
+        .run()
+        .unwrap()
+}
+
+/// Traffic so thin that packets never meet: one at a time round the network.
+fn alone(beats: u16) -> Traffic {
+    Traffic { arrival: Arrival::Random { load: 0.0002 }, ..Traffic::uniform(0.1, beats) }
+}
+
+fn topologies() -> Vec<Topology> {
+    [
+        Topology::ring(8),
+        Topology::torus(4, 2),
+        Topology::torus(4, 3),
+        Topology::mesh(4, 2),
+        Topology::hypercube(5),
+        Topology::fully_connected(8),
+        Topology::crossbar(16),
+        Topology::from_links(
+            "two rings",
+            6,
+            2,
+            &[(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3), (0, 3), (1, 4)],
+        ),
+    ]
+    .map(Result::unwrap)
+    .into()
+}
+
+/// Whether a network's latency without load is that of the formula: for each of h lines and routers its time, and the packet's
+/// length once (cut-through) or once for each line (store-and-forward). Gives what is wrong.
+fn check_zero_load(
+    topology: &Topology,
+    config: &FabricConfig,
+    beats: u16,
+    extra: f64,
+) -> Result<(), String> {
+    let duration = Duration { cycles: 400_000, warm_up_cycles: Some(0) };
+    let experiment = Experiment::new(topology.clone(), config.clone(), alone(beats), duration, 5);
+    let report = experiment.unwrap().run().unwrap();
+    let routers = report.mean_hops;
+    let lines =
+        2.0 * f64::from(config.terminal_cycles) + (routers - 1.0) * f64::from(config.link_cycles);
+    let pipelines = routers * (f64::from(config.pipeline_cycles) + extra);
+    let lengths = if config.switching == Switching::StoreAndForward { routers + 1.0 } else { 1.0 };
+    let expected = lines + pipelines + lengths * f64::from(beats - 1);
+    let got = report.latency_cycles.mean;
+    // Now and then two packets meet after all.
+    if (got / expected - 1.0).abs() < 0.01 {
+        Ok(())
+    } else {
+        Err(format!("{}: {got}, {expected}", topology.name()))
+    }
+}
+
+/// Latency without load is hops times router and line, plus the length (Dally and Towles, T0), with cut-through once, with
+/// store-and-forward on every line.
+// shows: S-19, B-19
+#[test]
+fn latency_without_load_follows_the_formula() {
+    for topology in topologies() {
+        for switching in [Switching::Wormhole, Switching::CutThrough, Switching::StoreAndForward] {
+            let config = FabricConfig {
+                vcs: 2,
+                pipeline_cycles: 3,
+                link_cycles: 2,
+                switching,
+                ..FabricConfig::default()
+            };
+            check_zero_load(&topology, &config, 8, 0.0).unwrap();
+        }
+    }
+    // Canary: a router that takes a cycle longer than the formula says is noticed.
+    let config = FabricConfig { vcs: 2, pipeline_cycles: 3, ..FabricConfig::default() };
+    check_zero_load(&Topology::torus(4, 2).unwrap(), &config, 8, 1.0).unwrap_err();
+}
+
+/// Packets cross as many routers as the graph says: torus n k/4, mesh n (k^2-1)/(3k), hypercube n/2, and one more.
+// shows: B-07, C-02
+#[test]
+fn packets_take_as_many_hops_as_the_graph_says() {
+    for topology in topologies() {
+        let config = FabricConfig { vcs: 2, ..FabricConfig::default() };
+        let report = experiment(&topology, &config, Traffic::uniform(0.1, 2), 20_000, 2);
+        let (got, expected) = (report.mean_hops - 1.0, topology.mean_distance());
+        // up*/down* takes detours on some graphs; there the walk is longer, never shorter.
+        let detour = if topology.name() == "two rings" { 0.3 } else { 0.0 };
+        assert!(
+            got > expected * 0.97 - 0.01 && got < expected * 1.03 + 0.01 + detour,
+            "{}: {got}, {expected}",
+            topology.name()
+        );
+    }
+}
+
+/// No network carries more than its bisection allows (torus 8/k, mesh 4/k beats per node and cycle), and none comes to a
+/// standstill under more load than it can carry. Rings fall back far beyond saturation, as they do in other simulators: what is
+/// under way keeps new packets out.
+// shows: C-02
+#[test]
+fn saturation_is_bounded_by_the_bisection() {
+    let config = FabricConfig { vcs: 4, iterations: 2, ..FabricConfig::default() };
+    let saturated = Traffic { arrival: Arrival::Saturated, ..Traffic::uniform(1.0, 4) };
+    for (topology, bound, least) in [
+        (Topology::mesh(8, 2), 4.0 / 8.0, 0.55),
+        (Topology::torus(8, 2), 8.0 / 8.0, 0.4),
+        (Topology::torus(16, 1), 8.0 / 16.0, 0.25),
+        (Topology::hypercube(6), 1.0, 0.4),
+        (Topology::ring(12), 8.0 / 12.0, 0.25),
+    ] {
+        let topology = topology.unwrap();
+        let report = experiment(&topology, &config, saturated.clone(), 8_000, 3);
+        let got = report.throughput.mean;
+        assert!(
+            got <= bound && got >= bound * least,
+            "{}: {got}, bound {bound}\n{report}",
+            topology.name()
+        );
+        assert!(report.limit.binding, "{report}");
+    }
+}
+
+fn hot_spot(allocation: Allocation, weights: Vec<u32>, seed: u64) -> Report {
+    let config = FabricConfig { allocation, weights, buffer_beats: 8, ..FabricConfig::default() };
+    let traffic = Traffic {
+        pattern: Pattern::HotSpot { terminal: 3, share: 1.0 },
+        arrival: Arrival::Saturated,
+        sizes: Sizes::Beats(1),
+    };
+    experiment(&Topology::crossbar(8).unwrap(), &config, traffic, 20_000, seed)
+}
+
+/// Senders that are alike are served alike, whatever their index and whatever the seed; weights divide as they say; and the
+/// strict policy, which favours an index, is noticed (canary).
+// shows: C-40
+#[test]
+fn symmetric_senders_get_symmetric_service() {
+    for seed in 0..3 {
+        for allocation in [Allocation::Islip, Allocation::Policy(Policy::RoundRobin)] {
+            let report = hot_spot(allocation, Vec::new(), seed);
+            assert!(report.fairness() > 0.99, "{allocation:?}: {:?}", report.delivered_from);
+            assert_eq!(report.limit.resource, "the line to terminal 3", "{report}");
+        }
+        for allocation in [Allocation::Pim, Allocation::Policy(Policy::Random)] {
+            let report = hot_spot(allocation, Vec::new(), seed);
+            assert!(report.fairness() > 0.85, "{allocation:?}: {:?}", report.delivered_from);
+        }
+        let strict = hot_spot(Allocation::Policy(Policy::Strict), Vec::new(), seed);
+        assert!(strict.fairness() < 0.1, "{:?}", strict.delivered_from);
+    }
+    let weights = vec![1, 2, 3, 4, 1, 2, 3, 4];
+    let report = hot_spot(Allocation::Policy(Policy::Weighted), weights.clone(), 1);
+    let all: u64 = report.delivered_from.iter().sum();
+    for (port, (&got, weight)) in report.delivered_from.iter().zip(weights).enumerate() {
+        let expected = all as f64 * f64::from(weight) / 20.0;
+        assert!((got as f64 / expected - 1.0).abs() < 0.02, "port {port}: {got}, {expected}");
+    }
+}
+
+/// In a torus all nodes are alike, up to the dateline that keeps it from deadlock, so all get about the same through.
+#[test]
+fn nodes_of_a_torus_are_alike() {
+    let config = FabricConfig { vcs: 4, ..FabricConfig::default() };
+    let saturated = Traffic { arrival: Arrival::Saturated, ..Traffic::uniform(1.0, 4) };
+    let report = experiment(&Topology::torus(4, 2).unwrap(), &config, saturated, 40_000, 8);
+    assert!(report.fairness() > 0.8, "{:?}", report.delivered_from);
+}
+
+/// More credits never lower the saturation of a single class, and the credit loop bounds it: credits per round trip.
+#[test]
+fn more_credits_never_hurt() {
+    let mut last = 0.0;
+    let topology = Topology::torus(4, 2).unwrap();
+    for buffer_beats in [1, 2, 4, 8, 16, 32] {
+        let config =
+            FabricConfig { vcs: 2, buffer_beats, link_cycles: 3, ..FabricConfig::default() };
+        let saturated = Traffic { arrival: Arrival::Saturated, ..Traffic::uniform(1.0, 4) };
+        let report = experiment(&topology, &config, saturated, 10_000, 4);
+        assert!(report.throughput.mean > last * 0.99, "{buffer_beats}: {report}");
+        last = report.throughput.mean;
+    }
+    // One stream over one line: a beat takes 3 + 2 cycles there, its credit 1 back; 6 credits make it whole.
+    for credits in [1, 2, 3, 5, 6, 7, 12] {
+        let config =
+            FabricConfig { buffer_beats: credits, terminal_cycles: 3, ..FabricConfig::default() };
+        let traffic = Traffic {
+            pattern: Pattern::Shift(1),
+            arrival: Arrival::Saturated,
+            sizes: Sizes::Beats(1),
+        };
+        let report = experiment(&Topology::crossbar(2).unwrap(), &config, traffic, 4_000, 4);
+        let expected = (f64::from(credits) / 6.0).min(1.0);
+        assert!((report.throughput.mean - expected).abs() < 0.003, "{credits} credits: {report}");
+    }
+}
+
+/// Names of ports, and the seed, do not change what is measured; the clock only changes the length of a cycle.
+#[test]
+fn names_and_clocks_do_not_matter() {
+    let to = |terminal: u32| Traffic {
+        pattern: Pattern::HotSpot { terminal, share: 0.1 },
+        arrival: Arrival::Random { load: 0.5 },
+        sizes: Sizes::Beats(4),
+    };
+    let config = FabricConfig { vcs: 2, ..FabricConfig::default() };
+    let topology = Topology::crossbar(8).unwrap();
+    let base = experiment(&topology, &config, to(0), 100_000, 1);
+    for (terminal, seed) in [(5, 1), (7, 2), (0, 3)] {
+        let other = experiment(&topology, &config, to(terminal), 100_000, seed);
+        let distance = (other.latency_cycles.mean - base.latency_cycles.mean).abs();
+        let width = other.latency_cycles.half_width + base.latency_cycles.half_width;
+        assert!(distance < 2.0 * width, "{terminal}: {base}{other}");
+    }
+    let half = FabricConfig { clock: Frequency::from_mhz(125), ..config };
+    let slower = experiment(&topology, &half, to(0), 100_000, 1);
+    assert_eq!(slower.latency, base.latency);
+    assert_eq!(slower.counters, base.counters);
+}
+
+/// One seed is one history, on every machine, build and number of threads; another seed is another.
+#[test]
+fn a_seed_is_a_history() {
+    let hash = |seed| {
+        let config =
+            FabricConfig { vcs: 4, allocation: Allocation::Pim, ..FabricConfig::default() };
+        let traffic = Traffic {
+            arrival: Arrival::Bursts { load: 0.4, packets: 3.0 },
+            ..Traffic::uniform(0.4, 8)
+        };
+        experiment(&Topology::torus(4, 2).unwrap(), &config, traffic, 5_000, seed).trace_hash
+    };
+    let threads: Vec<u64> = std::thread::scope(|scope| {
+        let running: Vec<_> = (0..3).map(|_| scope.spawn(|| hash(1))).collect();
+        running.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(threads.iter().all(|&other| other == hash(1)));
+    assert_ne!(hash(1), hash(2));
+    // This number may change only together with the model.
+    assert_eq!(hash(1), HISTORY_OF_SEED_1);
+}
+
+const HISTORY_OF_SEED_1: u64 = 1_477_339_005_987_757_057;
+
+/// Every pattern and arrival runs in every topology, and all packets of a closed loop come back.
+// shows: M-31, C-02
+#[test]
+fn all_kinds_of_traffic_run() {
+    let mix = Sizes::Mix { beat: "16 B".parse().unwrap(), packet_beats: 8 };
+    for topology in topologies() {
+        for pattern in
+            [Pattern::Uniform, Pattern::Permutation, Pattern::Shift(3), Pattern::AllToAll]
+        {
+            for arrival in [
+                Arrival::Random { load: 0.1 },
+                Arrival::Bursts { load: 0.1, packets: 4.0 },
+                Arrival::Closed { window: 2 },
+                Arrival::Saturated,
+            ] {
+                let traffic = Traffic { pattern: pattern.clone(), arrival, sizes: mix.clone() };
+                let config = FabricConfig { vcs: 2, sink_beats: 16, ..FabricConfig::default() };
+                let report = experiment(&topology, &config, traffic.clone(), 2_000, 1);
+                assert!(report.counters.packets_out > 0, "{} {traffic:?}", topology.name());
+            }
+        }
+    }
+}
