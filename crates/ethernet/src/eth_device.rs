@@ -1,4 +1,4 @@
-//! The device `eth:INTERFACE`.
+//! The device `eth:INTERFACE`, or `eth:ONE+ANOTHER` for several interfaces that carry the same channels (H-29).
 
 use crate::choice::{self, Choice, Way, Wire};
 use crate::eth_io::EthIo;
@@ -9,7 +9,8 @@ use crate::lookup::{self, Asked};
 use crate::neighbour;
 use crate::packet::PacketIo;
 use crate::pcapng::{Capture, LinkType};
-use crate::route::{Known, MacRoute};
+use crate::route::{HopRoute, Known, MacRoute};
+use crate::several::{Any, INTERFACES, Several};
 use crate::transport::{EthernetTransport, unavailable};
 use crate::udp_device::open_capture;
 use crate::xdp::XdpIo;
@@ -37,12 +38,17 @@ pub struct EthOptions {
 /// One opening of `eth:INTERFACE`.
 pub struct EthDevice {
     name: String,
-    interface: Interface,
+    ports: Vec<Port>,
     node: u32,
     way: Option<Way>,
-    known: Known<Mac>,
     capture: Option<Arc<Capture>>,
     socket: Mutex<Option<OwnedFd>>,
+}
+
+/// One interface of a device.
+struct Port {
+    interface: Interface,
+    known: Known<Mac>,
     /// Lives as long as the function that has AF_XDP.
     hook: Mutex<Weak<()>>,
     /// What was chosen for the function that was opened last, and why.
@@ -55,27 +61,35 @@ pub enum EthFunction {
     Packet(Box<EthernetTransport<EthIo<PacketIo>, MacRoute>>),
     /// By AF_XDP.
     Xdp(Box<EthernetTransport<EthIo<XdpIo>, MacRoute>>),
+    /// By several interfaces.
+    Several(Box<EthernetTransport<Several, HopRoute>>),
 }
 
 impl EthDevice {
-    /// Opens the device over the interface with this name.
+    /// Opens the device over the interface with this name, or over several, with `+` between their names. The first one's address
+    /// gives the node its number.
     ///
     /// # Errors
     /// [`Error::DeviceUnavailable`] if there is no such Ethernet interface, it is down, the right to use it is missing, or the
-    /// capture cannot be written; with what to do.
+    /// capture cannot be written; with what to do. [`Error::BadDeviceName`] if one is named twice, or there are more than
+    /// [`INTERFACES`].
     pub fn open(name: &str, options: &EthOptions) -> Result<EthDevice, Error> {
         let device = format!("eth:{name}");
-        let interface = Interface::find(name).map_err(|error| {
-            let hint = "one of those that `ip link show` lists as link/ether";
-            unavailable(&device, "the interface cannot be used", &error, hint)
-        })?;
-        if !interface.is_up {
-            return Err(Error::DeviceUnavailable {
-                device,
-                why: "the interface is down".into(),
-                hint: format!("ip link set {name} up"),
-            });
+        let bad = |why: String| Error::BadDeviceName { name: device.clone(), why };
+        let names: Vec<&str> = name.split('+').collect();
+        if names.len() > INTERFACES {
+            return Err(bad(format!("{INTERFACES} interfaces at most")));
         }
+        if (1..names.len()).any(|number| names[..number].contains(&names[number])) {
+            return Err(bad("an interface is named twice".into()));
+        }
+        if names.len() > 1 && options.socket.is_some() {
+            return Err(bad("a socket that is handed in is for one interface".into()));
+        }
+        let ports = names
+            .into_iter()
+            .map(|name| Port::find(&device, name))
+            .collect::<Result<Vec<_>, _>>()?;
         // SAFETY: the program says that this descriptor is handed over; a wrong number is found out by the first call on it.
         let socket = options.socket.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
         if socket.is_none() {
@@ -85,14 +99,11 @@ impl EthDevice {
         let capture = open_capture(&device, options.capture.as_ref(), LinkType::Ethernet)?;
         Ok(EthDevice {
             name: device,
-            node: options.node.unwrap_or(interface.mac.node()),
-            interface,
+            node: options.node.unwrap_or(ports[0].interface.mac.node()),
+            ports,
             way: options.way,
-            known: Known::new(),
             capture,
             socket: Mutex::new(socket),
-            hook: Mutex::default(),
-            choice: Mutex::new(None),
         })
     }
 
@@ -103,20 +114,18 @@ impl EthDevice {
 
     /// One line: how messages travel here, and since a function was opened, by which way and why.
     pub fn describe(&self) -> String {
-        let Interface { name, mac, mtu, .. } = &self.interface;
-        let choice = self.choice.lock().unwrap_or_else(PoisonError::into_inner);
-        let way = match (&*choice, self.way) {
-            (Some(choice), _) => choice.to_string(),
-            (None, Some(way)) => format!("by {} as was asked for", way.name()),
-            (None, None) => "the way of frames is chosen when a function is opened".into(),
-        };
-        format!("Ethernet at {name} ({mac}), node {}, MTU {mtu} bytes; {way}", self.node)
+        let ports: Vec<String> = self.ports.iter().map(|port| port.describe(self.way)).collect();
+        format!("Ethernet, node {}: {}", self.node, ports.join(" + "))
     }
 
     /// Tells of a node whether [`EthDevice::lookup`] or the node itself has told that it is at another interface than ours.
     pub fn elsewhere(&self) -> impl Fn(u32) -> bool + Send + 'static {
-        let (known, own) = (self.known.clone(), self.interface.mac);
-        move |node| known.place(node).is_some_and(|mac| mac != own)
+        let ports = self.ports.iter().map(|port| (port.known.clone(), port.interface.mac));
+        let ports: Vec<_> = ports.collect();
+        move |node| {
+            let place = |(known, own): &(Known<Mac>, Mac)| Some((known.place(node)?, *own));
+            ports.iter().filter_map(place).any(|(mac, own)| mac != own)
+        }
     }
 
     /// Opens a function.
@@ -128,7 +137,38 @@ impl EthDevice {
         if function == EVERY_FUNCTION {
             return Err(Error::BadFunction { function, why: "functions of eth are 0 to 254" });
         }
-        let interface = &self.interface;
+        let mut opened = self.ports.iter().map(|port| self.open_port(port, function));
+        let address = FunctionAddress { node: self.node, function };
+        let capture = self.capture.clone();
+        if self.ports.len() > 1 {
+            let opened = opened.collect::<Result<Vec<_>, _>>()?.into_iter().zip(&self.ports);
+            let opened = opened.map(|((wire, local), port)| Any::new(wire, local, &port.interface));
+            let route = HopRoute {
+                known: self.ports.iter().map(|port| port.known.clone()).collect(),
+                own: (self.node, self.ports.iter().map(|port| port.interface.mac).collect()),
+            };
+            let io = Several::new(opened.collect());
+            let transport = EthernetTransport::new(address, io, route, capture)?;
+            return Ok(EthFunction::Several(Box::new(transport)));
+        }
+        let (wire, local) = opened.next().expect("a device has an interface")?;
+        let Port { interface, known, .. } = &self.ports[0];
+        let route = MacRoute { known: known.clone(), own: (self.node, interface.mac) };
+        Ok(match wire {
+            Wire::Packet(wire) => {
+                let io = EthIo::new(*wire, local, interface);
+                EthFunction::Packet(Box::new(EthernetTransport::new(address, io, route, capture)?))
+            }
+            Wire::Xdp(wire) => {
+                let io = EthIo::new(*wire, local, interface);
+                EthFunction::Xdp(Box::new(EthernetTransport::new(address, io, route, capture)?))
+            }
+        })
+    }
+
+    /// Opens a function of one interface, in the way that was asked for or is best.
+    fn open_port(&self, port: &Port, function: u8) -> Result<(Wire, Local), Error> {
+        let interface = &port.interface;
         let local = Local::open(interface.index, function, interface.mtu).map_err(|error| {
             match error.kind() {
                 io::ErrorKind::AddrInUse => {
@@ -139,7 +179,7 @@ impl EthDevice {
         })?;
         let handed_in = self.socket.lock().unwrap_or_else(PoisonError::into_inner).take();
         // Held until the choice is made: two functions cannot both be the first.
-        let mut hook = self.hook.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut hook = port.hook.lock().unwrap_or_else(PoisonError::into_inner);
         let (wire, choice) = match handed_in {
             Some(socket) => {
                 let wire = PacketIo::with_socket(socket, interface, function).map_err(|error| {
@@ -157,21 +197,11 @@ impl EthDevice {
             None => choice::open(interface, function, self.way)
                 .map_err(|(what, error)| no_right(&self.name, &what, &error))?,
         };
-        *self.choice.lock().unwrap_or_else(PoisonError::into_inner) = Some(choice);
-        let address = FunctionAddress { node: self.node, function };
-        let route = MacRoute { known: self.known.clone(), own: (self.node, interface.mac) };
-        let capture = self.capture.clone();
-        Ok(match wire {
-            Wire::Packet(wire) => {
-                let io = EthIo::new(*wire, local, interface);
-                EthFunction::Packet(Box::new(EthernetTransport::new(address, io, route, capture)?))
-            }
-            Wire::Xdp(wire) => {
-                *hook = wire.life();
-                let io = EthIo::new(*wire, local, interface);
-                EthFunction::Xdp(Box::new(EthernetTransport::new(address, io, route, capture)?))
-            }
-        })
+        if let Wire::Xdp(wire) = &wire {
+            *hook = wire.life();
+        }
+        *port.choice.lock().unwrap_or_else(PoisonError::into_inner) = Some(choice);
+        Ok((wire, local))
     }
 
     /// The node number of the station with this Ethernet address, or IP address, or host name, whose `function` answers within
@@ -181,25 +211,64 @@ impl EthDevice {
     /// [`Error::Unreachable`] with all that was tried.
     pub fn lookup(&self, name: &str, function: u8, patience: Duration) -> Result<u32, Error> {
         let mut asked = Asked::new(name, function, patience);
-        let macs = match Mac::parse(name) {
-            Some(mac) => vec![mac],
+        let names: Vec<&str> = self.ports.iter().map(|port| &*port.interface.name).collect();
+        // An Ethernet address does not tell the interface.
+        let stations: Vec<(usize, Mac)> = match Mac::parse(name) {
+            Some(mac) => (0..self.ports.len()).map(|place| (place, mac)).collect(),
             None => lookup::addresses(name, &mut asked)
                 .into_iter()
-                .filter_map(|ip| neighbour::find(&self.interface.name, ip, &mut asked))
+                .filter_map(|ip| neighbour::find(&names, ip, &mut asked))
                 .collect(),
         };
-        for mac in macs {
+        for (place, mac) in &stations {
+            let Port { interface, known, .. } = &self.ports[*place];
             asked.guess = mac.node();
-            let io = PacketIo::open(&self.interface, EVERY_FUNCTION)
+            asked.share(stations.len() as u32);
+            let io = PacketIo::open(interface, EVERY_FUNCTION)
                 .map_err(|error| no_right(&self.name, "a packet socket cannot be made", &error))?;
             if let Some((node, place)) =
-                lookup::ask(io, self.node, EVERY_FUNCTION, function, mac, &mut asked)
+                lookup::ask(io, self.node, EVERY_FUNCTION, function, *mac, &mut asked)
             {
-                self.known.insert(node, place);
+                known.insert(node, place);
                 return Ok(node);
             }
         }
         Err(asked.failure())
+    }
+}
+
+impl Port {
+    /// The interface with this name.
+    fn find(device: &str, name: &str) -> Result<Port, Error> {
+        let interface = Interface::find(name).map_err(|error| {
+            let what = format!("the interface {name} cannot be used");
+            let hint = "one of those that `ip link show` lists as link/ether";
+            unavailable(device, &what, &error, hint)
+        })?;
+        if !interface.is_up {
+            return Err(Error::DeviceUnavailable {
+                device: device.to_owned(),
+                why: format!("the interface {name} is down"),
+                hint: format!("ip link set {name} up"),
+            });
+        }
+        Ok(Port {
+            interface,
+            known: Known::new(),
+            hook: Mutex::default(),
+            choice: Mutex::new(None),
+        })
+    }
+
+    fn describe(&self, asked: Option<Way>) -> String {
+        let Interface { name, mac, mtu, .. } = &self.interface;
+        let choice = self.choice.lock().unwrap_or_else(PoisonError::into_inner);
+        let way = match (&*choice, asked) {
+            (Some(choice), _) => choice.to_string(),
+            (None, Some(way)) => format!("by {} as was asked for", way.name()),
+            (None, None) => "the way of frames is chosen when a function is opened".into(),
+        };
+        format!("{name} ({mac}), MTU {mtu} bytes, {way}")
     }
 }
 

@@ -79,6 +79,22 @@ pub struct IoCounters {
 }
 
 impl IoCounters {
+    /// Both together.
+    pub(crate) fn plus(&self, other: &IoCounters) -> IoCounters {
+        IoCounters {
+            frames_sent: self.frames_sent + other.frames_sent,
+            bytes_sent: self.bytes_sent + other.bytes_sent,
+            frames_received: self.frames_received + other.frames_received,
+            bytes_received: self.bytes_received + other.bytes_received,
+            send_calls: self.send_calls + other.send_calls,
+            receive_calls: self.receive_calls + other.receive_calls,
+            send_full: self.send_full + other.send_full,
+            send_failed: self.send_failed + other.send_failed,
+            receive_lost: self.receive_lost + other.receive_lost,
+            copies: self.copies + other.copies,
+        }
+    }
+
     /// Name and value of each.
     pub fn rows(&self) -> [(&'static str, u64); 10] {
         [

@@ -7,6 +7,7 @@
 //! | `batch`, `socket`, [`link_header`], [`interface`] | what these have in common |
 //! | [`EthDevice`], [`UdpDevice`] | the devices; `choice` of a way, by measurement |
 //! | [`eth_io`], `local` | a function of an interface, and the way to other functions of the same one |
+//! | [`several`] | a function of several interfaces |
 //! | `transport`, `links`, `places` | one open function: the protocol between engine and network |
 //! | [`route`], `seek`, `lookup`, `neighbour` | where nodes are, and asking for it |
 //! | `sleep`, `clock`, `memory` | waiting, time, memory of regions |
@@ -30,6 +31,7 @@ pub mod pcapng;
 mod places;
 pub mod route;
 mod seek;
+pub mod several;
 mod sleep;
 mod socket;
 #[doc(hidden)]

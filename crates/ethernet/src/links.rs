@@ -143,6 +143,24 @@ impl Links {
         }
     }
 
+    /// The links that the protocol has with functions of `node`.
+    pub fn of_node(&self, node: u32) -> Vec<PeerId> {
+        let links = self.links.iter().flatten().filter(|link| link.peer.node == node);
+        links
+            .filter_map(|link| if let State::Known(id) = link.state { Some(id) } else { None })
+            .collect()
+    }
+
+    /// The nodes that the protocol has links with, each once.
+    pub fn nodes(&self) -> Vec<u32> {
+        let links = self.links.iter().flatten();
+        let known = links.filter(|link| matches!(link.state, State::Known(_)));
+        let mut nodes: Vec<u32> = known.map(|link| link.peer.node).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes
+    }
+
     /// The numbers of all links.
     pub fn numbers(&self) -> Vec<u32> {
         let links = self.links.iter().enumerate();

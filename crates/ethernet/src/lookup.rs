@@ -16,6 +16,8 @@ pub(crate) struct Asked {
     function: u8,
     since: Instant,
     patience: Duration,
+    /// Until when the station that is asked now may take.
+    until: Instant,
     /// Our guess of the node's number, for the error.
     pub guess: u32,
     tried: Vec<String>,
@@ -24,7 +26,9 @@ pub(crate) struct Asked {
 impl Asked {
     pub fn new(name: &str, function: u8, patience: Duration) -> Asked {
         let (name, since, tried) = (name.to_owned(), Instant::now(), Vec::new());
-        Asked { name, function, since, patience, guess: 0, tried }
+        // A patience without an end is one of a day.
+        let until = since + patience.min(Duration::from_secs(86_400));
+        Asked { name, function, since, patience, until, guess: 0, tried }
     }
 
     /// One thing more that was tried.
@@ -32,9 +36,16 @@ impl Asked {
         self.tried.push(what);
     }
 
+    /// The next station gets one of `parts` of the whole time.
+    pub fn share(&mut self, parts: u32) {
+        let (now, whole) = (Instant::now(), self.patience.min(Duration::from_secs(86_400)));
+        // Each is asked once at least.
+        self.until = (now + whole / parts.max(1)).min(self.since + whole).max(now + PAUSE);
+    }
+
     /// What is left of the time.
     pub fn left(&self) -> Duration {
-        self.patience.saturating_sub(self.since.elapsed())
+        self.until.saturating_duration_since(Instant::now())
     }
 
     pub fn failure(self) -> Error {

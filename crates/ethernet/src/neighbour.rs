@@ -12,8 +12,8 @@ use std::time::Duration;
 const DISCARD: u16 = 9;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The Ethernet address of `ip`, which has to be on the same network as `interface`.
-pub(crate) fn find(interface: &str, ip: IpAddr, asked: &mut Asked) -> Option<Mac> {
+/// The Ethernet address of `ip`, which has to be on the same network as one of `interfaces`, and the place of that among them.
+pub(crate) fn find(interfaces: &[&str], ip: IpAddr, asked: &mut Asked) -> Option<(usize, Mac)> {
     let IpAddr::V4(ip) = ip else {
         asked.note(format!("{ip}: only IPv4 addresses lead to Ethernet addresses"));
         return None;
@@ -25,14 +25,19 @@ pub(crate) fn find(interface: &str, ip: IpAddr, asked: &mut Asked) -> Option<Mac
         return None;
     }
     loop {
-        match look_up(interface, ip) {
-            Ok(mac) => return Some(mac),
-            Err(error) if asked.left().is_zero() => {
-                asked.note(format!("{ip}: no neighbour of {interface} has it ({error})"));
-                return None;
+        let mut why = None;
+        for (place, interface) in interfaces.iter().enumerate() {
+            match look_up(interface, ip) {
+                Ok(mac) => return Some((place, mac)),
+                Err(error) => why = Some(error),
             }
-            Err(_) => std::thread::sleep(PAUSE.min(asked.left())),
         }
+        if asked.left().is_zero() {
+            let (all, why) = (interfaces.join(" or "), why.map(|why| format!(" ({why})")));
+            asked.note(format!("{ip}: no neighbour of {all} has it{}", why.unwrap_or_default()));
+            return None;
+        }
+        std::thread::sleep(PAUSE.min(asked.left()));
     }
 }
 

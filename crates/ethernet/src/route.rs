@@ -1,6 +1,7 @@
 //! Where nodes are.
 
 use crate::link_header::Mac;
+use crate::several::Hop;
 use bellwire_device::FunctionAddress;
 use bellwire_wire::frame::UDP_PORT_BASE;
 use std::collections::HashMap;
@@ -18,8 +19,19 @@ pub trait Route: Send {
     /// The place of a function; `None`: ask around for it.
     fn find(&self, peer: FunctionAddress) -> Option<Self::Path>;
 
-    /// A frame that came from `path` told that `node` is there.
-    fn learn(&mut self, node: u32, path: Self::Path);
+    /// Further places of it, by other interfaces (H-29).
+    fn others(&self, _peer: FunctionAddress) -> Vec<Self::Path> {
+        Vec::new()
+    }
+
+    /// Whether a node is worth asking for again, because it may be reached by another interface, too.
+    fn is_incomplete(&self, _node: u32) -> bool {
+        false
+    }
+
+    /// A frame that came from `path` told that `node` is there. Tells whether that is a further place, by an interface by which the
+    /// node was not reached before.
+    fn learn(&mut self, node: u32, path: Self::Path) -> bool;
 
     /// What a question for a node is sent to, if the network can carry one to everybody.
     fn everybody(&self) -> Option<Self::Path>;
@@ -82,8 +94,9 @@ impl Route for IpRoute {
         Some(SocketAddr::new(ip, self.port.checked_add(peer.function.into())?))
     }
 
-    fn learn(&mut self, node: u32, path: SocketAddr) {
+    fn learn(&mut self, node: u32, path: SocketAddr) -> bool {
         self.known.insert(node, path.ip());
+        false
     }
 
     fn everybody(&self) -> Option<SocketAddr> {
@@ -109,13 +122,66 @@ impl Route for MacRoute {
         if peer.node == self.own.0 { Some(self.own.1) } else { self.known.place(peer.node) }
     }
 
-    fn learn(&mut self, node: u32, path: Mac) {
+    fn learn(&mut self, node: u32, path: Mac) -> bool {
         if path.is_unicast() && path != self.own.1 {
             self.known.insert(node, path);
         }
+        false
     }
 
     fn everybody(&self) -> Option<Mac> {
         Some(Mac::BROADCAST)
+    }
+}
+
+/// Nodes by Ethernet address on each of several interfaces.
+pub struct HopRoute {
+    /// Addresses that nodes have told, by interface.
+    pub known: Vec<Known<Mac>>,
+    /// Our own node number, and our address on each interface.
+    pub own: (u32, Vec<Mac>),
+}
+
+impl HopRoute {
+    fn places(&self, peer: FunctionAddress) -> impl Iterator<Item = Hop> {
+        let hop =
+            |(through, to): (usize, Option<Mac>)| Some(Hop { through: through as u8, to: to? });
+        self.known.iter().map(move |known| known.place(peer.node)).enumerate().filter_map(hop)
+    }
+}
+
+impl Route for HopRoute {
+    type Path = Hop;
+
+    fn find(&self, peer: FunctionAddress) -> Option<Hop> {
+        if peer.node == self.own.0 {
+            return Some(Hop { through: 0, to: self.own.1[0] });
+        }
+        self.places(peer).next()
+    }
+
+    fn others(&self, peer: FunctionAddress) -> Vec<Hop> {
+        if peer.node == self.own.0 { Vec::new() } else { self.places(peer).skip(1).collect() }
+    }
+
+    fn is_incomplete(&self, node: u32) -> bool {
+        node != self.own.0 && self.known.iter().any(|known| known.place(node).is_none())
+    }
+
+    fn learn(&mut self, node: u32, Hop { through, to }: Hop) -> bool {
+        let (Some(known), false) = (self.known.get(usize::from(through)), self.own.1.contains(&to))
+        else {
+            return false;
+        };
+        if !to.is_unicast() || node == self.own.0 {
+            return false;
+        }
+        let is_further = known.place(node).is_none();
+        known.insert(node, to);
+        is_further
+    }
+
+    fn everybody(&self) -> Option<Hop> {
+        Some(Hop::EVERYBODY)
     }
 }

@@ -62,6 +62,8 @@ const TIMEOUT_NS: [u64; 2] = [20_000_000, 500_000_000];
 const TARGET_DELAY_NS: u64 = 10_000_000;
 /// What is due so soon, in ns, is not worth a sleep: acknowledgements that wait for a frame to ride on, mostly.
 const NEAR_NS: u64 = 30_000;
+/// Time between two rounds of questions for further places of nodes, in ns.
+const ROUND_NS: u64 = 1_000_000_000;
 /// First and longest pause between two questions for a node's place, in ns.
 const ASK_PAUSE_NS: [u64; 2] = [2_000_000, 200_000_000];
 /// How long a function that is closed waits for its peers to have all that it sent, in ns.
@@ -80,6 +82,10 @@ pub struct EthernetTransport<Io: FrameIo, R: Route<Path = Io::Path>> {
     gates: HashMap<u32, Gate>,
     /// News that came up outside of a poll.
     pub(crate) events: VecDeque<Event>,
+    /// Nodes that are known to be at a further place.
+    further: Vec<(u32, Io::Path)>,
+    /// When nodes are next asked for, that may be at further places.
+    next_round_ns: u64,
     /// Who asked for our place, and which function of his.
     answers: Vec<(Io::Path, SeekBody, u8)>,
     capture: Option<Arc<Capture>>,
@@ -139,6 +145,8 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
             links: Links::new(),
             gates: HashMap::new(),
             events: VecDeque::new(),
+            further: Vec::new(),
+            next_round_ns: 0,
             answers: Vec::new(),
             capture,
             unsent: false,
@@ -199,7 +207,8 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
     /// Takes in frames and what they complete. Returns how much happened.
     fn take_frames(&mut self, sink: &mut impl Sink, budget: usize, now_ns: u64) -> usize {
         let own = self.address.node;
-        let Self { io, endpoint, links, places, route, answers, capture, events, .. } = self;
+        let Self { io, endpoint, links, places, route, answers, further, capture, events, .. } =
+            self;
         let mut intake = Intake { links, sink, packets: 0 };
         let mut heard = Vec::new();
         let frames = io.receive(budget, |from, bytes| {
@@ -208,7 +217,9 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
             }
             if let Some((said, function)) = seek::parse(bytes) {
                 let (Said::Where(body) | Said::Here(body)) = said;
-                route.learn(body.from, from);
+                if route.learn(body.from, from) {
+                    further.push((body.from, from));
+                }
                 let ours = body.to == own || body.to == ANYBODY;
                 if matches!(said, Said::Where(_)) && ours && answers.len() < ANSWERS {
                     answers.push((from, body, function));
@@ -309,8 +320,44 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         now_ns: u64,
     ) -> Option<PeerId> {
         let path = self.places.number(path)?;
-        let peer = FunctionId { node: peer.node, function: peer.function };
-        self.endpoint.connect(peer, path, patience_ns, now_ns)
+        let id = FunctionId { node: peer.node, function: peer.function };
+        let id = self.endpoint.connect(id, path, patience_ns, now_ns)?;
+        for further in self.route.others(peer) {
+            if let Some(path) = self.places.number(further) {
+                self.endpoint.add_path(id, path);
+            }
+        }
+        // Now is a good time to ask whether there are more.
+        self.next_round_ns = 0;
+        self.next_tick_ns = 0;
+        Some(id)
+    }
+
+    /// Lets links use further places of their nodes that have been told (H-29).
+    #[cold]
+    fn add_paths(&mut self) {
+        for (node, place) in std::mem::take(&mut self.further) {
+            let Some(path) = self.places.number(place) else { continue };
+            for id in self.links.of_node(node) {
+                self.endpoint.add_path(id, path);
+            }
+        }
+    }
+
+    /// Asks for all nodes that may be at further places than are known, some second after the last time.
+    fn ask_for_further_places(&mut self, now_ns: u64) {
+        if now_ns < self.next_round_ns {
+            return;
+        }
+        self.next_round_ns = now_ns + ROUND_NS;
+        let mut nodes = self.links.nodes();
+        nodes.retain(|&node| self.route.is_incomplete(node));
+        for node in nodes {
+            if let Some(everybody) = self.route.everybody() {
+                let body = SeekBody { to: node, ..self.seek_body() };
+                self.say(everybody, Said::Where(body), EVERY_FUNCTION);
+            }
+        }
     }
 
     /// Hands out packets that we sent to ourselves.
@@ -408,6 +455,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
     #[cold]
     fn tick(&mut self, sink: &mut impl Sink, now_ns: u64) {
         self.next_tick_ns = now_ns + TICK_NS;
+        self.ask_for_further_places(now_ns);
         self.rows.clear();
         self.rows.extend(self.endpoint.counters().entries());
         self.rows.extend(self.io.counters().rows());
@@ -616,6 +664,9 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
         let mut done = self.take_frames(sink, budget, now_ns);
         self.looked_ns.set(now_ns);
         self.unread.set(false);
+        if !self.further.is_empty() {
+            self.add_paths();
+        }
         done += self.take_events(sink);
         done += self.take_own(sink, budget);
         if now_ns >= self.next_tick_ns {

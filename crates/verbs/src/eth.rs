@@ -44,6 +44,7 @@ impl DeviceBackend for Eth {
         Ok(match self.device.open_function(function)? {
             EthFunction::Packet(port) => port,
             EthFunction::Xdp(port) => port,
+            EthFunction::Several(port) => port,
         })
     }
 

@@ -45,10 +45,15 @@ pub const CARRIERS: [Carrier; 3] = [Carrier::Packet, Carrier::Xdp, Carrier::Udp]
 /// Name of each host's interface.
 pub const WIRE: &str = "wire";
 
+/// Name of each host's second interface, where hosts have two.
+pub const SECOND: &str = "second";
+
 /// Hosts that reach each other, each with one interface called [`WIRE`].
 pub struct Network {
     /// What carries messages.
     pub carrier: Carrier,
+    /// The interfaces that `eth` uses, as its device's name has them.
+    interfaces: &'static str,
     /// The hosts; the first has the IP address 10.9.0.1, and so on.
     pub hosts: Vec<Host>,
     /// The bridge between them, if there is one.
@@ -63,7 +68,31 @@ impl Network {
             host.run(|| ip(&format!("addr add {own}/24 dev {WIRE}\nlink set {WIRE} up")))
                 .expect("an interface with an address");
         }
-        Network { carrier, hosts, switch, opened: AtomicUsize::new(0) }
+        Network { carrier, interfaces: WIRE, hosts, switch, opened: AtomicUsize::new(0) }
+    }
+
+    /// Two hosts at both ends of two veth pairs, the second with addresses from 10.9.1.1 on. `eth` uses both, `udp` the first.
+    pub fn doubled(carrier: Carrier) -> Network {
+        let network = Network { interfaces: "wire+second", ..Network::pair(carrier) };
+        network.hosts[0].wire(SECOND, &network.hosts[1], SECOND);
+        for (number, host) in network.hosts.iter().enumerate() {
+            let [a, b, _, d] = ip_of(number).octets();
+            let own = Ipv4Addr::new(a, b, 1, d);
+            host.run(|| ip(&format!("addr add {own}/24 dev {SECOND}\nlink set {SECOND} up")))
+                .expect("an interface with an address");
+        }
+        network
+    }
+
+    /// Frames that the kernel says an interface of host `number` has sent.
+    pub fn frames_sent(&self, number: usize, interface: &str) -> u64 {
+        // Of this thread's namespace (proc(5)): name, eight numbers of receiving, and then the bytes and frames that were sent.
+        let table = self.hosts[number].run(|| std::fs::read_to_string("/proc/thread-self/net/dev"));
+        let table = table.expect("the kernel counts");
+        let row =
+            table.lines().find_map(|row| row.trim().strip_prefix(interface)?.strip_prefix(':'));
+        let row = row.unwrap_or_else(|| panic!("{interface} is not in {table}"));
+        row.split_whitespace().nth(9).and_then(|count| count.parse().ok()).expect("a number")
     }
 
     /// Two hosts at both ends of a veth pair.
@@ -106,8 +135,8 @@ impl Network {
     /// Name of the device of host `number`.
     pub fn device(&self, number: usize) -> String {
         match self.carrier {
-            Carrier::Packet => format!("eth:{WIRE}?io=packet"),
-            Carrier::Xdp => format!("eth:{WIRE}?io=xdp"),
+            Carrier::Packet => format!("eth:{}?io=packet", self.interfaces),
+            Carrier::Xdp => format!("eth:{}?io=xdp", self.interfaces),
             Carrier::Udp => format!("udp:{}", ip_of(number)),
         }
     }

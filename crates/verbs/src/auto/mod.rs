@@ -123,6 +123,7 @@ impl DeviceBackend for Auto {
             Network::Eth(eth) => match eth.device.open_function(function)? {
                 EthFunction::Packet(far) => self.join(near, *far, eth.device.elsewhere()),
                 EthFunction::Xdp(far) => self.join(near, *far, eth.device.elsewhere()),
+                EthFunction::Several(far) => self.join(near, *far, eth.device.elsewhere()),
             },
         }
     }
