@@ -39,7 +39,8 @@ pub struct DataUnit {
     gone: u64,
     interval: Span,
     next_at: Time,
-    turn_due: bool,
+    /// When a turn was asked for, if one was.
+    turn_at: Option<Time>,
     blocked: Cause,
     /// Reads, bytes, and completions that came while an earlier read was unanswered.
     pub counters: DataCounters,
@@ -76,7 +77,7 @@ impl DataUnit {
             // A request has a header of one cycle on the internal bus, and takes one cycle of the engine.
             interval: config.nic.packet_time(0),
             next_at: Time::ZERO,
-            turn_due: false,
+            turn_at: None,
             blocked: Cause::Order,
             counters: DataCounters::default(),
         }
@@ -102,8 +103,8 @@ impl DataUnit {
             }
             if now < self.next_at {
                 self.blocked = Cause::Arbiter;
-                if !self.turn_due {
-                    self.turn_due = true;
+                if self.turn_at.is_none() {
+                    self.turn_at = Some(self.next_at);
                     wires
                         .schedule
                         .at(self.next_at, Happening::DataReads { node: command.source.cpu() });
@@ -156,9 +157,7 @@ impl DataUnit {
 
     /// A turn that was scheduled has come.
     pub fn turn(&mut self, now: Time) {
-        if now >= self.next_at {
-            self.turn_due = false;
-        }
+        self.turn_at = self.turn_at.filter(|at| *at > now);
     }
 
     /// Bytes of a read have come; they leave in order, after the delay of two modules.

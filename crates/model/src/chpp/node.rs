@@ -51,6 +51,7 @@ pub struct Node {
     pending_sent: VecDeque<(Leaving, Status)>,
     /// Whether a refill of slots found no tag.
     refills_wait: bool,
+    get_goes_first: bool,
 }
 
 impl Node {
@@ -100,6 +101,7 @@ impl Node {
             ringing: VecDeque::new(),
             pending_sent: VecDeque::new(),
             refills_wait: false,
+            get_goes_first: false,
         }
     }
 
@@ -382,6 +384,11 @@ impl Node {
 
     /// The packer may have room, or data.
     pub fn packer_turn(&mut self, wires: &mut Wires) {
+        // A GET that waits and the packets of PUTs have the way into the crossbar in turn.
+        self.get_goes_first = !self.get_goes_first;
+        if self.get_goes_first && matches!(self.descriptors.held, Some(Extract::Get { .. })) {
+            self.pass_extracted(wires);
+        }
         self.packer.turn(wires, &mut self.data);
         if self.descriptors.held.is_some() || self.descriptors.held_remote.is_some() {
             self.pass_extracted(wires);

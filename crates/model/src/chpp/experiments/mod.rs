@@ -8,10 +8,18 @@
 //! | `host.memory_latency` | 148 ns | section 5.3: a memory read takes 130 cycles |
 //! | `pcie.latency` | 166 ns | Table 3: 1.242 us for an immediate NAP of 1 B |
 
+mod eq2;
+mod fig15;
+mod fig16;
 mod fig17;
+pub mod fig18;
+pub mod fig19;
+pub mod fig5;
 pub mod report;
 pub mod single;
+pub mod stream;
 mod table3;
+mod table4;
 
 pub use report::Report;
 pub use single::Kind;
@@ -27,11 +35,14 @@ pub struct Experiment {
 }
 
 /// All experiments, in the order of the paper.
-pub const EXPERIMENTS: [Experiment; 2] = [
-    Experiment {
-        id: "table3",
-        title: "latency against payload, four primitives",
-        run: table3::run,
-    },
+pub const EXPERIMENTS: [Experiment; 9] = [
+    Experiment { id: "fig5", title: "Eq. 1 and Table 1 over five topologies", run: fig5::run },
+    Experiment { id: "fig15", title: "peak bandwidth against MTU", run: fig15::run },
+    Experiment { id: "eq2", title: "tags needed, formula and model", run: eq2::run },
+    Experiment { id: "fig16", title: "bandwidth against payload, four primitives", run: fig16::run },
+    Experiment { id: "table3", title: "latency against payload, four primitives", run: table3::run },
     Experiment { id: "fig17", title: "where the cycles of a byte go", run: fig17::run },
+    Experiment { id: "fig18", title: "latency against throughput, five crossbars", run: fig18::run },
+    Experiment { id: "fig19", title: "shares of eight functions over time", run: fig19::run },
+    Experiment { id: "table4", title: "place among networks", run: table4::run },
 ];

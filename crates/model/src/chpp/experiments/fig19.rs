@@ -1,0 +1,115 @@
+//! Fig. 19 (C-41): shares of eight functions in the bytes transferred so far, over time, with a fair arbiter; and C-40.
+
+use bellwire_wire::endpoint::Endpoint;
+
+use super::Kind;
+use super::report::{Report, Role};
+use super::single::post;
+use crate::chpp::config::Arbitration;
+use crate::chpp::host::Notice;
+use crate::chpp::machine::{Desk, Program};
+use crate::chpp::port::RingKind;
+use crate::chpp::{Config, Machine};
+use crate::engine::Policy;
+use crate::units::Time;
+
+/// Longest PUT, in bytes; lengths are drawn evenly from 1 to this. The paper does not say.
+const LONGEST: u64 = 16384;
+
+/// Cycles at which shares are noted.
+const MOMENTS: [u64; 7] = [20_000, 50_000, 100_000, 500_000, 1_000_000, 1_500_000, 2_000_000];
+
+/// Operations that are kept waiting over all functions.
+const KEPT: usize = 256;
+
+/// Random functions of node 0 send PUTs of random length to the same function of node 1.
+struct Functions {
+    functions: u64,
+    balanced: bool,
+    bytes: Vec<u64>,
+}
+
+impl Functions {
+    fn post(&mut self, desk: &mut Desk<'_>, instead_of: Option<usize>) {
+        let function = match instead_of {
+            Some(function) if self.balanced => function,
+            _ => desk.below(self.functions) as usize,
+        };
+        let length = 1 + desk.below(LONGEST);
+        let (Ok(from), Ok(to)) = (Endpoint::new(0, function as u8, 0), Endpoint::new(1, function as u8, 0)) else { return };
+        let places = (desk.free_memory(0, function), desk.free_memory(1, function));
+        // A PUT of this length can always be described.
+        let _ = post(desk, Kind::Put, (from, to), places, length);
+    }
+}
+
+impl Program for Functions {
+    fn notified(&mut self, notice: &Notice, desk: &mut Desk<'_>) {
+        if notice.ring == RingKind::Receive {
+            self.bytes[notice.function] += desk.operations()[notice.operation as usize].bytes;
+            self.post(desk, Some(notice.function));
+        }
+    }
+}
+
+/// Shares of the functions in percent at each of `moments` (cycles), with the arbiter given. `balanced`: each function always has work;
+/// otherwise each new request is of a random function.
+///
+/// # Errors
+/// A sentence, if the machine stops.
+pub fn shares(arbitration: Arbitration, moments: &[u64], balanced: bool) -> Result<Vec<Vec<f64>>, String> {
+    let mut config = Config::prototype();
+    config.nic.arbitration = arbitration;
+    let mut machine = Machine::new(&config, 5).map_err(|error| error.to_string())?;
+    let functions = config.nic.functions;
+    let mut program = Functions { functions: functions as u64, balanced, bytes: vec![0; functions] };
+    for at in 0..KEPT {
+        program.post(&mut machine.desk(), balanced.then_some(at % functions));
+    }
+    let mut all = Vec::new();
+    for moment in moments {
+        machine.run(&mut program, Time::ZERO + config.nic.cycle() * *moment).map_err(|stopped| stopped.to_string())?;
+        let total: u64 = program.bytes.iter().sum();
+        all.push(program.bytes.iter().map(|bytes| *bytes as f64 / total.max(1) as f64 * 100.0).collect());
+    }
+    Ok(all)
+}
+
+/// Runs the experiment.
+///
+/// # Errors
+/// A sentence, if the machine stops.
+pub fn run() -> Result<Report, String> {
+    let fair = Arbitration { policy: Policy::RoundRobin, weights: Vec::new() };
+    let mut report = Report::new("fig19", "shares of eight functions over time", "C-41, C-40");
+    let over_time = shares(fair, &MOMENTS, false)?;
+    let spread = |shares: &[f64]| {
+        let most = shares.iter().copied().fold(0.0, f64::max);
+        let least = shares.iter().copied().fold(100.0, f64::min);
+        (least, most)
+    };
+    for (moment, shares) in MOMENTS.iter().zip(&over_time) {
+        let (least, most) = spread(shares);
+        report.value(format!("least share at {moment} cycles"), "%", Role::Predicted, least, None);
+        report.value(format!("greatest share at {moment} cycles"), "%", Role::Predicted, most, None);
+    }
+    let settled = MOMENTS.iter().zip(&over_time).filter(|(moment, _)| **moment >= 1_500_000);
+    for (moment, shares) in settled {
+        for (function, share) in shares.iter().enumerate() {
+            report.value(format!("share of function {function} at {moment} cycles"), "%", Role::Predicted, *share, Some(12.5)).explain(
+                "Which function is next is drawn at random, as in the paper, so that a share strays from 12.5 % by chance; the lengths that the \
+                 paper draws are not known.",
+            );
+        }
+    }
+    let early = spread(&over_time[0]);
+    let late = spread(&over_time[over_time.len() - 1]);
+    report.claim("shares swing at the start and then equalise", early.1 - early.0 > 3.0 * (late.1 - late.0)).explain("See the values.");
+    let weighted = shares(Arbitration { policy: Policy::Weighted, weights: vec![3, 1, 1, 1, 1, 1, 1, 1] }, &[500_000], true)?;
+    report.value("share of function 0 with weight 3 of 10", "%", Role::Predicted, weighted[0][0], None);
+    let strict = shares(Arbitration { policy: Policy::Strict, weights: Vec::new() }, &[500_000], true)?;
+    report.value("share of function 0 with strict priority", "%", Role::Predicted, strict[0][0], None);
+    report.claim("with priority, function 0 gets more than with a fair arbiter (3.5)", strict[0][0] > 20.0 && weighted[0][0] > 20.0).explain("See the values.");
+    report.note("Section 3.5 of the paper speaks of priority, 5.5 of fairness; we take them as two settings.");
+    Ok(report)
+}

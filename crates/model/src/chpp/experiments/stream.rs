@@ -1,0 +1,80 @@
+//! A steady stream of operations of one kind from node 0 to node 1, for bandwidths.
+
+use super::Kind;
+use super::single::{endpoint, post};
+use crate::chpp::host::Notice;
+use crate::chpp::machine::{Desk, Program};
+use crate::chpp::port::RingKind;
+use crate::chpp::{Config, Machine};
+use crate::units::Time;
+
+/// What a stream reached.
+#[derive(Clone, Copy, Debug)]
+pub struct Stream {
+    /// Bytes per nanosecond between the first event and the last.
+    pub gigabytes_s: f64,
+    /// Mean time from taking a tag to the last completion, in cycles.
+    pub round_trip_cycles: f64,
+    /// Share of time in which no tag was free, by the reads that found none.
+    pub reads_without_tag: u64,
+}
+
+struct Streamer {
+    kind: Kind,
+    bytes: u64,
+    left: u64,
+    received: u64,
+    first: Option<Time>,
+    last: Time,
+}
+
+impl Streamer {
+    fn post(&mut self, desk: &mut Desk<'_>) {
+        if self.left > 0 {
+            self.left -= 1;
+            let places = (desk.free_memory(0, 0), desk.free_memory(1, 0));
+            post(desk, self.kind, (endpoint(0), endpoint(1)), places, self.bytes)
+                .expect("the length was checked when the stream began");
+        }
+    }
+}
+
+impl Program for Streamer {
+    fn notified(&mut self, notice: &Notice, desk: &mut Desk<'_>) {
+        if notice.ring == RingKind::Receive {
+            self.received += 1;
+            self.first.get_or_insert(notice.time);
+            self.last = notice.time;
+            // One operation at a time waits for its end, and so does each of many: the end of one starts the next.
+            self.post(desk);
+        }
+    }
+}
+
+/// Runs `count` operations of `bytes` each, `outstanding` of them at a time.
+///
+/// # Errors
+/// A sentence, if the machine cannot be built, the operation cannot be described, or it does not end.
+pub fn stream(config: &Config, kind: Kind, bytes: u64, outstanding: u64, count: u64) -> Result<Stream, String> {
+    let mut machine = Machine::new(config, 1).map_err(|error| error.to_string())?;
+    let mut streamer = Streamer { kind, bytes, left: count, received: 0, first: None, last: Time::ZERO };
+    if kind.is_nap() && bytes > 2048 || bytes > config.host.window.count() / 2 {
+        return Err(format!("{} of {bytes} bytes is too long", kind.name()));
+    }
+    for _ in 0..outstanding {
+        streamer.post(&mut machine.desk());
+    }
+    machine.run_to_end(&mut streamer).map_err(|stopped| stopped.to_string())?;
+    machine.audit().map_err(|imbalance| imbalance.to_string())?;
+    // Of a single operation, the whole time counts.
+    let (first, counted) = match streamer.first {
+        Some(first) if count > outstanding => (first, streamer.received - 1),
+        _ => (Time::ZERO, streamer.received),
+    };
+    let port = &machine.nodes()[if kind == Kind::Get { 1 } else { 0 }].port;
+    Ok(Stream {
+        gigabytes_s: (counted * bytes) as f64 / (streamer.last - first).as_ns(),
+        round_trip_cycles: port.round_trip.mean() / config.nic.cycle().ps() as f64,
+        reads_without_tag: port.tags.refused,
+    })
+}

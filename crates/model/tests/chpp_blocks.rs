@@ -1,0 +1,449 @@
+//! Blocks of the modelled cHPP interface under load and at their limits.
+
+use std::collections::HashMap;
+
+use bellwire_model::chpp::experiments::Kind;
+use bellwire_model::chpp::experiments::single::{endpoint, pattern, post};
+use bellwire_model::chpp::host::Notice;
+use bellwire_model::chpp::machine::{Desk, Program};
+use bellwire_model::chpp::port::RingKind;
+use bellwire_model::chpp::{Config, Machine, Stopped};
+use bellwire_model::units::{Span, Time};
+use bellwire_wire::descriptor::{DescriptorRepr, Work};
+use bellwire_wire::endpoint::Endpoint;
+use bellwire_wire::entry::{Chain, Entry};
+use bellwire_wire::event::Status;
+use bellwire_wire::header::HeaderRepr;
+use bellwire_wire::packet::PacketRepr;
+use bellwire_wire::primitive::Primitive;
+use bellwire_wire::span::ByteSpan;
+use bellwire_wire::tail::Tail;
+
+/// What random traffic has to bring about, by operation.
+enum Due {
+    /// These bytes in a slot of the receiver.
+    Nap(Vec<u8>),
+    /// These bytes at this address.
+    Memory(u64, Vec<u8>),
+}
+
+/// Random operations of all kinds between random queue pairs, each compared byte by byte when its event comes.
+struct Traffic {
+    left: u32,
+    due: HashMap<u32, Due>,
+    sent: HashMap<u32, u32>,
+    next_place: HashMap<(usize, usize), u64>,
+    functions: u64,
+    nodes: u64,
+    checked: u32,
+    /// Canary: compare with one byte changed.
+    wrong_oracle: bool,
+    mismatches: u32,
+}
+
+impl Traffic {
+    fn new(config: &Config, operations: u32) -> Traffic {
+        Traffic {
+            left: operations,
+            due: HashMap::new(),
+            sent: HashMap::new(),
+            next_place: HashMap::new(),
+            functions: config.nic.functions as u64,
+            nodes: config.crossbar.ports as u64,
+            checked: 0,
+            wrong_oracle: false,
+            mismatches: 0,
+        }
+    }
+
+    /// A piece of a function's memory that nobody has used yet, at an odd address.
+    fn place(&mut self, desk: &Desk<'_>, at: Endpoint, bytes: u64) -> u64 {
+        let key = (usize::from(at.cpu()), usize::from(at.function()));
+        let next = self.next_place.entry(key).or_insert_with(|| desk.free_memory(key.0, key.1));
+        let place = *next;
+        *next += bytes + 1 + place % 5;
+        place
+    }
+
+    fn post(&mut self, desk: &mut Desk<'_>) {
+        if self.left == 0 {
+            return;
+        }
+        self.left -= 1;
+        let end = |desk: &mut Desk<'_>| {
+            let (node, function, pair) = (desk.below(self.nodes), desk.below(self.functions), desk.below(4));
+            Endpoint::new(node as u8, function as u8, pair as u8).unwrap()
+        };
+        let (from, to) = (end(desk), end(desk));
+        let kind = Kind::ALL[desk.below(4) as usize];
+        let most = if kind.is_nap() { 2048 } else { 6000 };
+        let bytes = if desk.below(4) == 0 { desk.below(20) } else { desk.below(most + 1) };
+        let (near, far) = (self.place(desk, from, bytes), self.place(desk, to, bytes));
+        let source = if kind == Kind::Get { far } else { near };
+        let seed = desk.below(1 << 30) as usize;
+        let memory = desk.memory_mut(source, bytes as usize).unwrap();
+        memory.iter_mut().enumerate().for_each(|(at, byte)| *byte = pattern(seed + at));
+        let mut expected = memory.to_vec();
+        if self.wrong_oracle && bytes > 0 {
+            expected[bytes as usize / 2] ^= 1;
+        }
+        let operation = post(desk, kind, (from, to), (near, far), bytes).unwrap();
+        let due = match kind {
+            Kind::NapImmediate | Kind::NapIndirect => Due::Nap(expected),
+            Kind::Put => Due::Memory(far, expected),
+            Kind::Get => Due::Memory(near, expected),
+        };
+        self.due.insert(operation, due);
+    }
+}
+
+impl Program for Traffic {
+    fn notified(&mut self, notice: &Notice, desk: &mut Desk<'_>) {
+        assert_eq!(notice.event.status, Status::Success);
+        if notice.ring == RingKind::Send {
+            *self.sent.entry(notice.operation).or_default() += 1;
+            return;
+        }
+        let due = self.due.remove(&notice.operation).expect("each operation gives one event to its receiver");
+        let (address, expected) = match due {
+            Due::Nap(expected) => (notice.event.address, expected),
+            Due::Memory(address, expected) => (address, expected),
+        };
+        let got = desk.memory(address, expected.len()).unwrap();
+        self.mismatches += u32::from(got != expected);
+        self.checked += 1;
+        self.post(desk);
+    }
+}
+
+/// Runs random traffic and gives the machine and what the oracle saw.
+fn random_traffic(config: &Config, seed: u64, operations: u32, wrong_oracle: bool) -> (Machine, Traffic) {
+    let mut machine = Machine::new(config, seed).unwrap();
+    let mut traffic = Traffic::new(config, operations);
+    traffic.wrong_oracle = wrong_oracle;
+    for _ in 0..100 {
+        traffic.post(&mut machine.desk());
+    }
+    machine.run_to_end(&mut traffic).unwrap();
+    (machine, traffic)
+}
+
+/// Under random traffic of all primitives among all queue pairs, with memory that answers out of order, every byte of every operation
+/// arrives, each operation gives one send event and one receive event, what was counted on one side was counted on the other, and
+/// Little's law holds on all queues. Canary: an oracle with one wrong byte in each operation sees it.
+// shows: C-04, C-13, C-35, C-37
+#[test]
+fn random_traffic_is_byte_exact() {
+    let mut config = Config::prototype();
+    config.host.memory_jitter = Span::from_ns(400);
+    for seed in 0..3 {
+        let (machine, traffic) = random_traffic(&config, seed, 1500, false);
+        assert_eq!((traffic.checked, traffic.mismatches), (1500, 0));
+        assert!(traffic.sent.len() == 1500 && traffic.sent.values().all(|events| *events == 1));
+        let sum = |count: fn(&bellwire_model::chpp::node::Node) -> u64| machine.nodes().iter().map(count).sum::<u64>();
+        let received = sum(|node| node.receiver.counters.naps + node.receiver.counters.puts + node.receiver.counters.gets);
+        assert_eq!(sum(|node| node.packer.packets), received);
+        assert_eq!(sum(|node| node.packer.bytes), sum(|node| node.receiver.counters.bytes));
+        assert_eq!(machine.crossbar().crossed.iter().sum::<u64>(), received);
+        assert_eq!(sum(|node| node.doorbells.overflowed + node.receiver.counters.unknown + node.receiver.counters.refused), 0);
+        assert!(sum(|node| node.data.counters.early) > 100, "completions overtake each other");
+        machine.audit().unwrap();
+    }
+    let (_, traffic) = random_traffic(&config, 0, 200, true);
+    assert!(traffic.mismatches > 150);
+}
+
+/// The same configuration and seed give the same trace hash; another seed another.
+#[test]
+fn a_seed_fixes_the_run() {
+    let config = Config::prototype();
+    let hash = |seed| random_traffic(&config, seed, 300, false).0.trace_hash();
+    assert_eq!(hash(3), hash(3));
+    assert_ne!(hash(3), hash(4));
+}
+
+/// With half of all clocks every time doubles: a NAP takes twice as long when cycle, wires, memory and processor do.
+#[test]
+fn time_scales_with_the_clocks() {
+    let config = Config::prototype();
+    let mut slow = config.clone();
+    slow.nic.clock = "125 MHz".parse().unwrap();
+    slow.pcie.transfer_rate = "2500 MHz".parse().unwrap();
+    slow.pcie.latency = config.pcie.latency * 2;
+    slow.host.cpu_start = config.host.cpu_start * 2;
+    slow.host.memory_latency = config.host.memory_latency * 2;
+    slow.host.memory_rate = "6.4 GB/s".parse().unwrap();
+    for kind in Kind::ALL {
+        let at = |config| bellwire_model::chpp::experiments::single::single(config, kind, 777.min(2048)).unwrap().latency;
+        assert_eq!(at(&slow), at(&config) * 2, "{kind:?}");
+    }
+}
+
+/// GETs in both directions at once hang when GET packets share the channel of PUTs, and the hang is told as a ring of waits; with a channel of
+/// their own the same load runs to its end with the right bytes.
+// shows: C-26, C-27, B-02
+#[test]
+fn opposing_gets_need_their_own_channel() {
+    let mut config = Config::prototype();
+    config.crossbar.ports = 2;
+    config.crossbar.channels = 1;
+    config.crossbar.channel_packets = 4;
+    let run = |get_channel: bool| {
+        let mut config = config.clone();
+        config.crossbar.get_channel = get_channel;
+        let mut machine = Machine::new(&config, 1).unwrap();
+        let mut desk = machine.desk();
+        for node in [0u8, 1] {
+            let source = desk.free_memory(usize::from(1 - node), 0);
+            desk.memory_mut(source, 4096).unwrap().fill(0x70 + node);
+        }
+        for at in 0..32 {
+            for node in [0u8, 1] {
+                let ends = (endpoint(node), endpoint(1 - node));
+                let near = desk.free_memory(node.into(), 0) + 8192 + at * 4096;
+                let far = desk.free_memory((1 - node).into(), 0);
+                post(&mut desk, Kind::Get, ends, (near, far), 4096).unwrap();
+            }
+        }
+        let outcome = machine.run_to_end(&mut ());
+        (machine, outcome)
+    };
+    let (_, outcome) = run(false);
+    let Err(Stopped::Deadlock(cycle)) = outcome else { panic!("no deadlock: {outcome:?}") };
+    let told = cycle.to_string();
+    assert!(told.contains("receive buffer") && told.contains("room for a packet"), "{told}");
+    let (mut machine, outcome) = run(true);
+    outcome.unwrap();
+    let desk = machine.desk();
+    for node in [0u8, 1] {
+        let near = desk.free_memory(node.into(), 0) + 8192;
+        assert!(desk.memory(near, 32 * 4096).unwrap().iter().all(|byte| *byte == 0x70 + node));
+    }
+}
+
+/// A packet with a wrong key changes no memory, raises no event, and is counted; so is one for a queue pair that does not exist, and one
+/// of an unknown type. The right key passes.
+// shows: C-09, C-37
+#[test]
+fn wrong_keys_and_unknown_types_are_dropped() {
+    let mut config = Config::prototype();
+    config.nic.functions = 4;
+    let mut machine = Machine::new(&config, 1).unwrap();
+    let mut desk = machine.desk();
+    let target = desk.free_memory(1, 0);
+    let right = desk.key(endpoint(1));
+    let packet = |magic: u8, destination: Endpoint| {
+        let header = HeaderRepr {
+            primitive: Primitive::Put,
+            traffic_class: 0,
+            requester_id: 0,
+            magic,
+            source: endpoint(0),
+            destination,
+            wants_event: true,
+            span: ByteSpan::new(target, 8).unwrap(),
+        };
+        let packet = PacketRepr { header, payload: b"intruder", tail: Tail::EMPTY };
+        let mut bytes = vec![0; packet.buffer_len()];
+        packet.emit(&mut bytes).unwrap();
+        bytes
+    };
+    assert!(desk.inject(0, 1, &packet(right ^ 0x80, endpoint(1))));
+    assert!(desk.inject(0, 1, &packet(right, Endpoint::new(1, 7, 0).unwrap())));
+    let mut unknown = packet(right, endpoint(1));
+    unknown[2] = 0x10;
+    assert!(desk.inject(0, 1, &unknown));
+    machine.run_to_end(&mut ()).unwrap();
+    let counters = machine.nodes()[1].receiver.counters;
+    assert_eq!((counters.refused, counters.unknown, counters.events, counters.bytes), (2, 1, 0, 0));
+    assert_eq!(machine.desk().memory(target, 8).unwrap(), [0; 8]);
+}
+
+/// A function reaches neither descriptors, nor sources, nor targets of another: each attempt ends with an error or a count, and what
+/// was attacked stays as it was.
+// shows: C-39
+#[test]
+fn functions_are_isolated() {
+    struct Errors(Vec<Status>);
+    impl Program for Errors {
+        fn notified(&mut self, notice: &Notice, _: &mut Desk<'_>) {
+            assert_eq!(notice.ring, RingKind::Send);
+            self.0.push(notice.event.status);
+        }
+    }
+    let mut machine = Machine::new(&Config::prototype(), 1).unwrap();
+    let mut desk = machine.desk();
+    let (own, foreign) = (desk.free_memory(0, 1), desk.free_memory(0, 2));
+    desk.memory_mut(foreign, 64).unwrap().fill(0x99);
+    let to = Endpoint::new(1, 1, 0).unwrap();
+    let (target, other_target) = (desk.free_memory(1, 1), desk.free_memory(1, 2));
+    let magic = desk.key(to);
+    let mut put = |from: u64, to_address: u64| {
+        let sources = [Entry { address: from, length: 64 }];
+        let destinations = [Entry { address: to_address, length: 64 }];
+        let chain = Chain { sources: (&sources[..]).into(), destinations: (&destinations[..]).into() };
+        let (wants_event, work, tail) = (true, Work::Put(chain), Tail::EMPTY);
+        let descriptor = DescriptorRepr { destination: to, queue_pair: 0, traffic_class: 0, magic, wants_event, work, tail };
+        desk.post(0, 1, &descriptor).unwrap();
+    };
+    put(foreign, target);
+    put(own, other_target);
+    let mut errors = Errors(Vec::new());
+    machine.run_to_end(&mut errors).unwrap();
+    // The second was sent: that it arrived nowhere is for the receiver to count.
+    errors.0.sort_by_key(|status| status.code());
+    assert_eq!(errors.0, [Status::Success, Status::SourceFault]);
+    assert_eq!(machine.nodes()[1].receiver.counters.outside, 1);
+    let desk = machine.desk();
+    assert!(desk.memory(target, 64).unwrap().iter().chain(desk.memory(other_target, 64).unwrap()).all(|byte| *byte == 0));
+}
+
+/// Counts events of receive rings.
+#[derive(Default)]
+struct Received(u32);
+
+impl Program for Received {
+    fn notified(&mut self, notice: &Notice, _: &mut Desk<'_>) {
+        self.0 += u32::from(notice.ring == RingKind::Receive);
+    }
+}
+
+/// While software does not look at its receive ring, no event is lost or written over and NAPs wait; the machine says for what; when it
+/// looks, all of them come. The same with NAP slots as the scarce thing. Slots are refilled in batches of one read each.
+// shows: C-16, C-20, C-21
+#[test]
+fn rings_and_slots_hold_naps_back() {
+    for (ring_entries, slots, scarce) in [(16, 64, "record of its receive-completion ring"), (64, 16, "NAP slot")] {
+        let mut config = Config::prototype();
+        config.host.ring_entries = ring_entries;
+        config.host.slots = slots;
+        config.nic.slot_cache = 16;
+        config.nic.slot_batch = 8;
+        let mut machine = Machine::new(&config, 1).unwrap();
+        let mut desk = machine.desk();
+        desk.consumes(1, 0, 0, false);
+        let near = desk.free_memory(0, 0);
+        for _ in 0..30 {
+            post(&mut desk, Kind::NapIndirect, (endpoint(0), endpoint(1)), (near, 0), 100).unwrap();
+        }
+        let mut received = Received::default();
+        let Err(Stopped::Starved(waits)) = machine.run_to_end(&mut received) else { panic!("30 NAPs cannot fit") };
+        assert!(waits.iter().any(|wait| wait.contains(scarce)), "{waits:?}");
+        assert_eq!((received.0, machine.nodes()[1].receiver.counters.naps), (0, 16));
+        machine.desk().consumes(1, 0, 0, true);
+        machine.run_to_end(&mut received).unwrap();
+        assert_eq!(received.0, 30);
+        let node = &machine.nodes()[1];
+        let refills: u64 = node.queue_pairs.iter().map(|pair| pair.slots.refills).sum();
+        assert!(refills >= 2 && refills == node.port.reads_sent[2], "one read for each batch");
+        machine.audit().unwrap();
+    }
+}
+
+/// Software keeps to 32 operations per function: the 33rd waits, no doorbell is lost, and another function is not held up.
+// shows: C-32, C-33
+#[test]
+fn a_33rd_operation_waits() {
+    let mut machine = Machine::new(&Config::prototype(), 1).unwrap();
+    let mut desk = machine.desk();
+    let near = desk.free_memory(0, 0);
+    for _ in 0..100 {
+        post(&mut desk, Kind::NapIndirect, (endpoint(0), endpoint(1)), (near, 0), 64).unwrap();
+    }
+    let (from, near) = (Endpoint::new(0, 3, 1).unwrap(), desk.free_memory(0, 3));
+    let other = post(&mut desk, Kind::NapIndirect, (from, endpoint(1)), (near, 0), 64).unwrap();
+    let mut received = Received::default();
+    machine.run_to_end(&mut received).unwrap();
+    assert_eq!(received.0, 101);
+    let node = &machine.nodes()[0];
+    assert_eq!((node.host.most_outstanding, node.host.held_back), (32, 68));
+    assert_eq!(node.doorbells.overflowed, 0);
+    assert!(node.doorbells.occupancy[0].most() <= 32);
+    let last_of_first = machine.operations()[99].finished.unwrap();
+    assert!(machine.operations()[other as usize].finished.unwrap() < last_of_first);
+}
+
+/// With a single tag, and with few, everything still arrives; never are more in use than there are.
+// shows: C-36
+#[test]
+fn few_tags_suffice() {
+    for tags in [1, 2, 5] {
+        let mut config = Config::prototype();
+        config.nic.tags = tags;
+        let (machine, traffic) = random_traffic(&config, 9, 200, false);
+        assert_eq!((traffic.checked, traffic.mismatches), (200, 0));
+        for node in machine.nodes() {
+            assert!(node.port.tags.occupancy.most() <= tags as u64);
+            assert!(node.port.tags.refused > 0);
+        }
+        machine.audit().unwrap();
+    }
+}
+
+/// Every packet for port d is in channel d mod n, for any n; GET packets have the channel behind.
+// shows: C-42
+#[test]
+fn channels_follow_the_destination() {
+    for channels in 1..=4 {
+        let mut config = Config::prototype();
+        config.crossbar.channels = channels;
+        let mut machine = Machine::new(&config, 2).unwrap();
+        machine.watch_channels();
+        let mut traffic = Traffic::new(&config, 300);
+        for _ in 0..50 {
+            traffic.post(&mut machine.desk());
+        }
+        machine.run_to_end(&mut traffic).unwrap();
+        let seen = machine.crossbar().seen.as_deref().unwrap();
+        let gets = seen.iter().filter(|(channel, _)| *channel == channels).count();
+        assert!(gets > 0 && seen.len() > 300);
+        assert!(seen.iter().all(|(channel, output)| *channel == output % channels || *channel == channels));
+    }
+}
+
+/// An output that takes nothing does not slow the others with a channel for each, and stops them with one channel for all.
+// shows: C-43, B-03
+#[test]
+fn voq_has_no_head_of_line_blocking() {
+    let arrived = |channels: usize| {
+        let mut config = Config::prototype();
+        config.crossbar.channels = channels;
+        config.crossbar.channel_packets = 4;
+        config.host.ring_entries = 2;
+        let mut machine = Machine::new(&config, 1).unwrap();
+        let mut desk = machine.desk();
+        // Node 1 does not look at its rings: its receive buffer fills with NAPs, and the channel behind.
+        desk.consumes(1, 0, 0, false);
+        let near = desk.free_memory(0, 0);
+        for _ in 0..8 {
+            post(&mut desk, Kind::NapImmediate, (endpoint(0), endpoint(1)), (near, 0), 16).unwrap();
+        }
+        for node in [2, 3] {
+            for _ in 0..8 {
+                post(&mut desk, Kind::NapImmediate, (endpoint(0), endpoint(node)), (near, 0), 16).unwrap();
+            }
+        }
+        let _ = machine.run(&mut Received::default(), Time::from_ps(200_000_000));
+        machine.nodes()[2..].iter().map(|node| node.receiver.counters.naps).sum::<u64>()
+    };
+    assert_eq!(arrived(4), 16);
+    assert_eq!(arrived(1), 0);
+}
+
+/// The configuration of the prototype is whole, and a wrong one is refused with the name of what is wrong.
+#[test]
+fn configurations_are_checked() {
+    use bellwire_model::chpp::config::PROTOTYPE;
+    Config::parse(PROTOTYPE).unwrap();
+    for (from, to, said) in [
+        ("tags = 32", "tags = 257", "`nic.tags` is 257"),
+        ("lanes = 8", "lanes = 8\nlains = 4", "lains"),
+        ("bus = \"16 B\"", "bus = 16", "unit"),
+        ("max_payload = \"128 B\"", "max_payload = \"130 B\"", "power of two"),
+        ("ports = 4 ", "", "ports"),
+    ] {
+        assert!(PROTOTYPE.contains(from));
+        let error = Config::parse(&PROTOTYPE.replacen(from, to, 1)).unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
+    }
+}
