@@ -258,15 +258,14 @@ impl Node {
             }
         }
         self.port.recycle(answer.bytes);
-        self.packer_turn(wires);
-        // A tag is free.
+        // A tag is free: descriptors and slot addresses first, which are few and hold up much.
         self.read_descriptors(wires);
         if std::mem::take(&mut self.refills_wait) {
             for at in 0..self.queue_pairs.len() {
                 self.refill(wires, at);
             }
         }
-        self.data.reads(wires, &mut self.port);
+        self.packer_turn(wires);
     }
 
     /// Starts the extract module if it is free and has something to do.

@@ -1,14 +1,15 @@
 //! Eq. 2 (C-46): how many tags are needed so that reads never wait for one; the formula beside the least number that the model needs.
 
+use super::Kind;
 use super::fig15::with_mtu;
 use super::report::{Report, Role};
 use super::stream::stream;
-use super::Kind;
 use crate::chpp::Config;
 use crate::units::Bytes;
 
 /// Size of a read and MTU, in bytes.
-const CASES: [(u64, u64); 7] = [(64, 64), (128, 128), (256, 128), (256, 256), (512, 128), (512, 512), (1024, 128)];
+const CASES: [(u64, u64); 7] =
+    [(64, 64), (128, 128), (256, 128), (256, 256), (512, 128), (512, 512), (1024, 128)];
 
 /// Additional memory latency, in cycles: reads of about 130, 320, 500 and 1000 cycles.
 const LATER: [u64; 4] = [0, 190, 370, 870];
@@ -44,10 +45,12 @@ pub fn run() -> Result<Report, String> {
     for (size, mtu) in CASES {
         for later in LATER {
             let rate = |tags: u64| {
-                stream(&config(size, mtu, later, tags as usize), Kind::Put, MOVED, 1, 1).map(|stream| stream.gigabytes_s)
+                stream(&config(size, mtu, later, tags as usize), Kind::Put, MOVED, 1, 1)
+                    .map(|stream| stream.gigabytes_s)
             };
             // One tag: nothing waits for anything else, and t is what a read takes.
-            let t = stream(&config(size, mtu, later, 1), Kind::Put, 8 * size, 1, 1)?.round_trip_cycles;
+            let t =
+                stream(&config(size, mtu, later, 1), Kind::Put, 8 * size, 1, 1)?.round_trip_cycles;
             let formula = tags_by_formula(t, size, mtu);
             let enough = rate(256)?;
             let mut least = formula.saturating_sub(3).max(1);

@@ -40,7 +40,8 @@ fn second_reading(mtu: u64) -> Config {
 /// A sentence, if a stream does not end.
 pub fn run() -> Result<Report, String> {
     let mut report = Report::new("fig15", "peak bandwidth against MTU", "C-45, C-47");
-    let bandwidth = |config: &Config| stream(config, Kind::Put, MOVED, 1, 1).map(|stream| stream.gigabytes_s);
+    let bandwidth =
+        |config: &Config| stream(config, Kind::Put, MOVED, 1, 1).map(|stream| stream.gigabytes_s);
     let mut first = Vec::new();
     for mtu in MTUS {
         let reached = bandwidth(&with_mtu(mtu))?;
@@ -52,10 +53,17 @@ pub fn run() -> Result<Report, String> {
     for mtu in MTUS {
         let reached = bandwidth(&second_reading(mtu))?;
         let published = (mtu == 128).then_some(3.2);
-        report.value(format!("MTU {mtu} B, second reading"), "GB/s", Role::Predicted, reached, published);
+        report.value(
+            format!("MTU {mtu} B, second reading"),
+            "GB/s",
+            Role::Predicted,
+            reached,
+            published,
+        );
         second.push(reached);
     }
-    let linear = |of: &[f64]| (of[2] / of[3] - 0.5).abs() < 0.05 && (of[1] / of[3] - 0.25).abs() < 0.05;
+    let linear =
+        |of: &[f64]| (of[2] / of[3] - 0.5).abs() < 0.05 && (of[1] / of[3] - 0.25).abs() < 0.05;
     let flat = |of: &[f64]| of[4..].iter().all(|reached| (reached / of[3] - 1.0).abs() < 0.02);
     report.claim("grows linearly below 128 B", linear(&first)).explain(
         "With reads of 130 cycles (5.3), 32 tags are enough from 64 B on, and header and engine cycle of each packet make a curve: 67 % of 4 \
@@ -66,8 +74,12 @@ pub fn run() -> Result<Report, String> {
          needed for larger requests (Eq. 2). It does not grow if the host cuts completions at 128 B, as bridges do whose payload is \
          128 B: the second reading.",
     );
-    report.claim("second reading: grows linearly below 128 B", linear(&second)).explain("See the values.");
-    report.claim("second reading: does not grow above 128 B", flat(&second)).explain("See the values.");
+    report
+        .claim("second reading: grows linearly below 128 B", linear(&second))
+        .explain("See the values.");
+    report
+        .claim("second reading: does not grow above 128 B", flat(&second))
+        .explain("See the values.");
     // C-47: where tags are the limit, more of them or larger requests lift it.
     let mut scarce = with_mtu(256);
     scarce.host.memory_latency += Span::from_ns(4 * 1500);
@@ -80,11 +92,21 @@ pub fn run() -> Result<Report, String> {
     larger.pcie.read_request = Bytes::new(1024);
     larger.nic.reorder = Bytes::new(256 << 10);
     let (with_tags, with_larger) = (bandwidth(&more_tags)?, bandwidth(&larger)?);
-    report.value("MTU 256 B, reads of 1630 cycles, 32 tags", "GB/s", Role::Predicted, limited, None);
+    report.value(
+        "MTU 256 B, reads of 1630 cycles, 32 tags",
+        "GB/s",
+        Role::Predicted,
+        limited,
+        None,
+    );
     report.value("the same with 256 tags", "GB/s", Role::Predicted, with_tags, None);
     report.value("the same with requests of 1024 B", "GB/s", Role::Predicted, with_larger, None);
-    report.claim("where tags are scarce, 256 of them lift the limit", with_tags > 1.2 * limited).explain("See the values.");
-    report.claim("where tags are scarce, larger requests lift the limit", with_larger > 1.2 * limited).explain("See the values.");
+    report
+        .claim("where tags are scarce, 256 of them lift the limit", with_tags > 1.2 * limited)
+        .explain("See the values.");
+    report
+        .claim("where tags are scarce, larger requests lift the limit", with_larger > 1.2 * limited)
+        .explain("See the values.");
     report.note(
         "The ceiling of 3.2 GB/s is not calibrated: 1 cycle of header, 8 of data, 1 of the engine for 128 B at 4 GB/s. The wires themselves \
          would carry 3.4 GB/s of completions of 128 B; only if a link-layer packet were sent as often as Neugebauer et al. assume (2.98 \

@@ -23,20 +23,38 @@ pub fn run() -> Result<Report, String> {
             let alone = stream(&config, kind, bytes, 1, 8.min(count))?.gigabytes_s;
             let together = stream(&config, kind, bytes, 32, 32 + count)?.gigabytes_s;
             let published = (kind == Kind::Put && bytes == 524_288).then_some(3.19);
-            report.value(format!("{}, {bytes} B, one at a time", kind.name()), "GB/s", Role::Predicted, alone, published);
-            report.value(format!("{}, {bytes} B, 32 outstanding", kind.name()), "GB/s", Role::Predicted, together, published);
+            report.value(
+                format!("{}, {bytes} B, one at a time", kind.name()),
+                "GB/s",
+                Role::Predicted,
+                alone,
+                published,
+            );
+            report.value(
+                format!("{}, {bytes} B, 32 outstanding", kind.name()),
+                "GB/s",
+                Role::Predicted,
+                together,
+                published,
+            );
             one_at_a_time[at].push(alone);
             pipelined[at].push(together);
         }
     }
     let [immediate, indirect, put, get] = &one_at_a_time;
-    report.claim("PUT rises steeply, then flattens", put[4] > 100.0 * put[0] && put[7] / put[6] < 1.1);
+    report.claim(
+        "PUT rises steeply, then flattens",
+        put[4] > 100.0 * put[0] && put[7] / put[6] < 1.1,
+    );
     let slightly = put.iter().zip(get).all(|(put, get)| get < put && *get > 0.9 * put);
     report.claim("GET is slightly lower than PUT", slightly);
     let best = immediate[0] > indirect[0] && immediate[0] > put[0] && immediate[0] > get[0];
     report.claim("at 1 B, immediate NAP is the highest of all", best);
     let gap = |at: usize| immediate[at] / indirect[at];
-    report.claim("the gap between the NAPs shrinks up to 2 KB", gap(4) < gap(3) && gap(3) < gap(1) && gap(4) < 1.05);
+    report.claim(
+        "the gap between the NAPs shrinks up to 2 KB",
+        gap(4) < gap(3) && gap(3) < gap(1) && gap(4) < 1.05,
+    );
     let most = |of: &[f64]| of.iter().copied().fold(0.0, f64::max);
     let least = |of: &[f64]| of.iter().copied().fold(f64::INFINITY, f64::min);
     let smallest: Vec<f64> = pipelined.iter().map(|of| of[0]).collect();

@@ -36,7 +36,11 @@ impl Functions {
             _ => desk.below(self.functions) as usize,
         };
         let length = 1 + desk.below(LONGEST);
-        let (Ok(from), Ok(to)) = (Endpoint::new(0, function as u8, 0), Endpoint::new(1, function as u8, 0)) else { return };
+        let (Ok(from), Ok(to)) =
+            (Endpoint::new(0, function as u8, 0), Endpoint::new(1, function as u8, 0))
+        else {
+            return;
+        };
         let places = (desk.free_memory(0, function), desk.free_memory(1, function));
         // A PUT of this length can always be described.
         let _ = post(desk, Kind::Put, (from, to), places, length);
@@ -57,20 +61,29 @@ impl Program for Functions {
 ///
 /// # Errors
 /// A sentence, if the machine stops.
-pub fn shares(arbitration: Arbitration, moments: &[u64], balanced: bool) -> Result<Vec<Vec<f64>>, String> {
+pub fn shares(
+    arbitration: Arbitration,
+    moments: &[u64],
+    balanced: bool,
+) -> Result<Vec<Vec<f64>>, String> {
     let mut config = Config::prototype();
     config.nic.arbitration = arbitration;
     let mut machine = Machine::new(&config, 5).map_err(|error| error.to_string())?;
     let functions = config.nic.functions;
-    let mut program = Functions { functions: functions as u64, balanced, bytes: vec![0; functions] };
+    let mut program =
+        Functions { functions: functions as u64, balanced, bytes: vec![0; functions] };
     for at in 0..KEPT {
         program.post(&mut machine.desk(), balanced.then_some(at % functions));
     }
     let mut all = Vec::new();
     for moment in moments {
-        machine.run(&mut program, Time::ZERO + config.nic.cycle() * *moment).map_err(|stopped| stopped.to_string())?;
+        machine
+            .run(&mut program, Time::ZERO + config.nic.cycle() * *moment)
+            .map_err(|stopped| stopped.to_string())?;
         let total: u64 = program.bytes.iter().sum();
-        all.push(program.bytes.iter().map(|bytes| *bytes as f64 / total.max(1) as f64 * 100.0).collect());
+        all.push(
+            program.bytes.iter().map(|bytes| *bytes as f64 / total.max(1) as f64 * 100.0).collect(),
+        );
     }
     Ok(all)
 }
@@ -91,7 +104,13 @@ pub fn run() -> Result<Report, String> {
     for (moment, shares) in MOMENTS.iter().zip(&over_time) {
         let (least, most) = spread(shares);
         report.value(format!("least share at {moment} cycles"), "%", Role::Predicted, least, None);
-        report.value(format!("greatest share at {moment} cycles"), "%", Role::Predicted, most, None);
+        report.value(
+            format!("greatest share at {moment} cycles"),
+            "%",
+            Role::Predicted,
+            most,
+            None,
+        );
     }
     let settled = MOMENTS.iter().zip(&over_time).filter(|(moment, _)| **moment >= 1_500_000);
     for (moment, shares) in settled {
@@ -104,12 +123,39 @@ pub fn run() -> Result<Report, String> {
     }
     let early = spread(&over_time[0]);
     let late = spread(&over_time[over_time.len() - 1]);
-    report.claim("shares swing at the start and then equalise", early.1 - early.0 > 3.0 * (late.1 - late.0)).explain("See the values.");
-    let weighted = shares(Arbitration { policy: Policy::Weighted, weights: vec![3, 1, 1, 1, 1, 1, 1, 1] }, &[500_000], true)?;
-    report.value("share of function 0 with weight 3 of 10", "%", Role::Predicted, weighted[0][0], None);
-    let strict = shares(Arbitration { policy: Policy::Strict, weights: Vec::new() }, &[500_000], true)?;
-    report.value("share of function 0 with strict priority", "%", Role::Predicted, strict[0][0], None);
-    report.claim("with priority, function 0 gets more than with a fair arbiter (3.5)", strict[0][0] > 20.0 && weighted[0][0] > 20.0).explain("See the values.");
+    report
+        .claim(
+            "shares swing at the start and then equalise",
+            early.1 - early.0 > 3.0 * (late.1 - late.0),
+        )
+        .explain("See the values.");
+    let weighted = shares(
+        Arbitration { policy: Policy::Weighted, weights: vec![3, 1, 1, 1, 1, 1, 1, 1] },
+        &[500_000],
+        true,
+    )?;
+    report.value(
+        "share of function 0 with weight 3 of 10",
+        "%",
+        Role::Predicted,
+        weighted[0][0],
+        None,
+    );
+    let strict =
+        shares(Arbitration { policy: Policy::Strict, weights: Vec::new() }, &[500_000], true)?;
+    report.value(
+        "share of function 0 with strict priority",
+        "%",
+        Role::Predicted,
+        strict[0][0],
+        None,
+    );
+    report
+        .claim(
+            "with priority, function 0 gets more than with a fair arbiter (3.5)",
+            strict[0][0] > 20.0 && weighted[0][0] > 20.0,
+        )
+        .explain("See the values.");
     report.note("Section 3.5 of the paper speaks of priority, 5.5 of fairness; we take them as two settings.");
     Ok(report)
 }

@@ -29,7 +29,8 @@ pub enum Shape {
 
 impl Shape {
     /// All five, in the order of Table 1.
-    pub const ALL: [Shape; 5] = [Shape::Hypercube, Shape::Torus3, Shape::Mesh3, Shape::Torus2, Shape::Mesh2];
+    pub const ALL: [Shape; 5] =
+        [Shape::Hypercube, Shape::Torus3, Shape::Mesh3, Shape::Torus2, Shape::Mesh2];
 
     /// H(P) of Table 1, with log = log2.
     pub fn mean_hops(self, processors: f64) -> f64 {
@@ -67,7 +68,11 @@ impl Shape {
 
 /// T(P) of Eq. 1 in nanoseconds, with receive overhead `receive_ns` and `hop_ns` for each hop.
 pub fn latency_ns(shape: Shape, processors: f64, receive_ns: f64, hop_ns: f64) -> f64 {
-    PROCESSOR_NS + START_NS + (BYTES - 1.0) * GAP_NS_PER_BYTE + shape.mean_hops(processors) * hop_ns + receive_ns
+    PROCESSOR_NS
+        + START_NS
+        + (BYTES - 1.0) * GAP_NS_PER_BYTE
+        + shape.mean_hops(processors) * hop_ns
+        + receive_ns
 }
 
 /// Computes the curves and builds the networks.
@@ -79,8 +84,15 @@ pub fn run() -> Result<Report, String> {
     for (receive, hop) in READINGS {
         for shape in Shape::ALL {
             for processors in [8u32, 64, 4096] {
-                let name = format!("{}, P = {processors}, Odr = {receive}, r = {hop}", shape.name());
-                report.value(name, "ns", Role::Formula, latency_ns(shape, processors.into(), receive, hop), None);
+                let name =
+                    format!("{}, P = {processors}, Odr = {receive}, r = {hop}", shape.name());
+                report.value(
+                    name,
+                    "ns",
+                    Role::Formula,
+                    latency_ns(shape, processors.into(), receive, hop),
+                    None,
+                );
             }
         }
     }
@@ -94,14 +106,27 @@ pub fn run() -> Result<Report, String> {
             let network = shape.build(*radix).map_err(|error| error.to_string())?;
             let processors = network.terminals() as f64;
             let name = format!("{}, P = {processors}, mean distance as built", shape.name());
-            let value = report.value(name, "hops", Role::Predicted, network.mean_distance(), Some(shape.mean_hops(processors)));
-            value.explain("Compared with H(P) of Table 1, which is the leading term for many processors.");
+            let value = report.value(
+                name,
+                "hops",
+                Role::Predicted,
+                network.mean_distance(),
+                Some(shape.mean_hops(processors)),
+            );
+            value.explain(
+                "Compared with H(P) of Table 1, which is the leading term for many processors.",
+            );
         }
     }
     let lowest = |processors: f64| {
-        Shape::ALL[1..].iter().all(|shape| shape.mean_hops(processors) > Shape::Hypercube.mean_hops(processors))
+        Shape::ALL[1..]
+            .iter()
+            .all(|shape| shape.mean_hops(processors) > Shape::Hypercube.mean_hops(processors))
     };
-    report.claim("the hypercube is the lowest above 64 processors", [65.0, 128.0, 4096.0, 65536.0].into_iter().all(lowest));
+    report.claim(
+        "the hypercube is the lowest above 64 processors",
+        [65.0, 128.0, 4096.0, 65536.0].into_iter().all(lowest),
+    );
     report.claim("and grows slowly", Shape::Hypercube.mean_hops(65536.0) <= 8.0);
     report.note("At 64 processors and fewer, the text's \"hypercube is best\" does not follow from Table 1: the 3D torus equals it at 8 and 64.");
     report.note("Eq. 1 with one hop and one byte gives 1128 ns in either reading; Table 3 has 1242 ns, 10 % more.");

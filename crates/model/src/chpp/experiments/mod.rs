@@ -39,10 +39,22 @@ pub const EXPERIMENTS: [Experiment; 9] = [
     Experiment { id: "fig5", title: "Eq. 1 and Table 1 over five topologies", run: fig5::run },
     Experiment { id: "fig15", title: "peak bandwidth against MTU", run: fig15::run },
     Experiment { id: "eq2", title: "tags needed, formula and model", run: eq2::run },
-    Experiment { id: "fig16", title: "bandwidth against payload, four primitives", run: fig16::run },
-    Experiment { id: "table3", title: "latency against payload, four primitives", run: table3::run },
+    Experiment {
+        id: "fig16",
+        title: "bandwidth against payload, four primitives",
+        run: fig16::run,
+    },
+    Experiment {
+        id: "table3",
+        title: "latency against payload, four primitives",
+        run: table3::run,
+    },
     Experiment { id: "fig17", title: "where the cycles of a byte go", run: fig17::run },
-    Experiment { id: "fig18", title: "latency against throughput, five crossbars", run: fig18::run },
+    Experiment {
+        id: "fig18",
+        title: "latency against throughput, five crossbars",
+        run: fig18::run,
+    },
     Experiment { id: "fig19", title: "shares of eight functions over time", run: fig19::run },
     Experiment { id: "table4", title: "place among networks", run: table4::run },
 ];

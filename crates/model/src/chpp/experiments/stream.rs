@@ -55,9 +55,16 @@ impl Program for Streamer {
 ///
 /// # Errors
 /// A sentence, if the machine cannot be built, the operation cannot be described, or it does not end.
-pub fn stream(config: &Config, kind: Kind, bytes: u64, outstanding: u64, count: u64) -> Result<Stream, String> {
+pub fn stream(
+    config: &Config,
+    kind: Kind,
+    bytes: u64,
+    outstanding: u64,
+    count: u64,
+) -> Result<Stream, String> {
     let mut machine = Machine::new(config, 1).map_err(|error| error.to_string())?;
-    let mut streamer = Streamer { kind, bytes, left: count, received: 0, first: None, last: Time::ZERO };
+    let mut streamer =
+        Streamer { kind, bytes, left: count, received: 0, first: None, last: Time::ZERO };
     if kind.is_nap() && bytes > 2048 || bytes > config.host.window.count() / 2 {
         return Err(format!("{} of {bytes} bytes is too long", kind.name()));
     }

@@ -28,11 +28,18 @@ pub fn run() -> Result<Report, String> {
     report.value("cHPP, bandwidth", "GB/s", Role::Predicted, bandwidth, Some(3.19));
     report.value("cHPP, latency", "us", Role::Calibrated, latency, Some(1.242));
     for (name, bandwidth, latency) in OTHERS {
-        report.note(format!("As published, for comparison: {name:<16} {bandwidth:>5} GB/s {latency:>5} us"));
+        report.note(format!(
+            "As published, for comparison: {name:<16} {bandwidth:>5} GB/s {latency:>5} us"
+        ));
     }
     let faster = OTHERS.iter().filter(|(_, of_other, _)| *of_other > bandwidth).count();
     let published = OTHERS.iter().filter(|(_, of_other, _)| *of_other > 3.19).count();
-    report.claim("as many of the other networks have more bandwidth as in the paper", faster == published).explain("See the values.");
+    report
+        .claim(
+            "as many of the other networks have more bandwidth as in the paper",
+            faster == published,
+        )
+        .explain("See the values.");
     report.note("The paper gives PEARL's latency as 1.2 us here and in its section 6, and as 1 us in its background; cHPP's bandwidth as 3.9 GB/s there.");
     Ok(report)
 }
