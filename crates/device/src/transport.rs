@@ -79,6 +79,13 @@ pub trait Sink {
         payload: View<'_>,
     ) -> Verdict;
 
+    /// Of the packets that [`Transport::receipt`] counted on this link, the first `count` are with the peer. Said only by devices that
+    /// [deliver later](Transport::DELIVERS_LATER).
+    #[inline]
+    fn delivered(&mut self, link: LinkId, count: u64) {
+        let _ = (link, count);
+    }
+
     /// A link is gone: by death of the peer, by violation, or because nobody answered before the deadline.
     fn link_down(&mut self, link: LinkId, peer: FunctionAddress, why: Status);
 
@@ -93,6 +100,9 @@ pub trait Sink {
 ///
 /// Single-threaded by design: a function belongs to one thread at a time, so its data path needs no lock.
 pub trait Transport: Send {
+    /// Whether a packet can be lost though it was taken, because it is not in the peer's memory yet when [`Transport::send`] returns.
+    const DELIVERS_LATER: bool = false;
+
     /// Who we are.
     fn address(&self) -> FunctionAddress;
 
@@ -129,6 +139,15 @@ pub trait Transport: Send {
     fn send_message(&mut self, link: LinkId, header: PacketHeader, body: View<'_>) -> bool {
         self.gate(link, header.destination) == Some(Gate::Open)
             && self.send(link, header, &[], body).is_ok()
+    }
+
+    /// For a device that [delivers later](Transport::DELIVERS_LATER): the number of the message packet that was sent last on this link.
+    /// [`Sink::delivered`] tells when the peer has it, and the device wakes a sleeper for that; if [`Sink::link_down`] comes first, it
+    /// may or may not have. `None`: it is there already.
+    #[inline]
+    fn receipt(&self, link: LinkId) -> Option<u64> {
+        let _ = link;
+        None
     }
 
     /// Looks for packets and news, and hands at most `budget` packets to `sink`. Returns how many.

@@ -522,6 +522,13 @@ impl<S: Sink> reliable::Sink for Intake<'_, S> {
             Verdict::Violation => reliable::Verdict::Violation,
         }
     }
+
+    #[inline]
+    fn delivered(&mut self, peer: PeerId, count: u64) {
+        if let Some(number) = self.links.number_of(peer) {
+            self.sink.delivered(LinkId(number), count);
+        }
+    }
 }
 
 /// Bytes that others may change while the protocol reads them.
@@ -540,6 +547,9 @@ impl Body for Bytes<'_> {
 }
 
 impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io, R> {
+    /// Frames get lost, and peers die.
+    const DELIVERS_LATER: bool = true;
+
     fn address(&self) -> FunctionAddress {
         self.address
     }
@@ -659,6 +669,15 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
             && self.send_to(id, header, &[], body, now_ns).is_ok()
     }
 
+    #[inline]
+    fn receipt(&self, link: LinkId) -> Option<u64> {
+        match self.links.at(link.0)?.state {
+            State::Known(id) => Some(self.endpoint.requests_queued(id)),
+            // What we send to ourselves is in our memory.
+            State::Own(_) | State::Seeking { .. } | State::Down { .. } => None,
+        }
+    }
+
     fn poll(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
         let now_ns = self.clock.now_ns();
         let mut done = self.take_frames(sink, budget, now_ns);
@@ -764,6 +783,9 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Drop for EthernetTransport<Io, R> {
     /// Peers are told, and get what was sent to them, if they take it soon.
     fn drop(&mut self) {
         let until_ns = self.clock.now_ns() + LINGER_NS;
+        // What was delivered is acknowledged while that can still be told from what comes too late.
+        self.endpoint.flush();
+        self.pump(self.clock.now_ns());
         for number in self.links.numbers() {
             if let Some(id) = self.links.remove(number).and_then(|link| link.id()) {
                 self.endpoint.close(id, self.clock.now_ns());

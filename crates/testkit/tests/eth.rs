@@ -68,6 +68,10 @@ impl Fixture for Bridged {
     fn name(&self) -> Option<&str> {
         Some(&self.other)
     }
+
+    fn delivers_later(&self) -> bool {
+        true
+    }
 }
 
 /// By AF_PACKET, with frames as on most networks.
@@ -110,6 +114,12 @@ mod process {
     fn a_killed_peer() {
         run(conformance::process::a_killed_peer, FrameWay::Packet);
         run(conformance::process::a_killed_peer, FrameWay::Xdp);
+    }
+
+    #[test]
+    fn a_silent_peer() {
+        run(conformance::process::a_silent_peer, FrameWay::Packet);
+        run(conformance::process::a_silent_peer, FrameWay::Xdp);
     }
 }
 

@@ -35,6 +35,10 @@ impl Fixture for Udp {
     fn name(&self) -> Option<&str> {
         Some(&self.other)
     }
+
+    fn delivers_later(&self) -> bool {
+        true
+    }
 }
 
 bellwire_testkit::conformance_tests!(udp);
@@ -66,6 +70,11 @@ mod process {
     #[test]
     fn a_killed_peer() {
         conformance::run(conformance::process::a_killed_peer, &udp());
+    }
+
+    #[test]
+    fn a_silent_peer() {
+        conformance::run(conformance::process::a_silent_peer, &udp());
     }
 }
 

@@ -222,9 +222,9 @@ impl Function {
     /// Posts a message.
     ///
     /// Its completion means that all bytes are in the memory of the receiving function (a short message perhaps waits there
-    /// for a receive), or, for a message longer than [`Limits::eager_bytes`], in the receiver's buffer. Over `eth` and `udp` a short
-    /// message completes earlier for now: when the protocol has taken it to deliver it. If the peer dies before it is delivered,
-    /// that message is lost although it completed; what is posted from then on fails. The status
+    /// for a receive), or, for a message longer than [`Limits::eager_bytes`], in the receiver's buffer. Over `eth` and `udp` that is
+    /// known when the peer has acknowledged it, which it does while its program polls or waits; if the link goes down first, the
+    /// message completes with the reason, and may have arrived or not. The status
     /// [`Status::Truncated`] is told to the sender of long messages only.
     ///
     /// # Errors

@@ -1,5 +1,14 @@
 //! When to acknowledge: with the next frame that goes to the peer anyway, or in a frame of its own when enough frames wait for
 //! it, when one has waited long enough, or when the peer must know at once (a gap, a repetition, room after none).
+//!
+//! A peer that can only wait says so (FLAG_ANSWER) and is answered at once, because our user may not call again for long. Only where
+//! question and answer have taken turns for a while the acknowledgement waits for the next answer, as a frame of its own would delay
+//! that.
+
+/// Turns of question and answer after which the next answer is expected, too.
+const TURNS: u8 = 8;
+/// How long the acknowledgement waits for an answer that is expected, if our user calls before it has one, in ns.
+const ANSWER_NS: u64 = 1_000;
 
 #[derive(Clone, Copy)]
 pub(super) struct Acknowledge {
@@ -10,6 +19,11 @@ pub(super) struct Acknowledge {
     /// When the newest of them came, and the oldest.
     newest_ns: u64,
     oldest_ns: u64,
+    /// The peer waits for it, and it for an answer.
+    wanted: bool,
+    /// How often in a row data went to the peer before it asked again, and whether some did since it asked last.
+    turns: u8,
+    answered: bool,
     /// Must go now.
     pub due: bool,
     /// A gap was seen (LOSE).
@@ -26,6 +40,9 @@ impl Acknowledge {
             waiting: 0,
             newest_ns: 0,
             oldest_ns: 0,
+            wanted: false,
+            turns: 0,
+            answered: false,
             due: false,
             lose: false,
             dropped: false,
@@ -57,13 +74,24 @@ impl Acknowledge {
         self.lose &= self.dropped || !is_last;
     }
 
+    /// The peer waits for the acknowledgement of the frame that comes in order now.
+    #[inline]
+    pub fn want(&mut self) {
+        self.turns = if self.answered { (self.turns + 1).min(TURNS) } else { 0 };
+        self.answered = false;
+        self.wanted = true;
+        self.due |= self.turns < TURNS;
+    }
+
     /// The latest time at which it must go, if it is not due at once.
     #[inline]
     pub fn deadline_ns(&self) -> u64 {
-        if self.waiting > 0 && !self.due {
-            self.oldest_ns.saturating_add(self.delay_ns)
-        } else {
+        if self.waiting == 0 || self.due {
             u64::MAX
+        } else if self.wanted {
+            self.newest_ns.saturating_add(ANSWER_NS.min(self.delay_ns))
+        } else {
+            self.oldest_ns.saturating_add(self.delay_ns)
         }
     }
 
@@ -72,10 +100,15 @@ impl Acknowledge {
         self.waiting > 0
     }
 
-    /// It goes; how long it was held back since the newest frame came, in ns.
+    /// It goes, with data or alone; how long it was held back since the newest frame came, in ns.
     #[inline]
-    pub fn went(&mut self, now_ns: u64) -> u64 {
+    pub fn went(&mut self, with_data: bool, now_ns: u64) -> u64 {
         let held_back = if self.waiting > 0 { now_ns.saturating_sub(self.newest_ns) } else { 0 };
+        self.answered |= with_data;
+        if self.wanted && !with_data && self.turns == TURNS {
+            self.turns = 0;
+        }
+        self.wanted = false;
         self.waiting = 0;
         self.due = false;
         self.lose = false;

@@ -243,6 +243,7 @@ impl Endpoint {
             return Err(SendError::Busy);
         }
         link.packets_unacknowledged += 1;
+        link.requests_queued += (stream == Channel::Request as usize) as u64;
         if !link.is_ready {
             link.is_ready = true;
             self.ready.push_back(peer.slot() as u16);
@@ -391,6 +392,12 @@ impl Endpoint {
     /// Packets queued for this peer that it has not acknowledged.
     pub fn unacknowledged(&self, peer: PeerId) -> u64 {
         self.link(peer).map_or(0, |link| link.packets_unacknowledged)
+    }
+
+    /// Requests that were queued for this peer on this link so far: the number of the last one, as [`Sink::delivered`] counts.
+    #[inline]
+    pub fn requests_queued(&self, peer: PeerId) -> u64 {
+        self.link(peer).map_or(0, |link| link.requests_queued)
     }
 
     /// Frames that may be on their way to this peer now: N_asy, or less if the network is congested.

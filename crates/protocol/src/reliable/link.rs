@@ -1,7 +1,7 @@
 //! The state of one link: both its ends of two channels, and what is known of the peer.
 
 use bellwire_wire::frame::FunctionId;
-use bellwire_wire::frame::header::{FLAG_LOSE, FrameHeader, HELD_BACK_UNIT_NS};
+use bellwire_wire::frame::header::{FLAG_DISCARDS, FLAG_LOSE, FrameHeader, HELD_BACK_UNIT_NS};
 use bellwire_wire::frame::section::RECEIVED_FIXED_BYTES;
 
 use super::acknowledge::Acknowledge;
@@ -14,7 +14,7 @@ use super::parts::Parts;
 use super::paths::Paths;
 use super::rtt::RoundTrip;
 use super::stream::SendStream;
-use super::{Config, Counters, PathId, PeerId, Recovery, Why};
+use super::{Channel, Config, Counters, PathId, PeerId, Recovery, Why};
 use crate::canary::planted;
 
 /// "Never" as a time.
@@ -99,6 +99,13 @@ pub(super) struct Link {
     resent_early: bool,
     /// Packets of frames in `flight` and of streams, for the books.
     pub packets_unacknowledged: u64,
+    /// Requests queued so far, and those of them that are with the peer's user or kept for it.
+    pub requests_queued: u64,
+    pub requests_delivered: u64,
+    /// Our user is gone, and something came for it.
+    pub has_discarded: bool,
+    /// The peer's user is gone, so that being acknowledged is not being delivered any more.
+    discards: bool,
 
     pub expected: u32,
     /// Parts of a frame that comes in parts.
@@ -192,6 +199,10 @@ impl Link {
             repetitions_heard: 0,
             resent_early: false,
             packets_unacknowledged: 0,
+            requests_queued: 0,
+            requests_delivered: 0,
+            has_discarded: false,
+            discards: false,
             expected: 0,
             parts: Parts::new(),
             first_sequence: first_number,
@@ -271,6 +282,12 @@ impl Link {
         self.flight.len() == 0 && self.streams.iter().all(SendStream::is_empty)
     }
 
+    /// Whether all that was queued has gone, so that the user can only wait.
+    #[inline]
+    pub fn is_all_sent(&self) -> bool {
+        self.flight.lost == 0 && self.streams.iter().all(|stream| stream.waiting_bytes() == 0)
+    }
+
     /// Whether a frame has to go now, as far as the window lets it.
     #[inline]
     pub fn has_something(&self) -> bool {
@@ -337,6 +354,7 @@ impl Link {
         if advance > 0 {
             self.attempts_to_shrink = ATTEMPTS_BEFORE_SHRINKING;
         }
+        self.discards |= header.flags & FLAG_DISCARDS != 0;
         let limited = self.flight.in_flight + 1 >= self.congestion.frames().min(self.window);
         let mut newest: Option<Sent> = None;
         let mut count = 0;
@@ -345,6 +363,9 @@ impl Link {
             for (index, (stream, piece)) in self.streams.iter_mut().zip(&sent.pieces).enumerate() {
                 if piece.length > 0 {
                     stream.release(piece);
+                    if index == Channel::Request as usize && !self.discards {
+                        self.requests_delivered += piece.packets as u64;
+                    }
                     if index < 2 {
                         counters.packets_acknowledged += piece.packets as u64;
                         self.packets_unacknowledged -= piece.packets as u64;

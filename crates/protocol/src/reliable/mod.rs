@@ -97,6 +97,13 @@ pub trait Sink {
         words: [u64; 3],
         payload: &[u8],
     ) -> Verdict;
+
+    /// Of the requests that were sent to `peer` over this link, the first `count` are delivered: its user has taken them, or its
+    /// endpoint keeps them for it. What is behind them may be so, too; if the link goes down, that is never known.
+    #[inline]
+    fn delivered(&mut self, peer: PeerId, count: u64) {
+        let _ = (peer, count);
+    }
 }
 
 impl<F: FnMut(PeerId, Channel, [u64; 3], &[u8]) -> Verdict> Sink for F {

@@ -71,12 +71,19 @@ impl Endpoint {
         };
         let counters = &mut self.counters;
         counters.acknowledgements_received += (header.kind == FrameKind::Acknowledge) as u64;
+        let delivered = link.requests_delivered;
         if !link.acknowledged(header, received, &self.config, counters, now_ns) {
             counters.frames_malformed += 1;
             return;
         }
+        if link.requests_delivered != delivered {
+            sink.delivered(link.id, link.requests_delivered);
+        }
         if header.flags & FLAG_ANSWER != 0 {
-            link.acknowledge.due = true;
+            match header.kind == FrameKind::Data && header.sequence == link.expected {
+                true => link.acknowledge.want(),
+                false => link.acknowledge.due = true,
+            }
         }
         if header.kind == FrameKind::Data {
             match part_of(body) {
@@ -239,6 +246,7 @@ impl Endpoint {
         let (before, was_held) = (backlog.packets, backlog.held);
         let id = link.id;
         if link.state == State::Closing {
+            link.has_discarded = true;
             return backlog.arrive(id, channel, section, true, &mut Discard);
         }
         let is_sound = backlog.arrive(id, channel, section, may_offer, sink);

@@ -3,7 +3,7 @@
 use bellwire_wire::frame::FRAME_OVERHEAD_BYTES;
 use bellwire_wire::frame::check::{CHECK_BYTES, seal};
 use bellwire_wire::frame::header::{
-    FLAG_ANSWER, FLAG_LOSE, FrameHeader, FrameKind, HEADER_BYTES, HELD_BACK_UNIT_NS,
+    FLAG_ANSWER, FLAG_DISCARDS, FLAG_LOSE, FrameHeader, FrameKind, HEADER_BYTES, HELD_BACK_UNIT_NS,
 };
 use bellwire_wire::frame::record::{NEWS_BYTES, News};
 use bellwire_wire::frame::section::{
@@ -119,10 +119,12 @@ impl Endpoint {
             link.repetitions_told = link.repetitions;
         }
         link.advertised = [link.backlogs[0].credit(), link.backlogs[1].credit()];
+        let asks = link.probe_due || sent.is_some() && link.is_all_sent();
         let flags = if link.acknowledge.lose { FLAG_LOSE } else { 0 }
-            | if link.probe_due { FLAG_ANSWER } else { 0 };
+            | if asks { FLAG_ANSWER } else { 0 }
+            | if link.has_discarded { FLAG_DISCARDS } else { 0 };
         link.probe_due = false;
-        let held_back_ns = link.acknowledge.went(now_ns);
+        let held_back_ns = link.acknowledge.went(kind == FrameKind::Data, now_ns);
         let header = FrameHeader {
             kind,
             function: link.peer.function,

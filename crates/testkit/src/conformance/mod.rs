@@ -73,6 +73,11 @@ pub trait Fixture: Sync {
     fn name(&self) -> Option<&str> {
         None
     }
+
+    /// Whether a message that was sent is on its way for a while before it is in the peer's memory.
+    fn delivers_later(&self) -> bool {
+        false
+    }
 }
 
 /// A device that is opened by name.
@@ -166,7 +171,7 @@ macro_rules! conformance_host_checks {
         $crate::$then! { $fixture
             host: functions_as_configured weights_share_the_receiver equal_weights_share_equally
                 wrong_keys_are_counted absurd_regions;
-            process: messages memory many_processes_to_one sleepers_wake_each_other connections a_killed_peer
+            process: messages memory many_processes_to_one sleepers_wake_each_other connections a_killed_peer a_silent_peer
                 node_numbers_are_owned forked_children_open_their_own;
         }
     };

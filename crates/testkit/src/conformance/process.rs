@@ -1,13 +1,14 @@
 //! Several processes of one host. Only for devices that other processes can open by name.
 
 use super::bytes::{Ground, assert_same, kinds, pattern, sizes};
-use super::child::{DEVICE, PEER, Process, ROLE, told};
+use super::child::{DEVICE, PEER, Process, ROLE, is_stopped, told};
 use super::patience::limit;
 use super::{Fixture, Node, Patience};
 use bellwire::{
     Address, Completion, Device, DeviceOptions, Error, Get, Operation, Put, RemoteKey, Rights,
     Send, Status, Wait,
 };
+use std::time::{Duration, Instant};
 
 /// A child in `role`, told where the parent is.
 fn start(fixture: &dyn Fixture, role: &str, peer: Address) -> Process {
@@ -430,4 +431,58 @@ pub fn forked_children_open_their_own(fixture: &dyn Fixture) {
     }
     assert_eq!(heard(&mut node), (first, b"after".to_vec()));
     child.succeed();
+}
+
+/// Messages to a peer that is stopped are complete when they are in its memory and not before: on a device that delivers later none
+/// is, and when the peer is killed all complete with that error, their buffers come back, and those that would have been silent are
+/// told of. On a device that writes to the peer's memory all were delivered.
+pub fn a_silent_peer(fixture: &dyn Fixture) {
+    const POSTED: u64 = 24;
+    let mut node = Node::open(fixture);
+    let pair = node.queue_pair;
+    for how in [Wait::Spin, Wait::Block] {
+        let (mut child, peer, _) = meet(fixture, &mut node);
+        // Both know each other, and the way is free.
+        node.receive(8, 0);
+        node.function.post_send(pair, Send::immediate(b"here").to(peer)).expect("room");
+        let mut back = [wait(&mut node), wait(&mut node)];
+        back.sort_by_key(|done| done.operation as u8);
+        assert!(back.iter().all(|done| done.status.is_success()), "{back:?}");
+        child.signal(libc::SIGSTOP);
+        let mut patience = Patience::new();
+        while !is_stopped(child.id()) {
+            patience.spend(|| "the child does not stop".into());
+        }
+        for context in 0..POSTED {
+            let length = [0, 8, 1196, 4000][context as usize % 4];
+            let send = Send::buffer(vec![3; length]).to(peer).context(context);
+            let send = if context % 3 == 0 { send.unsignaled() } else { send };
+            node.function.post_send(pair, send).expect("room");
+        }
+        let (since, mut early) = (Instant::now(), Vec::new());
+        while since.elapsed() < Duration::from_millis(100) {
+            early.extend(node.poll());
+        }
+        let posted = node.function.query(pair).expect("it exists").posted_sends;
+        if !fixture.delivers_later() {
+            assert!(early.iter().all(|done| done.status.is_success()), "{early:?}");
+            assert_eq!((early.len() as u64, posted), (POSTED - POSTED / 3, 0));
+            child.signal(libc::SIGKILL);
+            child.end();
+            continue;
+        }
+        assert!(early.is_empty(), "nobody took it: {early:?}");
+        assert_eq!(posted as u64, POSTED, "they are on their way");
+        child.signal(libc::SIGKILL);
+        for context in 0..POSTED {
+            let done = node.function.wait(node.completions, how, limit()).expect("all complete");
+            let told = (done.status, done.operation, done.context, done.length);
+            assert_eq!(told, (Status::PeerGone, Operation::Send, context, 0), "in order: {done:?}");
+            let length = [0, 8, 1196, 4000][context as usize % 4];
+            let buffer = done.buffer.and_then(bellwire::Buffer::into_vec);
+            assert_eq!(buffer, Some(vec![3; length]));
+        }
+        assert_eq!(node.function.query(pair).expect("it exists").posted_sends, 0);
+        child.end();
+    }
 }

@@ -213,6 +213,8 @@ impl<N: Transport> AutoTransport<N> {
 }
 
 impl<N: Transport> Transport for AutoTransport<N> {
+    const DELIVERS_LATER: bool = N::DELIVERS_LATER;
+
     fn address(&self) -> FunctionAddress {
         self.far.address()
     }
@@ -295,6 +297,14 @@ impl<N: Transport> Transport for AutoTransport<N> {
             Some(Way::Near(near)) => self.near.send_message(near, header, body),
             Some(Way::Far(far)) => self.far.send_message(far, header, body),
             Some(Way::Sought { .. } | Way::Gone(_)) | None => false,
+        }
+    }
+
+    #[inline]
+    fn receipt(&self, link: LinkId) -> Option<u64> {
+        match self.links.way(link.0)? {
+            Way::Far(far) => self.far.receipt(far),
+            Way::Near(_) | Way::Sought { .. } | Way::Gone(_) => None,
         }
     }
 
@@ -552,6 +562,12 @@ impl<S: Sink> Sink for FarSink<'_, S> {
             self.links.change(number, Way::Far(far));
         }
         self.sink.packet(LinkId(number), from, header, payload)
+    }
+
+    fn delivered(&mut self, link: LinkId, count: u64) {
+        if let Some(number) = self.links.far(link) {
+            self.sink.delivered(LinkId(number), count);
+        }
     }
 
     fn link_down(&mut self, link: LinkId, peer: FunctionAddress, why: Status) {

@@ -43,8 +43,11 @@ impl Core {
 
     /// A link is gone: so is everything that was under way on it.
     fn end_link<T: Transport>(&mut self, transport: &mut T, link: LinkId, why: Status) {
-        if self.links.forget(link).is_some() {
+        if let Some(gone) = self.links.forget(link) {
             self.counters.links_lost += 1;
+            for message in gone.undelivered {
+                self.conclude(message, why);
+            }
         }
         let slots: Vec<u32> = self.queue_pairs.iter().map(|(slot, _)| slot).collect();
         for slot in slots {
@@ -80,6 +83,9 @@ impl Core {
         why: Status,
     ) {
         let concerns = |link: LinkId| only.is_none_or(|only| only == link);
+        if only.is_none() {
+            self.forget_undelivered(slot, why);
+        }
         // Operations are older than what still waits.
         for id in self.queue_pairs[slot].operations.clone() {
             let Ok(operation) = self.operations.operation(id) else { continue };

@@ -44,7 +44,7 @@ pub(crate) struct Entry {
 
     pub(crate) send_depth: usize,
     pub(crate) receive_depth: usize,
-    /// Descriptors in `sends` and in `operations`, without counting one twice.
+    /// Descriptors in `sends`, in `operations`, and on their way to a peer, without counting one twice.
     pub(crate) posted_sends: usize,
     /// Operations under way at peers.
     pub(crate) operations: Vec<OpId>,

@@ -1,6 +1,7 @@
 //! Which link leads to which peer.
 
 use super::outbox::Outbox;
+use super::undelivered::Undelivered;
 use bellwire_device::{FunctionAddress, LinkId, Status};
 use std::collections::{HashMap, VecDeque};
 
@@ -26,6 +27,8 @@ pub(crate) struct Link {
     /// Tells it from an earlier link of the same number.
     pub(crate) generation: u32,
     pub(crate) outbox: Outbox,
+    /// Our messages on their way, in the order of posting.
+    pub(crate) undelivered: VecDeque<Undelivered>,
     /// Puts of the peer of which a piece failed, until their last piece.
     pub(crate) failed_puts: VecDeque<(u64, Status)>,
 }
@@ -76,6 +79,7 @@ impl Links {
             peer,
             generation: self.generations,
             outbox: Outbox::default(),
+            undelivered: VecDeque::new(),
             failed_puts: VecDeque::new(),
         });
         self.by_peer.entry(peer).or_insert(link);
@@ -90,6 +94,26 @@ impl Links {
     #[inline]
     pub(crate) fn find_mut(&mut self, link: LinkId) -> Option<&mut Link> {
         self.entries.get_mut(link.0 as usize)?.as_mut()
+    }
+
+    /// Our messages on their way.
+    pub(crate) fn undelivered(&self) -> impl Iterator<Item = &Undelivered> {
+        self.entries.iter().flatten().flat_map(|link| &link.undelivered)
+    }
+
+    /// Takes out those of one queue pair.
+    pub(crate) fn take_undelivered(&mut self, slot: u32) -> Vec<Undelivered> {
+        let mut taken = Vec::new();
+        for link in self.entries.iter_mut().flatten() {
+            for _ in 0..link.undelivered.len() {
+                match link.undelivered.pop_front() {
+                    Some(message) if message.slot == slot => taken.push(message),
+                    Some(message) => link.undelivered.push_back(message),
+                    None => break,
+                }
+            }
+        }
+        taken
     }
 
     /// Forgets a link.

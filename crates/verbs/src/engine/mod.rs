@@ -9,6 +9,7 @@
 //! | `send.rs` | posting a message; the eager path |
 //! | `receive.rs` | a packet arrives; matching it with a receive, or with the `backlog.rs` |
 //! | `waiting.rs` | descriptors that could not leave at once |
+//! | `undelivered.rs` | short messages that have left and may still be lost |
 //! | `rendezvous.rs` | messages longer than a packet |
 //! | `put.rs`, `get.rs`, `atomic.rs`, `event.rs` | one-sided operations, at both ends |
 //! | `outbox.rs` | answers and streams to peers |
@@ -38,6 +39,7 @@ mod receive;
 mod regions;
 mod rendezvous;
 mod send;
+mod undelivered;
 mod waiting;
 
 pub use atomic::Change;

@@ -233,6 +233,9 @@ impl Core {
         if shared.into_iter().any(|receive| uses(&receive.buffer)) {
             return true;
         }
+        if self.links.undelivered().any(|message| message.buffer.as_ref().is_some_and(uses)) {
+            return true;
+        }
         for (_, entry) in self.queue_pairs.iter() {
             let waiting = entry.sends.iter().flat_map(|posted| posted.work.buffers());
             let receives = entry.receives.iter().map(|receive| &receive.buffer);

@@ -35,6 +35,10 @@ impl Sink for Core {
         verdict
     }
 
+    fn delivered(&mut self, link: LinkId, count: u64) {
+        self.on_delivered(link, count);
+    }
+
     fn link_down(&mut self, link: LinkId, _peer: FunctionAddress, why: Status) {
         self.endings.push(Ending::Link { link, why });
     }

@@ -1,6 +1,7 @@
 //! Posting a message, and the eager path: the message leaves inside one packet, at once.
 
 use super::rendezvous::{Data, Message};
+use super::undelivered::Undelivered;
 use super::waiting::{Outcome, Posted, Tried, Work};
 use super::*;
 use crate::Send;
@@ -57,13 +58,26 @@ impl Core {
         let header = message_header(number, to, send.immediate);
         if length > self.limits.eager_bytes
             || !entry.sends.is_empty()
-            || send.signaled && !ring.has_room()
+            || (send.signaled || T::DELIVERS_LATER) && !ring.has_room()
+            || T::DELIVERS_LATER && entry.posted_sends >= entry.send_depth
             || !transport.send_message(link, header, body)
         {
             return false;
         }
         let tally = &mut entry.tally;
         tally.sends_posted += 1;
+        if T::DELIVERS_LATER
+            && let Some(receipt) = transport.receipt(link)
+        {
+            entry.posted_sends += 1;
+            let reserved = ring.reserve();
+            debug_assert!(reserved, "there was room a moment ago");
+            let Send { context, signaled, .. } = *send;
+            let buffer = send.take_buffer();
+            let message = Undelivered { receipt, slot, signaled, to, context, length, buffer };
+            self.await_delivery(link, message);
+            return true;
+        }
         tally.sends_completed += 1;
         tally.messages_sent += 1;
         tally.bytes_sent += length as u64;
@@ -97,6 +111,14 @@ impl Core {
         send: &mut Send<'_>,
     ) -> Result<()> {
         let (link, to) = self.route(transport, queue_pair, send.destination().as_ref())?;
+        if T::DELIVERS_LATER && transport.gate(link, to.queue_pair).is_none() {
+            // Mostly because of unread news, acknowledgements among them: a program that posts much and polls little would else find
+            // the way closed most of the time.
+            transport.poll(self, POLL_BUDGET);
+            if self.sends_at_once(transport, queue_pair, send) {
+                return Ok(());
+            }
+        }
         // What waits goes first. If all of it can go now, this message finds its way free after all: a program that posts one
         // whenever one completes would otherwise never come back to the short path.
         let entry = self.queue_pairs.at(queue_pair.slot);
@@ -153,7 +175,14 @@ impl Core {
         let length = message.length;
         match transport.send(posted.link, header, &[], message.data.view()) {
             Ok(()) => {
-                self.finish_posted(slot, posted, Outcome::success(length));
+                let link = posted.link;
+                match transport.receipt(link).filter(|_| T::DELIVERS_LATER) {
+                    Some(receipt) => {
+                        let message = Undelivered::of(posted, slot, length, receipt);
+                        self.await_delivery(link, message);
+                    }
+                    None => self.finish_posted(slot, posted, Outcome::success(length)),
+                }
                 Tried::Gone
             }
             Err(Refusal::Busy) => Tried::Waits(posted),

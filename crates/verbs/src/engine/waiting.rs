@@ -76,15 +76,16 @@ impl Work {
         }
     }
 
-    /// The buffer and the further buffers that are given back.
-    #[allow(clippy::box_collection)] // As `Completion::rest`.
-    fn into_buffers(self) -> (Option<Buffer>, Option<Box<Vec<Buffer>>>) {
-        match self {
+    /// What is left of it when it has ended.
+    fn into_ended(self) -> Ended {
+        let operation = self.operation();
+        let (buffer, rest) = match self {
             Work::Message(message) => (message.data.into_buffer(), None),
             Work::Put(put) => put.sources.0.into_parts(),
             Work::Get(get) => get.destinations.0.into_parts(),
             Work::Atomic(_) | Work::Accept(_) => (None, None),
-        }
+        };
+        (operation, buffer, rest)
     }
 
     /// The local buffers.
@@ -109,6 +110,9 @@ impl Stage {
         }
     }
 }
+
+/// What a descriptor was, and the buffer and the further buffers that are given back.
+pub(super) type Ended = (Finished, Option<Buffer>, Option<Box<Vec<Buffer>>>);
 
 /// What is left to say about a descriptor when it has ended.
 #[derive(Clone, Copy)]
@@ -273,7 +277,7 @@ impl Core {
         if let Work::Accept(_) = work {
             return;
         }
-        self.finish_work(slot, to, context, signaled, work, outcome);
+        self.finish_work(slot, to, context, signaled, work.into_ended(), outcome);
     }
 
     pub(super) fn finish_work(
@@ -282,10 +286,9 @@ impl Core {
         to: Address,
         context: u64,
         signaled: bool,
-        work: Work,
+        (operation, buffer, rest): Ended,
         outcome: Outcome,
     ) {
-        let operation = work.operation();
         if outcome.status.is_success() {
             let tally = &mut self.queue_pairs[slot].tally;
             let bytes = outcome.length as u64;
@@ -305,7 +308,6 @@ impl Core {
                 _ => tally.atomics += 1,
             }
         }
-        let (buffer, rest) = work.into_buffers();
         let completion = Completion {
             queue_pair: self.queue_pairs[slot].handle,
             operation,
@@ -341,6 +343,6 @@ impl Core {
             Stage::Get(get) => Work::Get(get),
             Stage::Atomic(atomic) => Work::Atomic(atomic),
         };
-        self.finish_work(slot, to, context, signaled, work, outcome);
+        self.finish_work(slot, to, context, signaled, work.into_ended(), outcome);
     }
 }

@@ -79,12 +79,14 @@ impl FrameKind {
     }
 }
 
-/// The sender wants to be acknowledged at once.
+/// The sender waits for an acknowledgement: of Data that nothing can follow now, soon; of other frames, at once.
 pub const FLAG_ANSWER: u8 = 1;
 /// A later frame came before the one that is expected (LOSE of HPCL, H-14).
 pub const FLAG_LOSE: u8 = 2;
+/// The sender's user is gone, and some of what is acknowledged was discarded, not delivered.
+pub const FLAG_DISCARDS: u8 = 4;
 
-const FLAGS: u8 = FLAG_ANSWER | FLAG_LOSE;
+const FLAGS: u8 = FLAG_ANSWER | FLAG_LOSE | FLAG_DISCARDS;
 
 /// The header's fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,7 +97,7 @@ pub struct FrameHeader {
     pub function: u8,
     /// Function of the node that sends.
     pub from: u8,
-    /// [`FLAG_ANSWER`], [`FLAG_LOSE`].
+    /// [`FLAG_ANSWER`], [`FLAG_LOSE`], [`FLAG_DISCARDS`].
     pub flags: u8,
     /// Bytes of the frame, header and check value included.
     pub length: u16,

@@ -1,0 +1,69 @@
+//! Short messages that the device has taken and the peer has not: they complete when the device says that they are there, or when it
+//! is certain that nobody will ever know. Only for devices that deliver later; on the others a message that was taken has arrived.
+
+use super::waiting::{Outcome, Posted, Work};
+use super::*;
+use bellwire_device::{Address, Buffer, Operation as Finished};
+
+/// A message on its way. It holds its place among the descriptors of its queue pair and in the completion queue.
+pub(crate) struct Undelivered {
+    /// Which of the packets of its link it is.
+    pub(super) receipt: u64,
+    pub(super) slot: u32,
+    pub(super) signaled: bool,
+    pub(super) to: Address,
+    pub(super) context: u64,
+    pub(super) length: usize,
+    pub(super) buffer: Option<Buffer>,
+}
+
+impl Undelivered {
+    /// A message that waited to be sent, and went with `receipt`.
+    pub(super) fn of(posted: Posted, slot: u32, length: usize, receipt: u64) -> Self {
+        let Posted { to, context, signaled, work, .. } = posted;
+        let Work::Message(message) = work else { unreachable!("only messages have receipts") };
+        let buffer = message.data.into_buffer();
+        Undelivered { receipt, slot, signaled, to, context, length, buffer }
+    }
+}
+
+impl Core {
+    /// Keeps a message, whose descriptor is counted as posted, until it is delivered.
+    #[inline]
+    pub(super) fn await_delivery(&mut self, link: LinkId, message: Undelivered) {
+        match self.links.find_mut(link) {
+            Some(link) => link.undelivered.push_back(message),
+            None => self.conclude(message, Status::PeerGone),
+        }
+    }
+
+    /// The first `count` packets of a link are with the peer.
+    pub(super) fn on_delivered(&mut self, link: LinkId, count: u64) {
+        let Some(entry) = self.links.find_mut(link) else { return };
+        let mut undelivered = std::mem::take(&mut entry.undelivered);
+        while undelivered.front().is_some_and(|message| message.receipt <= count) {
+            let Some(message) = undelivered.pop_front() else { break };
+            self.conclude(message, Status::Success);
+        }
+        if let Some(entry) = self.links.find_mut(link) {
+            entry.undelivered = undelivered;
+        }
+    }
+
+    /// Completes what a queue pair has on its way: nobody will say any more whether it arrived.
+    pub(super) fn forget_undelivered(&mut self, slot: u32, why: Status) {
+        for message in self.links.take_undelivered(slot) {
+            self.conclude(message, why);
+        }
+    }
+
+    pub(super) fn conclude(&mut self, message: Undelivered, status: Status) {
+        let Undelivered { slot, signaled, to, context, length, buffer, .. } = message;
+        let outcome = match status {
+            Status::Success => Outcome::success(length),
+            _ => Outcome::failure(status, 0),
+        };
+        let ended = (Finished::Send, buffer, None);
+        self.finish_work(slot, to, context, signaled, ended, outcome);
+    }
+}
