@@ -168,12 +168,12 @@ pub enum Error {
     )]
     Forked,
     /// The operating system refused something.
-    #[error("{what}: {source}")]
+    #[error("{what}: {cause}")]
     System {
         /// What was attempted.
         what: &'static str,
-        /// Its answer.
-        source: std::io::Error,
+        /// Its answer, which the sentence tells; so it is no `source`, or chains of errors would tell it twice.
+        cause: std::io::Error,
     },
     /// The peer speaks another version.
     #[error(
@@ -191,3 +191,18 @@ pub enum Error {
 
 /// Shorthand.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::error::Error as _;
+
+    /// What the system said is told once: in the sentence.
+    #[test]
+    fn causes_are_told_once() {
+        let cause = std::io::Error::other("no such thing");
+        let error = Error::System { what: "look for it", cause };
+        assert_eq!(error.to_string(), "look for it: no such thing");
+        assert!(error.source().is_none());
+    }
+}

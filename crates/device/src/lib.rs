@@ -19,6 +19,7 @@ mod error;
 mod packet;
 mod random;
 mod region;
+mod station;
 mod transport;
 
 pub use address::{Address, FunctionAddress};
@@ -28,4 +29,5 @@ pub use error::{Error, Result};
 pub use packet::{Kind, PACKET_HEADER_BYTES, PacketFlags, PacketHeader};
 pub use random::random;
 pub use region::{MemoryRegion, RemoteAt, RemoteKey, RemoteSlice, Rights};
+pub use station::Station;
 pub use transport::{Direct, Gate, LinkId, Refusal, Sink, Transport, TransportLimits, Verdict};

@@ -14,7 +14,7 @@ use crate::several::{Any, INTERFACES, Several};
 use crate::transport::{EthernetTransport, unavailable};
 use crate::udp_device::open_capture;
 use crate::xdp::XdpIo;
-use bellwire_device::{Error, FunctionAddress};
+use bellwire_device::{Error, FunctionAddress, Station};
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::PathBuf;
@@ -107,17 +107,6 @@ impl EthDevice {
         })
     }
 
-    /// Our node number.
-    pub fn node(&self) -> u32 {
-        self.node
-    }
-
-    /// One line: how messages travel here, and since a function was opened, by which way and why.
-    pub fn describe(&self) -> String {
-        let ports: Vec<String> = self.ports.iter().map(|port| port.describe(self.way)).collect();
-        format!("Ethernet, node {}: {}", self.node, ports.join(" + "))
-    }
-
     /// Tells of a node whether [`EthDevice::lookup`] or the node itself has told that it is at another interface than ours.
     pub fn elsewhere(&self) -> impl Fn(u32) -> bool + Send + 'static {
         let ports = self.ports.iter().map(|port| (port.known.clone(), port.interface.mac));
@@ -174,7 +163,7 @@ impl EthDevice {
                 io::ErrorKind::AddrInUse => {
                     Error::BadFunction { function, why: "it is open already, here or elsewhere" }
                 }
-                _ => Error::System { what: "open a socket for neighbours", source: error },
+                _ => Error::System { what: "open a socket for neighbours", cause: error },
             }
         })?;
         let handed_in = self.socket.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -203,13 +192,19 @@ impl EthDevice {
         *port.choice.lock().unwrap_or_else(PoisonError::into_inner) = Some(choice);
         Ok((wire, local))
     }
+}
 
-    /// The node number of the station with this Ethernet address, or IP address, or host name, whose `function` answers within
-    /// `patience`.
-    ///
-    /// # Errors
-    /// [`Error::Unreachable`] with all that was tried.
-    pub fn lookup(&self, name: &str, function: u8, patience: Duration) -> Result<u32, Error> {
+impl Station for EthDevice {
+    fn node(&self) -> u32 {
+        self.node
+    }
+
+    fn describe(&self) -> String {
+        let ports: Vec<String> = self.ports.iter().map(|port| port.describe(self.way)).collect();
+        format!("Ethernet, node {}: {}", self.node, ports.join(" + "))
+    }
+
+    fn lookup(&self, name: &str, function: u8, patience: Duration) -> Result<u32, Error> {
         let mut asked = Asked::new(name, function, patience);
         let names: Vec<&str> = self.ports.iter().map(|port| &*port.interface.name).collect();
         // An Ethernet address does not tell the interface.

@@ -133,7 +133,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
                 range: "256 to 65535 bytes: ip link set IFACE mtu 1500",
             })?;
         let sleeper = Sleeper::new()
-            .map_err(|source| Error::System { what: "create descriptors to wait for", source })?;
+            .map_err(|cause| Error::System { what: "create descriptors to wait for", cause })?;
         Ok(EthernetTransport {
             io,
             endpoint,
@@ -752,7 +752,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
         let mut woken = Vec::new();
         self.sleeper
             .sleep(&self.io.wait_fds(), timeout, |place| woken.push(place))
-            .map_err(|source| Error::System { what: "wait for frames", source })?;
+            .map_err(|cause| Error::System { what: "wait for frames", cause })?;
         woken.into_iter().for_each(|place| self.io.wake(place));
         Ok(())
     }

@@ -6,7 +6,7 @@ use crate::pcapng::{Capture, LinkType};
 use crate::route::{IpRoute, Known, PORT};
 use crate::transport::{EthernetTransport, unavailable};
 use crate::udp::UdpIo;
-use bellwire_device::{Error, FunctionAddress};
+use bellwire_device::{Error, FunctionAddress, Station};
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -64,19 +64,6 @@ impl UdpDevice {
         Ok(UdpDevice { ip, node, port, mtu, known: Known::new(), capture })
     }
 
-    /// Our node number.
-    pub fn node(&self) -> u32 {
-        self.node
-    }
-
-    /// One line: how messages travel here.
-    pub fn describe(&self) -> String {
-        format!(
-            "UDP at {}, node {}: ports {}.., MTU {} bytes, sendmmsg and recvmmsg with segmentation by the kernel where it has it",
-            self.ip, self.node, self.port, self.mtu
-        )
-    }
-
     /// Tells of a node whether [`UdpDevice::lookup`] or the node itself has told that it is on another host.
     pub fn elsewhere(&self) -> impl Fn(u32) -> bool + Send + 'static {
         let known = self.known.clone();
@@ -99,19 +86,28 @@ impl UdpDevice {
                         function,
                         why: "it is open already, or its port is taken",
                     },
-                    _ => Error::System { what: "open a UDP socket", source: error },
+                    _ => Error::System { what: "open a UDP socket", cause: error },
                 }
             })?;
         let address = FunctionAddress { node: self.node, function };
         let route = IpRoute { known: self.known.clone(), port: self.port };
         EthernetTransport::new(address, io, route, self.capture.clone())
     }
+}
 
-    /// The node number of the host called `name`, or with this IP address, whose `function` answers within `patience`.
-    ///
-    /// # Errors
-    /// [`Error::Unreachable`] with all that was tried.
-    pub fn lookup(&self, name: &str, function: u8, patience: Duration) -> Result<u32, Error> {
+impl Station for UdpDevice {
+    fn node(&self) -> u32 {
+        self.node
+    }
+
+    fn describe(&self) -> String {
+        format!(
+            "UDP at {}, node {}: ports {}.., MTU {} bytes, sendmmsg and recvmmsg with segmentation by the kernel where it has it",
+            self.ip, self.node, self.port, self.mtu
+        )
+    }
+
+    fn lookup(&self, name: &str, function: u8, patience: Duration) -> Result<u32, Error> {
         let mut asked = Asked::new(name, function, patience);
         let port = self.port.saturating_add(function.into());
         for ip in lookup::addresses(name, &mut asked) {
@@ -121,7 +117,7 @@ impl UdpDevice {
             }
             let to = SocketAddr::new(ip, port);
             let io = UdpIo::open(SocketAddr::new(self.ip, 0), 1500)
-                .map_err(|source| Error::System { what: "open a UDP socket", source })?;
+                .map_err(|cause| Error::System { what: "open a UDP socket", cause })?;
             if let Some((node, _)) = lookup::ask(io, self.node, 0, function, to, &mut asked) {
                 self.known.insert(node, ip);
                 return Ok(node);

@@ -4,7 +4,7 @@ use crate::link::GEOMETRY;
 use crate::name::{Access, Job};
 use crate::transport::ShmTransport;
 use crate::{attach, barrier, socket};
-use bellwire_device::Error;
+use bellwire_device::{Error, Station};
 use bellwire_ring::segment::LINE_BYTES;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -78,13 +78,18 @@ impl ShmDevice {
         Ok(ShmDevice(Arc::new(DeviceInner { job, node, _socket: None })))
     }
 
-    /// Our node number.
-    pub fn node(&self) -> u32 {
+    /// Opens a function. `weight`: its share of a receiver that several functions send to.
+    pub fn open_function(&self, function: u8, weight: u8) -> Result<ShmTransport, Error> {
+        ShmTransport::open(self.0.clone(), function, weight)
+    }
+}
+
+impl Station for ShmDevice {
+    fn node(&self) -> u32 {
         self.0.node
     }
 
-    /// One line: how messages travel here.
-    pub fn describe(&self) -> String {
+    fn describe(&self) -> String {
         let fences = if barrier::available() {
             "membarrier (senders pay no fence)"
         } else {
@@ -101,10 +106,5 @@ impl ShmDevice {
             self.0.job.name,
             GEOMETRY.pool_chunks * GEOMETRY.chunk_lines * LINE_BYTES / 1024
         )
-    }
-
-    /// Opens a function. `weight`: its share of a receiver that several functions send to.
-    pub fn open_function(&self, function: u8, weight: u8) -> Result<ShmTransport, Error> {
-        ShmTransport::open(self.0.clone(), function, weight)
     }
 }

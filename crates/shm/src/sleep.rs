@@ -91,7 +91,7 @@ impl ShmTransport {
         self.found.clear();
         match find(&self.epoll, timeout, &mut self.found) {
             Ok(()) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(error) => Err(Error::System { what: "wait for events", source: error.into() }),
+            Err(error) => Err(Error::System { what: "wait for events", cause: error.into() }),
         }
     }
 }

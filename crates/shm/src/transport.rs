@@ -120,7 +120,7 @@ impl ShmTransport {
         weight: u8,
     ) -> Result<ShmTransport, Error> {
         let address = FunctionAddress { node: device.node, function };
-        let system = |what| move |e: rustix::io::Errno| Error::System { what, source: e.into() };
+        let system = |what| move |e: rustix::io::Errno| Error::System { what, cause: e.into() };
         let pool =
             mapping::create("pool", POOL_SEGMENT_BYTES, POOL_SEGMENT_BYTES, Sharing::ReadWrite)?;
         let board_segment = mapping::create("board", BOARD_BYTES, BOARD_BYTES, Sharing::ReadOnly)?;

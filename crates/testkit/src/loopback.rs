@@ -8,7 +8,7 @@ use bellwire::engine::Port;
 use bellwire::{Device, DeviceBackend, Error, FunctionAddress, FunctionOptions, RemoteKey};
 use bellwire::{Result, Rights, Status};
 use bellwire_device::{
-    Direct, Gate, LinkId, PacketHeader, Refusal, Sink, Transport, TransportLimits, Verdict,
+    Direct, Gate, LinkId, PacketHeader, Refusal, Sink, Station, Transport, TransportLimits, Verdict,
 };
 use bellwire_ring::memory::{Memory, Owner, View};
 use std::cell::Cell;
@@ -243,17 +243,23 @@ struct LoopbackDevice {
     node: u32,
 }
 
-impl DeviceBackend for LoopbackDevice {
+impl Station for LoopbackDevice {
     fn node(&self) -> u32 {
         self.node
     }
 
-    fn functions(&self) -> u8 {
-        8
-    }
-
     fn describe(&self) -> String {
         "loopback: queues inside one process".to_owned()
+    }
+}
+
+impl DeviceBackend for LoopbackDevice {
+    fn station(&self) -> &dyn Station {
+        self
+    }
+
+    fn functions(&self) -> u8 {
+        8
     }
 
     fn open_function(&self, function: u8, _options: &FunctionOptions) -> Result<Box<dyn Port>> {
@@ -495,7 +501,7 @@ impl Transport for Loopback {
         let timeout = timeout.and_then(|timeout| timeout.try_into().ok());
         match rustix::event::poll(&mut waiting, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(error) => Err(Error::System { what: "sleeping", source: error.into() }),
+            Err(error) => Err(Error::System { what: "sleeping", cause: error.into() }),
         }
     }
 }

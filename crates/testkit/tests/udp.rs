@@ -156,6 +156,18 @@ fn places_have_one_owner() {
     }
 }
 
+/// Weights, which nobody keeps here, are refused and not ignored.
+#[test]
+fn weights_are_refused() {
+    let device = udp().open(&DeviceOptions::default()).unwrap();
+    let mut options = bellwire::FunctionOptions::default();
+    options.weight += 1;
+    let error = device.open_function_with(0, &options).unwrap_err();
+    assert!(matches!(error, Error::OutOfRange { parameter: "weight", .. }), "{error}");
+    assert!(error.to_string().contains("shm has weights"), "{error}");
+    device.open_function(0).expect("nothing is left of it");
+}
+
 /// A capture holds every frame both ways, with headers that Wireshark can follow.
 #[test]
 fn captures_hold_both_ways() {

@@ -1,6 +1,6 @@
 //! Opening a device by name.
 
-use crate::engine::Port;
+use crate::backend::DeviceBackend;
 use crate::fork::ForkGuard;
 use crate::{Error, Function, FunctionOptions, Result};
 use std::collections::HashSet;
@@ -85,31 +85,6 @@ impl Default for DeviceOptions {
     }
 }
 
-/// What a device gives the API. One implementation per device; tests bring their own.
-#[doc(hidden)]
-pub trait DeviceBackend: Send + Sync {
-    /// Our node number.
-    fn node(&self) -> u32;
-
-    /// Functions that can be opened.
-    fn functions(&self) -> u8;
-
-    /// One line: what carries the messages here, and how.
-    fn describe(&self) -> String;
-
-    /// The node that answers to the name of its host, or to its address.
-    fn lookup(&self, host: &str, function: u8, timeout: Duration) -> Result<u32> {
-        let _ = (function, timeout);
-        Err(bad_name(
-            host,
-            "nodes of this kind of device have numbers only: Device::node tells its own",
-        ))
-    }
-
-    /// Opens the function's transport. The caller has checked the number, and that it is not open already.
-    fn open_function(&self, function: u8, options: &FunctionOptions) -> Result<Box<dyn Port>>;
-}
-
 impl Device {
     /// Opens the device `name`, for instance `shm:job`, or with options `shm:job?node=3&functions=16&mode=0660&group=100`.
     ///
@@ -132,25 +107,23 @@ impl Device {
                 range: "1 to 255: function 0 always exists",
             });
         }
-        match name.split_once(':') {
-            Some(("shm", job)) if !job.is_empty() => {
-                Self::from_backend(name, Box::new(crate::shm::Shm::open(job, options)?))
-            }
-            Some(("shm", _)) => Err(bad_name(name, "the job's name is missing after the colon")),
-            Some(("eth", interface)) if !interface.is_empty() => {
-                Self::from_backend(name, Box::new(crate::eth::Eth::open(interface, options)?))
-            }
-            Some(("eth", _)) => Err(bad_name(name, "the interface's name is missing")),
-            Some(("udp", address)) if !address.is_empty() => {
-                Self::from_backend(name, Box::new(crate::udp::Udp::open(address, options)?))
-            }
-            Some(("udp", _)) => Err(bad_name(name, "an IP address of this host is missing")),
-            Some(("auto", network)) => {
-                Self::from_backend(name, Box::new(crate::auto::Auto::open(network, options)?))
-            }
-            Some(_) => Err(bad_name(name, "this kind of device is not known")),
-            None => Err(bad_name(name, "there is no colon between kind and name")),
+        let (kind, place) = name
+            .split_once(':')
+            .ok_or_else(|| bad_name(name, "there is no colon between kind and name"))?;
+        let (open, missing): (fn(_, _) -> _, _) = match kind {
+            "shm" => (crate::shm::open, "the job's name is missing after the colon"),
+            "eth" => (crate::eth::open, "the interface's name is missing"),
+            "udp" => (crate::udp::open, "an IP address of this host is missing"),
+            "auto" => (
+                crate::auto::open,
+                "the network is missing: auto:udp:ADDRESS or auto:eth:INTERFACE",
+            ),
+            _ => return Err(bad_name(name, "this kind of device is not known")),
+        };
+        if place.is_empty() {
+            return Err(bad_name(name, missing));
         }
+        Self::from_backend(name, open(place, options)?)
     }
 
     /// A device that somebody else brings, for tests.
@@ -168,12 +141,12 @@ impl Device {
 
     /// Our node number.
     pub fn node(&self) -> u32 {
-        self.shared.backend.node()
+        self.shared.backend.station().node()
     }
 
     /// One line: what carries the messages here, and how.
     pub fn describe(&self) -> String {
-        self.shared.backend.describe()
+        self.shared.backend.station().describe()
     }
 
     /// The number of the node whose host is called `host`: a host name or an IP address, on `eth` also an Ethernet address. Its
@@ -183,7 +156,7 @@ impl Device {
     /// [`Error::Unreachable`] with what was tried, or [`Error::BadDeviceName`] on devices whose nodes have no such names.
     pub fn lookup(&self, host: &str, function: u8, timeout: Duration) -> Result<u32> {
         self.shared.fork.check()?;
-        self.shared.backend.lookup(host, function, timeout)
+        self.shared.backend.station().lookup(host, function, timeout)
     }
 
     /// Opens function `function` with default options. Each function can be open once at a time.

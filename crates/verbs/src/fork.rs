@@ -51,7 +51,7 @@ impl ForkGuard {
 
 /// A page that reads as zeros in every child.
 fn wiped_page() -> Result<&'static AtomicU64> {
-    let system = |what| Error::System { what, source: std::io::Error::last_os_error() };
+    let system = |what| Error::System { what, cause: std::io::Error::last_os_error() };
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     // SAFETY: a new anonymous mapping, which touches no existing memory.

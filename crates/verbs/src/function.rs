@@ -16,7 +16,9 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FunctionOptions {
-    /// Share of the device among its functions when they compete, 1 to 255 (C-40, C-41).
+    /// Share of a receiver among the functions that send to it when they compete, 1 to 255 (C-40, C-41). Over shared memory only:
+    /// `auto` applies it to peers of this host, and `eth` and `udp` refuse any but the default, 16, because there the kernel gives
+    /// each function's socket its turn.
     pub weight: u8,
     /// Operations that may be under way at peers at once, 1 to 1,024 (C-33); more are accepted and wait in their queue pair.
     pub outstanding: usize,
@@ -201,8 +203,17 @@ impl Function {
     }
 
     /// Makes a region of memory that the program brings.
-    pub fn register(&mut self, memory: Vec<u8>, rights: Rights) -> Result<MemoryRegion> {
-        self.fork.check()?;
+    ///
+    /// # Errors
+    /// With the memory: [`Error::OutOfRange`] if it is empty, [`Error::Exhausted`], or what the system lacks.
+    pub fn register(
+        &mut self,
+        memory: Vec<u8>,
+        rights: Rights,
+    ) -> Result<MemoryRegion, Refused<Vec<u8>>> {
+        if let Err(error) = self.fork.check() {
+            return Err(Refused::new(error, memory));
+        }
         self.port.register(&mut self.core, memory, rights)
     }
 

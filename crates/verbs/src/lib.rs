@@ -40,6 +40,7 @@
 #![allow(clippy::unnecessary_lazy_evaluations)]
 
 mod auto;
+mod backend;
 mod completion_queue;
 mod connection;
 mod counters;
@@ -58,6 +59,8 @@ mod table;
 mod udp;
 mod wait;
 
+#[doc(hidden)]
+pub use backend::DeviceBackend;
 pub use bellwire_device::{
     Address, Buffer, Completion, Error, FunctionAddress, MemoryRegion, Operation, QueuePair,
     RegionSlice, RemoteAt, RemoteKey, RemoteSlice, Result, Rights, Status,
@@ -66,7 +69,7 @@ pub use completion_queue::CompletionQueue;
 pub use connection::{ConnectionProgress, ConnectionRequest, Listener};
 pub use counters::{Counters, FunctionCounters, QueuePairCounters};
 pub use descriptor::{Get, LocalChain, Put, Refused, RemoteChain, Send};
-pub use device::{AccessMode, Device, DeviceBackend, DeviceOptions, FrameWay};
+pub use device::{AccessMode, Device, DeviceOptions, FrameWay};
 pub use function::{Function, FunctionOptions, Limits};
 pub use queue_pair::{ConnectionState, QueuePairOptions, QueuePairState};
 pub use shared_receive::SharedReceiveQueue;

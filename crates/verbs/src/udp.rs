@@ -1,43 +1,20 @@
 //! The UDP device behind the API.
 
-use crate::device::{DeviceBackend, DeviceOptions};
-use crate::engine::Port;
-use crate::{FunctionOptions, Result};
+use crate::Result;
+use crate::backend::{DeviceBackend, opened, refuse_weight};
+use crate::device::DeviceOptions;
 use bellwire_ethernet::{UdpDevice, UdpOptions};
-use std::time::Duration;
 
-pub(crate) struct Udp {
-    pub(crate) device: UdpDevice,
-    functions: u8,
+/// Opens `address`, one of this host.
+pub(crate) fn open(address: &str, options: &DeviceOptions) -> Result<Box<dyn DeviceBackend>> {
+    Ok(opened(station(address, options)?, options, |station, function, options| {
+        refuse_weight(options)?;
+        Ok(Box::new(station.open_function(function)?))
+    }))
 }
 
-impl Udp {
-    /// Opens `address`, one of this host.
-    pub(crate) fn open(address: &str, options: &DeviceOptions) -> Result<Udp> {
-        let own =
-            UdpOptions { node: options.node, port: options.port, capture: options.pcap.clone() };
-        Ok(Udp { device: UdpDevice::open(address, &own)?, functions: options.functions })
-    }
-}
-
-impl DeviceBackend for Udp {
-    fn node(&self) -> u32 {
-        self.device.node()
-    }
-
-    fn functions(&self) -> u8 {
-        self.functions
-    }
-
-    fn describe(&self) -> String {
-        self.device.describe()
-    }
-
-    fn open_function(&self, function: u8, _: &FunctionOptions) -> Result<Box<dyn Port>> {
-        Ok(Box::new(self.device.open_function(function)?))
-    }
-
-    fn lookup(&self, host: &str, function: u8, timeout: Duration) -> Result<u32> {
-        self.device.lookup(host, function, timeout)
-    }
+/// The device itself.
+pub(crate) fn station(address: &str, options: &DeviceOptions) -> Result<UdpDevice> {
+    let own = UdpOptions { node: options.node, port: options.port, capture: options.pcap.clone() };
+    UdpDevice::open(address, &own)
 }

@@ -73,7 +73,7 @@ fn every_call_is_refused(node: &mut Node, to: bellwire::Address, key: bellwire::
         function.create_shared_receive_queue(4).map(drop),
         function.create_queue_pair(&QueuePairOptions::new(completions)).map(drop),
         function.allocate(64, Rights::all()).map(drop),
-        function.register(vec![0; 64], Rights::all()).map(drop),
+        function.register(vec![0; 64], Rights::all()).map(drop).map_err(|r| r.error),
         function.listen(5).map(drop),
         function.start_connect(pair, to, b"", second),
         function.disconnect(pair),

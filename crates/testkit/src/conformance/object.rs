@@ -174,13 +174,17 @@ pub fn limits_are_clear_errors(fixture: &dyn Fixture) {
     function.listen(1).expect("there is a place again");
     let stale = function.poll_request(listeners[0]);
     assert!(stale.is_err(), "a stale listener: {stale:?}");
-    let regions: Vec<MemoryRegion> =
-        fill(limits.regions, 0, "memory regions", || function.register(vec![0; 8], Rights::all()));
+    let regions: Vec<MemoryRegion> = fill(limits.regions, 0, "memory regions", || {
+        function.register(vec![0; 8], Rights::all()).map_err(Error::from)
+    });
     let keys: std::collections::HashSet<_> =
         regions.iter().map(|region| region.remote_key().key).collect();
     assert_eq!(keys.len(), regions.len(), "keys are all different");
     let refused = function.allocate(8, Rights::all()).expect_err("full");
     assert!(matches!(refused, Error::Exhausted { .. }), "{refused:?}");
+    let refused = function.register(vec![7; 9], Rights::all()).expect_err("full");
+    assert!(matches!(refused.error, Error::Exhausted { .. }), "{refused:?}");
+    assert_eq!(refused.descriptor, [7; 9], "what was brought comes back");
     for region in regions {
         function.deregister(region).expect("nothing uses it");
     }

@@ -12,25 +12,31 @@
 mod links;
 mod transport;
 
-use crate::device::{DeviceBackend, DeviceOptions};
+use crate::backend::{DeviceBackend, opened};
+use crate::device::DeviceOptions;
 use crate::engine::Port;
 use crate::{Error, FunctionOptions, Result};
-use bellwire_device::Transport;
-use bellwire_ethernet::{EthFunction, PORT};
+use bellwire_device::{Station, Transport};
+use bellwire_ethernet::{EthDevice, EthFunction, PORT, UdpDevice};
 use bellwire_shm::{ShmDevice, ShmTransport};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use transport::AutoTransport;
 
+/// Opens the network that `name` means, `udp:ADDRESS` or `eth:INTERFACE`, and joins the job of all who have it on this host.
+pub(crate) fn open(name: &str, options: &DeviceOptions) -> Result<Box<dyn DeviceBackend>> {
+    Ok(opened(Auto::open(name, options)?, options, Auto::open_function))
+}
+
 /// What the functions of one opening count together.
 #[derive(Default)]
-pub(crate) struct Tally {
+struct Tally {
     near: AtomicUsize,
     far: AtomicUsize,
 }
 
-pub(crate) struct Auto {
+struct Auto {
     network: Network,
     host: ShmDevice,
     job: String,
@@ -38,42 +44,53 @@ pub(crate) struct Auto {
 }
 
 enum Network {
-    Udp(crate::udp::Udp),
-    Eth(crate::eth::Eth),
+    Udp(UdpDevice),
+    Eth(EthDevice),
+}
+
+impl Network {
+    fn station(&self) -> &dyn Station {
+        match self {
+            Network::Udp(udp) => udp,
+            Network::Eth(eth) => eth,
+        }
+    }
 }
 
 impl Auto {
-    /// Opens the network that `name` means, `udp:ADDRESS` or `eth:INTERFACE`, and joins the job of all who have it on this host.
-    pub(crate) fn open(name: &str, options: &DeviceOptions) -> Result<Auto> {
+    fn open(name: &str, options: &DeviceOptions) -> Result<Auto> {
         let (network, job) = match name.split_once(':') {
             Some(("udp", address)) if !address.is_empty() => {
-                let network = Network::Udp(crate::udp::Udp::open(address, options)?);
+                let network = Network::Udp(crate::udp::station(address, options)?);
                 match options.port.filter(|&port| port != PORT) {
                     Some(port) => (network, format!("auto.udp.{port}")),
                     None => (network, "auto.udp".to_owned()),
                 }
             }
             Some(("eth", interface)) if !interface.is_empty() => {
-                let network = crate::eth::Eth::open(interface, options)?;
-                (Network::Eth(network), format!("auto.eth.{interface}"))
+                let network = Network::Eth(crate::eth::station(interface, options)?);
+                (network, format!("auto.eth.{interface}"))
             }
             _ => {
                 let why = "after auto: comes the network, udp:ADDRESS or eth:INTERFACE";
                 return Err(Error::BadDeviceName { name: format!("auto:{name}"), why: why.into() });
             }
         };
-        let node = match &network {
-            Network::Udp(udp) => udp.node(),
-            Network::Eth(eth) => eth.node(),
-        };
+        let node = network.station().node();
         let host = ShmDevice::share(&job, crate::shm::access_of(options), node)?;
         Ok(Auto { network, host, job, tally: Arc::default() })
     }
 
-    fn backend(&self) -> &dyn DeviceBackend {
+    fn open_function(&self, function: u8, options: &FunctionOptions) -> Result<Box<dyn Port>> {
+        // Here before it is in the network, so that nobody finds it there and not here.
+        let near = self.host.open_function(function, options.weight)?;
         match &self.network {
-            Network::Udp(udp) => udp,
-            Network::Eth(eth) => eth,
+            Network::Udp(udp) => self.join(near, udp.open_function(function)?, udp.elsewhere()),
+            Network::Eth(eth) => match eth.open_function(function)? {
+                EthFunction::Packet(far) => self.join(near, *far, eth.elsewhere()),
+                EthFunction::Xdp(far) => self.join(near, *far, eth.elsewhere()),
+                EthFunction::Several(far) => self.join(near, *far, eth.elsewhere()),
+            },
         }
     }
 
@@ -89,13 +106,9 @@ impl Auto {
     }
 }
 
-impl DeviceBackend for Auto {
+impl Station for Auto {
     fn node(&self) -> u32 {
-        self.backend().node()
-    }
-
-    fn functions(&self) -> u8 {
-        self.backend().functions()
+        self.network.station().node()
     }
 
     fn describe(&self) -> String {
@@ -104,27 +117,12 @@ impl DeviceBackend for Auto {
             "peers of this host by shared memory (job {}, {} now), others by {} ({} now)",
             self.job,
             count(&self.tally.near),
-            self.backend().describe(),
+            self.network.station().describe(),
             count(&self.tally.far)
         )
     }
 
-    fn lookup(&self, host: &str, function: u8, timeout: Duration) -> Result<u32> {
-        self.backend().lookup(host, function, timeout)
-    }
-
-    fn open_function(&self, function: u8, options: &FunctionOptions) -> Result<Box<dyn Port>> {
-        // Here before it is in the network, so that nobody finds it there and not here.
-        let near = self.host.open_function(function, options.weight)?;
-        match &self.network {
-            Network::Udp(udp) => {
-                self.join(near, udp.device.open_function(function)?, udp.device.elsewhere())
-            }
-            Network::Eth(eth) => match eth.device.open_function(function)? {
-                EthFunction::Packet(far) => self.join(near, *far, eth.device.elsewhere()),
-                EthFunction::Xdp(far) => self.join(near, *far, eth.device.elsewhere()),
-                EthFunction::Several(far) => self.join(near, *far, eth.device.elsewhere()),
-            },
-        }
+    fn lookup(&self, host: &str, function: u8, patience: Duration) -> Result<u32> {
+        self.network.station().lookup(host, function, patience)
     }
 }

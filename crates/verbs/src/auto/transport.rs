@@ -78,7 +78,7 @@ impl<N: Transport> AutoTransport<N> {
         elsewhere: Elsewhere,
         tally: Arc<Tally>,
     ) -> Result<Self> {
-        let system = |what| move |e: rustix::io::Errno| Error::System { what, source: e.into() };
+        let system = |what| move |e: rustix::io::Errno| Error::System { what, cause: e.into() };
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
             .map_err(system("create an epoll descriptor"))?;
         for fd in [near.wait_fd(), far.wait_fd()] {
@@ -417,7 +417,7 @@ impl<N: Transport> Transport for AutoTransport<N> {
         let mut events = [const { MaybeUninit::uninit() }; 2];
         match epoll::wait(&self.epoll, &mut events, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(error) => Err(Error::System { what: "wait for events", source: error.into() }),
+            Err(error) => Err(Error::System { what: "wait for events", cause: error.into() }),
         }
     }
 }

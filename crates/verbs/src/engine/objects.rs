@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::device::Claim;
-use crate::{ConnectionState, Counters, QueuePairOptions, QueuePairState, SharedReceiveQueue};
+use crate::{
+    ConnectionState, Counters, QueuePairOptions, QueuePairState, Refused, SharedReceiveQueue,
+};
 use bellwire_device::{Address, Buffer, MemoryRegion, QueuePair, Rights};
 use bellwire_ring::memory::Memory;
 
@@ -183,9 +185,13 @@ impl Core {
         transport: &mut T,
         memory: Vec<u8>,
         rights: Rights,
-    ) -> Result<MemoryRegion> {
-        check_length(memory.len())?;
-        self.register_memory(transport, Memory::from_vec(memory), rights)
+    ) -> Result<MemoryRegion, Refused<Vec<u8>>> {
+        if let Err(error) = check_length(memory.len()) {
+            return Err(Refused::new(error, memory));
+        }
+        let memory = Memory::from_vec(memory);
+        let registered = self.register_memory(transport, memory.clone(), rights);
+        registered.map_err(|error| Refused::new(error, memory.into_vec()))
     }
 
     fn register_memory<T: Transport>(

@@ -61,7 +61,7 @@ pub trait Port: std::marker::Send {
         core: &mut Core,
         memory: Vec<u8>,
         rights: Rights,
-    ) -> Result<MemoryRegion>;
+    ) -> Result<MemoryRegion, Refused<Vec<u8>>>;
     fn deregister(&mut self, core: &mut Core, region: MemoryRegion) -> Result<Vec<u8>>;
 
     fn device_wrong_keys(&self) -> u64;
@@ -149,7 +149,7 @@ impl<T: Transport> Port for T {
         core: &mut Core,
         memory: Vec<u8>,
         rights: Rights,
-    ) -> Result<MemoryRegion> {
+    ) -> Result<MemoryRegion, Refused<Vec<u8>>> {
         core.register(self, memory, rights)
     }
 

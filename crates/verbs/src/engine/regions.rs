@@ -141,7 +141,7 @@ impl Secrets {
                 Err(rustix::io::Errno::INTR) => {}
                 Err(error) => {
                     let what = "asking the kernel for a random key";
-                    return Err(Error::System { what, source: error.into() });
+                    return Err(Error::System { what, cause: error.into() });
                 }
             }
         }

@@ -1,0 +1,65 @@
+//! Devices behind the API: what is different about each kind is how its functions are opened.
+
+use crate::device::DeviceOptions;
+use crate::engine::Port;
+use crate::{Error, FunctionOptions, Result};
+use bellwire_device::Station;
+
+/// What a device gives the API. Tests bring their own.
+#[doc(hidden)]
+pub trait DeviceBackend: Send + Sync {
+    /// The node.
+    fn station(&self) -> &dyn Station;
+
+    /// Functions that can be opened.
+    fn functions(&self) -> u8;
+
+    /// Opens the function's transport. The caller has checked the number, and that it is not open already.
+    fn open_function(&self, function: u8, options: &FunctionOptions) -> Result<Box<dyn Port>>;
+}
+
+/// How a function of one kind of device is opened.
+pub(crate) type OpenFunction<S> = fn(&S, u8, &FunctionOptions) -> Result<Box<dyn Port>>;
+
+struct Opened<S> {
+    station: S,
+    functions: u8,
+    open: OpenFunction<S>,
+}
+
+/// A device that is open.
+pub(crate) fn opened<S: Station + 'static>(
+    station: S,
+    options: &DeviceOptions,
+    open: OpenFunction<S>,
+) -> Box<dyn DeviceBackend> {
+    Box::new(Opened { station, functions: options.functions, open })
+}
+
+impl<S: Station> DeviceBackend for Opened<S> {
+    fn station(&self) -> &dyn Station {
+        &self.station
+    }
+
+    fn functions(&self) -> u8 {
+        self.functions
+    }
+
+    fn open_function(&self, function: u8, options: &FunctionOptions) -> Result<Box<dyn Port>> {
+        (self.open)(&self.station, function, options)
+    }
+}
+
+/// Refuses a weight on a network: functions have sockets of their own there, perhaps in different processes, and the kernel gives
+/// each its turn.
+pub(crate) fn refuse_weight(options: &FunctionOptions) -> Result<()> {
+    let usual = FunctionOptions::default().weight;
+    if options.weight == usual {
+        return Ok(());
+    }
+    Err(Error::OutOfRange {
+        parameter: "weight",
+        value: options.weight.into(),
+        range: "16, the default, on eth and udp, where the kernel serves all functions alike; shm has weights",
+    })
+}
