@@ -122,7 +122,7 @@ pub use arbiter::{Arbiter, Policy};
 pub(crate) use arbiter::{first_from, nth_set};
 pub use channel::{Channel, Link, Take};
 pub use pool::{Handle, Pool};
-pub use random::{Chance, Random};
+pub use random::{Chance, Failures, Random};
 pub use schedule::Schedule;
 pub use waits::{Cycle, Wait, Waits};
 

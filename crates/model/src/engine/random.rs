@@ -85,23 +85,6 @@ impl Random {
         ((u128::from(self.exponential()) * u128::from(mean)) >> 32) as u64
     }
 
-    /// How many trials fail before one succeeds; a whole number from zero, geometrically distributed.
-    pub fn failures(&mut self, success: Chance) -> u64 {
-        if success.0 == u64::MAX {
-            return 0;
-        }
-        if success.0 >= u64::MAX / 8 {
-            let mut failures = 0;
-            while !self.chance(success) {
-                failures += 1;
-            }
-            return failures;
-        }
-        // A geometric number is an exponential one, rounded down, of rate -ln(1 - p).
-        let rate = success.rate();
-        (self.exponential() as f64 / 4_294_967_296.0 / rate) as u64
-    }
-
     /// Puts a slice in random order.
     pub fn shuffle<T>(&mut self, slice: &mut [T]) {
         for last in (1..slice.len()).rev() {
@@ -125,18 +108,50 @@ impl Chance {
         // The product is exact below 1, and a cast to an integer saturates.
         Chance((probability * 18_446_744_073_709_551_616.0) as u64)
     }
+}
 
-    /// -ln(1 - p) by its series in z = p / (2 - p): basic operations only, whose results IEEE 754 fixes to the last bit.
+/// How many trials fail before one succeeds: whole numbers from zero, geometrically distributed.
+#[derive(Clone, Copy, Debug)]
+pub struct Failures {
+    success: Chance,
+    rate: f64,
+}
+
+impl Failures {
+    /// Before a success of this chance.
+    pub fn before(success: Chance) -> Failures {
+        Failures { success, rate: success.rate() }
+    }
+
+    /// Draws one.
+    pub fn draw(self, random: &mut Random) -> u64 {
+        match self.success {
+            Chance::ALWAYS => 0,
+            Chance::NEVER => u64::MAX,
+            // A geometric number is an exponential one of rate -ln(1 - p), rounded down.
+            _ => (random.exponential() as f64 / 4_294_967_296.0 / self.rate) as u64,
+        }
+    }
+}
+
+impl Chance {
+    /// -ln(1 - p), by halvings of 1 - p and the series of the rest in z = (1 - m) / (1 + m), m from 1/2 to 1: basic operations
+    /// only, whose results IEEE 754 fixes to the last bit.
     fn rate(self) -> f64 {
-        let p = self.0 as f64 / 18_446_744_073_709_551_616.0;
-        let z = p / (2.0 - p);
+        let mut rest = (u64::MAX - self.0).max(1) as f64 / 18_446_744_073_709_551_616.0;
+        let mut halvings = 0.0;
+        while rest < 0.5 {
+            rest *= 2.0;
+            halvings += 1.0;
+        }
+        let z = (1.0 - rest) / (1.0 + rest);
         let mut power = z;
         let mut sum = 0.0;
         for odd in 0..20 {
             sum += power / f64::from(2 * odd + 1);
             power *= z * z;
         }
-        2.0 * sum
+        halvings * std::f64::consts::LN_2 + 2.0 * sum
     }
 }
 
@@ -166,8 +181,9 @@ mod tests {
         let mean = |sum: u64| sum as f64 / f64::from(draws);
         let exponential = mean((0..draws).map(|_| random.exponential_of(1 << 20)).sum());
         assert!((exponential / f64::from(1 << 20) - 1.0).abs() < 5.0 / f64::from(draws).sqrt());
-        for p in [0.9, 0.3, 0.05, 0.001] {
-            let failures = mean((0..draws).map(|_| random.failures(Chance::new(p))).sum());
+        for p in [0.999, 0.9, 0.3, 0.05, 0.001] {
+            let failures =
+                mean((0..draws).map(|_| Failures::before(Chance::new(p)).draw(&mut random)).sum());
             let expected = (1.0 - p) / p;
             let error = (1.0 - p).sqrt() / p / f64::from(draws).sqrt();
             assert!((failures - expected).abs() < 5.0 * error, "{p}: {failures} {expected}");
@@ -182,6 +198,7 @@ mod tests {
         let mut random = Random::new(3);
         assert!((0..1000).all(|_| random.chance(Chance::new(1.5))));
         assert!((0..1000).all(|_| !random.chance(Chance::new(-1.0))));
-        assert_eq!(random.failures(Chance::ALWAYS), 0);
+        assert_eq!(Failures::before(Chance::ALWAYS).draw(&mut random), 0);
+        assert_eq!(Failures::before(Chance::NEVER).draw(&mut random), u64::MAX);
     }
 }

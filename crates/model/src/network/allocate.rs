@@ -141,8 +141,8 @@ impl Fabric {
                 if round == 0 {
                     self.counters.lost_requests += u64::from(requests.count_ones());
                 }
-                grants[input] =
-                    if granted >> input & 1 == 0 { 0 } else { grants[input] } | 1 << output;
+                let before = if granted >> input & 1 == 0 { 0 } else { grants[input & 63] };
+                grants[input & 63] = before | 1 << output;
                 granted |= 1 << input;
             }
             if granted == 0 {
@@ -152,7 +152,7 @@ impl Fabric {
             while granted != 0 {
                 let input = granted.trailing_zeros();
                 granted &= granted - 1;
-                let output = self.accept(router.first_port + input, grants[input as usize]);
+                let output = self.accept(router.first_port + input, grants[input as usize & 63]);
                 taken |= 1 << input;
                 outputs &= !(1 << output);
                 matches.push((input as u8, output as u8));

@@ -125,6 +125,14 @@ impl FabricConfig {
         self.clock.period()
     }
 
+    /// The most beats that a packet may have: where it must fit into a buffer as a whole, no more than that holds.
+    pub fn most_packet_beats(&self) -> u32 {
+        let room = |beats: u32| if beats == 0 { u32::from(u16::MAX) } else { beats };
+        // A terminal gives its room back when it has the whole packet.
+        let buffers = if self.switching == Switching::Wormhole { 0 } else { self.buffer_beats };
+        room(buffers).min(room(self.sink_beats))
+    }
+
     /// The virtual channels of a class.
     pub(super) fn class(&self, class: usize) -> Class {
         self.classes.get(class).copied().unwrap_or(Class { first_vc: 0, vcs: self.vcs })

@@ -8,7 +8,7 @@ use super::packets::Packet;
 use super::report::{Measured, Report, Window};
 use super::topology::Topology;
 use super::traffic::{Arrival, Destinations, Traffic};
-use crate::engine::{Chance, Event, Model, Random, Schedule, run};
+use crate::engine::{Chance, Event, Failures, Model, Random, Schedule, run};
 use crate::stats::{Imbalance, Tally};
 use crate::units::Time;
 
@@ -52,8 +52,8 @@ struct Bench {
     fabric: Fabric,
     traffic: Traffic,
     destinations: Destinations,
-    /// Chance of a message (or burst) in a cycle.
-    chance: Chance,
+    /// Cycles without a message (or burst) before one.
+    gap: Failures,
     /// Chance that a burst goes on.
     goes_on: Chance,
     /// Where a terminal's burst goes; it makes messages until the burst ends.
@@ -93,6 +93,12 @@ impl Experiment {
             let why = "leaves nothing to measure; take fewer than `cycles`".to_owned();
             return Err(ConfigError { parameter: "warm_up_cycles", why });
         }
+        let (longest, most) = (traffic.sizes.most_beats(), config.most_packet_beats());
+        if u32::from(longest) > most {
+            let why =
+                format!("gives packets of {longest} beats, but buffers take {most} as a whole");
+            return Err(ConfigError { parameter: "sizes", why });
+        }
         let mut schedule = Schedule::new(seed, config.cycle());
         let fabric = Fabric::new(topology, config, schedule.random.word())?;
         let mut random = schedule.random.fork(1);
@@ -110,7 +116,7 @@ impl Experiment {
         let windows = duration.cycles.div_ceil(window_cycles) as usize;
         let mut bench = Bench {
             destinations: Destinations::new(&traffic.pattern, terminals, &mut random),
-            chance,
+            gap: Failures::before(chance),
             goes_on,
             bursts: vec![None; terminals as usize],
             random,
@@ -192,7 +198,7 @@ impl Bench {
     }
 
     fn random_gap(&mut self) -> u64 {
-        self.random.failures(self.chance)
+        self.gap.draw(&mut self.random)
     }
 
     fn make_after(&mut self, cycles: u64, terminal: u32, schedule: &mut Schedule<Happening>) {

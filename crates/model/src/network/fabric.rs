@@ -1,6 +1,6 @@
 //! Routers that share a clock, joined to a network: the block itself.
 
-use super::config::{ConfigError, FabricConfig, Select, Switching};
+use super::config::{ConfigError, FabricConfig, Select};
 use super::datapath::Beat;
 use super::delay::Delay;
 use super::packets::{NONE, Packet, PacketId, Packets};
@@ -221,7 +221,16 @@ impl Fabric {
         } else {
             config.classes.len().max(1) as u32
         };
-        let lane = Lane { head: NONE, tail: NONE, packets: 0, out_vc: NONE, left: 0 };
+        let lane = Lane {
+            head: NONE,
+            tail: NONE,
+            packets: 0,
+            packet: NONE,
+            out_vc: NONE,
+            to: NONE,
+            left: 0,
+            head_here: false,
+        };
         let longest = config.link_cycles.max(config.terminal_cycles) + config.pipeline_cycles;
         Fabric {
             vc_shift,
@@ -298,7 +307,7 @@ impl Fabric {
     /// calls [`Fabric::tick`].
     ///
     /// # Panics
-    /// If a terminal or class does not exist, or the packet is longer than a buffer where it must fit as a whole.
+    /// If a terminal does not exist, or the packet has no beats or more than [`FabricConfig::most_packet_beats`].
     pub fn inject<E: Event>(
         &mut self,
         schedule: &mut Schedule<E>,
@@ -306,11 +315,10 @@ impl Fabric {
         tick: E,
     ) -> PacketId {
         let Injection { source, destination, beats, class, tag } = injection;
-        let whole = self.config.switching != Switching::Wormhole && self.config.buffer_beats != 0;
+        let most = self.config.most_packet_beats();
         assert!(
-            beats > 0 && (!whole || u32::from(beats) <= self.config.buffer_beats),
-            "a packet of {beats} beats does not fit in buffers of {}",
-            self.config.buffer_beats
+            (1..=most).contains(&u32::from(beats)),
+            "packets have 1 to {most} beats, not {beats}"
         );
         assert!((destination as usize) < self.sources.len(), "there is no terminal {destination}");
         let now = self.cycle_at(schedule.now());
@@ -321,7 +329,7 @@ impl Fabric {
         let at = self.lane_of(class, destination);
         let lane = &mut self.lanes[(source * self.lanes_each + at) as usize];
         if lane.head == NONE {
-            lane.left = beats;
+            (lane.packet, lane.left, lane.head_here) = (packet, beats, true);
             self.sources[source as usize].lanes |= 1 << at;
             set(&mut self.active_sources, source);
         }

@@ -129,8 +129,12 @@ pub(super) struct Lane {
     pub head: u32,
     pub tail: u32,
     pub packets: u32,
+    /// The first packet, the virtual channel that it has got, the queue that this leads to, and its beats that are still here.
+    pub packet: u32,
     pub out_vc: u32,
+    pub to: u32,
     pub left: u16,
+    pub head_here: bool,
 }
 
 #[derive(Clone, Copy)]

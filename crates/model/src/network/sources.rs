@@ -40,53 +40,66 @@ impl Fabric {
     }
 
     fn send_from_lane(&mut self, terminal: u32, at: u32) -> bool {
-        let number = terminal * self.lanes_each + at;
-        let port_number = self.router_ports() + terminal;
-        let lane = self.lanes[number as usize];
-        let packet_number = self.packets.place(lane.head).packet;
-        let packet = *self.packets.packet(packet_number);
-        let out_vc = if lane.out_vc == NONE {
-            let allowed =
-                self.allowed(&packet, Half::Any) & self.ports[port_number as usize].free_vcs;
-            let Some(vc) = self.choose_vc(port_number, allowed, packet.beats) else {
-                return false;
-            };
-            self.ports[port_number as usize].free_vcs &= !(1 << vc);
-            let out_vc = port_number << self.vc_shift | vc;
-            self.out_vcs[out_vc as usize].owner = number;
-            self.lanes[number as usize].out_vc = out_vc;
-            out_vc
-        } else {
-            lane.out_vc
-        };
-        let out = &mut self.out_vcs[out_vc as usize];
+        let number = (terminal * self.lanes_each + at) as usize;
+        if self.lanes[number].out_vc == NONE && !self.begin(terminal, number) {
+            return false;
+        }
+        let lane = &mut self.lanes[number];
+        let out = &mut self.out_vcs[lane.out_vc as usize];
         if out.credits == 0 {
             return false;
         }
         out.credits -= u32::from(out.credits != UNLIMITED);
-        let port = &mut self.ports[port_number as usize];
         out.sent += 1;
-        let vc = out_vc - (port_number << self.vc_shift);
-        let lane = &mut self.lanes[number as usize];
-        let head = if lane.left == packet.beats { HEAD } else { 0 };
         lane.left -= 1;
+        let head = if lane.head_here { HEAD } else { 0 };
+        lane.head_here = false;
         let tail = if lane.left == 0 { TAIL } else { 0 };
-        let beat =
-            Beat { queue: port.to << self.vc_shift | vc, packet: packet_number | head | tail };
-        self.beats.put(self.cycle + u64::from(port.latency), beat);
+        let beat = Beat { queue: lane.to, packet: lane.packet | head | tail };
+        let latency = self.config.terminal_cycles + self.config.pipeline_cycles;
+        self.beats.put(self.cycle + u64::from(latency), beat);
         if tail != 0 {
-            out.owner = NONE;
-            port.free_vcs |= 1 << vc;
-            lane.out_vc = NONE;
-            lane.packets -= 1;
-            self.packets.remove_first(&mut lane.head);
-            self.departed.push(packet);
-            match lane.head {
-                NONE => self.sources[terminal as usize].lanes &= !(1 << at),
-                head => lane.left = self.packets.packet(self.packets.place(head).packet).beats,
-            }
+            self.end(terminal, at);
         }
         true
+    }
+
+    /// The first packet of a lane gets a virtual channel, if there is one for it.
+    fn begin(&mut self, terminal: u32, number: usize) -> bool {
+        let port = self.router_ports() + terminal;
+        let lane = self.lanes[number];
+        let packet = self.packets.packet(lane.packet);
+        let allowed = self.allowed(packet, Half::Any) & self.ports[port as usize].free_vcs;
+        let Some(vc) = self.choose_vc(port, allowed, lane.left) else {
+            return false;
+        };
+        self.ports[port as usize].free_vcs &= !(1 << vc);
+        let out_vc = port << self.vc_shift | vc;
+        self.out_vcs[out_vc as usize].owner = number as u32;
+        let lane = &mut self.lanes[number];
+        lane.out_vc = out_vc;
+        lane.to = self.ports[port as usize].to << self.vc_shift | vc;
+        true
+    }
+
+    /// The first packet of a lane has left it.
+    fn end(&mut self, terminal: u32, at: u32) {
+        let lane = &mut self.lanes[(terminal * self.lanes_each + at) as usize];
+        let vc = lane.out_vc & ((1 << self.vc_shift) - 1);
+        self.out_vcs[lane.out_vc as usize].owner = NONE;
+        self.departed.push(*self.packets.packet(lane.packet));
+        lane.out_vc = NONE;
+        lane.packets -= 1;
+        self.packets.remove_first(&mut lane.head);
+        if lane.head == NONE {
+            self.sources[terminal as usize].lanes &= !(1 << at);
+        } else {
+            lane.packet = self.packets.place(lane.head).packet;
+            lane.left = self.packets.packet(lane.packet).beats;
+            lane.head_here = true;
+        }
+        let port = self.router_ports() + terminal;
+        self.ports[port as usize].free_vcs |= 1 << vc;
     }
 
     /// A free virtual channel of a port, in turn, with room for the whole packet where that is asked for.

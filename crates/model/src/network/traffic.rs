@@ -236,6 +236,14 @@ impl Sizes {
         }
     }
 
+    /// The most beats of a packet.
+    pub(super) fn most_beats(&self) -> u16 {
+        match *self {
+            Sizes::Beats(beats) => beats,
+            Sizes::Mix { packet_beats, .. } => packet_beats,
+        }
+    }
+
     /// The mean length of a message in beats; for the mix from a sample of fixed seed.
     pub(super) fn mean_beats(&self) -> f64 {
         match *self {
