@@ -44,12 +44,25 @@ pub struct Stream {
     pub queued: u32,
     /// Packets that were taken.
     pub taken: u32,
+    /// Packets that the queuer was told are delivered.
+    pub delivered: u32,
+    /// The taker's link has ended, and all that it would ever give was taken.
+    is_over: bool,
     /// The life and the link of the taker, since its first packet was taken.
     taker: Option<(u32, PeerId)>,
     /// What questions have made of the memory at the other end, when all that is queued is taken.
     memory: Memory,
     /// What the answers that have not come must be.
     answers: VecDeque<u64>,
+}
+
+impl Stream {
+    fn check_delivered(&self, index: u32) -> Result<(), String> {
+        if self.is_over && self.delivered > self.taken {
+            return Err(format!("what is called delivered of stream {index} was not: {self:?}"));
+        }
+        Ok(())
+    }
 }
 
 /// What a link of one life of a function has given so far.
@@ -94,6 +107,8 @@ impl Oracle {
             channel,
             queued: 0,
             taken: 0,
+            delivered: 0,
+            is_over: false,
             taker: None,
             memory: Memory::default(),
             answers: VecDeque::new(),
@@ -196,6 +211,41 @@ impl Oracle {
         }
         stream.taken += 1;
         self.taken[taker] += 1;
+        Ok(())
+    }
+
+    /// The queuer is told that the first `count` packets of a stream are delivered. Tells what is wrong.
+    pub fn delivered(&mut self, index: u32, count: u64) -> Result<(), String> {
+        let stream = &mut self.streams[index as usize];
+        if count > stream.queued as u64 || count < stream.delivered as u64 {
+            return Err(format!(
+                "{count} packets of stream {index} are called delivered: {stream:?}"
+            ));
+        }
+        stream.delivered = count as u32;
+        stream.check_delivered(index)
+    }
+
+    /// The end of a link was told to a function, after all that it would ever give: nothing more can be called delivered. Tells what
+    /// is wrong.
+    pub fn ended(&mut self, function: usize, peer: PeerId) -> Result<(), String> {
+        let source = self.sources[function].iter().find(|source| source.peer == peer);
+        let Some(index) = source.and_then(|source| source.streams[Channel::Request as usize])
+        else {
+            return Ok(());
+        };
+        let stream = &mut self.streams[index as usize];
+        stream.is_over = true;
+        stream.check_delivered(index)
+    }
+
+    /// At the end of a world in which `keeps` says who neither died nor closed a link: what is called delivered was taken there. Tells
+    /// what is wrong.
+    pub fn finish(&mut self, keeps: impl Fn(usize) -> bool) -> Result<(), String> {
+        for (index, stream) in self.streams.iter_mut().enumerate() {
+            stream.is_over |= keeps(stream.to);
+            stream.check_delivered(index as u32)?;
+        }
         Ok(())
     }
 

@@ -15,7 +15,7 @@ use crate::scenario::Scenario;
 /// Answers that a program owes one partner, at most; then it takes no more questions (C-26, C-27).
 const MOST_OWED: usize = 4;
 /// Packets that each side of a pair sends after the faults have stopped.
-pub const CALM_PACKETS: u32 = 12;
+const CALM_PACKETS: u32 = 12;
 /// A program that found no room tries again after this time if nothing came, in ns.
 const BLOCKED_NS: u64 = 200_000;
 /// How long a program waits for a link to come up, in ns: as patient as the protocol is with links that are up.
@@ -150,6 +150,23 @@ impl Sink for Taker<'_> {
         self.hash = fold(self.hash, words[1] ^ (channel as u64) << 63 ^ words[2]);
         Verdict::Taken
     }
+
+    #[inline]
+    fn delivered(&mut self, peer: PeerId, count: u64) {
+        let program = &mut *self.program;
+        match program.links.iter().find(|link| link.0 == peer) {
+            Some(&(_, _, asked)) => {
+                if let Err(error) = self.oracle.delivered(asked, count) {
+                    program.fail(error);
+                }
+            }
+            // Of a link that was closed here, nobody wants to know.
+            None if program.ended.contains(&peer) => {}
+            None => {
+                program.fail(format!("{count} packets to {peer:?}, which sent none, delivered"))
+            }
+        }
+    }
 }
 
 /// Adds a number to a hash of a history.
@@ -231,6 +248,9 @@ impl Program {
                     if !is_allowed(why, turn.scenario) {
                         self.fail(format!("{peer:?} is down and must not be: {why:?}"));
                     }
+                    if let Err(error) = turn.oracle.ended(self.index, peer) {
+                        self.fail(error);
+                    }
                     self.end(peer, turn);
                     endpoint.close(peer, turn.now_ns);
                 }
@@ -242,6 +262,12 @@ impl Program {
     /// Closes the link to one of its partners.
     pub fn close(&mut self, place: usize, endpoint: &mut Endpoint, turn: &mut Turn<'_>) {
         if let Some(peer) = self.partners[place].peer {
+            // Nothing is kept for us that we have not taken, so what comes now is lost and must not be called delivered.
+            if !endpoint.has_deliverable()
+                && let Err(error) = turn.oracle.ended(self.index, peer)
+            {
+                self.fail(error);
+            }
             self.end(peer, turn);
             endpoint.close(peer, turn.now_ns);
         }
@@ -262,7 +288,8 @@ impl Program {
                 partner.asked = endpoint.connect(address, path, patience_ns, turn.now_ns);
                 partner.retry_ns = turn.now_ns + 10_000_000;
             }
-            if let (true, false, Some(peer)) = (turn.is_calm, partner.knows_gates, partner.peer) {
+            let wants_gates = turn.is_calm && !turn.scenario.is_silent && !partner.knows_gates;
+            if let (true, Some(peer)) = (wants_gates, partner.peer) {
                 // Who asks is told, now and after each change. So many are asked at a time as the endpoint takes.
                 let count = self.gates.len() as u32;
                 let known = (0..count).filter_map(|queue_pair| endpoint.gate(peer, queue_pair));
@@ -275,6 +302,12 @@ impl Program {
         if turn.now_ns >= self.send_ns {
             self.send(endpoint, turn);
         }
+    }
+
+    /// Whether it has told its partner all that it wanted to tell after the faults, and asked all that it wanted to ask.
+    pub fn is_done_with(&self, partner: &Partner, scenario: &Scenario) -> bool {
+        partner.owed.is_empty()
+            && (scenario.is_silent || partner.calm_packets >= CALM_PACKETS && partner.knows_gates)
     }
 
     /// When it wants to act again, if nothing comes.
@@ -336,7 +369,8 @@ impl Program {
             // Nothing is due until something comes or a link is there.
             self.send_ns = u64::MAX;
             self.is_blocked = true;
-            for place in 0..self.partners.len() {
+            let active = if turn.scenario.is_silent { 0 } else { self.partners.len() };
+            for place in 0..active {
                 while self.partners[place].calm_packets < CALM_PACKETS {
                     let channel =
                         [Channel::Request, Channel::Response][self.chance.below(2) as usize];

@@ -51,6 +51,8 @@ pub struct Scenario {
     pub pause_ns: u64,
     /// Frames after which the faults stop.
     pub frames: u64,
+    /// After that no program sends or asks anything new, so that a peer that is gone shows only by its silence.
+    pub is_silent: bool,
 }
 
 /// What the network does to frames, each in 1024 of them.
@@ -136,6 +138,7 @@ impl Scenario {
             longest_bytes,
             pause_ns: chance.pick(&[500, 2_000, 10_000, 100_000]),
             frames: 1 << chance.between(8, 15),
+            is_silent: chance.hits(300),
         }
     }
 

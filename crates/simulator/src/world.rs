@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 
-use bellwire_protocol::reliable::{Endpoint, GateState};
+use bellwire_protocol::reliable::{Channel, Endpoint, GateState, PeerId};
 
 use crate::chance::{Chance, scatter};
 use crate::network::{Network, Traffic};
 use crate::oracle::Oracle;
-use crate::program::{CALM_PACKETS, Program, Taker, Turn, fold};
+use crate::program::{Program, Taker, Turn, fold};
 use crate::scenario::{Scenario, Weather};
 
 /// Everything must have finished so long after the faults stopped, in ns. The longest thing to wait for is a closed link that
@@ -164,7 +164,7 @@ impl<'a> World<'a> {
             let (index, wake_ns) = self.next_wake();
             let next_ns = arrival_ns.min(wake_ns).min(self.fault_ns);
             if next_ns == u64::MAX {
-                if self.calm_since_ns.is_some() && self.has_finished() {
+                if self.calm_since_ns.is_some() && self.has_finished() && self.is_over()? {
                     return self.finish();
                 }
                 return Err("nothing will ever happen any more".to_owned() + &self.open_ends());
@@ -180,7 +180,7 @@ impl<'a> World<'a> {
                 if self.idle_turns > MOST_IDLE_TURNS {
                     return Err(format!("{index} wants its turn again and again for nothing"));
                 }
-                if self.calm_since_ns.is_some() && self.has_finished() {
+                if self.calm_since_ns.is_some() && self.has_finished() && self.is_over()? {
                     return self.finish();
                 }
             }
@@ -441,21 +441,41 @@ impl<'a> World<'a> {
         for row in &mut self.network.cut {
             row.fill(false);
         }
-        let dead = self.functions.len() - 1;
-        if self.scenario.death {
-            self.bury(dead)?;
-            self.note(format!("{dead} is gone for good"));
+        if self.scenario.death && !self.scenario.is_silent {
+            self.die()?;
         }
         self.wakes_ns.fill(self.now_ns);
         for function in &mut self.functions {
             function.stalled_until_ns = 0;
             function.program.refuses_until_ns = [0; 2];
             function.program.wake(self.now_ns);
+        }
+        Ok(())
+    }
+
+    /// The last function is gone for good, and nobody asks for it any more.
+    fn die(&mut self) -> Result<(), String> {
+        let dead = self.functions.len() - 1;
+        self.bury(dead)?;
+        self.note(format!("{dead} is gone for good"));
+        for function in &mut self.functions {
             for partner in &mut function.program.partners {
-                partner.asks &= !(self.scenario.death && partner.index == dead);
+                partner.asks &= partner.index != dead;
             }
         }
         Ok(())
+    }
+
+    /// Whether a world that has finished is over. In a silent one somebody may die only now that nothing is under way any more, and all
+    /// who talked with him have to find out.
+    fn is_over(&mut self) -> Result<bool, String> {
+        let dead = self.functions.len() - 1;
+        if !self.scenario.death || self.functions[dead].endpoint.is_none() {
+            return Ok(true);
+        }
+        self.die()?;
+        self.calm_since_ns = Some(self.now_ns);
+        Ok(false)
     }
 
     /// Whether every link is up, everything that was queued taken, every question answered, every gate known as it is.
@@ -471,16 +491,15 @@ impl<'a> World<'a> {
                     }
                     let Some(peer) = partner.peer else { return false };
                     endpoint.is_up(peer)
-                        && partner.owed.is_empty()
+                        && function.program.is_done_with(partner, self.scenario)
                         && self.oracle.unanswered(partner.streams[0]) == 0
-                        && partner.calm_packets >= CALM_PACKETS
                         && partner.streams.iter().all(|&stream| {
                             let stream = self.oracle.stream(stream);
-                            stream.queued == stream.taken
+                            let is_told = stream.channel == Channel::Response
+                                || stream.queued == stream.delivered;
+                            stream.queued == stream.taken && is_told
                         })
-                        && other.program.gates.iter().enumerate().all(|(queue_pair, &state)| {
-                            endpoint.gate(peer, queue_pair as u32) == Some(gate_state(state))
-                        })
+                        && (self.scenario.is_silent || knows_gates(endpoint, peer, other))
                 })
         })
     }
@@ -512,6 +531,9 @@ impl<'a> World<'a> {
         for index in 0..self.functions.len() {
             self.bury(index)?;
         }
+        let Scenario { restarts, closes, death, .. } = *self.scenario;
+        let dead = death.then_some(self.functions.len() - 1);
+        self.oracle.finish(|function| !restarts && !closes && dead != Some(function))?;
         if !self.network.balances() {
             return Err(format!("frames are missing: {:?}", self.network.traffic));
         }
@@ -520,6 +542,13 @@ impl<'a> World<'a> {
         self.outcome.ns = self.now_ns;
         Ok(())
     }
+}
+
+/// Whether an endpoint knows the gates of its peer as they are.
+fn knows_gates(endpoint: &Endpoint, peer: PeerId, other: &Function) -> bool {
+    other.program.gates.iter().enumerate().all(|(queue_pair, &state)| {
+        endpoint.gate(peer, queue_pair as u32) == Some(gate_state(state))
+    })
 }
 
 fn gate_state(state: u8) -> GateState {

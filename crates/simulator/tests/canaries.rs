@@ -10,7 +10,7 @@ const FRAMES: u64 = 2_000_000;
 
 /// Faults that break what the oracle watches. The others break speed, fairness or manners only, and the scenarios of
 /// `bellwire-protocol` catch them.
-const FAULTS: [&str; 16] = [
+const FAULTS: [&str; 17] = [
     "reliable-skip-sequence",
     "reliable-skip-check",
     "reliable-deliver-repeated",
@@ -26,6 +26,7 @@ const FAULTS: [&str; 16] = [
     "reliable-no-unfinished",
     "reliable-gate-untold",
     "reliable-no-keep-alive",
+    "reliable-deliver-discarded",
     // In the program: what a question does is done twice.
     "simulator-ask-twice",
 ];

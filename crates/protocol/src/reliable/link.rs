@@ -363,7 +363,9 @@ impl Link {
             for (index, (stream, piece)) in self.streams.iter_mut().zip(&sent.pieces).enumerate() {
                 if piece.length > 0 {
                     stream.release(piece);
-                    if index == Channel::Request as usize && !self.discards {
+                    if index == Channel::Request as usize
+                        && (!self.discards || planted("reliable-deliver-discarded"))
+                    {
                         self.requests_delivered += piece.packets as u64;
                     }
                     if index < 2 {
