@@ -35,6 +35,7 @@ enum What {
     Stat(crate::stat::Arguments),
     List(crate::list::Arguments),
     Paper(crate::paper::Arguments),
+    Model(crate::model::Arguments),
     ReadFromParent(crate::doctor::Reader),
     WriteCopy(crate::copy::Writer),
 }
@@ -84,6 +85,7 @@ impl Command {
             What::Stat(arguments) => crate::stat::run(&arguments),
             What::List(arguments) => crate::list::run(&arguments),
             What::Paper(arguments) => crate::paper::run(&arguments),
+            What::Model(arguments) => crate::model::run(&arguments),
             What::ReadFromParent(reader) => crate::doctor::read_from_parent(&reader),
             What::WriteCopy(writer) => crate::copy::write_copy(&writer),
         };

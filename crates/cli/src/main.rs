@@ -7,6 +7,7 @@ mod cpu;
 mod doctor;
 mod host;
 mod list;
+mod model;
 mod paper;
 mod perf;
 mod start;

@@ -7,8 +7,17 @@ use support::{bellwire, run};
 /// Every command explains itself, with examples, and exits with 0.
 #[test]
 fn every_command_explains_itself() {
-    let commands: [&[&str]; 7] =
-        [&["perf"], &["copy"], &["stat"], &["doctor"], &["list"], &["paper", "rows"], &[]];
+    let commands: [&[&str]; 9] = [
+        &["perf"],
+        &["copy"],
+        &["stat"],
+        &["doctor"],
+        &["list"],
+        &["paper", "rows"],
+        &["paper", "chpp"],
+        &["model", "explain"],
+        &[],
+    ];
     for command in commands {
         let help = run(bellwire().args(command).arg("--help"));
         assert_eq!(help.code, 0, "{command:?}");

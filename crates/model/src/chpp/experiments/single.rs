@@ -102,6 +102,10 @@ pub struct Single {
 /// # Errors
 /// A sentence, if the machine cannot be built or the operation does not end.
 pub fn single(config: &Config, kind: Kind, bytes: u64) -> Result<Single, String> {
+    if config.crossbar.ports < 2 {
+        return Err("one operation goes from node 0 to node 1; give the crossbar at least 2 ports"
+            .to_owned());
+    }
     let mut machine = Machine::new(config, 1).map_err(|error| error.to_string())?;
     machine.open_journal();
     let mut desk = machine.desk();
