@@ -292,7 +292,9 @@ fn nothing_stays_attached_after_a_crash() {
     }
 }
 
-/// `bellwire perf` measures between two hosts, named by address, and every byte that it compares is right.
+/// `bellwire perf` measures between two hosts, named by address, and every byte that it compares is right: round trips one after
+/// the other, and messages one behind the other (the paper's programs pingpong and burst).
+// shows: H-28
 #[test]
 fn perf_runs_between_hosts() {
     for carrier in [Carrier::Packet, Carrier::Xdp, Carrier::Udp] {
