@@ -1,16 +1,13 @@
 //! What a program posts: posting moves it into the queue, the completion gives it back.
 
 use crate::MemoryRegion;
-use bellwire_ring::memory::View;
+use bellwire_ring::memory::{Holder, Memory, Piece, View};
 use std::fmt;
 
 /// Bytes that a descriptor names: the program's own vector, or a part of a registered region (which saves copies).
-pub enum Buffer {
-    /// The program's own bytes; all of its `len()` is sent, or filled by a receive.
-    Vec(Vec<u8>),
-    /// Part of a region.
-    Region(RegionSlice),
-}
+///
+/// Made of a `Vec<u8>`, all of whose `len()` bytes are sent, or filled by a receive; of a [`RegionSlice`]; or of a region as a whole.
+pub struct Buffer(Piece<MemoryRegion>);
 
 /// A part of a registered region.
 #[derive(Clone, Debug)]
@@ -56,37 +53,48 @@ impl MemoryRegion {
 
 impl Buffer {
     /// Bytes.
-    #[inline]
+    #[inline(always)]
     pub fn len(&self) -> usize {
-        match self {
-            Buffer::Vec(bytes) => bytes.len(),
-            Buffer::Region(slice) => slice.length,
-        }
+        self.0.len()
     }
 
     /// Whether there are no bytes.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.0.is_empty()
+    }
+
+    /// The bytes, if they are a vector's; `None` if they are part of a region, where peers may change them at any time.
+    #[inline]
+    pub fn as_slice(&self) -> Option<&[u8]> {
+        self.0.as_slice()
+    }
+
+    /// The region that it is part of; `None` if it is a vector.
+    #[inline]
+    pub fn region(&self) -> Option<&MemoryRegion> {
+        self.0.holder()
+    }
+
+    /// Where it starts in its region, in bytes; 0 for a vector.
+    pub fn offset(&self) -> usize {
+        self.0.offset()
     }
 
     /// The vector that was posted; `None` if it was part of a region.
     pub fn into_vec(self) -> Option<Vec<u8>> {
-        match self {
-            Buffer::Vec(bytes) => Some(bytes),
-            Buffer::Region(_) => None,
-        }
+        self.0.into_vec().ok()
     }
 
     /// The first `length` bytes as a vector of its own, whatever was posted: copies only out of a region.
     pub fn into_bytes(self, length: usize) -> Vec<u8> {
-        match self {
-            Buffer::Vec(mut bytes) => {
+        match self.0.into_vec() {
+            Ok(mut bytes) => {
                 bytes.truncate(length);
                 bytes
             }
-            Buffer::Region(slice) => {
-                let mut bytes = vec![0; length.min(slice.length)];
-                slice.region.read(slice.offset, &mut bytes);
+            Err(piece) => {
+                let mut bytes = vec![0; length.min(piece.len())];
+                piece.view().read(0, &mut bytes);
                 bytes
             }
         }
@@ -94,16 +102,9 @@ impl Buffer {
 
     /// The bytes as the data path reads them.
     #[doc(hidden)]
-    #[inline]
+    #[inline(always)]
     pub fn view(&self) -> View<'_> {
-        match self {
-            Buffer::Vec(bytes) => View::of(bytes),
-            Buffer::Region(slice) => slice
-                .region
-                .view()
-                .part(slice.offset, slice.length)
-                .expect("a slice lies inside its region"),
-        }
+        self.0.view()
     }
 
     /// Copies as much of `message` to the start as there is room for.
@@ -111,10 +112,10 @@ impl Buffer {
     #[inline(always)]
     pub fn fill(&mut self, message: View<'_>) {
         let bytes = message.part(0, message.len().min(self.len())).expect("not longer");
-        match self {
+        match self.0.holder() {
             // Nobody else knows where a program's vector is, so it lies apart from what came in.
-            Buffer::Vec(room) => View::of_mut(room).copy_apart(bytes),
-            Buffer::Region(_) => self.view().copy_from(bytes),
+            None => self.0.view_mut().copy_apart(bytes),
+            Some(_) => self.0.view_mut().copy_from(bytes),
         }
     }
 
@@ -122,36 +123,40 @@ impl Buffer {
     #[doc(hidden)]
     #[inline]
     pub fn view_mut(&mut self) -> View<'_> {
-        match self {
-            Buffer::Vec(bytes) => View::of_mut(bytes),
-            Buffer::Region(_) => self.view(),
-        }
+        self.0.view_mut()
+    }
+}
+
+impl Holder for MemoryRegion {
+    fn memory(&self) -> &Memory {
+        self.memory()
     }
 }
 
 impl From<Vec<u8>> for Buffer {
+    #[inline]
     fn from(bytes: Vec<u8>) -> Self {
-        Buffer::Vec(bytes)
+        Buffer(Piece::of_vec(bytes))
     }
 }
 
 impl From<RegionSlice> for Buffer {
-    fn from(slice: RegionSlice) -> Self {
-        Buffer::Region(slice)
+    fn from(RegionSlice { region, offset, length }: RegionSlice) -> Self {
+        Buffer(Piece::of_part(region, offset, length))
     }
 }
 
 impl From<&MemoryRegion> for Buffer {
     fn from(region: &MemoryRegion) -> Self {
-        Buffer::Region(region.slice(0, region.len()))
+        Buffer::from(region.slice(0, region.len()))
     }
 }
 
 impl fmt::Debug for Buffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Buffer::Vec(bytes) => write!(f, "Vec({} B)", bytes.len()),
-            Buffer::Region(slice) => write!(f, "Region({}+{} B)", slice.offset, slice.length),
+        match self.region() {
+            None => write!(f, "Vec({} B)", self.len()),
+            Some(_) => write!(f, "Region({}+{} B)", self.offset(), self.len()),
         }
     }
 }

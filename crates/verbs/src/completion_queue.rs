@@ -1,8 +1,8 @@
 //! Completion queues: rings that cannot overflow.
 
-use bellwire_device::Completion;
+use bellwire_device::{Buffer, Completion};
 use std::mem::{MaybeUninit, offset_of};
-use std::ptr::addr_of_mut;
+use std::ptr::{addr_of, addr_of_mut};
 
 /// Handle of a completion queue.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -15,7 +15,7 @@ pub struct CompletionQueue {
 /// completion whenever it finishes, and a program that does not poll loses nothing (C-16).
 pub(crate) struct CompletionRing {
     /// As many as the depth. The `length` slots from `oldest` on hold a completion, the others nothing.
-    slots: Box<[MaybeUninit<Completion>]>,
+    slots: Box<[Place]>,
     oldest: usize,
     length: usize,
     reserved: usize,
@@ -27,7 +27,7 @@ pub(crate) struct CompletionRing {
 
 impl CompletionRing {
     pub(crate) fn new(depth: usize) -> Self {
-        let slots = Box::new_uninit_slice(depth);
+        let slots = (0..depth).map(|_| Place::new()).collect();
         CompletionRing { slots, oldest: 0, length: 0, reserved: 0, users: 0, starved: false }
     }
 
@@ -59,38 +59,43 @@ impl CompletionRing {
     /// Uses a reservation.
     #[inline(always)]
     pub(crate) fn push_reserved(&mut self, completion: Completion) {
+        self.reserved_place().put(completion);
+    }
+
+    /// Uses a reservation, for a completion that the caller puts there.
+    #[inline(always)]
+    pub(crate) fn reserved_place(&mut self) -> &mut Place {
         self.release();
-        self.push(completion);
+        self.place()
     }
 
     /// Uses an entry that [`CompletionRing::has_room`] promised.
     #[inline(always)]
     pub(crate) fn push(&mut self, completion: Completion) -> &mut Completion {
-        debug_assert!(self.has_room(), "the ring holds what was reserved and no more");
-        let (depth, next) = (self.slots.len(), self.oldest + self.length);
-        let next = if next < depth { next } else { next - depth };
-        // SAFETY: `oldest` is below the depth and `length` at most that, so that `next` is a slot, and one that holds nothing.
-        let slot = unsafe { self.slots.as_mut_ptr().add(next) }.cast::<Completion>();
-        self.length += 1;
-        // SAFETY: as above.
-        unsafe {
-            write_in_words(slot, completion);
-            &mut *slot
-        }
+        self.place().put(completion)
     }
 
     #[inline(always)]
-    pub(crate) fn pop(&mut self) -> Option<Completion> {
+    fn place(&mut self) -> &mut Place {
+        debug_assert!(self.has_room(), "the ring holds what was reserved and no more");
+        let (depth, next) = (self.slots.len(), self.oldest + self.length);
+        let next = if next < depth { next } else { next - depth };
+        self.length += 1;
+        // SAFETY: `oldest` is below the depth and `length` was below it, so that `next` is a slot.
+        unsafe { self.slots.get_unchecked_mut(next) }
+    }
+
+    /// Takes the oldest completion out.
+    #[inline(always)]
+    pub(crate) fn take(&mut self) -> Option<Taken<'_>> {
         if self.length == 0 {
             return None;
         }
-        let next = self.oldest + 1;
-        let slot: *const Completion = self.slots[self.oldest].as_ptr();
+        let (place, next) = (self.oldest, self.oldest + 1);
         self.length -= 1;
         // An empty ring starts again at its first slots, which are in the cache.
         self.oldest = if self.length == 0 || next == self.slots.len() { 0 } else { next };
-        // SAFETY: the oldest slot held a completion, and is not counted any more.
-        Some(unsafe { read_in_words(slot) })
+        Some(Taken(&self.slots[place]))
     }
 
     /// Whether there is nothing to pop.
@@ -100,8 +105,76 @@ impl CompletionRing {
     }
 }
 
-/// A completion as words, some of which only a part of it understands.
-type Words = [MaybeUninit<u64>; size_of::<Completion>() / 8];
+/// A slot for a completion. Who puts one in and who takes it out keep count.
+pub struct Place(MaybeUninit<Completion>);
+
+impl Place {
+    fn new() -> Self {
+        Place(MaybeUninit::uninit())
+    }
+
+    /// Puts a completion into an empty place.
+    #[inline(always)]
+    pub(crate) fn put(&mut self, completion: Completion) -> &mut Completion {
+        // SAFETY: the place is ours.
+        unsafe {
+            write_in_words(self.0.as_mut_ptr(), completion);
+            self.0.assume_init_mut()
+        }
+    }
+}
+
+/// A completion that was taken out, still in its place.
+pub struct Taken<'a>(&'a Place);
+
+impl Taken<'_> {
+    #[inline(always)]
+    pub(crate) fn completion(self) -> Completion {
+        // SAFETY: a `Taken` is made of a place that holds a completion, once, when that ceases to be counted.
+        unsafe { read_in_words(self.0.0.as_ptr()) }
+    }
+}
+
+/// Where a completion goes past its ring, straight to the program that polls for it.
+pub(crate) struct Hand {
+    place: Place,
+    /// The queue that is polled; none, once the hand is full.
+    queue: Option<u32>,
+}
+
+impl Hand {
+    pub(crate) fn new() -> Self {
+        Hand { place: Place::new(), queue: None }
+    }
+
+    /// Opens the hand for a completion of `queue`.
+    #[inline(always)]
+    pub(crate) fn open(&mut self, queue: u32) {
+        self.queue = Some(queue);
+    }
+
+    /// Whether a completion of `queue` can be put there.
+    #[inline(always)]
+    pub(crate) fn is_open(&self, queue: u32) -> bool {
+        self.queue == Some(queue)
+    }
+
+    /// The place, for a completion that the caller puts there.
+    #[inline(always)]
+    pub(crate) fn place(&mut self) -> &mut Place {
+        self.queue = None;
+        &mut self.place
+    }
+
+    /// What came since the hand was opened.
+    #[inline(always)]
+    pub(crate) fn close(&mut self) -> Option<Taken<'_>> {
+        match self.queue.take() {
+            Some(_) => None,
+            None => Some(Taken(&self.place)),
+        }
+    }
+}
 
 /// Puts a completion in its place, word by word.
 ///
@@ -148,30 +221,51 @@ const _: () = {
     assert!(cfg!(target_endian = "little"));
 };
 
+/// A word, of which perhaps only a part is understood.
+type Word = MaybeUninit<u64>;
+
+/// A completion in the pieces in which it is moved: words, and the buffer, which is one thing wherever it goes.
+#[repr(C)]
+struct Pieces {
+    head: [Word; 6],
+    buffer: MaybeUninit<Option<Buffer>>,
+    tail: [Word; 2],
+}
+
+const _: () = assert!(offset_of!(Completion, buffer) == offset_of!(Pieces, buffer));
+
 /// Moves a completion out, as it was put in.
 ///
 /// # Safety
 /// As for [`std::ptr::read`].
 #[inline(always)]
 unsafe fn read_in_words(slot: *const Completion) -> Completion {
-    let words = slot.cast::<[MaybeUninit<u64>; 1]>();
-    // SAFETY: all words lie in the slot, which holds a completion. Volatile, or the compiler would make wider loads of them.
+    let pieces = slot.cast::<Pieces>();
+    // SAFETY: all of it lies in the slot, which holds a completion. Volatile, or the compiler would make wider loads of words.
     unsafe {
-        let words: Words = std::array::from_fn(|word| words.add(word).read_volatile()[0]);
-        std::mem::transmute::<Words, Completion>(words)
+        let word = |at: *const Word| at.cast::<[Word; 1]>().read_volatile()[0];
+        let head: *const Word = addr_of!((*pieces).head).cast();
+        let tail: *const Word = addr_of!((*pieces).tail).cast();
+        std::mem::transmute::<Pieces, Completion>(Pieces {
+            head: std::array::from_fn(|at| word(head.add(at))),
+            buffer: addr_of!((*pieces).buffer).read(),
+            tail: std::array::from_fn(|at| word(tail.add(at))),
+        })
     }
 }
 
 impl Drop for CompletionRing {
     fn drop(&mut self) {
-        while self.pop().is_some() {}
+        while let Some(taken) = self.take() {
+            drop(taken.completion());
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bellwire_device::{Address, Buffer, Operation, QueuePair, Status};
+    use bellwire_device::{Address, Operation, QueuePair, Status};
 
     fn completion(context: u64) -> Completion {
         Completion {
@@ -183,8 +277,8 @@ mod tests {
             has_immediate: true,
             word: 4,
             peer: Address::new(6, 7, 8),
-            buffer: Some(Buffer::Vec(vec![9; 10])),
-            rest: Some(Box::new(vec![Buffer::Vec(vec![context as u8])])),
+            buffer: Some(vec![9; 10].into()),
+            rest: Some(Box::new(vec![vec![context as u8].into()])),
         }
     }
 
@@ -201,7 +295,7 @@ mod tests {
                 pushed += 1;
             }
             while pushed - popped > fill / 2 {
-                let out = ring.pop().unwrap();
+                let out = ring.take().unwrap().completion();
                 assert_eq!(format!("{out:?}"), format!("{:?}", completion(popped)));
                 popped += 1;
             }
@@ -224,7 +318,7 @@ mod tests {
         assert!(ring.has_room());
         ring.push(completion(2));
         assert!(!ring.has_room());
-        assert_eq!(ring.pop().map(|out| out.context), Some(0));
+        assert_eq!(ring.take().map(|out| out.completion().context), Some(0));
         assert!(ring.has_room());
     }
 }

@@ -1,5 +1,6 @@
 //! Functions: what a program drives.
 
+use crate::completion_queue::Taken;
 use crate::descriptor::{Get, Put, Refused, Send};
 use crate::device::Claim;
 use crate::engine::{Change, Core, Port};
@@ -361,14 +362,12 @@ impl Function {
         if !self.fork.is_same_process() {
             return Err(forked());
         }
-        match self.core.has_completion(queue) {
-            Some(true) => {}
-            Some(false) => {
-                self.port.progress(&mut self.core);
-            }
+        let taken = match self.core.has_completion(queue) {
+            Some(true) => self.core.take(queue.slot),
+            Some(false) => self.port.poll(&mut self.core, queue.slot),
             None => return Err(no_such_completion_queue()),
-        }
-        Ok(self.core.pop(queue))
+        };
+        Ok(taken.map(Taken::completion))
     }
 
     /// Makes progress: takes what peers sent, and sends what waits. Returns how much it did; 0: nothing to do now.

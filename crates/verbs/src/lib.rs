@@ -52,6 +52,7 @@ mod eth;
 mod fork;
 mod function;
 mod queue_pair;
+mod receive_queue;
 mod shared_receive;
 mod shm;
 pub mod stat;

@@ -1,7 +1,6 @@
 //! A receive queue that several queue pairs share.
 
-use bellwire_device::Buffer;
-use std::collections::VecDeque;
+use crate::receive_queue::ReceiveQueue;
 
 /// Handle of a shared receive queue.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -10,19 +9,12 @@ pub struct SharedReceiveQueue {
     pub(crate) generation: u32,
 }
 
-/// A buffer that waits for a message.
-#[derive(Debug)]
-pub(crate) struct Receive {
-    pub(crate) buffer: Buffer,
-    pub(crate) context: u64,
-}
-
 /// Buffers for whichever queue pair gets a message first.
 ///
 /// They reserve no completion, because it is not known yet where they will complete: the message waits if there is no room.
 #[derive(Debug)]
 pub(crate) struct SharedReceives {
-    pub(crate) receives: VecDeque<Receive>,
+    pub(crate) receives: ReceiveQueue,
     pub(crate) depth: usize,
     /// Queue pairs that take from here.
     pub(crate) users: usize,
@@ -32,6 +24,7 @@ pub(crate) struct SharedReceives {
 
 impl SharedReceives {
     pub(crate) fn new(depth: usize) -> Self {
-        SharedReceives { receives: VecDeque::with_capacity(depth), depth, users: 0, starved: false }
+        let receives = ReceiveQueue::with_capacity(depth);
+        SharedReceives { receives, depth, users: 0, starved: false }
     }
 }

@@ -161,8 +161,7 @@ impl Pair {
     #[inline]
     fn take_small(&mut self, due: u64, done: Completion) -> Result<()> {
         let buffer = done.buffer.context("a receive without its buffer")?;
-        let Buffer::Vec(bytes) = &buffer else { unreachable!("small receives are vectors") };
-        check_arrived(due, stamp(bytes))?;
+        check_arrived(due, stamp(buffer.as_slice().context("small receives are vectors")?))?;
         self.small.push(buffer);
         Ok(())
     }
@@ -261,7 +260,7 @@ impl Pair {
                     Memory::Program => {
                         let mut buffer = buffers[slot].take().context("a buffer in flight")?;
                         buffer[..8].copy_from_slice(&posted.to_ne_bytes());
-                        Buffer::Vec(buffer)
+                        buffer.into()
                     }
                 };
                 let send = Send::buffer(buffer).to(self.peer).context(slot as u64);
@@ -277,7 +276,7 @@ impl Pair {
                 continue;
             }
             let slot = done.context as usize;
-            if let Some(Buffer::Vec(buffer)) = done.buffer {
+            if let Some(buffer) = done.buffer.and_then(Buffer::into_vec) {
                 buffers[slot] = Some(buffer);
             }
             free[slot] = true;
@@ -297,13 +296,13 @@ impl Pair {
         for number in 0..count {
             let done = self.next()?;
             let slot = (number % window) as usize;
-            match done.buffer.context("a receive without its buffer")? {
-                Buffer::Vec(bytes) => {
+            let buffer = done.buffer.context("a receive without its buffer")?;
+            match buffer.region() {
+                Some(_) => check_arrived(number, self.region.load_u64(buffer.offset()))?,
+                None => {
+                    let bytes = buffer.into_vec().context("it is a vector")?;
                     check_arrived(number, stamp(&bytes))?;
                     buffers[slot] = Some(bytes);
-                }
-                Buffer::Region(part) => {
-                    check_arrived(number, self.region.load_u64(part.offset()))?;
                 }
             }
             if number + window < count {

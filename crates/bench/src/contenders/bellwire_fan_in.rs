@@ -103,7 +103,7 @@ impl FanIn {
     fn receive(&mut self) -> Result<bool> {
         let Some(done) = self.poll()? else { return Ok(false) };
         let buffer = done.buffer.context("a receive without its buffer")?;
-        let Buffer::Vec(bytes) = &buffer else { unreachable!("receives are vectors") };
+        let bytes = buffer.as_slice().context("receives are vectors")?;
         let message = stamp(bytes);
         let sender = (message >> SENDER_SHIFT) as usize;
         let count = self.counts.get_mut(sender).context("a message of nobody")?;

@@ -165,7 +165,7 @@ impl Pair {
         ensure!(done.operation == Operation::Receive, "a {:?} was not due", done.operation);
         ensure!(done.length == bytes, "{} bytes came in place of {bytes}", done.length);
         let buffer = done.buffer.context("a receive without its buffer")?;
-        let Buffer::Vec(message) = &buffer else { unreachable!("small receives are vectors") };
+        let message = buffer.as_slice().context("small receives are vectors")?;
         check_message(&message[..bytes], due)?;
         self.small.push(buffer);
         Ok(())
@@ -244,9 +244,7 @@ impl Pair {
                 let done = self.next()?;
                 ensure!(done.operation == Operation::Receive, "a {:?} was not due", done.operation);
                 ensure!(done.length == bytes, "{} bytes came in place of {bytes}", done.length);
-                let Some(Buffer::Region(part)) = done.buffer else {
-                    anyhow::bail!("a receive without its buffer");
-                };
+                let part = done.buffer.context("a receive without its buffer")?;
                 let (first, last) = (part.offset(), part.offset() + bytes - 8);
                 let stamps = [first, last].map(|at| self.region.load_u64(at));
                 ensure!(stamps == [number; 2], "message {number} was due, but {stamps:?} arrived");

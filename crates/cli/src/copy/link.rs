@@ -237,7 +237,7 @@ impl Link {
         self.outstanding -= 1;
         let completion = successful(completion)?;
         // Buffers of long messages are not worth keeping.
-        if let Some(Buffer::Vec(buffer)) = completion.buffer
+        if let Some(buffer) = completion.buffer.and_then(Buffer::into_vec)
             && buffer.capacity() >= CHUNK_BYTES
         {
             self.spare.push(buffer);

@@ -336,11 +336,11 @@ impl End {
         for number in 0..count {
             let completion = self.next(self.data.receives)?;
             let buffer = arrived(completion, bytes)?;
-            match &buffer {
-                Buffer::Vec(message) => check(message, number)?,
-                Buffer::Region(slice) => {
+            match buffer.region() {
+                None => check(buffer.as_slice().unwrap_or_default(), number)?,
+                Some(region) => {
                     let mut message = vec![0; bytes];
-                    slice.region().read(slice.offset(), &mut message);
+                    region.read(buffer.offset(), &mut message);
                     check(&message, number)?;
                 }
             }
@@ -454,9 +454,12 @@ fn arrived(completion: Completion, bytes: usize) -> Result<Buffer> {
 /// The first word of a message.
 #[inline]
 fn stamp_of(buffer: &Buffer) -> u64 {
-    match buffer {
-        Buffer::Vec(message) => u64::from_le_bytes(message[..8].try_into().expect("8 bytes")),
-        Buffer::Region(slice) => slice.region().load_u64(slice.offset()),
+    match (buffer.as_slice(), buffer.region()) {
+        (None, Some(region)) => region.load_u64(buffer.offset()),
+        (message, _) => {
+            let message = message.unwrap_or_default();
+            u64::from_le_bytes(message[..8].try_into().expect("8 bytes"))
+        }
     }
 }
 

@@ -140,9 +140,9 @@ impl Ground {
         let length = buffer.len();
         let mut whole = expected.to_vec();
         whole.resize(length, !GUARDIAN);
-        match (buffer, self.place(kind)) {
-            (Buffer::Vec(bytes), None) => assert_same(bytes, &whole, story),
-            (Buffer::Region(_), Some((region, offset))) => {
+        match (buffer.as_slice(), self.place(kind)) {
+            (Some(bytes), None) => assert_same(bytes, &whole, story),
+            (None, Some((region, offset))) => {
                 let mut found = vec![0; length + 2 * GUARD];
                 region.read(offset - GUARD, &mut found);
                 assert_same(&found[GUARD..GUARD + length], &whole, story);

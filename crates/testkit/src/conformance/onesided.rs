@@ -140,11 +140,11 @@ pub fn chains_are_cut_anew(fixture: &dyn Fixture) {
         // Back again, into the same buffers after they were wiped.
         let wiped: Vec<Buffer> = returned
             .into_iter()
-            .map(|buffer| match buffer {
-                Buffer::Vec(bytes) => vec![0; bytes.len()].into(),
-                Buffer::Region(slice) => {
-                    slice.region().write(slice.offset(), &vec![0; slice.len()]);
-                    slice.into()
+            .map(|buffer| match buffer.region() {
+                None => vec![0; buffer.len()].into(),
+                Some(region) => {
+                    region.write(buffer.offset(), &vec![0; buffer.len()]);
+                    buffer
                 }
             })
             .collect();

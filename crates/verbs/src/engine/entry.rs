@@ -4,7 +4,7 @@ use super::connect::Attempt;
 use super::waiting::Posted;
 use crate::QueuePairCounters;
 use crate::device::Claim;
-use crate::shared_receive::Receive;
+use crate::receive_queue::ReceiveQueue;
 use bellwire_device::{Address, Completion, FunctionAddress, LinkId, QueuePair, Status};
 use bellwire_protocol::OpId;
 use std::collections::VecDeque;
@@ -34,7 +34,7 @@ pub(crate) struct Entry {
     /// Whether the queue pair is in the list of those whose `sends` are to be tried.
     pub(crate) listed: bool,
     /// Receives, unless they are shared.
-    pub(crate) receives: VecDeque<Receive>,
+    pub(crate) receives: ReceiveQueue,
     /// Slot of the shared receive queue.
     pub(crate) shared_receive: Option<u32>,
     /// Whether messages wait in the backlog.
@@ -42,6 +42,8 @@ pub(crate) struct Entry {
     /// Receives that are done, or under way, behind a long message of the same sender that is not.
     pub(crate) held: VecDeque<Held>,
 
+    /// Where the last message of an unconnected queue pair went.
+    pub(crate) lately: Lately,
     pub(crate) send_depth: usize,
     pub(crate) receive_depth: usize,
     /// Descriptors in `sends`, in `operations`, and on their way to a peer, without counting one twice.
@@ -55,6 +57,20 @@ pub(crate) struct Entry {
     /// The channel's number, node-wide.
     pub(crate) channel: Option<Claim>,
     pub(crate) tally: QueuePairCounters,
+}
+
+/// A destination whose link was looked up, so that the next message there need not do it again.
+#[derive(Clone, Copy)]
+pub(crate) struct Lately {
+    pub(crate) to: Address,
+    pub(crate) link: LinkId,
+    /// When: see [`super::links::Links::epoch`]. 0: never.
+    pub(crate) epoch: u64,
+}
+
+impl Lately {
+    pub(crate) const NOWHERE: Lately =
+        Lately { to: Address::new(0, 0, 0), link: LinkId(u32::MAX), epoch: 0 };
 }
 
 /// The place of a receive in the order of completions.

@@ -17,6 +17,8 @@ pub(crate) struct Links {
     /// Direct-mapped, so that a connectionless send finds its link without hashing.
     cache: [(FunctionAddress, LinkId); CACHE_ENTRIES],
     generations: u32,
+    /// Grows whenever a link is forgotten: what was looked up before is not to be trusted any more.
+    epoch: u64,
     /// Links with something in their outbox.
     pub(crate) outgoing: VecDeque<LinkId>,
 }
@@ -40,8 +42,14 @@ impl Links {
             by_peer: HashMap::new(),
             cache: [(FunctionAddress { node: 0, function: 0 }, NONE); CACHE_ENTRIES],
             generations: 0,
+            epoch: 1,
             outgoing: VecDeque::new(),
         }
+    }
+
+    #[inline(always)]
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch
     }
 
     fn place(peer: FunctionAddress) -> usize {
@@ -119,6 +127,7 @@ impl Links {
     /// Forgets a link.
     pub(crate) fn forget(&mut self, link: LinkId) -> Option<Link> {
         let gone = self.entries.get_mut(link.0 as usize)?.take()?;
+        self.epoch += 1;
         if self.by_peer.get(&gone.peer) == Some(&link) {
             self.by_peer.remove(&gone.peer);
         }

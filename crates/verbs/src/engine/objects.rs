@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::device::Claim;
+use crate::receive_queue::ReceiveQueue;
 use crate::{
     ConnectionState, Counters, QueuePairOptions, QueuePairState, Refused, SharedReceiveQueue,
 };
@@ -83,8 +84,8 @@ impl Core {
             None => (0, None),
         };
         let receives = match options.shared_receive {
-            Some(_) => VecDeque::new(),
-            None => VecDeque::with_capacity(options.receive_depth.min(256)),
+            Some(_) => ReceiveQueue::default(),
+            None => ReceiveQueue::with_capacity(options.receive_depth.min(256)),
         };
         let entry = Entry {
             handle: QueuePair { number, slot: 0, generation: 0 },
@@ -97,6 +98,7 @@ impl Core {
             shared_receive: options.shared_receive.map(|queue| queue.slot),
             backlogged: false,
             held: VecDeque::new(),
+            lately: Lately::NOWHERE,
             send_depth: options.send_depth,
             receive_depth: options.receive_depth,
             posted_sends: 0,
@@ -231,11 +233,8 @@ impl Core {
     /// need not count.
     fn is_posted(&mut self, region: &MemoryRegion) -> bool {
         let key = region.remote_key();
-        let uses = |buffer: &Buffer| match buffer {
-            Buffer::Region(slice) => slice.region().remote_key() == key,
-            Buffer::Vec(_) => false,
-        };
-        let shared = self.shared_receives.iter().flat_map(|(_, shared)| &shared.receives);
+        let uses = |buffer: &Buffer| buffer.region().is_some_and(|used| used.remote_key() == key);
+        let shared = self.shared_receives.iter().flat_map(|(_, shared)| shared.receives.iter());
         if shared.into_iter().any(|receive| uses(&receive.buffer)) {
             return true;
         }

@@ -1,6 +1,7 @@
 //! The calls of a function that need its transport, behind one dynamic call each.
 
 use super::{Change, Core};
+use crate::completion_queue::Taken;
 use crate::device::Claim;
 use crate::{
     FunctionOptions, Get, MemoryRegion, Put, QueuePairOptions, Refused, RemoteAt, Result, Rights,
@@ -15,6 +16,7 @@ use std::time::Duration;
 pub trait Port: std::marker::Send {
     fn start(&self, options: &FunctionOptions) -> Result<Core>;
     fn progress(&mut self, core: &mut Core) -> usize;
+    fn poll<'a>(&mut self, core: &'a mut Core, queue: u32) -> Option<Taken<'a>>;
 
     fn post_send(
         &mut self,
@@ -77,6 +79,10 @@ impl<T: Transport> Port for T {
 
     fn progress(&mut self, core: &mut Core) -> usize {
         core.progress(self)
+    }
+
+    fn poll<'a>(&mut self, core: &'a mut Core, queue: u32) -> Option<Taken<'a>> {
+        core.poll(self, queue)
     }
 
     fn post_send(

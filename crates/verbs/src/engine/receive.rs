@@ -6,7 +6,7 @@ use super::outbox::Reply;
 use super::payload::{DATA_REPLY, words};
 use super::rendezvous::Offered;
 use super::*;
-use crate::shared_receive::Receive;
+use crate::receive_queue::Receive;
 use crate::{Refused, SharedReceiveQueue};
 use bellwire_device::{
     Address, Buffer, Kind, Operation as Finished, PacketFlags, PacketHeader, QueuePair, Sink,
@@ -106,20 +106,28 @@ impl Core {
             return false;
         }
         // The receive stays where it is until its completion is built, so that it is moved once.
-        match entry.receives.front_mut() {
-            Some(receive) if length <= receive.buffer.len() => receive.buffer.fill(payload),
-            _ => return false,
+        let Some(mut front) = entry.receives.front() else { return false };
+        if length > front.buffer().len() {
+            return false;
         }
+        front.buffer().fill(payload);
         let tally = &mut entry.tally;
         tally.messages_arrived += 1;
         tally.messages_received += 1;
         tally.bytes_received += length as u64;
         tally.receives_completed += 1;
         self.counters.packets_taken += 1;
-        let ring = &mut self.completion_queues[entry.receive_completions];
+        let queue = entry.receive_completions;
+        let ring = &mut self.completion_queues[queue];
+        let place = if self.hand.is_open(queue) && ring.is_empty() {
+            ring.release();
+            self.hand.place()
+        } else {
+            ring.reserved_place()
+        };
         let has_immediate = first >> 8 & PacketFlags::IMMEDIATE.bits() as u64 != 0;
-        let Some(receive) = entry.receives.pop_front() else { unreachable!("it was looked at") };
-        ring.push_reserved(Completion {
+        let receive = front.take();
+        place.put(Completion {
             queue_pair: entry.handle,
             peer: Address::new(from.node, from.function, source),
             operation: Finished::Receive,
@@ -232,10 +240,10 @@ impl Core {
     #[inline(always)]
     fn take_receive(&mut self, slot: u32) -> Option<Receive> {
         let entry = &mut self.queue_pairs[slot];
-        let Some(shared) = entry.shared_receive else { return entry.receives.pop_front() };
+        let Some(shared) = entry.shared_receive else { return entry.receives.pop() };
         let shared = &mut self.shared_receives[shared];
         let ring = &mut self.completion_queues[entry.receive_completions];
-        may_take(shared, ring, &mut entry.tally).then(|| shared.receives.pop_front())?
+        may_take(shared, ring, &mut entry.tally).then(|| shared.receives.pop())?
     }
 
     /// Keeps an entry free for something that nobody posted. `false`: there is none, and what wants it has to wait.
@@ -405,7 +413,7 @@ impl Core {
             Err(error) => return Err(Refused::new(error, buffer)),
         }
         let entry = &mut self.queue_pairs[queue_pair.slot];
-        entry.receives.push_back(Receive { buffer, context });
+        entry.receives.push(Receive { buffer, context });
         entry.tally.receives_posted += 1;
         if entry.backlogged {
             self.receive_from_backlog(queue_pair.slot);
@@ -471,7 +479,7 @@ impl Core {
             let error = Error::QueueFull { queue: "shared receive queue", depth: shared.depth };
             return Err(Refused::new(error, buffer));
         }
-        shared.receives.push_back(Receive { buffer, context });
+        shared.receives.push(Receive { buffer, context });
         self.retry_backlog |= std::mem::take(&mut shared.starved);
         Ok(())
     }

@@ -18,7 +18,7 @@ use super::outbox::{Reply, Stream};
 use super::payload::{DATA_TRANSFER, DATA_WITHDRAWN, Head, status_of, words};
 use super::waiting::{Outcome, Posted, Tried, Work};
 use super::*;
-use crate::shared_receive::Receive;
+use crate::receive_queue::Receive;
 use bellwire_device::{
     Address, Buffer, Direct, Kind, Operation as Finished, PacketFlags, PacketHeader, Refusal,
     RemoteKey, Rights,
@@ -56,7 +56,7 @@ impl Data {
         match self {
             Data::Copied(_) => None,
             Data::Buffer(buffer) => Some(buffer),
-            Data::Lent(memory, _) => Some(Buffer::Vec(memory.into_vec())),
+            Data::Lent(memory, _) => Some(memory.into_vec().into()),
         }
     }
 
@@ -190,17 +190,19 @@ impl Core {
     ) -> Option<(RemoteKey, u64)> {
         match &mut message.data {
             Data::Lent(_, key) => return Some((*key, 0)),
-            Data::Buffer(Buffer::Region(slice)) => {
-                let readable = slice.region().rights().contains(Rights::REMOTE_READ);
-                return readable.then(|| (slice.region().remote_key(), slice.offset() as u64));
-            }
             Data::Copied(_) => return None,
-            Data::Buffer(Buffer::Vec(_)) => {}
+            Data::Buffer(buffer) => {
+                if let Some(region) = buffer.region() {
+                    let readable = region.rights().contains(Rights::REMOTE_READ);
+                    return readable.then(|| (region.remote_key(), buffer.offset() as u64));
+                }
+            }
         }
         // Without a free key the bytes go as packets.
         let key = self.regions.reserve(message.length).ok()?;
-        let Data::Buffer(Buffer::Vec(bytes)) = &mut message.data else { return None };
-        let memory = Memory::from_vec(std::mem::take(bytes));
+        let nothing = Data::Copied(Vec::new().into());
+        let bytes = std::mem::replace(&mut message.data, nothing).into_buffer()?.into_vec()?;
+        let memory = Memory::from_vec(bytes);
         match transport.export(key, &memory, Rights::REMOTE_READ) {
             Ok(()) => {
                 message.data = Data::Lent(memory, key);
@@ -208,7 +210,7 @@ impl Core {
             }
             Err(_) => {
                 self.regions.release(key);
-                message.data = Data::Buffer(Buffer::Vec(memory.into_vec()));
+                message.data = Data::Buffer(memory.into_vec().into());
                 None
             }
         }

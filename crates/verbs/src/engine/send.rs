@@ -34,16 +34,19 @@ impl Core {
         queue_pair: QueuePair,
         send: &mut Send<'_>,
     ) -> bool {
-        let QueuePair { slot, generation, number } = queue_pair;
+        let QueuePair { slot, generation, .. } = queue_pair;
         let Some(entry) = self.queue_pairs.find_mut(slot, generation) else { return false };
         let (link, to) = match (entry.route, send.destination()) {
             (Route::Connected { link, peer }, None) => (link, peer),
-            (Route::Unconnected, Some(to))
-                if !is_channel(to.queue_pair | number) || to.queue_pair == number =>
-            {
-                match self.links.cached(to.function_address()) {
-                    Some(link) => (link, to),
-                    None => return false,
+            (Route::Unconnected, Some(to)) => {
+                let Lately { to: last, link, epoch } = entry.lately;
+                if last == to && epoch == self.links.epoch() {
+                    (link, to)
+                } else {
+                    match look_up(&self.links, entry, to) {
+                        Some(link) => (link, to),
+                        None => return false,
+                    }
                 }
             }
             _ => return false,
@@ -54,11 +57,14 @@ impl Core {
             Payload::Buffer(_) => return false,
         };
         let length = body.len();
-        let ring = &mut self.completion_queues[entry.send_completions];
-        let header = message_header(number, to, send.immediate);
+        let ring = match send.signaled || T::DELIVERS_LATER {
+            true => Some(&mut self.completion_queues[entry.send_completions]),
+            false => None,
+        };
+        let header = message_header(entry.handle.number, to, send.immediate);
         if length > self.limits.eager_bytes
             || !entry.sends.is_empty()
-            || (send.signaled || T::DELIVERS_LATER) && !ring.has_room()
+            || ring.as_ref().is_some_and(|ring| !ring.has_room())
             || T::DELIVERS_LATER && entry.posted_sends >= entry.send_depth
             || !transport.send_message(link, header, body)
         {
@@ -70,7 +76,7 @@ impl Core {
             && let Some(receipt) = transport.receipt(link)
         {
             entry.posted_sends += 1;
-            let reserved = ring.reserve();
+            let reserved = ring.is_some_and(CompletionRing::reserve);
             debug_assert!(reserved, "there was room a moment ago");
             let Send { context, signaled, .. } = *send;
             let buffer = send.take_buffer();
@@ -81,9 +87,9 @@ impl Core {
         tally.sends_completed += 1;
         tally.messages_sent += 1;
         tally.bytes_sent += length as u64;
-        if send.signaled {
+        if let Some(ring) = ring.filter(|_| send.signaled) {
             let completion = ring.push(Completion {
-                queue_pair,
+                queue_pair: entry.handle,
                 peer: to,
                 operation: Finished::Send,
                 status: Status::Success,
@@ -249,6 +255,18 @@ impl Core {
     }
 }
 
+/// The link to `to`, if it was used lately and the queue pair may send there; the next message there finds it at once.
+#[inline(never)]
+fn look_up(links: &Links, entry: &mut Entry, to: Address) -> Option<LinkId> {
+    let number = entry.handle.number;
+    if is_channel(to.queue_pair | number) && to.queue_pair != number {
+        return None;
+    }
+    let link = links.cached(to.function_address())?;
+    entry.lately = Lately { to, link, epoch: links.epoch() };
+    Some(link)
+}
+
 #[inline]
 fn is_channel(number: u32) -> bool {
     number >= Address::CHANNEL_BASE
@@ -287,10 +305,7 @@ pub(super) fn no_route(route: Route, to: Option<Address>) -> Error {
 /// Whether a buffer is the program's own or part of a region that is registered here (M-05).
 #[inline]
 pub(super) fn registered(regions: &Regions, buffer: &Buffer) -> bool {
-    match buffer {
-        Buffer::Vec(_) => true,
-        Buffer::Region(slice) => regions.holds(slice.region()),
-    }
+    buffer.region().is_none_or(|region| regions.holds(region))
 }
 
 #[inline]

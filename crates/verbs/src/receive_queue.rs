@@ -1,0 +1,166 @@
+//! The receives that wait at one queue pair, or at a shared receive queue.
+
+use bellwire_device::Buffer;
+use std::mem::MaybeUninit;
+
+/// A buffer that waits for a message.
+#[derive(Debug)]
+pub(crate) struct Receive {
+    pub(crate) buffer: Buffer,
+    pub(crate) context: u64,
+}
+
+/// Receives in the order in which they were posted: a ring that grows to what is posted at once.
+///
+/// Every message looks at the oldest one and then takes it out, so both are a mask and a move.
+#[derive(Default)]
+pub(crate) struct ReceiveQueue {
+    /// As many as a power of two, or none. Those from `oldest` to `next`, both modulo that, hold a receive, the others nothing.
+    slots: Box<[MaybeUninit<Receive>]>,
+    oldest: usize,
+    next: usize,
+}
+
+impl ReceiveQueue {
+    /// An empty queue with room for `capacity` before it grows.
+    pub(crate) fn with_capacity(capacity: usize) -> Self {
+        let slots = Box::new_uninit_slice(capacity.next_power_of_two());
+        ReceiveQueue { slots, oldest: 0, next: 0 }
+    }
+
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        self.next.wrapping_sub(self.oldest)
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.next == self.oldest
+    }
+
+    #[inline(always)]
+    fn place(&self, index: usize) -> usize {
+        index & self.slots.len().wrapping_sub(1)
+    }
+
+    #[inline(always)]
+    pub(crate) fn push(&mut self, receive: Receive) {
+        if self.len() == self.slots.len() {
+            self.grow();
+        }
+        let place = self.place(self.next);
+        // SAFETY: `grow` left at least one slot, so that the mask keeps the place below their number.
+        unsafe { self.slots.get_unchecked_mut(place) }.write(receive);
+        self.next = self.next.wrapping_add(1);
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let mut larger = ReceiveQueue::with_capacity((2 * self.slots.len()).max(16));
+        while let Some(receive) = self.pop() {
+            larger.push(receive);
+        }
+        *self = larger;
+    }
+
+    /// The oldest receive, to be looked at, and taken out or not.
+    #[inline(always)]
+    pub(crate) fn front(&mut self) -> Option<Front<'_>> {
+        if self.is_empty() {
+            return None;
+        }
+        let place = self.place(self.oldest);
+        // SAFETY: the queue is not empty, so there are slots, and the mask keeps the place below their number.
+        let slot = unsafe { self.slots.get_unchecked_mut(place) };
+        Some(Front { slot, oldest: &mut self.oldest })
+    }
+
+    /// Takes the oldest receive out.
+    #[inline(always)]
+    pub(crate) fn pop(&mut self) -> Option<Receive> {
+        Some(self.front()?.take())
+    }
+
+    /// All of them, oldest first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Receive> {
+        // SAFETY: these slots hold receives.
+        (0..self.len())
+            .map(|n| unsafe { self.slots[self.place(self.oldest + n)].assume_init_ref() })
+    }
+}
+
+/// The oldest receive of a queue.
+pub(crate) struct Front<'a> {
+    slot: &'a mut MaybeUninit<Receive>,
+    oldest: &'a mut usize,
+}
+
+impl Front<'_> {
+    #[inline(always)]
+    pub(crate) fn buffer(&mut self) -> &mut Buffer {
+        // SAFETY: the slot of the oldest receive of a queue that is not empty holds one.
+        unsafe { &mut self.slot.assume_init_mut().buffer }
+    }
+
+    #[inline(always)]
+    pub(crate) fn take(self) -> Receive {
+        *self.oldest = self.oldest.wrapping_add(1);
+        // SAFETY: as above; the slot is not counted any more.
+        unsafe { self.slot.assume_init_read() }
+    }
+}
+
+impl Iterator for ReceiveQueue {
+    type Item = Receive;
+
+    fn next(&mut self) -> Option<Receive> {
+        self.pop()
+    }
+}
+
+impl Drop for ReceiveQueue {
+    fn drop(&mut self) {
+        while self.pop().is_some() {}
+    }
+}
+
+impl std::fmt::Debug for ReceiveQueue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn receive(context: u64) -> Receive {
+        Receive { buffer: vec![context as u8; 3].into(), context }
+    }
+
+    /// Receives come out whole and in the order in which they went in, at any fill level, across the wrap, and while it grows.
+    #[test]
+    fn receives_come_out_as_they_went_in() {
+        for start in [0, usize::MAX - 7] {
+            let mut queue = ReceiveQueue { oldest: start, next: start, ..Default::default() };
+            let (mut pushed, mut popped) = (0, 0);
+            for fill in [0, 1, 16, 3, 17, 40, 2, 90, 64, 0, 5] {
+                while pushed - popped < fill {
+                    queue.push(receive(pushed));
+                    pushed += 1;
+                }
+                assert_eq!(queue.len() as u64, pushed - popped);
+                let contexts: Vec<u64> = queue.iter().map(|receive| receive.context).collect();
+                assert_eq!(contexts, (popped..pushed).collect::<Vec<_>>());
+                while pushed - popped > fill / 2 {
+                    assert_eq!(queue.front().map(|mut front| front.buffer().len()), Some(3));
+                    let out = queue.pop().expect("it is not empty");
+                    assert_eq!(out.context, popped);
+                    assert_eq!(out.buffer.into_vec(), Some(vec![popped as u8; 3]));
+                    popped += 1;
+                }
+            }
+            assert!(!queue.is_empty());
+        }
+    }
+}
