@@ -132,12 +132,6 @@ impl PacketHeader {
         ]
     }
 
-    /// The payload's length in words that are not parsed yet.
-    #[inline(always)]
-    pub fn length_of(words: [u64; 3]) -> usize {
-        (words[0] >> 32) as usize
-    }
-
     /// The reverse of [`PacketHeader::to_words`]. Unknown flags are dropped.
     #[inline(always)]
     pub fn from_words(words: [u64; 3]) -> Self {

@@ -43,7 +43,7 @@ use nonce::Nonces;
 pub use receiver::{Arrival, Freed, LaneReceiver, Position};
 pub use sender::{Full, LaneSender, Sent};
 
-use crate::segment::LINE_WORDS;
+use crate::segment::{LINE_WORDS, Words};
 
 /// Sizes of a lane's parts, in lines; the same on both sides, fixed when the link is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -126,7 +126,8 @@ enum Area {
     Host,
 }
 
-/// Where a side stands: the next line, and the end of the run. The last line before `end` is kept for a LINK.
+/// Where a side stands: the next line, and the end of the run, which lies inside its area. The last line before `end` is kept for a
+/// LINK.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Cursor {
     area: Area,
@@ -179,6 +180,15 @@ pub struct LaneMemory<W> {
     pub control: W,
     /// This direction's host chunks.
     pub host: W,
+}
+
+impl<W: Words> LaneMemory<W> {
+    /// Checks once that each part has the lines that `geometry` says, so that no cursor can leave them.
+    fn check(&self, geometry: &Geometry) {
+        assert!(self.pool.lines() >= geometry.pool_chunks * geometry.chunk_lines);
+        assert!(self.control.lines() >= geometry.control_lines());
+        assert!(self.host.lines() >= geometry.host_lines());
+    }
 }
 
 impl<W> LaneMemory<W> {

@@ -10,6 +10,14 @@ pub const LINE_WORDS: usize = LINE_BYTES / 8;
 
 /// Words that a peer shares. The real one is [`Segment`]; the model checker brings its own.
 pub trait Words {
+    /// Bytes behind a packet's header, as they are read.
+    type Payload<'a>
+    where
+        Self: 'a;
+
+    /// How many lines there are.
+    fn lines(&self) -> usize;
+
     /// The word with this index. Indices come from our own state, never from the peer; outside is a bug and panics.
     fn word(&self, index: usize) -> &AtomicU64;
 
@@ -19,8 +27,20 @@ pub trait Words {
     /// The words of the first two lines, which every segment has.
     fn front(&self) -> &[AtomicU64; 2 * LINE_WORDS];
 
+    /// Asks for the line with this index, to write to it soon. Changes nothing but time.
+    fn will_write(&self, index: usize);
+
+    /// The `bytes` bytes from the given word on.
+    ///
+    /// # Safety
+    /// They lie inside.
+    unsafe fn payload(&self, word: usize, bytes: usize) -> Self::Payload<'_>;
+
     /// Copies `head` and then `body` in, from the given word on. Plain writes: the caller publishes them by a release store.
-    fn fill(&self, word: usize, head: &[u8], body: View<'_>);
+    ///
+    /// # Safety
+    /// There is room for them.
+    unsafe fn fill(&self, word: usize, head: &[u8], body: View<'_>);
 }
 
 #[cfg(not(loom))]
@@ -62,18 +82,6 @@ mod real {
             }
         }
 
-        /// Payload bytes as a window; panics if outside.
-        #[inline(always)]
-        pub fn view(&self, word: usize, bytes: usize) -> View<'_> {
-            // No overflow: an index is small, and no object has more than half of all addresses.
-            assert!(word * 8 + bytes <= self.lines * LINE_BYTES);
-            // SAFETY: inside the segment, which `memory` keeps mapped while `self` is borrowed.
-            unsafe {
-                let start = std::ptr::NonNull::new_unchecked(self.base.add(word).cast_mut().cast());
-                View::new(start, bytes)
-            }
-        }
-
         /// Bytes in the segment.
         pub fn bytes(&self) -> usize {
             self.lines * LINE_BYTES
@@ -86,6 +94,12 @@ mod real {
     }
 
     impl Words for Segment {
+        type Payload<'a> = View<'a>;
+
+        fn lines(&self) -> usize {
+            self.lines
+        }
+
         #[inline(always)]
         fn word(&self, index: usize) -> &AtomicU64 {
             assert!(index < self.lines * LINE_WORDS);
@@ -107,8 +121,34 @@ mod real {
         }
 
         #[inline(always)]
-        fn fill(&self, word: usize, head: &[u8], body: View<'_>) {
-            let room = self.view(word, head.len() + body.len());
+        fn will_write(&self, index: usize) {
+            #[cfg(all(target_arch = "x86_64", not(miri)))]
+            if index < self.lines {
+                // SAFETY: a hint, which touches no memory as far as the program can tell; the address is inside the segment.
+                // The compiler's own intrinsic becomes a prefetch for reading where it is not told of the exact processor.
+                unsafe {
+                    let line = self.base.add(index * LINE_WORDS);
+                    std::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags, readonly));
+                }
+            }
+            #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+            let _ = index;
+        }
+
+        #[inline(always)]
+        unsafe fn payload(&self, word: usize, bytes: usize) -> View<'_> {
+            debug_assert!(word * 8 + bytes <= self.lines * LINE_BYTES);
+            // SAFETY: inside the segment by the caller's promise, and `memory` keeps that mapped while `self` is borrowed.
+            unsafe {
+                let start = std::ptr::NonNull::new_unchecked(self.base.add(word).cast_mut().cast());
+                View::new(start, bytes)
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn fill(&self, word: usize, head: &[u8], body: View<'_>) {
+            // SAFETY: the caller's promise.
+            let room = unsafe { self.payload(word, head.len() + body.len()) };
             if head.is_empty() {
                 return room.copy_apart(body);
             }
@@ -139,6 +179,19 @@ mod model {
     }
 
     impl Words for ModelSegment {
+        /// The first word.
+        type Payload<'a> = &'a AtomicU64;
+
+        fn lines(&self) -> usize {
+            self.0.len() / LINE_WORDS
+        }
+
+        fn will_write(&self, _index: usize) {}
+
+        unsafe fn payload(&self, word: usize, _bytes: usize) -> &AtomicU64 {
+            self.word(word)
+        }
+
         fn word(&self, index: usize) -> &AtomicU64 {
             &self.0[index]
         }
@@ -151,7 +204,7 @@ mod model {
             self.0[index * LINE_WORDS..][..LINE_WORDS].try_into().expect("the length of a line")
         }
 
-        fn fill(&self, word: usize, head: &[u8], body: View<'_>) {
+        unsafe fn fill(&self, word: usize, head: &[u8], body: View<'_>) {
             let mut bytes = head.to_vec();
             let mut rest = vec![0; body.len()];
             body.read(0, &mut rest);

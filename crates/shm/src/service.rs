@@ -2,7 +2,7 @@
 
 use crate::link::{GEOMETRY, Link, State};
 use crate::transport::ShmTransport;
-use bellwire_device::{LinkId, PacketHeader, Sink, Status, Verdict};
+use bellwire_device::{LinkId, Sink, Status, Verdict};
 use bellwire_protocol::Extent;
 use bellwire_ring::lane::{Arrival, Freed, Position};
 use bellwire_ring::steps::step;
@@ -51,10 +51,8 @@ impl Link {
         let Some(receiver) = self.receiver.as_mut() else { return Delivered::Not(End::Empty) };
         let end = match receiver.peek() {
             Arrival::Nothing => End::Empty,
-            Arrival::Packet(words) => {
-                let (segment, word) = receiver.payload();
-                let length = PacketHeader::length_of(words);
-                let payload = segment.view(word, length);
+            Arrival::Packet(words, payload) => {
+                let length = payload.len();
                 match sink.packet(LinkId(lane), self.peer, words, payload) {
                     Verdict::Taken => {
                         step("packet-taken");

@@ -78,6 +78,8 @@ pub struct ShmTransport {
     pub(crate) exports: Vec<Option<Export>>,
     pub(crate) quarantine: Vec<Quarantined>,
     pub(crate) pace: crate::check::Pace,
+    /// Whether nothing was sent since the last poll: the next packet is perhaps alone.
+    pub(crate) alone: bool,
     /// Something waits for the control sockets: look at them often.
     pub(crate) urgent: bool,
     /// A wake-up was asked for.
@@ -172,6 +174,7 @@ impl ShmTransport {
             exports: Vec::new(),
             quarantine: Vec::new(),
             pace: crate::check::Pace::new(),
+            alone: true,
             urgent: false,
             armed: false,
             put_off: false,
@@ -323,10 +326,7 @@ impl Transport for ShmTransport {
         head: &[u8],
         body: View<'_>,
     ) -> Result<(), Refusal> {
-        assert!(
-            head.len() + body.len() <= GEOMETRY.packet_bytes(),
-            "the engine keeps to the limits"
-        );
+        debug_assert!(head.len() + body.len() <= GEOMETRY.packet_bytes(), "the engine's limit");
         header.length = (head.len() + body.len()) as u32;
         let Some(entry) = self.links.get_mut(link.0 as usize).and_then(Option::as_deref_mut) else {
             return Err(Refusal::Down(Status::PeerGone));
@@ -359,7 +359,7 @@ impl Transport for ShmTransport {
 
     #[inline(always)]
     fn send_message(&mut self, link: LinkId, mut header: PacketHeader, body: View<'_>) -> bool {
-        assert!(body.len() <= GEOMETRY.packet_bytes(), "the engine keeps to the limits");
+        debug_assert!(body.len() <= GEOMETRY.packet_bytes(), "the engine's limit");
         header.length = body.len() as u32;
         let Some(entry) = self.links.get_mut(link.0 as usize).and_then(Option::as_deref_mut) else {
             return false;
@@ -372,7 +372,12 @@ impl Transport for ShmTransport {
         }
         let (pair, side) = (&up.pair, up.side);
         match up.sender.send(header.to_words(), &[], body, || Up::populate_host(pair, side)) {
-            Ok(Sent::Done) => self.counters.packets_sent += 1,
+            Ok(Sent::Done) => {
+                self.counters.packets_sent += 1;
+                if !std::mem::replace(&mut self.alone, false) {
+                    up.sender.expect_more();
+                }
+            }
             Ok(Sent::Ring) => {
                 self.counters.packets_sent += 1;
                 self.ring(link);
@@ -386,6 +391,7 @@ impl Transport for ShmTransport {
     /// do is left to `poll_all`, in this call or in the next.
     #[inline(always)]
     fn poll(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
+        self.alone = true;
         if let [lane] = self.active[..]
             && let Some(link) = self.links[lane as usize].as_deref_mut()
             && !link.streaming

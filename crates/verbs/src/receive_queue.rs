@@ -142,7 +142,8 @@ mod tests {
     #[test]
     fn receives_come_out_as_they_went_in() {
         for start in [0, usize::MAX - 7] {
-            let mut queue = ReceiveQueue { oldest: start, next: start, ..Default::default() };
+            let mut queue = ReceiveQueue::default();
+            (queue.oldest, queue.next) = (start, start);
             let (mut pushed, mut popped) = (0, 0);
             for fill in [0, 1, 16, 3, 17, 40, 2, 90, 64, 0, 5] {
                 while pushed - popped < fill {

@@ -252,7 +252,7 @@ impl Pair {
         while finished < count || !answered {
             let slot = (posted % window) as usize;
             if posted < count && free[slot] {
-                let buffer = match self.memory {
+                let buffer: Buffer = match self.memory {
                     Memory::Library => {
                         self.region.store_u64(slot * bytes, posted);
                         self.region.slice(slot * bytes, bytes).into()

@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use bellwire::{
-    Address, Buffer, Completion, CompletionQueue, Device, Error, Function, QueuePair,
-    QueuePairOptions, Send, Status,
+    Address, Completion, CompletionQueue, Device, Error, Function, QueuePair, QueuePairOptions,
+    Send, Status,
 };
 
 use super::copy_straight::stamp;

@@ -156,10 +156,9 @@ impl Sink {
                 }
                 _ => false,
             },
-            Arrival::Packet(words) => {
+            Arrival::Packet(words, payload) => {
                 self.taken += 1;
-                let (area, at) = self.lane.payload();
-                let payload = area.word(at).load(Ordering::Relaxed);
+                let payload = payload.load(Ordering::Relaxed);
                 assert_eq!(words, [1 | 8 << 32, self.taken, 0], "header of the next packet");
                 assert_eq!(payload, self.taken, "payload of the next packet");
                 self.lane.take(words[0]);

@@ -9,12 +9,12 @@ use std::collections::VecDeque;
 pub type Freed = (u16, u16);
 
 /// What stands at the cursor.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Arrival {
+#[derive(Clone, Copy, Debug)]
+pub enum Arrival<P> {
     /// Nothing yet.
     Nothing,
-    /// A packet: header words 1 to 3, copied once. Its payload is at [`LaneReceiver::payload`] until [`LaneReceiver::take`].
-    Packet([u64; 3]),
+    /// A packet: header words 1 to 3, copied once, and the payload, which is there until [`LaneReceiver::take`].
+    Packet([u64; 3], P),
     /// The sender went on elsewhere. `freed` goes back to the pool; `dry`: it went to host memory for want of credit.
     Moved {
         /// The extent that the lane left.
@@ -62,6 +62,7 @@ impl<W: Words> LaneReceiver<W> {
         seed: u64,
         start: u64,
     ) -> Self {
+        memory.check(&geometry);
         let mut nonces = Nonces::new(seed);
         let command = nonces.draw() & !SECOND | PARKED;
         let control = &memory.control;
@@ -114,7 +115,7 @@ impl<W: Words> LaneReceiver<W> {
 
     /// Looks at the cursor. A LINK is followed, and reported so that the pool can be told.
     #[inline(always)]
-    pub fn peek(&mut self) -> Arrival {
+    pub fn peek(&mut self) -> Arrival<W::Payload<'_>> {
         let line = self.memory.area(self.at.area).line(self.at.line);
         // Acquire: as in `is_ready`.
         if line[0].load(Ordering::Acquire) != self.at.nonce {
@@ -134,7 +135,10 @@ impl<W: Words> LaneReceiver<W> {
         {
             return Arrival::Violation;
         }
-        Arrival::Packet(words)
+        let (word, area) =
+            (self.at.line * LINE_WORDS + HEADER_WORDS, self.memory.area(self.at.area));
+        // SAFETY: the packet ends before the run does, and runs lie inside their areas.
+        Arrival::Packet(words, unsafe { area.payload(word, payload) })
     }
 
     /// Steps over the packet that `peek` returned; `first` is its first header word.
@@ -143,15 +147,10 @@ impl<W: Words> LaneReceiver<W> {
         self.at.line += lines_for((first >> 32) as usize);
     }
 
-    /// Where the payload of the packet at the cursor starts.
-    #[inline(always)]
-    pub fn payload(&self) -> (&W, usize) {
-        (self.memory.area(self.at.area), self.at.line * LINE_WORDS + HEADER_WORDS)
-    }
-
     /// Grants an extent of the pool. Only while active, and with fewer than [`GRANTS`] open.
     pub fn grant(&mut self, first: u16, chunks: u16) {
         assert!(self.position == Position::Active && self.open.len() < GRANTS);
+        assert!(usize::from(first) + usize::from(chunks) <= self.geometry.pool_chunks);
         let nonce = self.nonces.draw();
         let entry = GRANT_RING + (self.granted as usize % GRANTS) * 2;
         self.granted = self.granted.wrapping_add(1);

@@ -5,6 +5,9 @@ use crate::memory::View;
 use crate::segment::Words;
 use crate::sync::{Fences, Ordering, full_fence};
 
+/// How many lines ahead of the cursor [`LaneSender::expect_more`] asks for.
+const AHEAD: usize = 8;
+
 /// What to do after a packet was written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sent {
@@ -40,6 +43,7 @@ pub struct LaneSender<W> {
 impl<W: Words> LaneSender<W> {
     /// A new lane, parked; the receiver has made its end already. `seed` starts the sequence of host nonces.
     pub fn new(memory: LaneMemory<W>, geometry: Geometry, fences: Fences, seed: u64) -> Self {
+        memory.check(&geometry);
         let command = memory.control.word(COMMAND).load(Ordering::Acquire);
         let taken = memory.control.word(GRANT_BASE).load(Ordering::Relaxed);
         LaneSender {
@@ -77,12 +81,10 @@ impl<W: Words> LaneSender<W> {
         if command != self.command {
             self.obey(command);
         }
-        if self.at.area != Area::Pool || self.at.line + lines >= self.at.end {
-            let fits = self.at.line + lines < self.at.end;
-            if !self.go_on(fits, host_memory) {
-                self.memory.control.front()[INTENT].store(0, Ordering::Release);
-                return Err(Full);
-            }
+        let goes_here = self.at.area == Area::Pool && self.at.line + lines < self.at.end;
+        if !goes_here && !self.go_on(lines, host_memory) {
+            self.memory.control.front()[INTENT].store(0, Ordering::Release);
+            return Err(Full);
         }
         let control = self.memory.control.front();
         let area = self.memory.area(self.at.area);
@@ -90,7 +92,8 @@ impl<W: Words> LaneSender<W> {
         line[1].store(words[0], Ordering::Relaxed);
         line[2].store(words[1], Ordering::Relaxed);
         line[3].store(words[2], Ordering::Relaxed);
-        area.fill(self.at.line * LINE_WORDS + HEADER_WORDS, head, body);
+        // SAFETY: the packet ends before the run does, or `go_on` would have moved us, and runs lie inside their areas.
+        unsafe { area.fill(self.at.line * LINE_WORDS + HEADER_WORDS, head, body) };
         // Release: pairs with the acquire of the tag in `LaneReceiver::peek`.
         line[0].store(self.at.nonce, publish_ordering());
         self.at.line += lines;
@@ -102,6 +105,13 @@ impl<W: Words> LaneSender<W> {
         self.fences.light();
         let command = control[COMMAND].load(Ordering::Relaxed);
         Ok(if command & PARKED != 0 { Sent::Ring } else { Sent::Done })
+    }
+
+    /// Asks for a line further on, because more packets will follow soon: the last reader of the line has it, and to get it takes
+    /// longer than to make a packet. Not for a packet that is alone: its receiver looks at the next lines, too.
+    #[inline(always)]
+    pub fn expect_more(&self) {
+        self.memory.area(self.at.area).will_write(self.at.line + AHEAD);
     }
 
     /// Whether the pages of the host chunks can be given back to the system: they are there, and neither side is in them or
@@ -172,7 +182,9 @@ impl<W: Words> LaneSender<W> {
 
     /// Moves to the next run if the packet does not fit here, or if we are in DMA mode and credit has come back (D-17).
     #[cold]
-    fn go_on(&mut self, fits: bool, host_memory: impl FnOnce() -> bool) -> bool {
+    fn go_on(&mut self, lines: usize, host_memory: impl FnOnce() -> bool) -> bool {
+        assert!(lines < self.geometry.chunk_lines, "a packet fits a chunk with its LINK");
+        let fits = self.at.line + lines < self.at.end;
         if let Some(extent) = self.next_grant() {
             self.link(LINK, 0);
             self.taken = self.taken.wrapping_add(1);

@@ -66,10 +66,9 @@ fn receive(receiver: &mut LaneReceiver<Segment>) -> (Vec<u64>, Vec<Freed>) {
     loop {
         match receiver.peek() {
             Arrival::Nothing => return (numbers, extents),
-            Arrival::Packet([first, number, _]) => {
-                let (area, at) = receiver.payload();
+            Arrival::Packet([first, number, _], payload) => {
                 let mut body = vec![0; (first >> 32) as usize];
-                area.view(at, body.len()).read(0, &mut body);
+                payload.read(0, &mut body);
                 assert!(body.iter().all(|byte| *byte == number as u8));
                 numbers.push(number);
                 receiver.take(first);
@@ -158,10 +157,8 @@ fn packet_while_parking() {
     receiver.begin_park();
     assert_eq!(send(&mut sender, 2, 8), Ok(Sent::Ring));
     assert!(!receiver.try_park(|_| panic!("packet 1 is not read yet")));
-    assert_eq!(
-        (receiver.peek(), receiver.position()),
-        (Arrival::Packet([1 | 8 << 32, 1, 0]), Position::Parking)
-    );
+    assert!(matches!(receiver.peek(), Arrival::Packet(words, _) if words == [1 | 8 << 32, 1, 0]));
+    assert_eq!(receiver.position(), Position::Parking);
     receiver.take(1 | 8 << 32);
     let mut freed = Vec::new();
     assert!(receiver.try_park(|extent| freed.push(extent)));
@@ -285,12 +282,11 @@ fn endure(receiver: &mut LaneReceiver<Segment>, memory: &LaneMemory<Segment>, ra
     for _ in 0..8 {
         match receiver.peek() {
             Arrival::Nothing => break,
-            Arrival::Packet(words) => {
+            Arrival::Packet(words, payload) => {
                 let bytes = (words[0] >> 32) as usize;
                 assert!(bytes <= GEOMETRY.packet_bytes());
-                let (area, at) = receiver.payload();
                 let mut body = vec![0; bytes];
-                area.view(at, bytes).read(0, &mut body);
+                payload.read(0, &mut body);
                 receiver.take(words[0]);
             }
             Arrival::Moved { freed, .. } => {
@@ -426,5 +422,5 @@ fn ring_of_empty_runs() {
     link(&memory.host, 0, 1);
     receiver.unpark();
     assert!(matches!(receiver.peek(), Arrival::Moved { dry: true, .. }));
-    assert_eq!(receiver.peek(), Arrival::Violation);
+    assert!(matches!(receiver.peek(), Arrival::Violation));
 }

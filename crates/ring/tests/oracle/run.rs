@@ -65,6 +65,7 @@ pub fn run(
         max_bytes,
         starving: false,
         report: Report::default(),
+        found: Vec::new(),
     };
     let receiver = thread::current();
     pin(0);
@@ -120,6 +121,8 @@ struct Sink {
     max_bytes: usize,
     starving: bool,
     report: Report,
+    /// Payload of the packet at hand.
+    found: Vec<u8>,
 }
 
 impl Sink {
@@ -163,7 +166,13 @@ impl Sink {
     fn poll(&mut self) {
         for _ in 0..16 {
             match self.lane.peek() {
-                Arrival::Packet(words) => self.packet(words),
+                Arrival::Packet(words, payload) => {
+                    let mut found = std::mem::take(&mut self.found);
+                    found.resize(payload.len(), 0);
+                    payload.read(0, &mut found);
+                    self.packet(words, &found);
+                    self.found = found;
+                }
                 Arrival::Moved { freed, .. } => {
                     freed.into_iter().for_each(|extent| self.take_back(extent));
                     if self.random.one_in(8) {
@@ -177,21 +186,14 @@ impl Sink {
         }
     }
 
-    fn packet(&mut self, words: [u64; 3]) {
+    fn packet(&mut self, words: [u64; 3], found: &[u8]) {
         let number = self.report.packets;
         let bytes = length(number, self.max_bytes);
         assert_eq!(words, [1 | (bytes as u64) << 32, number, !number], "packet {number}");
-        let (area, at) = self.lane.payload();
-        let mut found = [0; 8];
-        let view = area.view(at, bytes);
-        for (index, offset) in (0..bytes).step_by(8).enumerate() {
-            let piece = (bytes - offset).min(8);
-            view.read(offset, &mut found[..piece]);
-            assert_eq!(
-                found[..piece],
-                pattern_word(number, index)[..piece],
-                "byte {offset} of packet {number}"
-            );
+        assert_eq!(found.len(), bytes, "length of packet {number}");
+        for (index, piece) in found.chunks(8).enumerate() {
+            let due = pattern_word(number, index);
+            assert_eq!(piece, &due[..piece.len()], "word {index} of packet {number}");
         }
         self.lane.take(words[0]);
         self.report.packets += 1;
@@ -247,7 +249,7 @@ impl Sink {
 
     /// With the sender gone: whatever the lane holds comes back.
     fn drain(&mut self) {
-        assert_eq!(self.lane.peek(), Arrival::Nothing);
+        assert!(matches!(self.lane.peek(), Arrival::Nothing));
         let mut freed = Vec::new();
         self.lane.abandon(|extent| freed.push(extent));
         freed.into_iter().for_each(|extent| self.take_back(extent));
