@@ -75,6 +75,29 @@ fn virtual_output_queues_remove_blocking() {
     assert!(last > 0.99, "{last}");
 }
 
+/// What is checked below, so that canaries can fail it.
+fn check(got: f64, expected: f64, tolerance: f64) -> Result<(), String> {
+    if (got - expected).abs() < tolerance { Ok(()) } else { Err(format!("{got}, not {expected}")) }
+}
+
+/// Canaries: each check here fails for a switch that differs in the one thing it is about.
+#[test]
+fn other_switches_fail_the_checks() {
+    let throughput = |network, traffic, cycles| report(network, traffic, cycles, 4).throughput.mean;
+    // Two queues instead of one are not Karol's switch.
+    let two = cells(8, 2, Select::Destination, Allocation::Islip, 1);
+    check(throughput(two, saturated(), 20_000), 0.6184, 0.004).unwrap_err();
+    // Two rounds of PIM are not one.
+    let pim = cells(16, 16, Select::Destination, Allocation::Pim, 2);
+    check(throughput(pim, saturated(), 10_000), 0.6439, 0.004).unwrap_err();
+    // Two rounds of iSLIP are not four, nor is one by lot.
+    for (allocation, rounds) in [(Allocation::Islip, 2), (Allocation::Pim, 1)] {
+        let network = cells(16, 16, Select::Destination, allocation, rounds);
+        let report = report(network, Traffic::uniform(0.8, 1), 40_000, 4);
+        check(wait(&report), 3.75, 0.3).unwrap_err();
+    }
+}
+
 /// One round of PIM on full queues matches 1 - (1 - 1/N)^N of the outputs.
 #[test]
 fn one_round_of_pim_matches_the_formula() {

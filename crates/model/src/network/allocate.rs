@@ -25,7 +25,11 @@ impl Fabric {
                 }
                 if self.routers[router as usize].outputs != 0 {
                     matches.clear();
-                    self.allocate_switch(router, &mut grants, &mut matches);
+                    if self.config.allocation == Allocation::Islip {
+                        self.allocate_switch::<true>(router, &mut grants, &mut matches);
+                    } else {
+                        self.allocate_switch::<false>(router, &mut grants, &mut matches);
+                    }
                     for &(input, output) in &matches {
                         let queue = self.pick(router, input, output);
                         self.cross(queue);
@@ -121,10 +125,19 @@ impl Fabric {
         true
     }
 
-    /// Matches inputs and outputs; each at most once.
-    fn allocate_switch(&mut self, number: u32, grants: &mut Grants, matches: &mut Vec<(u8, u8)>) {
+    /// Matches inputs and outputs; each at most once. Compiled twice, as iSLIP is what large networks are run with and should
+    /// not pay for the choice.
+    fn allocate_switch<const ISLIP: bool>(
+        &mut self,
+        number: u32,
+        grants: &mut Grants,
+        matches: &mut Vec<(u8, u8)>,
+    ) {
         let router = self.routers[number as usize];
+        let first = router.first_port as usize;
+        let last = first + router.ports as usize;
         let (mut outputs, mut taken) = (router.outputs, 0u64);
+        let mut lost = 0;
         for round in 0..self.config.iterations {
             // Each output that is left grants to one input that is left.
             let mut granted = 0u64;
@@ -132,15 +145,20 @@ impl Fabric {
             while bits != 0 {
                 let output = bits.trailing_zeros();
                 bits &= bits - 1;
-                let requests = self.ports[(router.first_port + output) as usize].requests & !taken;
+                let port = &self.ports[first..last][output as usize];
+                let requests = port.requests & !taken;
                 if requests == 0 {
                     outputs &= !(1 << output);
                     continue;
                 }
-                let input = self.grant(router.first_port + output, requests);
-                if round == 0 {
-                    self.counters.lost_requests += u64::from(requests.count_ones());
+                if round == 0 && requests & (requests - 1) != 0 {
+                    lost += u64::from(requests.count_ones()) - 1;
                 }
+                let input = if ISLIP {
+                    first_from(requests, port.grant_turn.into())
+                } else {
+                    self.grant(router.first_port + output, requests)
+                };
                 let before = if granted >> input & 1 == 0 { 0 } else { grants[input & 63] };
                 grants[input & 63] = before | 1 << output;
                 granted |= 1 << input;
@@ -152,21 +170,32 @@ impl Fabric {
             while granted != 0 {
                 let input = granted.trailing_zeros();
                 granted &= granted - 1;
-                let output = self.accept(router.first_port + input, grants[input as usize & 63]);
+                let offers = grants[input as usize & 63];
+                let output = if ISLIP {
+                    let ports = &mut self.ports[first..last];
+                    let output =
+                        first_from(offers, ports[input as usize].accept_turn.into()) as u32;
+                    if round == 0 {
+                        // Only now do turns move on: that is what takes iSLIP's pointers apart.
+                        ports[output as usize].grant_turn = ((input + 1) % 64) as u8;
+                        ports[input as usize].accept_turn = ((output + 1) % 64) as u8;
+                    }
+                    output
+                } else {
+                    self.accept(router.first_port + input, offers)
+                };
+                if round == 0 {
+                    // Other outputs that chose this input in vain.
+                    lost += u64::from(offers & (offers - 1) != 0);
+                } else {
+                    self.counters.later_rounds += 1;
+                }
                 taken |= 1 << input;
                 outputs &= !(1 << output);
                 matches.push((input as u8, output as u8));
-                self.counters.lost_requests -= 1;
-                if self.config.allocation == Allocation::Islip && round == 0 {
-                    // Only now do turns move on: that is what takes iSLIP's pointers apart.
-                    self.ports[(router.first_port + output) as usize].grant_turn =
-                        ((input + 1) % 64) as u8;
-                    self.ports[(router.first_port + input) as usize].accept_turn =
-                        ((output + 1) % 64) as u8;
-                }
-                self.counters.later_rounds += u64::from(round > 0);
             }
         }
+        self.counters.lost_requests += lost;
     }
 
     #[inline]
@@ -174,9 +203,8 @@ impl Fabric {
         let turn = u32::from(self.ports[port as usize].grant_turn);
         let in_turn = first_from(requests, turn);
         match self.config.allocation {
-            Allocation::Islip => in_turn,
             Allocation::Pim | Allocation::Policy(Policy::Random) => self.by_lot(requests),
-            Allocation::Policy(Policy::RoundRobin) => {
+            Allocation::Islip | Allocation::Policy(Policy::RoundRobin) => {
                 self.ports[port as usize].grant_turn = ((in_turn + 1) % 64) as u8;
                 in_turn
             }
@@ -195,9 +223,7 @@ impl Fabric {
             return self.by_lot(grants) as u32;
         }
         let output = first_from(grants, u32::from(self.ports[port as usize].accept_turn)) as u32;
-        if self.config.allocation != Allocation::Islip {
-            self.ports[port as usize].accept_turn = ((output + 1) % 64) as u8;
-        }
+        self.ports[port as usize].accept_turn = ((output + 1) % 64) as u8;
         output
     }
 

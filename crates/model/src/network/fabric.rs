@@ -36,7 +36,7 @@ pub struct Counters {
     pub hops: u64,
     /// Cycles in which anything was done.
     pub cycles: u64,
-    /// Inputs that could have sent to an output and were not chosen, summed over cycles.
+    /// Inputs that could have sent to an output in the first round and were not chosen, summed over cycles.
     pub lost_requests: u64,
     /// Matches that were only found in a round after the first.
     pub later_rounds: u64,
