@@ -62,7 +62,7 @@ fn fifo_inputs_saturate_as_karol_says() {
 }
 
 /// With a queue per output the same switch carries everything, and the more the nearer the number of queues is to that.
-// shows: C-42, C-43, B-03
+// shows: B-03
 #[test]
 fn virtual_output_queues_remove_blocking() {
     let mut last = 0.0;

@@ -122,7 +122,6 @@ mod tests {
     }
 
     /// Under saturation each policy gives the shares that it promises.
-    // shows: C-40
     #[test]
     fn shares_are_as_promised() {
         let mut random = Random::new(5);

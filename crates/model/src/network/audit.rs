@@ -266,7 +266,7 @@ fn bits(set: u32) -> impl Iterator<Item = u32> {
 mod tests {
     use super::*;
     use crate::engine::{Ended, Event, Model, Random, Schedule, run};
-    use crate::network::{FabricConfig, Injection, Switching, Topology};
+    use crate::network::{FabricConfig, Injection, Select, Switching, Topology};
     use crate::units::{Span, Time};
 
     #[derive(Clone, Copy)]
@@ -282,6 +282,8 @@ mod tests {
     struct Bench {
         fabric: Fabric,
         takes: bool,
+        /// This one takes nothing.
+        blocked: Option<u32>,
     }
 
     impl Model for Bench {
@@ -292,6 +294,9 @@ mod tests {
             let delivered: Vec<_> = self.fabric.deliveries().collect();
             for delivery in delivered.iter().filter(|_| self.takes) {
                 let (to, beats) = (delivery.packet.destination, delivery.packet.beats);
+                if self.blocked == Some(to) {
+                    continue;
+                }
                 self.fabric.release(schedule, to, delivery.vc, beats, Tick);
             }
         }
@@ -315,7 +320,7 @@ mod tests {
                 fabric.inject(&mut schedule, injection, Tick);
             }
         }
-        (Bench { fabric, takes: true }, schedule)
+        (Bench { fabric, takes: true, blocked: None }, schedule)
     }
 
     fn uniform(config: FabricConfig) -> (Bench, Schedule<Tick>) {
@@ -423,5 +428,43 @@ mod tests {
         bench.fabric.waits(&mut waits, |terminal| format!("the program at {terminal}"));
         assert!(waits.all().iter().any(|wait| wait.holder == "the program at 2"), "{waits:?}");
         assert_eq!(waits.cycle(), None);
+    }
+
+    /// Deliveries after a while on a crossbar of four where terminal 0 takes nothing and everybody sends to everybody.
+    fn beside_a_blocked_output(queues: u8) -> u64 {
+        let config = FabricConfig {
+            vcs: queues,
+            select: Select::Destination,
+            buffer_beats: 4,
+            sink_beats: 4,
+            ..FabricConfig::default()
+        };
+        let fabric = Fabric::new(Topology::crossbar(4).unwrap(), config, 1).unwrap();
+        let (mut bench, mut schedule) = loaded(fabric, 200, 2, |_, random| random.below(4) as u32);
+        bench.blocked = Some(0);
+        for cycle in 0..2_000 {
+            after(&mut bench, &mut schedule, cycle);
+            for queue in &bench.fabric.queues {
+                for place in bench.fabric.packets.list(queue.head) {
+                    let destination = bench.fabric.packets.packet(place.packet).destination;
+                    assert_eq!(u32::from(queue.vc), destination % u32::from(queues));
+                }
+            }
+        }
+        bench.fabric.audit().unwrap();
+        bench.fabric.counters().packets_out
+    }
+
+    /// A packet's channel is its destination modulo their number, in every queue and cycle. So with as many as outputs, one that
+    /// is blocked holds nobody else up; with one, everybody; with two, those that share its channel.
+    // shows: C-42, C-43
+    #[test]
+    fn a_blocked_output_holds_up_who_shares_its_channel() {
+        let (one, two, four) =
+            (beside_a_blocked_output(1), beside_a_blocked_output(2), beside_a_blocked_output(4));
+        // About 600 of 800 packets go to the other three, and about 400 of those to the two with a channel of their own.
+        assert!(one < 60, "{one}");
+        assert!((380..480).contains(&two), "{two}");
+        assert!((570..640).contains(&four), "{four}");
     }
 }

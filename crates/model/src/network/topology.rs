@@ -361,7 +361,6 @@ mod tests {
     }
 
     /// Mean distances are those of Dally and Towles: torus n k/4, mesh n (k^2-1)/(3k), hypercube n/2.
-    // shows: B-07
     #[test]
     fn mean_distances_are_known() {
         let close = |topology: Result<Topology, TopologyError>, expected: f64| {
