@@ -14,6 +14,7 @@ mod gate;
 mod outstanding;
 mod reliable {
     pub mod congestion;
+    pub mod delivered;
     pub mod flow;
     pub mod gates;
     pub mod handshake;
@@ -270,6 +271,27 @@ fn useless_spreading_is_noticed() {
         "reliable-always-spread",
         reliable::paths::early_frames_that_nobody_keeps_do_no_harm,
     );
+}
+
+/// The oracle of deliveries on generated worlds.
+fn deliveries_notice(fault: &'static str) {
+    let worlds = || (any::<u64>(), 0u64..300);
+    is_caught(fault, worlds, |(seed, loss)| {
+        let faults = reliable::net::Faults { loss, ..Default::default() };
+        reliable::delivered::delivered_is_there(seed, faults)
+    });
+}
+
+/// A packet that is only queued counts as delivered.
+#[test]
+fn a_guessed_delivery_is_caught() {
+    deliveries_notice("reliable-queued-is-delivered");
+}
+
+/// What a user who has closed the link did not get counts as delivered.
+#[test]
+fn a_hidden_discard_is_caught() {
+    deliveries_notice("reliable-discarded-is-delivered");
 }
 
 /// A link with much to send goes before all others.

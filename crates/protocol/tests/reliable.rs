@@ -2,6 +2,8 @@
 
 #[path = "reliable/congestion.rs"]
 mod congestion;
+#[path = "reliable/delivered.rs"]
+mod delivered;
 #[path = "reliable/flow.rs"]
 mod flow;
 #[path = "reliable/gates.rs"]
@@ -37,6 +39,12 @@ proptest! {
     #[test]
     fn any_network_is_survived(run in oracle::runs()) {
         oracle::agree(run)?;
+    }
+
+    /// Whatever is lost, and however the link ends: what is said to be delivered is there.
+    #[test]
+    fn what_is_delivered_is_there(seed in any::<u64>(), loss in 0u64..300, repeat in 0u64..200, late in 0u64..300) {
+        delivered::delivered_is_there(seed, net::Faults { loss, repeat, late, flip: 10 })?;
     }
 
     /// A peer that lies in frames whose check value and token are right does no harm beyond its own link.

@@ -1,8 +1,9 @@
 //! One check in a process of its own, perhaps with a fault planted in it.
 
 use crate::conformance::child::{Process, told};
-use crate::conformance::{Named, Stage, find, patience, run, stage};
+use crate::conformance::{Fixture, Named, Stage, find, patience, process, run, stage};
 use crate::crash::Residue;
+use bellwire::{Device, DeviceOptions, Result};
 
 /// Names the check that a child runs.
 const CHECK: &str = "BELLWIRE_TEST_CHECK";
@@ -10,12 +11,15 @@ const CHECK: &str = "BELLWIRE_TEST_CHECK";
 const CANARY: &str = "BELLWIRE_CANARY";
 /// A check besides those of the conformance suite: opening and closing leaves no mapping behind.
 pub const NO_MAPPING_STAYS: &str = "no mapping stays";
+/// Another: over a network, messages to a peer that is stopped are not complete. It starts a process of its own.
+pub const NO_DELIVERY_IS_GUESSED: &str = "no delivery is guessed";
 
-/// Whether check `TOPIC::CHECK` of the conformance suite, or [`NO_MAPPING_STAYS`], succeeds on the shared-memory device, perhaps with
-/// a fault.
+/// Whether check `TOPIC::CHECK` of the conformance suite succeeds on the shared-memory device, or one of the checks above, perhaps with a
+/// fault.
 pub fn succeeds(check: &str, fault: Option<&str>) -> bool {
-    // A check that hangs shows the fault too, and need not take long about it.
-    let mut environment = vec![(CHECK, check), (patience::LIMIT, "4000")];
+    // A check that hangs shows the fault too, and need not take long about it. A network needs 5 s to find that a peer is gone.
+    let limit = if check == NO_DELIVERY_IS_GUESSED { "30000" } else { "4000" };
+    let mut environment = vec![(CHECK, check), (patience::LIMIT, limit)];
     environment.extend(fault.map(|fault| (CANARY, fault)));
     Process::start("check", &environment).end().success()
 }
@@ -24,6 +28,7 @@ pub fn succeeds(check: &str, fault: Option<&str>) -> bool {
 pub fn play() {
     match told(CHECK).as_str() {
         NO_MAPPING_STAYS => no_mapping_stays(),
+        NO_DELIVERY_IS_GUESSED => run(process::a_silent_peer, &OverUdp::new()),
         name => run(find(name).expect("a check of that name"), &Named::new("shm")),
     }
 }
@@ -36,4 +41,29 @@ fn no_mapping_stays() {
         stage.nodes[stage::A].function.allocate(4096, bellwire::Rights::all()).expect("room");
     }
     assert_eq!(Residue::count("nobody"), before);
+}
+
+/// Two addresses of loopback, which only this process uses.
+struct OverUdp([String; 2]);
+
+impl OverUdp {
+    fn new() -> OverUdp {
+        let [_, high, middle, low] = std::process::id().to_be_bytes();
+        let port = 20_000 + u16::from(high) % 64 * 256;
+        OverUdp([1, 2].map(|last| format!("udp:127.{middle}.{low}.{last}?port={port}")))
+    }
+}
+
+impl Fixture for OverUdp {
+    fn open(&self, _: &DeviceOptions) -> Result<Device> {
+        Device::open(&self.0[0])
+    }
+
+    fn name(&self) -> Option<&str> {
+        Some(&self.0[1])
+    }
+
+    fn delivers_later(&self) -> bool {
+        true
+    }
 }

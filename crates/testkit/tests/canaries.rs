@@ -2,7 +2,7 @@
 //!
 //! Each test runs a check twice in processes of its own: as it is, where it must succeed, and with the fault, where it must fail.
 
-use bellwire_testkit::check::{NO_MAPPING_STAYS, succeeds};
+use bellwire_testkit::check::{NO_DELIVERY_IS_GUESSED, NO_MAPPING_STAYS, succeeds};
 
 /// `fault` must be what makes `check` fail.
 fn notices(check: &str, fault: &str) {
@@ -76,4 +76,10 @@ fn an_unnoticed_fork() {
 #[test]
 fn a_mapping_that_is_kept() {
     notices(NO_MAPPING_STAYS, "mapping-kept");
+}
+
+/// A message over a network completes when the device has taken it.
+#[test]
+fn a_guessed_delivery() {
+    notices(NO_DELIVERY_IS_GUESSED, "complete-on-taking");
 }

@@ -98,15 +98,15 @@ fn all_complete(node: &mut Node, others: &mut [Node]) -> Vec<(u64, Status)> {
 /// Descriptors that [`post_everything`] posts.
 const POSTED: usize = 12;
 
-/// Posts messages that the peer has to fetch, puts and gets: none can succeed without the peer. (A short message is complete when
-/// the device has it.)
+/// Posts messages, short ones and such that the peer has to fetch, puts and gets: none can succeed without the peer.
 #[track_caller]
 fn post_everything(node: &mut Node, to: Address, key: RemoteKey) {
     let pair = node.queue_pair;
     for number in 0..POSTED as u64 {
         match number % 3 {
             0 => {
-                let send = Send::buffer(pattern(number, 100_000)).to(to).context(number);
+                let length = [100_000, 8][number as usize / 3 % 2];
+                let send = Send::buffer(pattern(number, length)).to(to).context(number);
                 node.function.post_send(pair, send.with_immediate(1)).expect("room");
             }
             1 => {

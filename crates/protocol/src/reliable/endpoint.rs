@@ -244,6 +244,9 @@ impl Endpoint {
         }
         link.packets_unacknowledged += 1;
         link.requests_queued += (stream == Channel::Request as usize) as u64;
+        if planted("reliable-queued-is-delivered") {
+            link.requests_delivered = link.requests_queued - 1;
+        }
         if !link.is_ready {
             link.is_ready = true;
             self.ready.push_back(peer.slot() as u16);

@@ -354,7 +354,8 @@ impl Link {
         if advance > 0 {
             self.attempts_to_shrink = ATTEMPTS_BEFORE_SHRINKING;
         }
-        self.discards |= header.flags & FLAG_DISCARDS != 0;
+        self.discards |=
+            header.flags & FLAG_DISCARDS != 0 && !planted("reliable-discarded-is-delivered");
         let limited = self.flight.in_flight + 1 >= self.congestion.frames().min(self.window);
         let mut newest: Option<Sent> = None;
         let mut count = 0;

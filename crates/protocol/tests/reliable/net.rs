@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use bellwire_wire::frame::header::FrameKind;
 
 use bellwire_protocol::reliable::{
-    Channel, Config, Endpoint, Event, FunctionId, PathId, PeerId, SendError, Verdict,
+    Channel, Config, Endpoint, Event, FunctionId, PathId, PeerId, SendError, Sink, Verdict,
 };
 
 /// A seeded source of chance (splitmix64).
@@ -51,10 +51,42 @@ pub struct Packet {
     pub payload: Vec<u8>,
 }
 
+/// A user with an appetite.
+pub struct Taker<'a> {
+    pub appetite: &'a mut [usize; 2],
+    pub came: &'a mut Vec<(PeerId, Channel, [u64; 3], Vec<u8>)>,
+    pub delivered: Option<&'a mut BTreeMap<PeerId, u64>>,
+}
+
+impl Sink for Taker<'_> {
+    fn packet(
+        &mut self,
+        peer: PeerId,
+        channel: Channel,
+        words: [u64; 3],
+        payload: &[u8],
+    ) -> Verdict {
+        if self.appetite[channel as usize] == 0 {
+            return Verdict::Stalled;
+        }
+        self.appetite[channel as usize] -= 1;
+        self.came.push((peer, channel, words, payload.to_vec()));
+        Verdict::Taken
+    }
+
+    fn delivered(&mut self, peer: PeerId, count: u64) {
+        let delivered = self.delivered.as_mut().expect("said when a frame comes");
+        let before = delivered.insert(peer, count).unwrap_or(0);
+        assert!(count > before, "{count} after {before}");
+    }
+}
+
 pub struct Node {
     pub endpoint: Endpoint,
     pub taken: Vec<Packet>,
     pub events: Vec<Event>,
+    /// Requests that are said to be delivered, by link.
+    pub delivered: BTreeMap<PeerId, u64>,
     /// The user takes so many more packets of each channel, then refuses.
     pub appetite: [usize; 2],
     /// Frames are neither taken nor sent.
@@ -67,6 +99,7 @@ impl Node {
             endpoint: Endpoint::new(config, function(node), incarnation, seed).unwrap(),
             taken: Vec::new(),
             events: Vec::new(),
+            delivered: BTreeMap::new(),
             appetite: [usize::MAX; 2],
             is_asleep: false,
         }
@@ -282,21 +315,10 @@ impl Net {
         if node.is_asleep {
             return;
         }
-        let Node { endpoint, taken, appetite, events, .. } = node;
-        let mut came: Vec<(PeerId, Channel, [u64; 3], Vec<u8>)> = Vec::new();
-        endpoint.handle_frame(
-            path,
-            bytes,
-            self.now_ns,
-            &mut |peer: PeerId, channel: Channel, words: [u64; 3], payload: &[u8]| {
-                if appetite[channel as usize] == 0 {
-                    return Verdict::Stalled;
-                }
-                appetite[channel as usize] -= 1;
-                came.push((peer, channel, words, payload.to_vec()));
-                Verdict::Taken
-            },
-        );
+        let Node { endpoint, taken, appetite, events, delivered, .. } = node;
+        let mut came = Vec::new();
+        let mut taker = Taker { appetite, came: &mut came, delivered: Some(delivered) };
+        endpoint.handle_frame(path, bytes, self.now_ns, &mut taker);
         for (peer, channel, words, payload) in came {
             let from = endpoint.peer_address(peer).unwrap();
             taken.push(Packet { from, by: peer, channel, words, payload });
@@ -312,15 +334,8 @@ impl Net {
         if *appetite == [0; 2] || !endpoint.has_deliverable() {
             return;
         }
-        let mut came: Vec<(PeerId, Channel, [u64; 3], Vec<u8>)> = Vec::new();
-        endpoint.deliver(&mut |peer: PeerId, channel: Channel, words: [u64; 3], payload: &[u8]| {
-            if appetite[channel as usize] == 0 {
-                return Verdict::Stalled;
-            }
-            appetite[channel as usize] -= 1;
-            came.push((peer, channel, words, payload.to_vec()));
-            Verdict::Taken
-        });
+        let mut came = Vec::new();
+        endpoint.deliver(&mut Taker { appetite, came: &mut came, delivered: None });
         for (peer, channel, words, payload) in came {
             let from = endpoint.peer_address(peer).unwrap();
             taken.push(Packet { from, by: peer, channel, words, payload });

@@ -4,6 +4,7 @@
 use super::waiting::{Outcome, Posted, Work};
 use super::*;
 use bellwire_device::{Address, Buffer, Operation as Finished};
+use bellwire_ring::canary::planted;
 
 /// A message on its way. It holds its place among the descriptors of its queue pair and in the completion queue.
 pub(crate) struct Undelivered {
@@ -31,6 +32,9 @@ impl Core {
     /// Keeps a message, whose descriptor is counted as posted, until it is delivered.
     #[inline]
     pub(super) fn await_delivery(&mut self, link: LinkId, message: Undelivered) {
+        if planted("complete-on-taking") {
+            return self.conclude(message, Status::Success);
+        }
         match self.links.find_mut(link) {
             Some(link) => link.undelivered.push_back(message),
             None => self.conclude(message, Status::PeerGone),
