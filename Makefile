@@ -26,7 +26,8 @@ run: ## build Bellwire and measure the default device (two processes, under a mi
 	cargo build --release -p bellwire-cli
 	@$(target)/release/bellwire perf
 
-test: lint unit crash dissector canaries loom miri ## run every check that the project has
+test: lint unit crash dissector ## run every check that the project has
+	@tools/together.sh canaries loom miri
 	@echo "make test: done"
 
 lint: ## formatting, clippy and documentation, all without a warning
@@ -42,7 +43,7 @@ unit: ## unit, conformance and project tests
 
 crash: ## kill and stop processes at every step, and let hostile peers loose
 	@tools/need.sh cargo
-	cargo test -p bellwire-testkit --features steps --test crash --test hostile --no-fail-fast
+	cargo test --workspace --features bellwire-testkit/steps --test crash --test hostile --no-fail-fast
 
 dissector: ## have tshark read frames of every kind with the project's dissector
 	@tools/need.sh cargo tshark
