@@ -18,6 +18,12 @@ use anyhow::{Context, Result, ensure};
 /// The interface's name, on both sides.
 pub const INTERFACE: &str = "wire";
 
+/// Name of the second interface, where there are two.
+pub const SECOND: &str = "second";
+
+/// What holds an interface to 1 Gbit/s: a token bucket with a queue longer than any window.
+const SLOW: &str = "root tbf rate 1gbit burst 64kb limit 4mb";
+
 /// Addresses of the leader's and of the follower's side.
 pub const ADDRESSES: [&str; 2] = ["10.77.0.1", "10.77.0.2"];
 
@@ -31,28 +37,33 @@ pub struct Network {
 }
 
 impl Network {
-    /// Makes one whose interfaces carry `mtu` bytes.
+    /// Makes one whose interfaces carry `mtu` bytes: one fast wire, or two slow ones, the second without addresses.
     ///
     /// # Errors
     /// If this program may not make namespaces, or ip(8) is missing or refuses; with what to do.
-    pub fn new(mtu: usize) -> Result<Network> {
+    pub fn new(mtu: usize, two_slow: bool) -> Result<Network> {
         let network = Network { near: new_namespace()?, far: new_namespace()? };
         let far = network.far_path();
-        network.ip(
-            &network.near,
-            &format!("link add {INTERFACE} mtu {mtu} type veth peer name {INTERFACE} mtu {mtu} netns {far}"),
-        )?;
-        for (side, address) in [&network.near, &network.far].into_iter().zip(ADDRESSES) {
-            network.ip(
-                side,
-                &format!(
-                    "link set lo up\naddr add {address}/24 dev {INTERFACE}\nlink set {INTERFACE} up"
-                ),
-            )?;
+        let sides = || [&network.near, &network.far].into_iter();
+        let interfaces: &[&'static str] =
+            if two_slow { &[INTERFACE, SECOND] } else { &[INTERFACE] };
+        for name in interfaces {
+            let pair = format!("{name} mtu {mtu} type veth peer name {name} mtu {mtu} netns {far}");
+            network.run(&network.near, "ip", &format!("link add {pair}"))?;
+            for side in sides() {
+                network.run(side, "ip", &format!("link set lo up\nlink set {name} up"))?;
+                if two_slow {
+                    network.run(side, "tc", &format!("qdisc add dev {name} {SLOW}"))?;
+                }
+            }
         }
-        for side in [&network.near, &network.far] {
+        for (side, address) in sides().zip(ADDRESSES) {
+            network.run(side, "ip", &format!("addr add {address}/24 dev {INTERFACE}"))?;
+        }
+        for (side, name) in sides().flat_map(|side| interfaces.iter().map(move |name| (side, name)))
+        {
             std::thread::scope(|scope| {
-                scope.spawn(|| wait_until_running(side)).join().expect("it does not panic")
+                scope.spawn(|| wait_until_running(side, name)).join().expect("it does not panic")
             })?;
         }
         Ok(network)
@@ -69,21 +80,22 @@ impl Network {
         format!("/proc/{}/fd/{}", std::process::id(), self.far.as_raw_fd())
     }
 
-    fn ip(&self, namespace: &OwnedFd, commands: &str) -> Result<()> {
-        let mut command = Command::new("ip");
+    /// Runs commands of ip(8) or tc(8), one a line.
+    fn run(&self, namespace: &OwnedFd, program: &str, commands: &str) -> Result<()> {
+        let mut command = Command::new(program);
         command.args(["-batch", "-"]).stdin(Stdio::piped()).stdout(Stdio::null());
         begin_inside(&mut command, namespace);
         let mut child = command
             .stderr(Stdio::piped())
             .spawn()
-            .context("cannot start `ip`: apt-get install iproute2")?;
+            .with_context(|| format!("cannot start `{program}`: apt-get install iproute2"))?;
         let mut input = child.stdin.take().context("no input")?;
         input.write_all(format!("{commands}\n").as_bytes())?;
         drop(input);
         let output = child.wait_with_output()?;
         ensure!(
             output.status.success(),
-            "`ip {commands}` failed: {}",
+            "`{program} {commands}` failed: {}",
             String::from_utf8_lossy(&output.stderr).trim()
         );
         Ok(())
@@ -107,13 +119,13 @@ fn enter(namespace: &OwnedFd) -> Result<()> {
 /// The kernel looks at new interfaces only once a second or so; until then some programs do not take them.
 const STARTING: Duration = Duration::from_secs(5);
 
-/// Waits, in a thread that ends with it, until the interface of a namespace runs.
-fn wait_until_running(namespace: &OwnedFd) -> Result<()> {
+/// Waits, in a thread that ends with it, until an interface of a namespace runs.
+fn wait_until_running(namespace: &OwnedFd, name: &str) -> Result<()> {
     enter(namespace)?;
     let asking = UdpSocket::bind(("0.0.0.0", 0)).context("a socket to ask for the interface")?;
     // SAFETY: zeros are a valid request.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    for (to, from) in request.ifr_name.iter_mut().zip(INTERFACE.bytes()) {
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
         *to = from as libc::c_char;
     }
     let since = Instant::now();
@@ -121,13 +133,13 @@ fn wait_until_running(namespace: &OwnedFd) -> Result<()> {
         // SAFETY: the kernel reads and writes one request, which is ours.
         let outcome =
             unsafe { libc::ioctl(asking.as_raw_fd(), libc::SIOCGIFFLAGS, &raw mut request) };
-        ensure!(outcome == 0, "asking for {INTERFACE}: {}", std::io::Error::last_os_error());
+        ensure!(outcome == 0, "asking for {name}: {}", std::io::Error::last_os_error());
         // SAFETY: the request has filled in the flags.
         let flags = i32::from(unsafe { request.ifr_ifru.ifru_flags });
         if flags & libc::IFF_RUNNING != 0 {
             return Ok(());
         }
-        ensure!(since.elapsed() < STARTING, "{INTERFACE} does not start to run");
+        ensure!(since.elapsed() < STARTING, "{name} does not start to run");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -133,6 +133,8 @@ pub enum Wire {
     Frames1500,
     /// The same with jumbo frames, 9000 bytes.
     Frames9000,
+    /// Two veth pairs with frames of 1500 bytes, held to 1 Gbit/s each, because two processors drive no two fast ones.
+    Slow,
 }
 
 impl Wire {
@@ -142,6 +144,7 @@ impl Wire {
             Wire::Memory => None,
             Wire::Frames1500 => Some(1500),
             Wire::Frames9000 => Some(9000),
+            Wire::Slow => Some(1500),
         }
     }
 }
@@ -199,6 +202,7 @@ pub const NETWORK_ROWS: &[Row] = &[
     jumbo(Op::Latency, 4 << 10),
     jumbo(Op::Stream, 64 << 10),
     jumbo(Op::Stream, 1 << 20),
+    Row { wire: Wire::Slow, op: Op::Stream, bytes: 1 << 20 },
     frames(Op::Idle, 8),
 ];
 
@@ -215,6 +219,7 @@ impl Row {
         match (self.op, self.wire) {
             (Op::FanIn, _) => 250_000_000,
             (Op::Idle, _) => 3_000_000_000,
+            (_, Wire::Slow) => 100_000_000,
             (Op::Stream, Wire::Frames1500 | Wire::Frames9000) => 12_000_000,
             _ => 4_000_000,
         }
@@ -227,6 +232,7 @@ impl Row {
             (Wire::Memory, Op::PutLatency) => &["line"],
             (Wire::Memory, Op::Stream) => &["copy-straight", "copy-through", "attach"],
             (Wire::Memory, _) => &["memcpy", "memcpy-nt"],
+            (Wire::Slow, _) => &["bellwire-eth-one"],
             (_, Op::BlockingLatency) => &["tcp"],
             (_, Op::Idle) => &[],
             _ => &["raw-xdp", "raw-packet", "raw-udp"],
@@ -254,6 +260,7 @@ impl Row {
             Wire::Memory => title,
             Wire::Frames1500 => format!("Network: {title}"),
             Wire::Frames9000 => format!("Network, jumbo frames: {title}"),
+            Wire::Slow => format!("Network, wires of 1 Gbit/s: {title}"),
         }
     }
 }

@@ -55,7 +55,7 @@ impl Session {
         };
         create_dir_all(logs)?;
         let complaints = logs.join(format!("{}.log", contender.name));
-        let network = wire.mtu().map(Network::new).transpose()?;
+        let network = (wire.mtu().map(|mtu| Network::new(mtu, wire == Wire::Slow))).transpose()?;
         if let Some(network) = &network {
             network.hold(&mut command);
         }

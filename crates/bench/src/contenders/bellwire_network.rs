@@ -11,7 +11,7 @@ use bellwire::{
 };
 
 use super::{Contender, Kind, Start};
-use crate::network::{ADDRESSES, INTERFACE};
+use crate::network::{ADDRESSES, INTERFACE, SECOND};
 use crate::op::{Op, STREAM_WINDOW, Wire};
 use crate::worker::{
     InHouse, LARGEST_NETWORK_BYTES, Outcome, Party, Side, check_message, mark, meet,
@@ -43,6 +43,24 @@ pub const UDP: Contender = Contender {
     kind: Kind::Bellwire,
     wires: &[Wire::Frames1500, Wire::Frames9000],
     start: start(|party| Pair::open(party, &format!("udp:{}", ADDRESSES[party.index]))),
+};
+
+/// `eth` by one of two slow wires.
+pub const ETH_ONE: Contender = Contender {
+    name: "bellwire-eth-one",
+    about: "Bellwire eth, by one of two wires that are held to 1 Gbit/s each",
+    kind: Kind::Bellwire,
+    wires: &[Wire::Slow],
+    start: start(|party| Pair::open(party, &format!("eth:{INTERFACE}?io=packet"))),
+};
+
+/// `eth` by both of them (H-29).
+pub const ETH_TWO: Contender = Contender {
+    name: "bellwire-eth-two",
+    about: "Bellwire eth, by both wires as one",
+    kind: Kind::Bellwire,
+    wires: &[Wire::Slow],
+    start: start(|party| Pair::open(party, &format!("eth:{INTERFACE}+{SECOND}?io=packet"))),
 };
 
 const fn start(open: fn(&Party) -> Result<Box<dyn Side>>) -> Start {

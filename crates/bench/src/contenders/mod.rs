@@ -89,6 +89,8 @@ pub const CONTENDERS: &[Contender] = &[
     bellwire_network::ETH_XDP,
     bellwire_network::ETH_PACKET,
     bellwire_network::UDP,
+    bellwire_network::ETH_ONE,
+    bellwire_network::ETH_TWO,
     tcp::CONTENDER,
     ucx::NEWEST_OVER_TCP,
     ucx::DEBIAN_OVER_TCP,

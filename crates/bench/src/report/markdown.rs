@@ -35,9 +35,10 @@ pub fn markdown(report: &Report, all: &[Contender]) -> String {
 /// What stands before the tables of the network.
 const NETWORK: &str = "## The network\n\n\
     Each contender has a veth pair of its own between two network namespaces: frames of 1500 bytes, or jumbo frames of 9000.\n\
-    The two processes are on two CPUs and spin, unless a table says that they sleep. One send in the kernel carries a frame\n\
-    through both sides of a veth pair, so that frames are what costs, not bytes. Receivers check beginning and end of every\n\
-    message; the raw limits have no protocol, so that a lost frame would end them.\n\n";
+    Whether the bandwidth of several wires adds up is measured with two that a token bucket holds to 1 Gbit/s each, because\n\
+    two CPUs cannot fill two faster ones. The two processes are on two CPUs and spin, unless a table says that they sleep.\n\
+    One send in the kernel carries a frame through both sides of a veth pair, so that frames are what costs, not bytes.\n\
+    Receivers check beginning and end of every message; the raw limits have no protocol, so that a lost frame would end them.\n\n";
 
 fn machine(report: &Report) -> String {
     let mut text = String::from("## The machine\n\n");

@@ -59,6 +59,7 @@ fn wanted() -> Vec<Wanted> {
     let (most, least) = (Bound::AtMost, Bound::AtLeast);
     let small = || vec![frames(Op::Rate, 8)];
     let full = || vec![frames(Op::Rate, PAPER_BYTES)];
+    let slow = || Row { wire: Wire::Slow, op: Op::Stream, bytes: 1 << 20 };
     let large = || vec![jumbo(64 << 10), jumbo(1 << 20)];
     vec![
         goal(spinning(), &[ETH_XDP], Some("raw-xdp"), most(1.25)),
@@ -75,6 +76,7 @@ fn wanted() -> Vec<Wanted> {
         goal(full(), UDP, Some(TCP), least(1.0)),
         goal(large(), ETH, Some(TCP), least(1.0)),
         goal(large(), UDP, Some(TCP), least(1.0)),
+        goal(vec![slow()], &["bellwire-eth-two"], Some("bellwire-eth-one"), least(1.75)),
         goal(vec![frames(Op::Idle, 8)], &[ETH_XDP], None, most(1.0)),
         goal(vec![frames(Op::Idle, 8)], &[ETH_PACKET], None, most(1.0)),
         goal(vec![frames(Op::Idle, 8)], UDP, None, most(1.0)),
