@@ -4,6 +4,7 @@ use bellwire_wire::endpoint::Endpoint;
 
 use super::Kind;
 use super::report::{Report, Role};
+use super::saturated::throughput;
 use super::single::{endpoint, post};
 use crate::chpp::host::Notice;
 use crate::chpp::machine::{Desk, Program};
@@ -176,6 +177,26 @@ pub fn run() -> Result<Report, String> {
     report
         .value("gain of 4 VC over 2 VC at 4 ports", "%", Role::Predicted, gain, Some(7.69))
         .explain("See the two values.");
+    for (ports, channels) in SIZES {
+        let alone = throughput(
+            ports,
+            channels,
+            config(ports, channels).crossbar.channel_packets,
+            false,
+            20_000,
+            1,
+        )?;
+        // A packet of 128 B takes 10 cycles of which 8 carry data.
+        let rate = alone * 0.8 * PEAK;
+        let published = match (ports, channels) {
+            (4, 2) => Some(2.6),
+            (4, 4) => Some(2.8),
+            _ => None,
+        };
+        report.value(format!("{ports} ports {channels} VC, second reading: crossbar alone"), "GB/s", Role::Predicted, rate, published).explain(
+            "Single packets of 128 B for random outputs, straight into the channels, receivers that take at once: no PUT holds up another, and              no bus is in the way. The paper, which measured whole PUTs, lies between the two readings.",
+        );
+    }
     let why = "See the values: with one packer per interface, channels help only as far as their buffers reach.";
     report.claim("at 4 ports, throughput grows with the channels", small_more > small).explain(why);
     report

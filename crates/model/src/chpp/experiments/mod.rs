@@ -16,6 +16,7 @@ pub mod fig18;
 pub mod fig19;
 pub mod fig5;
 pub mod report;
+pub mod saturated;
 pub mod single;
 pub mod stream;
 mod table3;

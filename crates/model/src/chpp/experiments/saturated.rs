@@ -1,0 +1,111 @@
+//! The crossbar alone: every input always has packets of one length for random outputs, and every receiver takes at once.
+
+use crate::chpp::crossbar::{Crossbar, Grant};
+use crate::chpp::{Config, Happening, Packet, PacketHandle};
+use crate::engine::{Model, Pool, Random, Schedule, run};
+use crate::units::Time;
+
+/// Beats of a packet of 128 B with its header.
+const BEATS: u64 = 9;
+
+/// A crossbar whose inputs are never without work.
+struct Saturated {
+    crossbar: Crossbar,
+    packet: PacketHandle,
+    grants: Vec<Grant>,
+    random: Random,
+    ports: usize,
+    to_itself: bool,
+    /// For each input, the output of the packet that is next; it waits if its channel is full.
+    next: Vec<usize>,
+}
+
+impl Saturated {
+    fn draw(&mut self, input: usize) -> usize {
+        if self.to_itself {
+            return self.random.below(self.ports as u64) as usize;
+        }
+        let other = self.random.below(self.ports as u64 - 1) as usize;
+        if other >= input { other + 1 } else { other }
+    }
+
+    /// Puts packets into the channels of `input` in the order in which they were drawn, until one finds no room.
+    fn fill(&mut self, schedule: &mut Schedule<Happening>, input: usize) {
+        loop {
+            let output = self.next[input];
+            let channel = self.crossbar.channel_for(output, false);
+            if !self.crossbar.has_room(input, channel) {
+                return;
+            }
+            let now = schedule.now();
+            self.crossbar.inject(schedule, (input, channel), (self.packet, output, BEATS), now);
+            self.next[input] = self.draw(input);
+        }
+    }
+}
+
+impl Model for Saturated {
+    type Event = Happening;
+
+    fn handle(&mut self, happening: Happening, schedule: &mut Schedule<Happening>) {
+        match happening {
+            Happening::CrossbarMatches => {
+                let mut grants = std::mem::take(&mut self.grants);
+                self.crossbar.matches(schedule, &mut grants);
+                for grant in grants.drain(..) {
+                    self.crossbar.place_freed(schedule, grant.output, grant.class);
+                }
+                self.grants = grants;
+            }
+            Happening::Crossed { input, output } => {
+                self.crossbar.crossed(schedule, input.into(), output.into());
+                self.fill(schedule, input.into());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Share of time in which an output is busy, on average over the outputs, in a crossbar whose inputs hold `depth` packets in each of their
+/// `channels`. `to_itself`: an input also has packets for the output of its own number.
+///
+/// # Errors
+/// A sentence, if there is no such crossbar.
+pub fn throughput(
+    ports: usize,
+    channels: usize,
+    depth: usize,
+    to_itself: bool,
+    slots: u64,
+    seed: u64,
+) -> Result<f64, String> {
+    let mut config = Config::prototype();
+    config.crossbar.ports = ports;
+    config.crossbar.channels = channels;
+    config.crossbar.channel_packets = depth;
+    config.check().map_err(|error| error.to_string())?;
+    if ports < 2 {
+        return Err("a crossbar has at least 2 ports".to_owned());
+    }
+    let mut random = Random::new(seed);
+    let crossbar = Crossbar::new(&config, &mut random);
+    let mut packets = Pool::default();
+    let packet = packets.put(Packet { bytes: Vec::new(), operation: 0, part: 0 });
+    let next = vec![0; ports];
+    let mut model =
+        Saturated { crossbar, packet, grants: Vec::new(), random, ports, to_itself, next };
+    let mut schedule = Schedule::new(seed, config.nic.cycle());
+    model.next = (0..ports).map(|input| model.draw(input)).collect();
+    for input in 0..ports {
+        model.fill(&mut schedule, input);
+    }
+    let taken = config.nic.cycle() * (BEATS + config.nic.engine_cycles);
+    // The first slots do not count.
+    run(&mut model, &mut schedule, Time::ZERO + taken * (slots / 10));
+    let before: u64 = model.crossbar.crossed.iter().sum();
+    let from = schedule.now();
+    run(&mut model, &mut schedule, Time::ZERO + taken * slots);
+    let crossed = model.crossbar.crossed.iter().sum::<u64>() - before;
+    model.crossbar.audit(schedule.now()).map_err(|imbalance| imbalance.to_string())?;
+    Ok((crossed * taken.ps()) as f64 / (ports as u64 * (schedule.now() - from).ps()) as f64)
+}
