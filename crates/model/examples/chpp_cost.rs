@@ -18,9 +18,12 @@ fn main() -> Result<(), String> {
         (Kind::Put, 1 << 20, 32, "packet of 128 B of a PUT of 1 MiB", 8192),
     ] {
         let began = Instant::now();
-        stream(&config, kind, bytes, 32.min(count), count)?;
+        let events = stream(&config, kind, bytes, 32.min(count), count)?.events;
         let each = began.elapsed().as_nanos() as f64 / (count * of_each) as f64;
-        println!("{each:>8.0} ns for each {unit}");
+        println!(
+            "{each:>8.0} ns, {:.1} events for each {unit}",
+            events as f64 / (count * of_each) as f64
+        );
     }
     Ok(())
 }

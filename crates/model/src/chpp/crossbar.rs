@@ -79,6 +79,10 @@ pub struct Crossbar {
     by_output: Vec<Arbiter>,
     by_input: Vec<Arbiter>,
     next_output: usize,
+    /// Packets that wait in channels.
+    waiting: usize,
+    /// Whether a decision at this moment is asked for already.
+    decides: bool,
     /// Packets that crossed, by output.
     pub crossed: Vec<u64>,
     /// How long each output was taken.
@@ -113,6 +117,8 @@ impl Crossbar {
                 .map(|_| Arbiter::new(Policy::RoundRobin, channels, random))
                 .collect(),
             next_output: 0,
+            waiting: 0,
+            decides: false,
             crossed: vec![0; ports],
             busy: vec![Span::ZERO; ports],
             seen: None,
@@ -145,7 +151,16 @@ impl Crossbar {
         if let Some(seen) = &mut self.seen {
             seen.push((channel, output));
         }
+        self.waiting += 1;
         schedule.settle_at(head, Happening::CrossbarMatches);
+    }
+
+    /// Asks for a decision at the end of this moment, if there is anything to decide.
+    fn decide(&mut self, schedule: &mut Schedule<Happening>) {
+        if self.waiting > 0 && !self.decides {
+            self.decides = true;
+            schedule.settle(Happening::CrossbarMatches);
+        }
     }
 
     /// Matches inputs and outputs, and gives out what begins to cross now. Call when all that happens at this moment has happened.
@@ -154,6 +169,7 @@ impl Crossbar {
     /// a channel; whoever was served last comes last.
     pub fn matches(&mut self, schedule: &mut Schedule<Happening>, grants: &mut Vec<Grant>) {
         let now = schedule.now();
+        self.decides = false;
         // By output: the inputs that have a packet for it in front.
         let mut requests = [0u64; 64];
         let mut wanted = 0u64;
@@ -196,13 +212,13 @@ impl Crossbar {
         if let Some(Crossing { channel, entered }) = self.crossing[input].take() {
             self.inputs[input * self.channels + channel].occupancy.leave(entered, schedule.now());
         }
-        schedule.settle(Happening::CrossbarMatches);
+        self.decide(schedule);
     }
 
     /// The receiver at `output` has a place free again.
     pub fn place_freed(&mut self, schedule: &mut Schedule<Happening>, output: usize, class: usize) {
         self.places[2 * output + class] += 1;
-        schedule.settle(Happening::CrossbarMatches);
+        self.decide(schedule);
     }
 
     /// The buffer that a packet of a channel goes to.
@@ -229,6 +245,7 @@ impl Crossbar {
         let Queued { packet, output, beats, entered, head } =
             front.expect("a channel is ready if it has a packet in front");
         let class = self.class_of(channel);
+        self.waiting -= 1;
         self.places[2 * output + class] -= 1;
         self.crossing[input] = Some(Crossing { channel, entered });
         self.output_busy[output] = true;

@@ -14,9 +14,9 @@ use core::num::NonZeroU64;
 use super::config::Config;
 use super::function::{DESCRIPTOR_PLACE, Layout, SLOT_BYTES};
 use super::journal::{Cause, Stage};
-use super::port::{Port, RingKind, WindowWrite};
+use super::port::{Doorbell, Port, RingKind, WindowWrite};
 use super::{Happening, Wires};
-use crate::units::Time;
+use crate::units::{Span, Time};
 
 /// What a program is told.
 #[derive(Clone, Copy, Debug)]
@@ -76,6 +76,8 @@ pub struct Host {
     ringing: VecDeque<AboutToRing>,
     ring_entries: NonZeroU64,
     slots: u64,
+    /// How long the processor was busy with starting operations.
+    pub busy: Span,
     /// The most operations that any function had outstanding.
     pub most_outstanding: usize,
     /// Operations that had to wait because 32 were outstanding.
@@ -114,6 +116,7 @@ impl Host {
             ringing: VecDeque::new(),
             ring_entries: NonZeroU64::new(config.host.ring_entries).unwrap_or(NonZeroU64::MIN),
             slots,
+            busy: Span::ZERO,
             most_outstanding: 0,
             held_back: 0,
             unreadable: 0,
@@ -146,6 +149,7 @@ impl Host {
             self.most_outstanding = self.most_outstanding.max(state.outstanding);
             let begins = now.max(self.busy_until);
             self.busy_until = begins + wires.config.host.cpu_start;
+            self.busy += wires.config.host.cpu_start;
             wires.operations[operation as usize].started = begins;
             wires.journal.mark(operation, None, Stage::Processor, Some(Cause::Processor), begins);
             wires.journal.mark(operation, None, Stage::Processor, None, self.busy_until);
@@ -154,18 +158,13 @@ impl Host {
         }
     }
 
-    /// The processor has written a descriptor, and stores its doorbell (C-31).
-    pub fn rings(&mut self, wires: &mut Wires, port: &mut Port) {
-        let Some(AboutToRing { function, operation, place, descriptor }) = self.ringing.pop_front()
-        else {
-            return;
-        };
-        if let Some(memory) = port.memory.slice_mut(place, descriptor.len()) {
-            memory.copy_from_slice(&descriptor);
-        }
+    /// The processor has written a descriptor, and stores its doorbell (C-31); gives when the interface has it.
+    pub fn rings(&mut self, wires: &mut Wires, port: &mut Port) -> Option<(Doorbell, Time)> {
+        let AboutToRing { function, operation, place, descriptor } = self.ringing.pop_front()?;
+        port.memory.slice_mut(place, descriptor.len())?.copy_from_slice(&descriptor);
         let doorbell = DoorbellRepr { address: place, length: descriptor.len() as u16 };
         let word = doorbell.emit().expect("places are aligned and below the limit of addresses");
-        port.window_write(wires, WindowWrite::Doorbell { function, word, operation });
+        Some((Doorbell { function, word, operation }, port.doorbell(wires, operation)))
     }
 
     /// An event has become visible in a ring.

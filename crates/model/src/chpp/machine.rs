@@ -55,6 +55,15 @@ impl Operation {
     }
 }
 
+/// A resource, and for which share of the time it was in use.
+#[derive(Clone, Debug)]
+pub struct Busy {
+    /// Its name.
+    pub resource: String,
+    /// From 0 to 1.
+    pub share: f64,
+}
+
 /// A program on the modelled nodes. It costs no time itself; what the processor does for it does.
 pub trait Program {
     /// An event of a ring was read.
@@ -216,6 +225,30 @@ impl Machine {
         let record = self.hardware.operations.get(operation as usize)?;
         let (end, part) = record.finished.or(record.landed)?;
         Some(self.hardware.journal.explain(operation, part, record.started, end))
+    }
+
+    /// How busy each resource was until now, the busiest first: what limits a run that is limited by anything is in front.
+    pub fn busiest(&self) -> Vec<Busy> {
+        let now = self.now();
+        let all = (now - Time::ZERO).ps().max(1) as f64;
+        let share = |span: Span| span.ps() as f64 / all;
+        let mut busy = Vec::new();
+        for (at, node) in self.hardware.nodes.iter().enumerate() {
+            let port = &node.port;
+            let tags = port.tags.occupancy.mean(now) / self.hardware.config.nic.tags as f64;
+            for (resource, share) in [
+                ("internal bus", share(port.bus_busy)),
+                ("wires to the host", share(port.up.busy)),
+                ("wires from the host", share(port.down.busy)),
+                ("tags", tags),
+                ("processor", share(node.host.busy)),
+                ("crossbar output", share(self.hardware.crossbar.busy[at])),
+            ] {
+                busy.push(Busy { resource: format!("{resource} of node {at}"), share });
+            }
+        }
+        busy.sort_by(|a, b| b.share.total_cmp(&a.share));
+        busy
     }
 
     /// Checks Little's law and conservation on all queues, tags and buffers.

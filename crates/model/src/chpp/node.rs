@@ -17,7 +17,7 @@ use super::host::Host;
 use super::journal::{Cause, Stage};
 use super::packer::{Leaving, Packer};
 use super::pcie::{Run, first_request};
-use super::port::{Incoming, Note, Port, Purpose, RingKind, WindowWrite, Written};
+use super::port::{Doorbell, Incoming, Note, Port, Purpose, RingKind, WindowWrite, Written};
 use super::ring::EventRing;
 use super::slots::SlotCache;
 use super::tags::Tag;
@@ -46,7 +46,8 @@ pub struct Node {
     pub receiver: Receiver,
     /// Keys, rings and slots of all queue pairs, function by function.
     pub queue_pairs: Vec<QueuePair>,
-    ringing: VecDeque<(usize, u64, u32)>,
+    /// Doorbells on their way into their FIFOs.
+    ringing: VecDeque<Doorbell>,
     /// Send events that wait for room in their ring.
     pending_sent: VecDeque<(Leaving, Status)>,
     /// Whether a refill of slots found no tag.
@@ -108,12 +109,6 @@ impl Node {
     /// The internal bus hands over what has come from the host.
     pub fn incoming(&mut self, wires: &mut Wires) {
         match self.port.incoming() {
-            Some(Incoming::Window(WindowWrite::Doorbell { function, word, operation })) => {
-                self.ringing.push_back((function, word, operation));
-                wires
-                    .schedule
-                    .after(wires.config.nic.module(), Happening::Rung { node: self.number as u8 });
-            }
             Some(Incoming::Window(WindowWrite::Consumed { function, queue_pair, ring, count })) => {
                 let pair =
                     &mut self.queue_pairs[function * wires.config.nic.queue_pairs + queue_pair];
@@ -137,7 +132,7 @@ impl Node {
 
     /// A doorbell is in its FIFO.
     pub fn rung(&mut self, wires: &mut Wires) {
-        let Some((function, word, operation)) = self.ringing.pop_front() else { return };
+        let Some(Doorbell { function, word, operation }) = self.ringing.pop_front() else { return };
         let now = wires.now();
         wires.journal.mark(operation, None, Stage::Doorbell, None, now);
         self.doorbells.push(function, word, operation, now);
@@ -313,16 +308,17 @@ impl Node {
         let depth = wires.config.nic.command_depth;
         let module = wires.config.nic.module();
         let node = self.number as u8;
-        let mut passed = false;
+        let mut accepted = false;
         if self.data.commands.len() < depth
             && let Some(command) = self.descriptors.held_remote.take()
         {
             self.accept(wires, *command);
-            passed = true;
+            accepted = true;
         }
         self.descriptors.held = match self.descriptors.held.take() {
             Some(Extract::Command(command)) if self.data.commands.len() < depth => {
                 self.accept(wires, *command);
+                accepted = true;
                 None
             }
             Some(get @ Extract::Get { .. }) => {
@@ -355,8 +351,7 @@ impl Node {
             }
             held => held,
         };
-        passed |= self.descriptors.held.is_none();
-        if passed {
+        if accepted {
             wires.schedule.after(module, Happening::DataReads { node });
             self.packer.turn(wires, &mut self.data);
         }
@@ -545,7 +540,12 @@ impl Node {
 
     /// The processor stores a doorbell.
     pub fn rings(&mut self, wires: &mut Wires) {
-        self.host.rings(wires, &mut self.port);
+        if let Some((doorbell, taken)) = self.host.rings(wires, &mut self.port) {
+            // Doorbells come over the bus in order, so that this queue is that of the wires.
+            self.ringing.push_back(doorbell);
+            let module = wires.config.nic.module();
+            wires.schedule.at(taken + module, Happening::Rung { node: self.number as u8 });
+        }
     }
 
     /// Whether nothing is under way in this node.

@@ -24,7 +24,10 @@ pub const PAGE_BYTES: u64 = 4096;
 
 /// One direction of the wires.
 pub struct Link {
-    rate: Rate,
+    /// Bytes per second.
+    rate: u64,
+    /// Time of a link-layer packet.
+    dllp: Span,
     latency: Span,
     free_at: Time,
     acknowledgements: Recurring,
@@ -55,7 +58,8 @@ impl Link {
     pub fn new(config: &PcieConfig) -> Link {
         let rate = config.rate();
         Link {
-            rate,
+            rate: rate.bytes_per_second(),
+            dllp: rate.time(Bytes::new(DLLP_BYTES)),
             latency: config.latency,
             free_at: Time::ZERO,
             acknowledgements: Recurring::new(config.ack_limit, rate),
@@ -73,8 +77,8 @@ impl Link {
         // Link-layer packets that fell due while the wires were busy go first; those of idle time cost nothing.
         let owed =
             self.acknowledgements.due(now, self.free_at) + self.updates.due(now, self.free_at);
-        begins += self.rate.time(Bytes::new(DLLP_BYTES)) * owed;
-        let length = self.rate.time(Bytes::new(bytes));
+        begins += self.dllp * owed;
+        let length = self.time(bytes);
         let left = begins + length;
         self.waited += begins - now;
         self.busy += length;
@@ -82,6 +86,11 @@ impl Link {
         self.packets += 1;
         self.bytes += bytes;
         Passage { begins, left, arrives: left + self.latency }
+    }
+
+    /// How long `bytes`, which are less than 2^20, take on the wires, rounded up to a picosecond.
+    fn time(&self, bytes: u64) -> Span {
+        Span::from_ps((bytes * 1_000_000_000_000).div_ceil(self.rate))
     }
 
     /// When the wires are free.

@@ -2,7 +2,7 @@
 //! memory (C-35, C-36, C-55).
 //!
 //! Ports: [`Port::read`] asks for bytes of host memory and answers with [`Incoming::Completion`]s; [`Port::write`] writes bytes into it;
-//! [`Port::window_write`] carries a processor's store into the doorbell window. Everything that comes in takes the internal bus for
+//! [`Port::doorbell`] and [`Port::window_write`] carry a processor's stores into the window. Everything that comes in takes the internal bus for
 //! header, data and one engine cycle, which is where the paper's 80 % come from (5.1).
 
 use std::collections::VecDeque;
@@ -11,7 +11,7 @@ use super::config::Config;
 use super::journal::{Cause, Stage};
 use super::memory::HostMemory;
 use super::pcie::{
-    COMPLETION_BYTES, Credits, Link, REQUEST_BYTES, Run, cut_completions, dword_bytes,
+    COMPLETION_BYTES, Credits, Link, Passage, REQUEST_BYTES, Run, cut_completions, dword_bytes,
 };
 use super::tags::{Tag, TagAllocator};
 use super::{Happening, Wires};
@@ -64,18 +64,20 @@ struct Read {
     received: usize,
 }
 
-/// A processor's store into the doorbell window.
+/// A doorbell as it comes in (C-31).
+#[derive(Clone, Copy, Debug)]
+pub struct Doorbell {
+    /// Whose window it was written to.
+    pub function: usize,
+    /// The word.
+    pub word: u64,
+    /// Which operation it is about, for the journal.
+    pub operation: u32,
+}
+
+/// A processor's store into the window that is no doorbell.
 #[derive(Clone, Copy, Debug)]
 pub enum WindowWrite {
-    /// A doorbell of a function (C-31).
-    Doorbell {
-        /// Whose window it was written to.
-        function: usize,
-        /// The word.
-        word: u64,
-        /// Which operation it is about, for the journal.
-        operation: u32,
-    },
     /// How many events of a ring software has consumed (C-16).
     Consumed {
         /// Function.
@@ -305,33 +307,33 @@ impl Port {
         }
     }
 
-    /// A store of the processor leaves for the window, now.
+    /// A doorbell leaves for the window, now; gives when the internal bus has taken it.
+    pub fn doorbell(&mut self, wires: &mut Wires, operation: u32) -> Time {
+        let (passage, begins) = self.store(wires);
+        let arrives = wires.config.nic.edge(passage.arrives);
+        let stage = Stage::DoorbellWrite;
+        wires.journal.mark(operation, None, stage, Some(Cause::Link), passage.begins);
+        wires.journal.mark(operation, None, stage, None, arrives);
+        wires.journal.mark(operation, None, stage, Some(Cause::Arbiter), begins);
+        wires.journal.mark(operation, None, stage, None, self.bus_free_at);
+        self.bus_free_at
+    }
+
+    /// Another store of the processor leaves for the window, now.
     pub fn window_write(&mut self, wires: &mut Wires, write: WindowWrite) {
+        self.store(wires);
+        self.incoming.push_back(Incoming::Window(write));
+        wires.schedule.at(self.bus_free_at, Happening::Incoming { node: self.node });
+    }
+
+    /// Eight bytes from the processor: over the wires, and then over the internal bus.
+    fn store(&mut self, wires: &mut Wires) -> (Passage, Time) {
         let passage = self.down.transmit(wires.schedule.now(), REQUEST_BYTES + 8);
         let begins = wires.config.nic.edge(passage.arrives).max(self.bus_free_at);
         let taken = wires.config.nic.packet_time(8);
         self.bus_busy += taken;
         self.bus_free_at = begins + taken;
-        if let WindowWrite::Doorbell { operation, .. } = write {
-            wires.journal.mark(
-                operation,
-                None,
-                Stage::DoorbellWrite,
-                Some(Cause::Link),
-                passage.begins,
-            );
-            wires.journal.mark(
-                operation,
-                None,
-                Stage::DoorbellWrite,
-                None,
-                wires.config.nic.edge(passage.arrives),
-            );
-            wires.journal.mark(operation, None, Stage::DoorbellWrite, Some(Cause::Arbiter), begins);
-            wires.journal.mark(operation, None, Stage::DoorbellWrite, None, self.bus_free_at);
-        }
-        self.incoming.push_back(Incoming::Window(write));
-        wires.schedule.at(self.bus_free_at, Happening::Incoming { node: self.node });
+        (passage, begins)
     }
 
     /// What has come in, in the order of the wires.

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use bellwire_wire::WireError;
 use bellwire_wire::event::{EVENT_BYTES, EventRepr, Status};
-use bellwire_wire::header::HeaderRepr;
+use bellwire_wire::header::{HEADER_BYTES, HeaderRepr};
 use bellwire_wire::packet::PacketRepr;
 use bellwire_wire::primitive::Primitive;
 use bellwire_wire::tail::Tail;
@@ -216,8 +216,10 @@ impl Receiver {
                 let slot = if is_nap { pair.slots.take() } else { None };
                 self.took_slot = is_nap.then_some(at);
                 let address = slot.unwrap_or(target);
-                let tail =
-                    PacketRepr::parse(&record.bytes).map_or(Tail::EMPTY, |packet| packet.tail);
+                // The header was judged; the tail stands behind the payload.
+                let behind = HEADER_BYTES + header.span.to_dwords().byte_len();
+                let tail = record.bytes.get(behind..).and_then(|tail| Tail::new(tail).ok());
+                let tail = tail.unwrap_or(Tail::EMPTY);
                 self.counters.naps += u64::from(is_nap);
                 self.counters.puts += u64::from(!is_nap);
                 self.uploading =
@@ -255,7 +257,7 @@ impl Receiver {
                 first_request(uploading.address + uploading.written, left, most);
             // Lead bytes of the first DW, and what was written before.
             let lead = uploading.header.span.lead();
-            let from = bellwire_wire::header::HEADER_BYTES + lead + uploading.written as usize;
+            let from = HEADER_BYTES + lead + uploading.written as usize;
             let mut bytes = around.port.blank();
             bytes.extend_from_slice(&packet.bytes[from..from + length as usize]);
             uploading.written += length;

@@ -9,14 +9,18 @@ use crate::chpp::{Config, Machine};
 use crate::units::Time;
 
 /// What a stream reached.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Stream {
     /// Bytes per nanosecond between the first event and the last.
     pub gigabytes_s: f64,
     /// Mean time from taking a tag to the last completion, in cycles.
     pub round_trip_cycles: f64,
-    /// Share of time in which no tag was free, by the reads that found none.
+    /// Reads that found no free tag when they were due.
     pub reads_without_tag: u64,
+    /// The resource that was busiest.
+    pub limit: String,
+    /// What happened in the model, in events.
+    pub events: u64,
 }
 
 struct Streamer {
@@ -83,5 +87,9 @@ pub fn stream(
         gigabytes_s: (counted * bytes) as f64 / (streamer.last - first).as_ns(),
         round_trip_cycles: port.round_trip.mean() / config.nic.cycle().ps() as f64,
         reads_without_tag: port.tags.refused,
+        limit: machine.busiest().first().map_or(String::new(), |busy| {
+            format!("{} ({:.0} %)", busy.resource, busy.share * 100.0)
+        }),
+        events: machine.events(),
     })
 }
