@@ -1,0 +1,120 @@
+//! Functions and queue pairs of the modelled cHPP interface, and the bound that tags put on its reads.
+
+use std::collections::BTreeMap;
+
+use bellwire_model::chpp::experiments::Kind;
+use bellwire_model::chpp::experiments::single::{endpoint, post, single};
+use bellwire_model::chpp::experiments::stream::stream;
+use bellwire_model::chpp::host::Notice;
+use bellwire_model::chpp::machine::{Desk, Program};
+use bellwire_model::chpp::port::RingKind;
+use bellwire_model::chpp::{Config, Machine};
+use bellwire_wire::endpoint::Endpoint;
+
+/// Counts events by ring, function and queue pair.
+#[derive(Default)]
+struct Counted(BTreeMap<(usize, bool, usize, usize), u32>);
+
+impl Program for Counted {
+    fn notified(&mut self, notice: &Notice, _: &mut Desk<'_>) {
+        let sent = notice.ring == RingKind::Send;
+        *self.0.entry((notice.node, sent, notice.function, notice.queue_pair)).or_default() += 1;
+    }
+}
+
+/// All 32 queue pairs of an interface ring at once, each several times: every doorbell is carried out exactly once, and each queue pair has its own
+/// events and no others.
+// shows: C-11, C-31, C-38
+#[test]
+fn all_queue_pairs_work_at_once() {
+    let config = Config::prototype();
+    let mut machine = Machine::new(&config, 4).unwrap();
+    let mut desk = machine.desk();
+    for _ in 0..5 {
+        for function in 0..8 {
+            for queue_pair in 0..4 {
+                let ends = [0, 1].map(|node| Endpoint::new(node, function, queue_pair).unwrap());
+                let near = desk.free_memory(0, function.into());
+                post(&mut desk, Kind::NapIndirect, (ends[0], ends[1]), (near, 0), 100).unwrap();
+            }
+        }
+    }
+    let mut counted = Counted::default();
+    machine.run_to_end(&mut counted).unwrap();
+    assert_eq!(counted.0.len(), 64);
+    assert!(counted.0.values().all(|events| *events == 5));
+    assert!(counted.0.keys().all(|(node, sent, _, _)| *sent == (*node == 0)));
+    let counters = machine.nodes()[0].descriptors.counters;
+    assert_eq!((counters.doorbells, counters.read, counters.extracted), (160, 160, 160));
+}
+
+/// The rings of another function lie at another base, and those of a machine with larger windows at yet others; what happens is the same to
+/// the picosecond.
+// shows: C-15
+#[test]
+fn rings_may_lie_anywhere() {
+    let latency = |function: u8, window: &str| {
+        let mut config = Config::prototype();
+        config.host.window = window.parse().unwrap();
+        let mut machine = Machine::new(&config, 1).unwrap();
+        let mut desk = machine.desk();
+        let ends = [0, 1].map(|node| Endpoint::new(node, function, 0).unwrap());
+        let near = desk.free_memory(0, function.into());
+        let operation =
+            post(&mut desk, Kind::NapImmediate, (ends[0], ends[1]), (near, 0), 40).unwrap();
+        machine.run_to_end(&mut ()).unwrap();
+        machine.operations()[operation as usize].latency().unwrap()
+    };
+    let first = latency(0, "8 MiB");
+    for (function, window) in [(5, "8 MiB"), (7, "16 MiB"), (3, "4 MiB")] {
+        assert_eq!(latency(function, window), first, "{function} {window}");
+    }
+}
+
+/// Where tags are scarce, bandwidth is tags x request size / round trip (Neugebauer et al.), with the round trip of a read that finds
+/// everything idle. Canary: so many tags that the bound is no longer the limit are far from it.
+#[test]
+fn few_tags_bound_reads() {
+    let bound = |tags: usize| {
+        let mut config = Config::prototype();
+        config.nic.tags = tags;
+        let idle = stream(
+            &Config {
+                nic: {
+                    let mut nic = config.nic.clone();
+                    nic.tags = 1;
+                    nic
+                },
+                ..config.clone()
+            },
+            Kind::Put,
+            1024,
+            1,
+            1,
+        )
+        .unwrap();
+        let run = stream(&config, Kind::Put, 1 << 20, 1, 1).unwrap();
+        let formula = tags as f64 * 128.0 / (idle.round_trip_cycles * 4.0);
+        run.gigabytes_s / formula
+    };
+    for tags in [2, 4, 8] {
+        assert!((bound(tags) - 1.0).abs() < 0.03, "{tags}: {}", bound(tags));
+    }
+    assert!(bound(32) < 0.6);
+}
+
+/// A message through an idle machine is the same in every run, whatever the seed: nothing but ties is left to chance.
+#[test]
+fn an_idle_machine_knows_no_chance() {
+    let latency = |seed| {
+        let mut machine = Machine::new(&Config::prototype(), seed).unwrap();
+        let mut desk = machine.desk();
+        let places = (desk.free_memory(0, 0), desk.free_memory(1, 0));
+        let operation =
+            post(&mut desk, Kind::Put, (endpoint(0), endpoint(1)), places, 5000).unwrap();
+        machine.run_to_end(&mut ()).unwrap();
+        machine.operations()[operation as usize].latency().unwrap()
+    };
+    let first = single(&Config::prototype(), Kind::Put, 5000).unwrap().latency;
+    assert!((0..20).all(|seed| latency(seed) == first));
+}
