@@ -1,7 +1,7 @@
 //! Finding the other side of a command that runs on two hosts, or in two terminals of one.
 
-use anyhow::{Context, Result, ensure};
-use bellwire::Device;
+use anyhow::{Result, anyhow, bail, ensure};
+use bellwire::{Device, Error};
 use std::time::Duration;
 
 /// Whether the device is one of this host alone, of which each process has a node of its own. On the others the processes of a host
@@ -21,9 +21,13 @@ pub fn node_of(
 ) -> Result<u32> {
     let node = match name.parse() {
         Ok(node) => node,
-        Err(_) => device
-            .lookup(name, function, patience)
-            .with_context(|| format!("is `{listen}` running on {name}?"))?,
+        Err(_) if is_local(device) => bail!(
+            "\"{name}\" is no node of {}: those have numbers, which {listen} prints. For another host, give a device that reaches it: udp:ADDRESS, with an address of this host",
+            device.name()
+        ),
+        Err(_) => {
+            device.lookup(name, function, patience).map_err(|error| asked(error, name, listen))?
+        }
     };
     ensure!(
         node != device.node() || !is_local(device),
@@ -31,6 +35,17 @@ pub fn node_of(
         device.name()
     );
     Ok(node)
+}
+
+/// An error of asking the other side, which `listen` should have started on the host called `name`.
+pub fn asked(error: Error, name: &str, listen: &str) -> anyhow::Error {
+    match error {
+        // At once it is not the other side's fault.
+        Error::Unreachable { waited_ms: 1.., .. } => {
+            anyhow!("{error}. Is {listen} running on {name}?")
+        }
+        error => error.into(),
+    }
 }
 
 /// What the user of the other side gives as its device and as our name, if we have opened `name`.

@@ -2,6 +2,7 @@
 
 use super::keep_alive::Alive;
 use super::message::Hash;
+use crate::host::asked;
 use crate::talk::{Queue, is_timeout, refusal, successful};
 use anyhow::{Context, Result, anyhow, bail};
 use bellwire::{
@@ -83,11 +84,7 @@ impl Link {
                     std::thread::sleep(GLANCE);
                 }
                 Err(Error::Rejected { reason, .. }) => return Err(not_taken(name, &reason)),
-                Err(error @ Error::Unreachable { .. }) => {
-                    let hint = format!("is `bellwire copy --listen` running on {name}?");
-                    return Err(anyhow!(error).context(hint));
-                }
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(asked(error, name, "`bellwire copy --listen`")),
             }
         }
     }

@@ -160,7 +160,7 @@ fn transfer(source: Source<'_>, to: &To<'_>, name: &str) -> Result<Sent> {
 fn find(device: &Device, host: &str) -> Result<Link> {
     let spinner = ProgressBar::new_spinner().with_message(format!("Looking for {host}"));
     spinner.enable_steady_tick(Duration::from_millis(200));
-    let found = node_of(device, host, RECEIVER, ACQUAINTANCE, "bellwire copy --listen")
+    let found = node_of(device, host, RECEIVER, ACQUAINTANCE, "`bellwire copy --listen`")
         .and_then(|node| Link::connect(device, node, host));
     spinner.finish_and_clear();
     found

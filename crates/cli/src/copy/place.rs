@@ -2,7 +2,7 @@
 
 use super::receiver::Terms;
 use anyhow::{Context, Result, bail, ensure};
-use rustix::fs::{CWD, FlockOperation, RenameFlags};
+use rustix::fs::{Access, CWD, FlockOperation, RenameFlags};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
@@ -125,10 +125,9 @@ fn existing_parent(last: &Path) -> Result<&Path> {
 
 /// Finds out before anything comes whether something can be copied to `destination`.
 pub fn check(destination: &Path) -> Result<()> {
-    if !destination.is_dir() {
-        existing_parent(destination)?;
-    }
-    Ok(())
+    let folder = if destination.is_dir() { destination } else { existing_parent(destination)? };
+    rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK)
+        .with_context(|| format!("cannot write into {}", folder.display()))
 }
 
 /// The name that a copy of something called `name` has at the end.

@@ -1,6 +1,7 @@
 //! One end of a pair: a function with two connected queue pairs, one for orders and one for the data that is measured.
 
 use super::data::Arena;
+use crate::host::asked;
 use crate::talk::{Queue, is_timeout, refusal};
 use anyhow::{Result, bail, ensure};
 use bellwire::{Address, ConnectionState, Device, Error, Function, Listener, Wait};
@@ -61,11 +62,10 @@ impl End {
                     {
                         std::thread::sleep(GLANCE);
                     }
-                    Err(error @ Error::Unreachable { .. }) => {
-                        let why = format!("is `bellwire perf --listen` running as node {node}?");
-                        return Err(anyhow::Error::new(error).context(why));
+                    Err(error) => {
+                        let name = format!("node {node}");
+                        return Err(asked(error, &name, "`bellwire perf --listen`"));
                     }
-                    Err(error) => return Err(error.into()),
                 }
             }
         }

@@ -21,7 +21,7 @@ pub fn measure(plan: &Plan, connect: Option<&str>) -> Result<Report> {
     // Ours first: if the device cannot be used here, it is said once.
     let device = open(&plan.device, PAIRS)?;
     let (child, node, first) = match connect {
-        Some(name) => (None, node_of(&device, name, 0, PATIENCE, "bellwire perf --listen")?, 0),
+        Some(name) => (None, node_of(&device, name, 0, PATIENCE, "`bellwire perf --listen`")?, 0),
         None => {
             let mut child = Child::start(["perf", &plan.device, "--listen", "--child"])?;
             let said = child.line().context("the other side did not start")?;
