@@ -91,7 +91,11 @@ impl FromStr for Address {
             let last = parts.next()?;
             let address = match last.strip_prefix('c') {
                 Some(channel) => Address::channel(node, function, channel.parse().ok()?),
-                None => Address::new(node, function, last.parse().ok()?),
+                None => {
+                    // Numbers from there on are channels, and are written as such.
+                    let queue_pair = last.parse().ok().filter(|pair| *pair < Self::CHANNEL_BASE)?;
+                    Address::new(node, function, queue_pair)
+                }
             };
             parts.next().is_none().then_some(address)
         };
@@ -112,7 +116,9 @@ mod tests {
         ] {
             assert_eq!(address.to_string().parse(), Ok(address));
         }
-        for bad in ["", "1", "1.2", "1.2.3.4", "1.256.3", "1.2.c", "1.2.c65536", "a.b.c"] {
+        for bad in
+            ["", "1", "1.2", "1.2.3.4", "1.256.3", "1.2.c", "1.2.c65536", "1.2.2147483648", "a.b.c"]
+        {
             assert!(bad.parse::<Address>().is_err(), "{bad:?} must be refused");
         }
     }

@@ -1,7 +1,33 @@
-//! Networks of one's own for tests and measurements: namespaces that nobody else sees and that vanish with their last user.
+//! Networks of one's own for tests and measurements: namespaces that nobody else sees and that vanish with their last user. And a door for
+//! the fuzzers to what is private here.
 
+use crate::link_header::{self, Mac};
+use crate::seek;
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
+
+/// Gives bytes to what looks at frames of strangers before the protocol does: the Ethernet header, and questions and answers about the
+/// places of nodes, whose check value is made right in a copy. What is understood must be understood again when it is written.
+pub fn parse_strangers(bytes: &[u8]) {
+    if let Some((to, from, payload)) = link_header::parse(bytes) {
+        let mut frame = bytes.to_vec();
+        link_header::emit(&mut frame, to, from);
+        assert_eq!(frame, bytes);
+        assert_eq!(Mac::parse(&to.to_string()), Some(to));
+        assert_eq!(payload.len() + link_header::LINK_HEADER_BYTES, bytes.len());
+    }
+    let mut sealed = bytes.to_vec();
+    if let Some(frame) = sealed.get_mut(..seek::FRAME_BYTES) {
+        bellwire_wire::frame::check::seal(frame).expect("room for the check value");
+    }
+    for bytes in [bytes, &sealed] {
+        if let Some((said, from)) = seek::parse(bytes) {
+            let mut frame = [0; seek::FRAME_BYTES];
+            seek::emit(said, from, bytes[2], &mut frame);
+            assert_eq!(seek::parse(&frame), Some((said, from)));
+        }
+    }
+}
 
 /// Puts this thread, and the threads and processes that it starts from now on, into a new network namespace, with loopback up.
 ///

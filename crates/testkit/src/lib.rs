@@ -7,6 +7,7 @@
 //! | `kill -9` and `SIGSTOP` at every step that the sources name | [`crash`] | `--features steps --test crash` |
 //! | thousands of connections that leave nothing behind | [`crash::churn`] | the same |
 //! | peers that scribble, lie and send garbage | `hostile` | `--features steps --test hostile` |
+//! | bytes from outside, and those that the fuzzers kept | [`fuzz`] | `--test corpus` |
 //! | faults that are planted and must be noticed | `tests/canaries.rs` | `--features canaries --test canaries` |
 //!
 //! # Scenarios
@@ -31,6 +32,7 @@
 pub mod check;
 pub mod conformance;
 pub mod crash;
+pub mod fuzz;
 #[cfg(feature = "steps")]
 pub mod hostile;
 pub mod loopback;

@@ -126,6 +126,12 @@ impl Device {
         Self::from_backend(name, open(place, options)?)
     }
 
+    /// Whether the settings in a name are understood, before anything is opened. For the fuzzers.
+    #[doc(hidden)]
+    pub fn check_settings(name: &str) -> Result<()> {
+        parse(name).map(|_| ())
+    }
+
     /// A device that somebody else brings, for tests.
     #[doc(hidden)]
     pub fn from_backend(name: &str, backend: Box<dyn DeviceBackend>) -> Result<Device> {
