@@ -209,14 +209,13 @@ impl Core {
     ) -> Option<Taken<'_>> {
         self.hand.open(queue);
         transport.poll(self, POLL_BUDGET);
-        // With a message in its hand the program comes back soon, and finds the errands then.
+        if self.has_errands() {
+            self.run_errands(transport);
+        }
         if !self.hand.is_open(queue) {
             return self.hand.close();
         }
         self.hand.close();
-        if self.has_errands() {
-            self.run_errands(transport);
-        }
         self.take(queue)
     }
 

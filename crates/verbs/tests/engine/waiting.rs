@@ -77,3 +77,32 @@ fn the_descriptor_wakes_a_poll_loop() {
     world.sides[0].turn();
     assert!(!world.sides[1].function.arm().unwrap(), "something is to do");
 }
+
+/// A program that always finds a message when it polls still lets everything else go on: a long message for another of its queue
+/// pairs is fetched, with nobody looking at that one's queue.
+#[test]
+fn a_busy_receiver_still_runs_its_errands() {
+    let mut world = World::pair();
+    let (a, b) = world.both();
+    let aside = b.function.create_completion_queue(4).unwrap();
+    let second = b.function.create_queue_pair(&QueuePairOptions::new(aside)).unwrap();
+    let long = pattern(500_000, 1);
+    b.function.post_receive(second, vec![0; long.len()], 7).unwrap();
+    let to_second = b.function.query(second).unwrap().address;
+    a.function.post_send(a.qp, Send::buffer(long.clone()).to(to_second).context(9)).unwrap();
+
+    let other = a.function.create_queue_pair(&QueuePairOptions::new(a.cq)).unwrap();
+    let to = b.address();
+    let fetched = (0..1_000_u64).any(|number| {
+        b.function.post_receive(b.qp, vec![0; 8], number).unwrap();
+        let number_bytes = number.to_le_bytes();
+        let send = Send::immediate(&number_bytes).to(to).unsignaled();
+        a.function.post_send(other, send).unwrap();
+        let found = b.function.poll(b.cq).unwrap().expect("there is always a message");
+        assert_eq!(found.context, number);
+        a.function.poll(a.cq).unwrap().is_some_and(|done| done.context == 9)
+    });
+    assert!(fetched, "the long message waits as long as short ones come");
+    let done = b.function.poll(aside).unwrap().expect("it has arrived");
+    assert_eq!(bytes(done), long);
+}
