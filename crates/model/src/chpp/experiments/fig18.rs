@@ -194,7 +194,7 @@ pub fn run() -> Result<Report, String> {
             _ => None,
         };
         report.value(format!("{ports} ports {channels} VC, second reading: crossbar alone"), "GB/s", Role::Predicted, rate, published).explain(
-            "Single packets of 128 B for random outputs, straight into the channels, receivers that take at once: no PUT holds up another, and              no bus is in the way. The paper, which measured whole PUTs, lies between the two readings.",
+            "Single packets of 128 B for random outputs, straight into the channels, receivers that take at once: no PUT holds up another, and              no bus is in the way. The paper says of its own 2.8 that its traffic was not perfectly uniform.",
         );
     }
     let why = "See the values: with one packer per interface, channels help only as far as their buffers reach.";

@@ -41,8 +41,8 @@ pub fn run() -> Result<Report, String> {
             );
             value.explain(match kind {
                 Kind::NapImmediate | Kind::NapIndirect => {
-                    "From 1 B to 64 B the paper's NAP grows by 3 or 4 cycles, although its data passes the bus three times and the \
-                     descriptor path or the packer once, 3 beats each time and 8 for the descriptor path; we count all of them."
+                    "From 1 B to 64 B the paper's NAP grows by 3 or 4 cycles. Its data passes the wires twice, the bus, the descriptor path (8 B a \
+                     cycle) and the crossbar, each time as a whole; we count all of them, 19 cycles for an immediate NAP."
                 }
                 Kind::Put | Kind::Get => {
                     "From 1 B to 128 B a completion and a write grow by 32 ns each on the wires, which the paper's row does not show: it is \
