@@ -8,6 +8,7 @@ use bellwire_model::chpp::machine::{Desk, Program};
 use bellwire_model::chpp::port::RingKind;
 use bellwire_model::chpp::{Config, Machine};
 use bellwire_wire::descriptor::{DescriptorRepr, Work};
+use bellwire_wire::endpoint::Endpoint;
 use bellwire_wire::entry::{Chain, Entry};
 use bellwire_wire::event::Status;
 use bellwire_wire::primitive::Primitive;
@@ -277,4 +278,45 @@ fn a_get_comes_back_as_puts() {
     );
     assert_eq!((nodes[1].packer.packets, nodes[0].receiver.counters.puts), (8, 8));
     assert_eq!(nodes[0].data.counters.reads, 0);
+}
+
+/// Whatever a program puts in the place of a descriptor, it gets one event, and nothing else happens: random bytes, a descriptor for a node that
+/// does not exist, and bytes of odd lengths. Packets of random bytes are counted and dropped.
+#[test]
+fn nonsense_is_refused() {
+    let mut machine = machine();
+    let mut desk = machine.desk();
+    let near = desk.free_memory(0, 0);
+    let sources = [Entry { address: near, length: 16 }];
+    let work = Work::NapIndirect((&sources[..]).into());
+    let (destination, tail) = (Endpoint::new(9, 0, 0).unwrap(), Tail::EMPTY);
+    let far = DescriptorRepr {
+        destination,
+        queue_pair: 0,
+        traffic_class: 0,
+        magic: 0,
+        wants_event: true,
+        work,
+        tail,
+    };
+    desk.post(0, 0, &far).unwrap();
+    let mut posted = 1;
+    for length in [0, 1, 15, 16, 100, 4096, 5000] {
+        let bytes = (0..length).map(|at| pattern(at + length)).collect();
+        desk.post_bytes(0, 0, Primitive::Nap, 0, bytes);
+        posted += 1;
+    }
+    let mut recorder = Recorder::default();
+    machine.run_to_end(&mut recorder).unwrap();
+    let statuses: Vec<Status> = recorder.notices.iter().map(|notice| notice.event.status).collect();
+    assert_eq!(statuses.len(), posted);
+    assert_eq!(statuses[0], Status::Unreachable);
+    assert!(statuses[1..].iter().all(|status| *status == Status::BadDescriptor), "{statuses:?}");
+    let mut injected = 0;
+    for length in [0, 1, 16, 40, 200] {
+        let bytes: Vec<u8> = (0..length).map(|at| pattern(3 * at + length)).collect();
+        injected += u64::from(machine.desk().inject(0, 1, &bytes));
+    }
+    machine.run_to_end(&mut recorder).unwrap();
+    assert_eq!(machine.nodes()[1].receiver.counters.unknown, injected);
 }

@@ -231,8 +231,13 @@ impl DescriptorUnit {
     }
 }
 
-/// Reads a descriptor of our own. `layouts` are those of our functions; sources must lie in the window of the one that rang (C-39).
-pub fn extract_local(job: Job, node: u8, layouts: &[Layout], now: Time) -> Extract {
+/// Reads a descriptor of our own, of node `node` of `ports`. `layouts` are those of our functions; sources must lie in the window of the one that rang (C-39).
+pub fn extract_local(
+    job: Job,
+    (node, ports): (u8, usize),
+    layouts: &[Layout],
+    now: Time,
+) -> Extract {
     let Job { operation, function, address, bytes, .. } = job;
     let at = |queue_pair| Endpoint::new(node, function as u8, queue_pair);
     let refused = |source, destination, primitive, status| Extract::Refused {
@@ -255,6 +260,9 @@ pub fn extract_local(job: Job, node: u8, layouts: &[Layout], now: Time) -> Extra
     let Ok(source) = at(repr.queue_pair) else {
         return refused(zero, destination, Primitive::Nap, Status::BadDescriptor);
     };
+    if usize::from(destination.cpu()) >= ports {
+        return refused(source, destination, repr.work.primitive(), Status::Unreachable);
+    }
     if let Work::Get { .. } = repr.work {
         let (magic, traffic_class) = (repr.magic, repr.traffic_class);
         return Extract::Get {
@@ -277,9 +285,17 @@ pub fn extract_local(job: Job, node: u8, layouts: &[Layout], now: Time) -> Extra
 }
 
 /// Turns a GET from elsewhere into the PUT that answers it (C-25); nothing if it asks for what it may not have.
-pub fn extract_remote(get: &RemoteGet, layouts: &[Layout], now: Time) -> Option<Command> {
+pub fn extract_remote(
+    get: &RemoteGet,
+    ports: usize,
+    layouts: &[Layout],
+    now: Time,
+) -> Option<Command> {
     let repr = DescriptorRepr::parse(&get.bytes).ok()?;
     let Work::Get { return_magic, .. } = repr.work else { return None };
+    if usize::from(get.from.cpu()) >= ports {
+        return None;
+    }
     let layout = layouts.get(usize::from(get.to.function()))?;
     command(&repr, get.to, get.from, return_magic, layout, get.operation, now).ok()
 }

@@ -275,6 +275,9 @@ impl Desk<'_> {
     ///
     /// # Errors
     /// [`WireError`] if the descriptor cannot be written.
+    ///
+    /// # Panics
+    /// If there is no such node or function.
     pub fn post(
         &mut self,
         node: usize,
@@ -287,15 +290,20 @@ impl Desk<'_> {
         Ok(self.post_bytes(node, function, descriptor.work.primitive(), length, bytes))
     }
 
-    /// Posts bytes in the place of a descriptor, whatever they are.
+    /// Posts bytes in the place of a descriptor, whatever they are; they are filled up with zeros or cut to a length that a doorbell can
+    /// announce, a multiple of 16 up to 4096.
+    ///
+    /// # Panics
+    /// If there is no such node or function.
     pub fn post_bytes(
         &mut self,
         node: usize,
         function: usize,
         primitive: Primitive,
         length: u64,
-        bytes: Vec<u8>,
+        mut bytes: Vec<u8>,
     ) -> u32 {
+        bytes.resize(bytes.len().next_multiple_of(16).clamp(16, 4096), 0);
         let posted = self.now();
         let operations = &mut self.hardware.operations;
         let operation = operations.len() as u32;

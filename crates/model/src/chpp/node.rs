@@ -281,20 +281,22 @@ impl Node {
 
     /// The extract module is done with a descriptor.
     pub fn extracted(&mut self, wires: &mut Wires) {
-        let now = wires.now();
+        let (now, ports) = (wires.now(), wires.config.crossbar.ports);
         match self.descriptors.extracting.take() {
             Some(Extracting::Local(job)) => {
                 self.descriptors.counters.extracted += 1;
-                self.descriptors.held =
-                    Some(extract_local(job, self.number as u8, &self.layouts, now));
+                let place = (self.number as u8, ports);
+                self.descriptors.held = Some(extract_local(job, place, &self.layouts, now));
             }
-            Some(Extracting::Remote(get)) => match extract_remote(&get, &self.layouts, now) {
-                Some(command) => {
-                    self.descriptors.counters.remote_gets += 1;
-                    self.descriptors.held_remote = Some(Box::new(command));
+            Some(Extracting::Remote(get)) => {
+                match extract_remote(&get, ports, &self.layouts, now) {
+                    Some(command) => {
+                        self.descriptors.counters.remote_gets += 1;
+                        self.descriptors.held_remote = Some(Box::new(command));
+                    }
+                    None => self.descriptors.counters.refused += 1,
                 }
-                None => self.descriptors.counters.refused += 1,
-            },
+            }
             None => {}
         }
         self.pass_extracted(wires);
