@@ -1,5 +1,5 @@
-//! Networks of one's own for tests and measurements: namespaces that nobody else sees and that vanish with their last user. And a door for
-//! the fuzzers to what is private here.
+//! Networks of one's own for tests: namespaces that nobody else sees and that vanish with their last user. And a door for the fuzzers
+//! to what is private here.
 
 use crate::link_header::{self, Mac};
 use crate::seek;
@@ -65,14 +65,4 @@ pub fn ip(commands: &str) -> io::Result<()> {
 pub fn thread_number() -> i32 {
     // SAFETY: a system call that only answers.
     unsafe { libc::syscall(libc::SYS_gettid) as i32 }
-}
-
-/// Keeps this thread on one processor, so that two threads that spin do not share one.
-pub fn stay_on(processor: usize) {
-    // SAFETY: an empty set is all zeros; the calls only read and write it.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(processor, &mut set);
-        libc::sched_setaffinity(0, std::mem::size_of::<libc::cpu_set_t>(), &raw const set);
-    }
 }
