@@ -1,6 +1,9 @@
 //! How many frames may be on their way to one peer: grows while the round trip stays near its minimum, shrinks by how far it
 //! exceeds the target, and halves on loss; at most once in a round trip. After Swift (Kumar et al., SIGCOMM 2020, Sec. 3.1),
 //! with frames in place of bytes and without its pacing below one frame.
+//!
+//! Senders that share a queue see the same delay, so a smaller window tolerates more of it (the same paper, Sec. 3.5): at a delay
+//! between, large windows shrink and small ones grow until they are equal, however unequal their beginnings were.
 
 /// One frame, in the fixed-point unit of the window.
 const ONE: u64 = 1 << 16;
@@ -46,7 +49,9 @@ impl Congestion {
         now_ns: u64,
     ) {
         let Some(target_ns) = self.target_ns else { return };
-        let target = target_ns.saturating_add(minimum_ns);
+        // All of it up to 16 frames, less than half of it for 256.
+        let root = u64::from(self.frames().isqrt()).max(4);
+        let target = (target_ns / 4 + target_ns / root * 3).saturating_add(minimum_ns);
         if round_trip_ns <= target {
             // A window that was not used up says nothing about a larger one (RFC 7661's reason).
             if limited {

@@ -6,15 +6,22 @@ use super::net::{Net, function};
 
 /// Sixteen senders into one receiver whose link takes a byte in `ns_per_byte` and whose switch keeps `queue_frames`: the share of
 /// the link that was used, how fairly (Jain's index: 1 if all are equal, 1/16 if one has all), and how many frames were dropped.
-fn incast(ns_per_byte: f64, queue_frames: usize) -> (f64, f64, u64) {
+///
+/// The first sender begins so much earlier.
+fn incast(ns_per_byte: f64, queue_frames: usize, earlier_ns: u64) -> (f64, f64, u64) {
     const SENDERS: usize = 16;
     let mut net = Net::new(&[Config::new(1500); SENDERS + 1], 1);
     net.ns_per_byte = ns_per_byte;
     let peers: Vec<_> = (1..=SENDERS).map(|from| net.link(from, 0)).collect();
     net.queue_frames = queue_frames;
+    let payload = [9; 1400];
+    let early_end = net.now_ns + earlier_ns;
+    while net.now_ns < early_end {
+        while net.send(1, peers[0], &payload).is_ok() {}
+        net.step();
+    }
     let begin = net.now_ns;
     let taken_before = net.nodes[0].taken.len();
-    let payload = [9; 1400];
     while net.now_ns < begin + 30_000_000 {
         for (index, &peer) in peers.iter().enumerate() {
             while net.send(index + 1, peer, &payload).is_ok() {}
@@ -39,7 +46,19 @@ fn incast(ns_per_byte: f64, queue_frames: usize) -> (f64, f64, u64) {
 #[test]
 pub fn incast_of_sixteen_is_fair_and_does_not_collapse() {
     for (ns_per_byte, queue_frames) in [(1.0, 16), (1.0, 64), (1.0, 1000), (0.1, 64), (8.0, 64)] {
-        let (share, fairness, dropped) = incast(ns_per_byte, queue_frames);
+        let (share, fairness, dropped) = incast(ns_per_byte, queue_frames, 0);
+        let result = format!("{share} of the link, fairness {fairness}, {dropped} dropped");
+        assert!(share > 0.85, "{ns_per_byte} ns, {queue_frames} frames: {result}");
+        assert!(fairness > 0.75, "{ns_per_byte} ns, {queue_frames} frames: {result}");
+    }
+}
+
+/// A sender that had the link to itself before fifteen others begin gives them their share soon, where queues are long enough for delay to
+/// tell: the windows become equal though nothing is lost.
+#[test]
+pub fn who_begins_earlier_does_not_keep_more() {
+    for (ns_per_byte, queue_frames) in [(1.0, 64), (1.0, 1000), (0.1, 64), (8.0, 64)] {
+        let (share, fairness, dropped) = incast(ns_per_byte, queue_frames, 10_000_000);
         let result = format!("{share} of the link, fairness {fairness}, {dropped} dropped");
         assert!(share > 0.85, "{ns_per_byte} ns, {queue_frames} frames: {result}");
         assert!(fairness > 0.75, "{ns_per_byte} ns, {queue_frames} frames: {result}");
