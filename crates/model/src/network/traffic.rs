@@ -58,7 +58,7 @@ pub enum Arrival {
 pub enum Sizes {
     /// All alike.
     Beats(u16),
-    /// More than 80 % of 128 to 4096 bytes, 8 % above 8192 bytes (M-31); see [`Sizes::draw`] for the rest.
+    /// More than 80 % of 128 to 4096 bytes, 8 % above 8192 bytes (M-31).
     Mix {
         /// Bytes in a beat.
         beat: Bytes,
