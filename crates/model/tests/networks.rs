@@ -287,7 +287,7 @@ fn a_seed_is_a_history() {
     assert_eq!(hash(1), HISTORY_OF_SEED_1);
 }
 
-const HISTORY_OF_SEED_1: u64 = 1_477_339_005_987_757_057;
+const HISTORY_OF_SEED_1: u64 = 18_022_643_781_646_264_851;
 
 /// Every pattern and arrival runs in every topology, and all packets of a closed loop come back.
 // shows: M-31, C-02

@@ -16,7 +16,8 @@ pub fn markdown(report: &Report, all: &[Contender]) -> String {
     text += "Every figure is the median of short samples on two pinned CPUs, taken in one run, contender after\n\
              contender and row after row, in rounds. Each contender is two processes that sleep while others are\n\
              measured. Latencies are half a round trip. Receivers check that every message is the one that was due.\n\
-             Streams go from 4 source buffers to 4 destination buffers in turn.\n\n";
+             Streams go from 4 source buffers to 4 destination buffers in turn.\n\n\
+             How fast the model simulates, beside BookSim2, is measured apart: [performance-model.md](performance-model.md).\n\n";
     text += &machine(report);
     text += &goals(report);
     for &row in MEMORY_ROWS {

@@ -1,10 +1,9 @@
 //! What a router decides in a cycle: who gets a virtual channel, and which inputs send to which outputs.
 
 use super::config::Allocation;
-use super::fabric::Fabric;
+use super::fabric::{Fabric, set};
 use super::parts::State;
-use crate::engine::Policy;
-use crate::engine::{first_from, nth_set};
+use crate::engine::{Policy, first_from, nth_set};
 
 /// Bit sets of up to 64 grants, one for each input.
 type Grants = [u64; 64];
@@ -78,8 +77,12 @@ impl Fabric {
                     self.ports[port_number as usize].waiting &= !(1 << input);
                 }
             }
-            if self.ports[port_number as usize].waiting == 0 {
+            let after = &self.ports[port_number as usize];
+            if after.waiting == 0 {
                 self.routers[router_number as usize].waited &= !(1 << output);
+            } else if after.free_vcs != 0 && after.free_vcs != port.free_vcs {
+                // An input gets one at a time; for its other packets there may be one left, and nothing else would wake us.
+                set(&mut self.active_routers, router_number);
             }
         }
     }

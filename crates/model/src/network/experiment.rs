@@ -8,7 +8,7 @@ use super::packets::Packet;
 use super::report::{Measured, Report, Window};
 use super::topology::Topology;
 use super::traffic::{Arrival, Destinations, Traffic};
-use crate::engine::{Chance, Event, Failures, Model, Random, Schedule, run};
+use crate::engine::{Chance, Event, Failures, Model, Random, Schedule, Waits, run};
 use crate::stats::{Imbalance, Tally};
 use crate::units::Time;
 
@@ -144,13 +144,24 @@ impl Experiment {
     /// Runs to the end and reports.
     ///
     /// # Errors
-    /// A law of conservation that did not hold: the model is wrong.
+    /// A law of conservation that did not hold, or a deadlock with its circle of waits: the model is wrong.
     pub fn run(&mut self) -> Result<Report, Imbalance> {
         let cycle = self.bench.fabric.config().cycle();
         let end = Time::ZERO + cycle * (self.duration.cycles - 1);
         run(&mut self.bench, &mut self.schedule, end);
-        self.bench.fabric.audit()?;
         let bench = &self.bench;
+        bench.fabric.audit()?;
+        if bench.fabric.stands_still() {
+            let mut waits = Waits::default();
+            bench.fabric.waits(&mut waits, |terminal| format!("terminal {terminal}"));
+            return Err(Imbalance {
+                queue: bench.fabric.topology().name().to_owned(),
+                law: "packets are inside and nothing can move",
+                details: waits
+                    .cycle()
+                    .map_or("no circle of waits".to_owned(), |cycle| cycle.to_string()),
+            });
+        }
         Ok(Report::new(Measured {
             fabric: &bench.fabric,
             traffic: &bench.traffic,

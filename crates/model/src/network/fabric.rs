@@ -291,6 +291,12 @@ impl Fabric {
         self.packets.len()
     }
 
+    /// Whether packets are inside and nothing can move: [`Fabric::waits`] says why. A terminal that
+    /// [releases](Fabric::release) may end it.
+    pub fn stands_still(&self) -> bool {
+        self.ticks_at.is_none() && self.packets_inside() > 0
+    }
+
     /// Packets that wait at a terminal and have not begun to leave as a whole; a model of a NIC looks here before it injects.
     pub fn waiting(&self, terminal: u32) -> u32 {
         let first = (terminal * self.lanes_each) as usize;
