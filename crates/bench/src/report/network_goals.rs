@@ -76,7 +76,7 @@ fn wanted() -> Vec<Wanted> {
         goal(full(), UDP, Some(TCP), least(1.0)),
         goal(large(), ETH, Some(TCP), least(1.0)),
         goal(large(), UDP, Some(TCP), least(1.0)),
-        goal(vec![slow()], &["bellwire-eth-two"], Some("bellwire-eth-one"), least(1.75)),
+        goal(vec![slow()], &["bellwire-eth-two"], Some("bellwire-eth-one"), least(1.8)),
         goal(vec![frames(Op::Idle, 8)], &[ETH_XDP], None, most(1.0)),
         goal(vec![frames(Op::Idle, 8)], &[ETH_PACKET], None, most(1.0)),
         goal(vec![frames(Op::Idle, 8)], UDP, None, most(1.0)),
