@@ -1,7 +1,8 @@
 //! Frames inside UDP datagrams: no privileges, any route.
 //!
-//! One socket for each function, and one more for the peer that it hears most ([`favourite`]). A batch leaves with one `sendmmsg`, and equal frames for the same peer as one segmented
-//! datagram (UDP_SEGMENT) that passes the kernel's stack once; on the way in UDP_GRO does the same. Datagrams are never cut by
+//! One socket for each function, and one more for the peer that it hears most (`favourite.rs`). A batch leaves with one `sendmmsg`,
+//! and equal frames for the same peer as one segmented datagram (UDP_SEGMENT) that passes the kernel's stack once; on the way in
+//! UDP_GRO does the same. Datagrams are never cut by
 //! IP (they would be lost whole with any of their parts), so a frame is at most what the route carries.
 
 mod address;
