@@ -1,5 +1,7 @@
 //! The peer that a function hears most has a socket of its own, connected to it: the kernel then neither looks for a route for each
 //! datagram nor copies addresses, which takes a tenth off the way. The two sockets share our address for that; nobody else can.
+//!
+//! It also has a buffer of its own, which is more than its share once others send much: then it is no favourite any more.
 
 use super::address::to_native;
 use super::prepare;
@@ -12,6 +14,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 const STREAK: usize = 32;
 /// At least so many datagrams come from others before another one is: a change costs several system calls.
 const PAUSE: usize = 1024;
+/// What a favourite is worth at most. Each of its datagrams adds one to that, each of somebody else's takes two away; a favourite that
+/// is worth nothing goes back to the socket for all.
+const WORTH: usize = 64;
 
 /// The favourite, if there is one.
 pub(super) struct Favourite {
@@ -20,11 +25,22 @@ pub(super) struct Favourite {
     streak: Option<(SocketAddr, usize)>,
     /// Datagrams heard there since the last change.
     heard: usize,
+    worth: usize,
+}
+
+/// What should become of the favourite.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Change {
+    None,
+    /// Take this one.
+    To(SocketAddr),
+    /// Have none.
+    Away,
 }
 
 impl Favourite {
     pub fn new() -> Favourite {
-        Favourite { connected: None, streak: None, heard: PAUSE }
+        Favourite { connected: None, streak: None, heard: PAUSE, worth: 0 }
     }
 
     pub fn exists(&self) -> bool {
@@ -43,15 +59,33 @@ impl Favourite {
         self.parts().filter(|(_, known)| *known == peer).map(|(socket, _)| socket)
     }
 
-    /// `datagrams` came on the socket for all, the last of them from `peer`; whether that should be the favourite.
-    pub fn hears(&mut self, peer: SocketAddr, datagrams: usize) -> bool {
+    /// A datagram came from `peer` on the socket for all.
+    pub fn hears(&mut self, peer: SocketAddr) -> Change {
         let before = match self.streak {
             Some((known, count)) if known == peer => count,
             _ => 0,
         };
-        self.streak = Some((peer, before + datagrams));
-        self.heard = self.heard.saturating_add(datagrams);
-        before + datagrams >= STREAK && self.heard >= PAUSE
+        self.streak = Some((peer, before + 1));
+        self.heard = self.heard.saturating_add(1);
+        self.worth = self.worth.saturating_sub(2);
+        if before + 1 >= STREAK && self.heard >= PAUSE {
+            Change::To(peer)
+        } else if self.worth == 0 && self.exists() {
+            Change::Away
+        } else {
+            Change::None
+        }
+    }
+
+    /// `datagrams` came from the favourite.
+    #[inline]
+    pub fn is_heard(&mut self, datagrams: usize) {
+        self.worth = WORTH.min(self.worth + datagrams);
+    }
+
+    /// Has no favourite from now on.
+    pub fn dismiss(&mut self) {
+        (self.connected, self.streak, self.heard) = (None, None, 0);
     }
 
     /// Makes `peer` the favourite of the function whose socket for all is `all`, at `address`.
@@ -61,7 +95,8 @@ impl Favourite {
         address: SocketAddr,
         peer: SocketAddr,
     ) -> io::Result<()> {
-        (self.connected, self.streak, self.heard) = (None, None, 0);
+        self.dismiss();
+        self.worth = WORTH;
         let domain = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
         let own = socket::open(domain, libc::SOCK_DGRAM, 0)?;
         prepare(own.as_fd(), address)?;

@@ -13,7 +13,7 @@ use crate::frame_io::{FrameIo, IoCounters, is_for_later};
 use crate::pcapng::{Direction, LinkType};
 use crate::socket;
 use address::{from_native, headers, to_native};
-use favourite::Favourite;
+use favourite::{Change, Favourite};
 use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::net::SocketAddr;
@@ -263,7 +263,7 @@ impl UdpIo {
         let datagrams = result.max(0) as usize;
         self.ask[0] = next_ask(ask, datagrams);
         let mut frames = 0;
-        let mut heard = None;
+        let mut change = Change::None;
         for number in 0..datagrams {
             // SAFETY: written above, and changed by the kernel in the way that recvmmsg(2) states.
             let (header, place) =
@@ -285,14 +285,14 @@ impl UdpIo {
                 frames += 1;
                 take(from, frame);
             }
-            heard = Some((from, datagrams));
+            match self.favourite.hears(from) {
+                Change::None => {}
+                wanted => change = wanted,
+            }
         }
-        if let Some((from, datagrams)) = heard
-            && self.favourite.hears(from, datagrams)
-            // Without a port it is only asked who is there.
-            && self.address.port() != 0
-        {
-            self.prefer(from, take);
+        // Without a port it is only asked who is there.
+        if change != Change::None && self.address.port() != 0 {
+            self.change_favourite(change, take);
         }
         frames
     }
@@ -331,15 +331,26 @@ impl UdpIo {
             }
         }
         self.ask[1] = next_ask(ask, datagrams);
+        self.favourite.is_heard(datagrams);
         frames
     }
 
-    /// Makes `peer` the favourite. What the one before sent is taken first.
+    /// Changes the favourite. What the one before sent is taken first, as far as it has come.
     #[cold]
-    fn prefer(&mut self, peer: SocketAddr, take: &mut impl FnMut(SocketAddr, &[u8])) {
-        while self.receive_from_favourite(take) > 0 {}
-        // Without it everything goes on as before.
-        let _ = self.favourite.choose(self.socket.as_fd(), self.address, peer);
+    fn change_favourite(&mut self, change: Change, take: &mut impl FnMut(SocketAddr, &[u8])) {
+        // Bounded, because a fast sender could keep us here for ever; what is lost is sent again.
+        for _ in 0..64 {
+            if self.receive_from_favourite(take) == 0 {
+                break;
+            }
+        }
+        match change {
+            // If it fails, everything goes on as before.
+            Change::To(peer) => {
+                let _ = self.favourite.choose(self.socket.as_fd(), self.address, peer);
+            }
+            Change::None | Change::Away => self.favourite.dismiss(),
+        }
     }
 }
 
@@ -558,7 +569,7 @@ mod tests {
         assert!(b.favourite.socket_to(a.address).is_some());
         let again = UdpIo::open(b.address, 1500).err().expect("a second owner");
         assert_eq!(again.kind(), io::ErrorKind::AddrInUse);
-        for number in 0..100u8 {
+        for number in 0..50u8 {
             send(&mut c, b.address, number);
             send(&mut a, b.address, number);
             let mut got = collect(&mut b, 2);
@@ -577,6 +588,36 @@ mod tests {
             send(&mut b, c.address, number);
             assert_eq!(collect(&mut c, 1), [(b.address, vec![number; 40])]);
         }
+    }
+
+    /// A favourite whom others equal is none any more, and nothing is lost by that between two datagrams; once it is alone again,
+    /// it is one again.
+    #[test]
+    fn a_favourite_among_many_is_dismissed() {
+        let [mut a, mut b] = pair("127.0.0.1:0", "127.0.0.1:0", 1500);
+        let [mut c, _] = pair("127.0.0.1:0", "127.0.0.1:0", 1500);
+        let send = |io: &mut UdpIo, to: SocketAddr, what: u8| {
+            io.room().expect("room")[..40].fill(what);
+            io.stage(to, 40);
+            assert!(io.flush());
+        };
+        for number in 0..100u8 {
+            send(&mut a, b.address, number);
+            collect(&mut b, 1);
+        }
+        assert!(b.favourite.exists());
+        for number in 0..100u8 {
+            send(&mut a, b.address, number);
+            send(&mut c, b.address, number);
+            assert_eq!(collect(&mut b, 2).len(), 2);
+        }
+        assert!(!b.favourite.exists(), "others sent as much");
+        // More than a new favourite waits for.
+        for number in 0..1200_usize {
+            send(&mut a, b.address, number as u8);
+            assert_eq!(collect(&mut b, 1), [(a.address, vec![number as u8; 40])]);
+        }
+        assert!(b.favourite.exists(), "it is alone again");
     }
 
     /// Frames of many lengths, alone and in batches that the kernel cuts and joins, arrive whole, in IPv4 and in IPv6.
