@@ -17,6 +17,8 @@
 //! [`reliable`] is a protocol of its own, for networks that lose frames: the devices `eth` and `udp` run it below all this. Its
 //! buffers are made when a peer first needs them, up to a fixed size, as it has many more peers than busy ones.
 //!
+//! [`link_layer`] is what a point-to-point link needs instead: replay, NAK and credits, as hardware does it.
+//!
 //! [`canary`] holds planted faults, by which the tests of these pieces are tested.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -29,6 +31,7 @@ mod damq;
 mod drr;
 mod extents;
 mod gate;
+pub mod link_layer;
 mod outstanding;
 pub mod reliable;
 

@@ -10,6 +10,8 @@ mod drr;
 mod extents;
 #[path = "oracles/gate.rs"]
 mod gate;
+#[path = "oracles/link_layer.rs"]
+mod link_layer;
 #[path = "oracles/outstanding.rs"]
 mod outstanding;
 mod reliable {
@@ -317,4 +319,39 @@ fn repeated_delivery_in_any_life_is_caught() {
         let faults = reliable::net::Faults { loss, repeat: 200, late: 300, flip: 0 };
         reliable::lives::any_lives(seed, faults)
     });
+}
+
+/// The fault makes the oracle of the link layer object to some single or double fault of the line, which it survives without it.
+fn the_link_notices(fault: &'static str) {
+    let case = &link_layer::cases()[0];
+    assert!(link_layer::every_double_fault(case).is_ok(), "it objects although nothing is planted");
+    let _planted = plant(fault);
+    assert!(link_layer::every_double_fault(case).is_err(), "it does not notice {fault}");
+}
+
+/// A frame that came before is delivered again.
+#[test]
+fn a_link_that_repeats_is_caught() {
+    the_link_notices("link-take-repeated");
+}
+
+/// A sender does not look at its credits.
+#[test]
+fn an_overdrawn_credit_is_caught() {
+    let case = &link_layer::cases()[2];
+    assert!(link_layer::run(case).is_ok());
+    let _planted = plant("link-overdraw");
+    assert!(link_layer::run(case).is_err(), "the receive buffer overflowed unseen");
+}
+
+/// A NAK is taken for an ACK: what was damaged comes only when the timer runs out.
+#[test]
+fn an_ignored_nak_is_caught() {
+    let case = link_layer::Case {
+        faults: vec![(2, link_layer::Fault::Damaged)],
+        ..link_layer::cases()[0].clone()
+    };
+    let things = link_layer::run(&case).unwrap();
+    let _planted = plant("link-ignore-nak");
+    assert!(link_layer::run(&case).unwrap() != things, "whether a NAK counts makes no difference");
 }

@@ -79,6 +79,20 @@ pub enum WireError {
         /// The byte found.
         byte: u8,
     },
+    /// The first byte of a TLP of the direct link is not that of a posted write (S-13).
+    #[error(
+        "TLP starts with {byte:#04x} instead of 0x60; this link carries posted writes only, so send nothing else down it"
+    )]
+    NotPosted {
+        /// The byte found.
+        byte: u8,
+    },
+    /// Framing or check sum of a packet on a link is wrong.
+    #[error("{format} is damaged: framing or check sum is wrong; drop it and have it sent again")]
+    Damaged {
+        /// Name of the format.
+        format: &'static str,
+    },
     /// A payload is longer than its packet type may carry (C-07, C-19).
     #[error(
         "payload of {length} bytes exceeds the {limit} that this packet may carry; cut it into several"

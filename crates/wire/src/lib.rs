@@ -17,6 +17,8 @@
 //! Where the network is plain Ethernet or UDP, packets travel in a [`frame`], whose records have the packet header's fields in
 //! a compact form.
 //!
+//! Where the network is the direct link of the SMP paper, its packets and those of its layers are in [`link`].
+//!
 //! Five small parts serve several formats: [`primitive`] (NAP, PUT or GET), [`endpoint`] (which
 //! queue pair of which function of which processor), [`span`] (bytes expressed as DWs and byte
 //! enables), [`entry`] (blocks of memory in lists) and [`tail`] (the opaque bytes of the upper
@@ -45,6 +47,7 @@ pub mod entry;
 pub mod event;
 pub mod frame;
 pub mod header;
+pub mod link;
 pub mod packet;
 pub mod primitive;
 pub mod recut;

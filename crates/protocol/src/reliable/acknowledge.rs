@@ -11,7 +11,7 @@ const TURNS: u8 = 8;
 const ANSWER_NS: u64 = 1_000;
 
 #[derive(Clone, Copy)]
-pub(super) struct Acknowledge {
+pub(crate) struct Acknowledge {
     every: u16,
     delay_ns: u64,
     /// Frames that came since the last acknowledgement went.

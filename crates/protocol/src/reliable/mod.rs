@@ -23,7 +23,7 @@
 //!   Sink <---- (Backlog, if refused or in pieces) <---- in order <-------+---- EarlySet, while one before is missing
 //! ```
 
-mod acknowledge;
+pub(crate) mod acknowledge;
 mod backlog;
 mod config;
 mod congestion;

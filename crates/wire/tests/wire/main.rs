@@ -7,6 +7,7 @@ mod event;
 mod frame;
 mod header;
 mod hostile_bytes;
+mod link;
 mod packet;
 mod recut;
 mod refusals;
