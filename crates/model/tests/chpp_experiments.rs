@@ -175,3 +175,17 @@ fn an_unexplained_miss_is_found() {
     report.claim("it flies", false);
     assert_eq!(report.unexplained(), ["far off", "it flies"]);
 }
+
+/// Controllers in six topologies: the measured mean distance is H(P) within 7 %, a hop lies between the two readings of r, and what is better connected
+/// carries more.
+// shows: C-02, B-07
+#[test]
+fn links() {
+    let report = report("links");
+    println!("{report}");
+    assert_explained(&report);
+    assert!(report.claims.iter().all(|claim| claim.holds));
+    assert!((160.0..240.0).contains(&value(&report, "a hop")));
+    let hops = report.values.iter().filter(|value| value.unit == "hops");
+    assert!(hops.filter_map(|value| value.error_percent).all(|error| error.abs() < 7.0));
+}

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use crate::engine::Policy;
+use crate::network::{Shape, TopologyError};
 use crate::units::{Bytes, Frequency, Rate, Span, Time};
 
 /// The prototype of the paper.
@@ -18,8 +19,11 @@ pub struct Config {
     pub pcie: PcieConfig,
     /// Processor and memory.
     pub host: HostConfig,
-    /// The crossbar between the interfaces.
+    /// The crossbar between the interfaces of a controller.
     pub crossbar: CrossbarConfig,
+    /// The links between controllers; without them there is one controller.
+    #[serde(default)]
+    pub links: Option<LinksConfig>,
 }
 
 /// One network interface.
@@ -143,6 +147,18 @@ pub struct CrossbarConfig {
     pub get_channel: bool,
 }
 
+/// The links between controllers (C-02): PCIe links, as wide and fast as those to the hosts.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinksConfig {
+    /// Which controllers are joined by which links: each of its routers is a controller with `crossbar.ports` nodes.
+    pub topology: Shape,
+    /// Packets that the far end of a link holds in each channel.
+    pub channel_packets: usize,
+    /// From the end of a packet on the wires until the next controller has it.
+    pub latency: Span,
+}
+
 /// Why a configuration cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -169,6 +185,27 @@ pub enum ConfigError {
         /// The value found.
         value: u64,
     },
+    /// The links' topology cannot be built.
+    #[error("`links.topology`: {0}")]
+    Topology(#[from] TopologyError),
+    /// The links' topology has its own idea of how many nodes a controller has.
+    #[error(
+        "`links.topology` has {value} terminals; give it one for each controller, `crossbar.ports` says how many nodes each has"
+    )]
+    Terminals {
+        /// Terminals found.
+        value: usize,
+    },
+    /// More nodes than a packet can name.
+    #[error(
+        "{controllers} controllers of {nodes} nodes are more than the {MOST_NODES} nodes that a packet can name; take fewer of either"
+    )]
+    TooManyNodes {
+        /// Controllers of `links.topology`.
+        controllers: u64,
+        /// `crossbar.ports`.
+        nodes: u64,
+    },
     /// The memory of a function consists of pages.
     #[error("`host.window` is {value} B; it must be a multiple of 4096")]
     Unaligned {
@@ -178,6 +215,12 @@ pub enum ConfigError {
 }
 
 impl Config {
+    /// Nodes of all controllers.
+    pub fn nodes(&self) -> usize {
+        let controllers = self.links.as_ref().and_then(|links| links.topology.build().ok());
+        self.crossbar.ports * controllers.map_or(1, |topology| topology.routers())
+    }
+
     /// The paper's prototype.
     pub fn prototype() -> Config {
         Config::parse(PROTOTYPE).expect("the prototype is checked by a test")
@@ -199,7 +242,7 @@ impl Config {
     /// # Errors
     /// The first of them.
     pub fn check(&self) -> Result<(), ConfigError> {
-        let Config { nic, pcie, host, crossbar } = self;
+        let Config { nic, pcie, host, crossbar, links } = self;
         let any = 1..=u64::MAX;
         let ranges = [
             ("nic.descriptor_path", nic.descriptor_path.count(), any.clone()),
@@ -235,10 +278,15 @@ impl Config {
             ("host.ring_entries", host.ring_entries, 2..=4096),
             ("host.slots", host.slots as u64, 1..=256),
             ("host.window", host.window.count(), 4 << 20..=1 << 32),
-            ("crossbar.ports", crossbar.ports as u64, 1..=16),
+            ("crossbar.ports", crossbar.ports as u64, 1..=MOST_NODES),
             ("crossbar.channels", crossbar.channels as u64, 1..=16),
             ("crossbar.channel_packets", crossbar.channel_packets as u64, any.clone()),
-            ("crossbar.receive_packets", crossbar.receive_packets as u64, any),
+            ("crossbar.receive_packets", crossbar.receive_packets as u64, any.clone()),
+            (
+                "links.channel_packets",
+                links.as_ref().map_or(1, |links| links.channel_packets as u64),
+                any,
+            ),
         ];
         for (name, value, range) in ranges {
             if !range.contains(&value) {
@@ -248,6 +296,16 @@ impl Config {
                     least: *range.start(),
                     most: *range.end(),
                 });
+            }
+        }
+        if let Some(links) = links {
+            let topology = links.topology.build()?;
+            if topology.terminals() != topology.routers() {
+                return Err(ConfigError::Terminals { value: topology.terminals() });
+            }
+            let (controllers, nodes) = (topology.routers() as u64, crossbar.ports as u64);
+            if controllers.saturating_mul(nodes) > MOST_NODES {
+                return Err(ConfigError::TooManyNodes { controllers, nodes });
             }
         }
         let powers = [
@@ -265,6 +323,9 @@ impl Config {
         }
     }
 }
+
+/// Nodes that the four bits of a packet's processor field can name.
+const MOST_NODES: u64 = 16;
 
 impl NicConfig {
     /// Length of a cycle.

@@ -1,9 +1,10 @@
 //! The intra-DMA crossbar with its virtual channels (C-04, C-27, C-42, C-43; cHPP sections 2.3, 3.4, 5.4).
 //!
-//! Ports: an interface injects a packet into a channel of its input, if the channel has room; the packet crosses when its input, its
-//! output and a place in the receiver's buffer are free; input and output are then taken for its beats and one engine cycle.
-//! Without a channel of their own, GET packets share those of the others and the receiver's buffer with them, and may so close a
-//! ring of waits (C-26).
+//! Ports: an interface, or a link from another controller, injects a packet into a channel of its input; the packet crosses when its input,
+//! its output and a place behind the output are free; input and output are then taken for its beats and one engine cycle. Behind the
+//! output of an interface is its receive buffer, behind that of a link the channels at its far end. Which output, channel and place a
+//! packet has is decided by [`Controllers`](super::controllers::Controllers), which knows the way. Without a channel of their own, GET
+//! packets share those of the others and the receiver's buffer with them, and may so close a ring of waits (C-26).
 
 use std::collections::VecDeque;
 
@@ -13,12 +14,27 @@ use crate::engine::{Arbiter, Policy, Random, Schedule};
 use crate::stats::{Imbalance, Occupancy};
 use crate::units::{Span, Time};
 
+/// A packet and where this controller sends it.
+#[derive(Clone, Copy, Debug)]
+pub struct Bound {
+    /// The packet.
+    pub packet: PacketHandle,
+    /// Header and data, in beats of the bus.
+    pub beats: u64,
+    /// Node that it comes from.
+    pub from: u8,
+    /// Node that it goes to.
+    pub to: u8,
+    /// Output of this controller.
+    pub output: u8,
+    /// Which of the places behind the output it takes: a receive buffer, or a channel at the far end of a link.
+    pub place: u8,
+}
+
 /// A packet that waits in a channel.
 #[derive(Clone, Copy, Debug)]
 struct Queued {
-    packet: PacketHandle,
-    output: usize,
-    beats: u64,
+    bound: Bound,
     entered: Time,
     /// When its first beat is there.
     head: Time,
@@ -41,17 +57,13 @@ struct Crossing {
 /// A packet that begins to cross.
 #[derive(Clone, Copy, Debug)]
 pub struct Grant {
-    /// The packet.
-    pub packet: PacketHandle,
+    /// The packet, its way and the place that it takes.
+    pub bound: Bound,
     /// Where it comes from.
     pub input: usize,
-    /// Where it goes.
-    pub output: usize,
-    /// Which of the receiver's buffers it takes a place in.
-    pub class: usize,
     /// When its head was there; from then until now it waited.
     pub head: Time,
-    /// When its last beat is in the receiver's buffer.
+    /// When its last beat is through.
     pub tail: Time,
 }
 
@@ -60,12 +72,11 @@ pub const DATA: usize = 0;
 /// Receive buffer for GET packets.
 pub const GET: usize = 1;
 
-/// The switch between all interfaces of a controller.
+/// The switch of one controller: inputs and outputs of its interfaces first, then of its links.
 pub struct Crossbar {
+    controller: u8,
     ports: usize,
-    data_channels: usize,
     channels: usize,
-    get_channel: bool,
     depth: usize,
     cycle: Span,
     module: Span,
@@ -74,8 +85,11 @@ pub struct Crossbar {
     inputs: Vec<Channel>,
     crossing: Vec<Option<Crossing>>,
     output_busy: Vec<bool>,
-    /// Places left in the receivers' buffers, by output, then class.
+    /// Until when the wires behind an output are taken beyond its own time.
+    held_until: Vec<Time>,
+    /// Places left behind the outputs; each output has as many kinds as a port has channels, or two.
     places: Vec<usize>,
+    kinds: usize,
     by_output: Vec<Arbiter>,
     by_input: Vec<Arbiter>,
     next_output: usize,
@@ -87,21 +101,21 @@ pub struct Crossbar {
     pub crossed: Vec<u64>,
     /// How long each output was taken.
     pub busy: Vec<Span>,
-    /// (channel, output) of every packet that was injected, if wanted (C-42).
-    pub seen: Option<Vec<(usize, usize)>>,
 }
 
 impl Crossbar {
-    /// An idle crossbar.
-    pub fn new(config: &Config, random: &mut Random) -> Crossbar {
-        let ports = config.crossbar.ports;
-        let data_channels = config.crossbar.channels;
-        let channels = data_channels + usize::from(config.crossbar.get_channel);
+    /// An idle crossbar of controller `controller` with `ports` ports of `channels` channels each; `places(output, kind)` says what is behind.
+    pub fn new(
+        config: &Config,
+        (controller, ports, channels): (usize, usize, usize),
+        places: impl Fn(usize, usize) -> usize,
+        random: &mut Random,
+    ) -> Crossbar {
+        let kinds = channels.max(2);
         Crossbar {
+            controller: controller as u8,
             ports,
-            data_channels,
             channels,
-            get_channel: config.crossbar.get_channel,
             depth: config.crossbar.channel_packets,
             cycle: config.nic.cycle(),
             module: config.nic.module(),
@@ -109,7 +123,9 @@ impl Crossbar {
             inputs: (0..ports * channels).map(|_| Channel::default()).collect(),
             crossing: vec![None; ports],
             output_busy: vec![false; ports],
-            places: vec![config.crossbar.receive_packets; 2 * ports],
+            held_until: vec![Time::ZERO; ports],
+            places: (0..ports * kinds).map(|at| places(at / kinds, at % kinds)).collect(),
+            kinds,
             by_output: (0..ports)
                 .map(|_| Arbiter::new(Policy::RoundRobin, ports, random))
                 .collect(),
@@ -121,45 +137,40 @@ impl Crossbar {
             decides: false,
             crossed: vec![0; ports],
             busy: vec![Span::ZERO; ports],
-            seen: None,
         }
-    }
-
-    /// The channel for a packet to `output`: its number modulo the channels (Dest-Mod, C-42), or that of GETs (C-27).
-    pub fn channel_for(&self, output: usize, is_get: bool) -> usize {
-        if is_get && self.get_channel { self.data_channels } else { output % self.data_channels }
     }
 
     /// Whether a channel of an input has room for a packet.
     pub fn has_room(&self, input: usize, channel: usize) -> bool {
-        let holds = self.inputs[input * self.channels + channel].occupancy.inside();
-        (holds as usize) < self.depth
+        (self.inside(input, channel) as usize) < self.depth
     }
 
-    /// Takes a packet of `beats` beats into a channel that has room; its first beat comes at `head`.
+    /// Packets in a channel of an input, with the one that crosses.
+    pub fn inside(&self, input: usize, channel: usize) -> u64 {
+        self.inputs[input * self.channels + channel].occupancy.inside()
+    }
+
+    /// Takes a packet into a channel that has room; its first beat comes at `head`.
     pub fn inject(
         &mut self,
         schedule: &mut Schedule<Happening>,
         (input, channel): (usize, usize),
-        (packet, output, beats): (PacketHandle, usize, u64),
+        bound: Bound,
         head: Time,
     ) {
         let entered = schedule.now();
         let queue = &mut self.inputs[input * self.channels + channel];
         queue.occupancy.enter(entered);
-        queue.queue.push_back(Queued { packet, output, beats, entered, head });
-        if let Some(seen) = &mut self.seen {
-            seen.push((channel, output));
-        }
+        queue.queue.push_back(Queued { bound, entered, head });
         self.waiting += 1;
-        schedule.settle_at(head, Happening::CrossbarMatches);
+        schedule.settle_at(head, Happening::CrossbarMatches { controller: self.controller });
     }
 
     /// Asks for a decision at the end of this moment, if there is anything to decide.
     fn decide(&mut self, schedule: &mut Schedule<Happening>) {
         if self.waiting > 0 && !self.decides {
             self.decides = true;
-            schedule.settle(Happening::CrossbarMatches);
+            schedule.settle(Happening::CrossbarMatches { controller: self.controller });
         }
     }
 
@@ -179,8 +190,8 @@ impl Crossbar {
             }
             for channel in &self.inputs[input * self.channels..][..self.channels] {
                 if let Some(front) = channel.queue.front().filter(|front| front.head <= now) {
-                    requests[front.output] |= 1 << input;
-                    wanted |= 1 << front.output;
+                    requests[front.bound.output as usize] |= 1 << input;
+                    wanted |= 1 << front.bound.output;
                 }
             }
         }
@@ -192,6 +203,9 @@ impl Crossbar {
         let mut taken = 0u64;
         for output in (first..self.ports).chain(0..first) {
             let mut asking = requests[output] & !taken;
+            if self.held_until[output] > now {
+                continue;
+            }
             while asking != 0 && !self.output_busy[output] {
                 let Some(input) = self.by_output[output].choose(asking) else { break };
                 asking &= !(1 << input);
@@ -205,25 +219,47 @@ impl Crossbar {
         }
     }
 
-    /// A packet has crossed: its input, its output and its place in the channel are free again.
-    pub fn crossed(&mut self, schedule: &mut Schedule<Happening>, input: usize, output: usize) {
+    /// A packet has crossed: its input, its output and its place in the channel are free again. Gives the channel.
+    pub fn crossed(
+        &mut self,
+        schedule: &mut Schedule<Happening>,
+        input: usize,
+        output: usize,
+    ) -> Option<usize> {
         self.output_busy[output] = false;
         self.crossed[output] += 1;
-        if let Some(Crossing { channel, entered }) = self.crossing[input].take() {
+        let freed = self.crossing[input].take().map(|Crossing { channel, entered }| {
             self.inputs[input * self.channels + channel].occupancy.leave(entered, schedule.now());
+            channel
+        });
+        self.decide(schedule);
+        freed
+    }
+
+    /// A place behind `output` is free again.
+    pub fn place_freed(&mut self, schedule: &mut Schedule<Happening>, output: usize, place: usize) {
+        self.places[output * self.kinds + place] += 1;
+        self.decide(schedule);
+    }
+
+    /// The wires behind `output` are taken until `left`, and take what is `delay` behind the crossbar.
+    pub fn hold(
+        &mut self,
+        schedule: &mut Schedule<Happening>,
+        output: usize,
+        left: Time,
+        delay: Span,
+    ) {
+        let until = Time::ZERO + (left - Time::ZERO).saturating_sub(delay);
+        if until > schedule.now() {
+            self.held_until[output] = until;
+            schedule.settle_at(until, Happening::CrossbarMatches { controller: self.controller });
         }
-        self.decide(schedule);
     }
 
-    /// The receiver at `output` has a place free again.
-    pub fn place_freed(&mut self, schedule: &mut Schedule<Happening>, output: usize, class: usize) {
-        self.places[2 * output + class] += 1;
-        self.decide(schedule);
-    }
-
-    /// The buffer that a packet of a channel goes to.
-    fn class_of(&self, channel: usize) -> usize {
-        if self.get_channel && channel == self.data_channels { GET } else { DATA }
+    /// Places of a kind that are left behind `output`.
+    pub fn places_left(&self, output: usize, place: usize) -> usize {
+        self.places[output * self.kinds + place]
     }
 
     /// The channel of `input` whose turn it is among those with a packet for `output` that may go now.
@@ -231,8 +267,9 @@ impl Crossbar {
         let mut ready = 0u64;
         for channel in 0..self.channels {
             let front = self.inputs[input * self.channels + channel].queue.front();
-            let is_for = front.is_some_and(|front| front.output == output && front.head <= now);
-            if is_for && self.places[2 * output + self.class_of(channel)] > 0 {
+            let front = front
+                .filter(|front| usize::from(front.bound.output) == output && front.head <= now);
+            if front.is_some_and(|front| self.places_left(output, front.bound.place.into()) > 0) {
                 ready |= 1 << channel;
             }
         }
@@ -242,33 +279,33 @@ impl Crossbar {
     fn cross(&mut self, schedule: &mut Schedule<Happening>, input: usize, channel: usize) -> Grant {
         let now = schedule.now();
         let front = self.inputs[input * self.channels + channel].queue.pop_front();
-        let Queued { packet, output, beats, entered, head } =
+        let Queued { bound, entered, head } =
             front.expect("a channel is ready if it has a packet in front");
-        let class = self.class_of(channel);
+        let Bound { beats, output, place, .. } = bound;
+        let output = usize::from(output);
         self.waiting -= 1;
-        self.places[2 * output + class] -= 1;
+        self.places[output * self.kinds + usize::from(place)] -= 1;
         self.crossing[input] = Some(Crossing { channel, entered });
         self.output_busy[output] = true;
         let taken = self.cycle * (beats + self.engine_cycles);
         self.busy[output] += taken;
-        schedule.after(taken, Happening::Crossed { input: input as u8, output: output as u8 });
-        Grant {
-            packet,
-            input,
-            output,
-            class,
-            head,
-            tail: now + self.module + self.cycle * (beats - 1),
-        }
+        let (input_port, output_port) = (input as u8, output as u8);
+        let controller = self.controller;
+        schedule.after(
+            taken,
+            Happening::Crossed { controller, input: input_port, output: output_port },
+        );
+        let tail = now + self.module + self.cycle * (beats - 1);
+        Grant { bound, input, head, tail }
     }
 
-    /// Who waits in front of channels, for explanations: input, channel, packet, output, and whether a place there is free.
-    pub fn waiting(&self) -> impl Iterator<Item = (usize, usize, PacketHandle, usize, bool)> {
+    /// Who waits in front of channels, for explanations: input, channel, packet, and whether there is a place for it.
+    pub fn waiting(&self) -> impl Iterator<Item = (usize, usize, Bound, bool)> {
         self.inputs.iter().enumerate().filter_map(|(at, queue)| {
             let (input, channel) = (at / self.channels, at % self.channels);
-            let front = queue.queue.front()?;
-            let has_place = self.places[2 * front.output + self.class_of(channel)] > 0;
-            Some((input, channel, front.packet, front.output, has_place))
+            let bound = queue.queue.front()?.bound;
+            let has_place = self.places_left(bound.output.into(), bound.place.into()) > 0;
+            Some((input, channel, bound, has_place))
         })
     }
 
@@ -278,8 +315,12 @@ impl Crossbar {
     /// What does not hold.
     pub fn audit(&self, now: Time) -> Result<(), Imbalance> {
         self.inputs.iter().enumerate().try_for_each(|(at, channel)| {
-            let name =
-                format!("crossbar input {} channel {}", at / self.channels, at % self.channels);
+            let name = format!(
+                "input {} channel {} of controller {}",
+                at / self.channels,
+                at % self.channels,
+                self.controller
+            );
             let crossing = self.crossing[at / self.channels]
                 .filter(|crossing| crossing.channel == at % self.channels);
             let waiting = channel.queue.iter().map(|queued| queued.entered);

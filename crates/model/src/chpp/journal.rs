@@ -38,6 +38,8 @@ pub enum Stage {
     Packer,
     /// Crossbar.
     Crossbar,
+    /// The wires between two controllers.
+    ControllerLink,
     /// Receive dispatch.
     Dispatch,
     /// PUT or NAP upload.

@@ -1,4 +1,4 @@
-//! The whole machine: all nodes of one controller, its crossbar, and programs that use them in virtual time.
+//! The whole machine: all nodes, the controllers that join them, and programs that use them in virtual time.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -10,7 +10,8 @@ use bellwire_wire::header::HeaderRepr;
 use bellwire_wire::primitive::Primitive;
 
 use super::config::Config;
-use super::crossbar::{Crossbar, DATA, Grant};
+use super::controllers::Controllers;
+use super::crossbar::{Crossbar, Grant};
 use super::descriptor::Extract;
 use super::host::Notice;
 use super::journal::{Cause, Explanation, Journal, Stage};
@@ -102,7 +103,7 @@ impl fmt::Display for Stopped {
 
 impl std::error::Error for Stopped {}
 
-/// Nodes, crossbar, and their future.
+/// Nodes, controllers, and their future.
 pub struct Machine {
     hardware: Hardware,
     schedule: Schedule<Happening>,
@@ -112,7 +113,7 @@ pub struct Machine {
 pub struct Hardware {
     config: Config,
     nodes: Vec<Node>,
-    crossbar: Crossbar,
+    controllers: Controllers,
     packets: Pool<Packet>,
     spare: Vec<Vec<u8>>,
     journal: Journal,
@@ -135,13 +136,12 @@ impl Machine {
     pub fn new(config: &Config, seed: u64) -> Result<Machine, super::ConfigError> {
         config.check()?;
         let mut random = Random::new(seed);
-        let nodes =
-            (0..config.crossbar.ports).map(|node| Node::new(config, node, &mut random)).collect();
-        let crossbar = Crossbar::new(config, &mut random);
+        let nodes = (0..config.nodes()).map(|node| Node::new(config, node, &mut random)).collect();
+        let controllers = Controllers::new(config, &mut random)?;
         let hardware = Hardware {
             config: config.clone(),
             nodes,
-            crossbar,
+            controllers,
             packets: Pool::default(),
             spare: Vec::new(),
             journal: Journal::default(),
@@ -200,9 +200,14 @@ impl Machine {
         &self.hardware.nodes
     }
 
-    /// The crossbar.
+    /// The crossbar of the first controller.
     pub fn crossbar(&self) -> &Crossbar {
-        &self.hardware.crossbar
+        &self.hardware.controllers.crossbars()[0]
+    }
+
+    /// All controllers, with their crossbars and links.
+    pub fn controllers(&self) -> &Controllers {
+        &self.hardware.controllers
     }
 
     /// Begins to note where time goes, for [`Machine::explain`].
@@ -210,9 +215,9 @@ impl Machine {
         self.hardware.journal.open();
     }
 
-    /// Begins to note the channel and output of each packet (C-42).
+    /// Begins to note the channel and destination of each packet that an interface sends (C-42).
     pub fn watch_channels(&mut self) {
-        self.hardware.crossbar.seen = Some(Vec::new());
+        self.hardware.controllers.seen = Some(Vec::new());
     }
 
     /// All operations so far.
@@ -242,11 +247,13 @@ impl Machine {
                 ("wires from the host", share(port.down.busy)),
                 ("tags", tags),
                 ("processor", share(node.host.busy)),
-                ("crossbar output", share(self.hardware.crossbar.busy[at])),
             ] {
                 busy.push(Busy { resource: format!("{resource} of node {at}"), share });
             }
         }
+        self.hardware
+            .controllers
+            .busy(|resource, span| busy.push(Busy { resource, share: share(span) }));
         busy.sort_by(|a, b| b.share.total_cmp(&a.share));
         busy
     }
@@ -257,7 +264,7 @@ impl Machine {
     /// The first that does not hold.
     pub fn audit(&self) -> Result<(), Imbalance> {
         let now = self.now();
-        self.hardware.crossbar.audit(now)?;
+        self.hardware.controllers.audit(now)?;
         self.hardware.nodes.iter().try_for_each(|node| {
             node.doorbells.audit(now)?;
             node.port.tags.audit(now)
@@ -327,14 +334,15 @@ impl Desk<'_> {
 
     /// Puts the bytes of a packet into the crossbar's input of a node as they are; false if there is no room.
     pub fn inject(&mut self, node: usize, output: usize, bytes: &[u8]) -> bool {
-        let Hardware { crossbar, packets, .. } = &mut *self.hardware;
-        let channel = crossbar.channel_for(output, false);
-        if !crossbar.has_room(node, channel) {
+        let Hardware { controllers, packets, .. } = &mut *self.hardware;
+        let channel = controllers.channel_for(output, false);
+        if !controllers.has_room(node, channel) {
             return false;
         }
-        let packet = packets.put(Packet { bytes: bytes.to_vec(), operation: 0, part: 0 });
+        let packet =
+            packets.put(Packet { bytes: bytes.to_vec(), operation: 0, part: 0, is_get: false });
         let now = self.schedule.now();
-        crossbar.inject(self.schedule, (node, channel), (packet, output, 2), now);
+        controllers.inject(self.schedule, (node, channel), (packet, output, 2), now);
         true
     }
 
@@ -396,10 +404,18 @@ impl Hardware {
         call: impl FnOnce(&mut Node, &mut Wires) -> R,
     ) -> R {
         let Hardware {
-            config, nodes, crossbar, packets, spare, journal, operations, notices, ..
+            config,
+            nodes,
+            controllers,
+            packets,
+            spare,
+            journal,
+            operations,
+            notices,
+            ..
         } = self;
         let mut wires =
-            Wires { schedule, config, packets, spare, crossbar, journal, operations, notices };
+            Wires { schedule, config, packets, spare, controllers, journal, operations, notices };
         call(&mut nodes[node], &mut wires)
     }
 
@@ -420,10 +436,17 @@ impl Hardware {
             Happening::Extracted { node } => self.at(schedule, node.into(), Node::extracted),
             Happening::DataReads { node } => self.at(schedule, node.into(), Node::data_reads),
             Happening::Sent { node } => self.at(schedule, node.into(), Node::sent),
-            Happening::CrossbarMatches => self.matches(schedule),
-            Happening::Crossed { input, output } => {
-                self.crossbar.crossed(schedule, input.into(), output.into());
-                self.at(schedule, input.into(), Node::packer_turn);
+            Happening::CrossbarMatches { controller } => self.matches(schedule, controller.into()),
+            Happening::Crossed { controller, input, output } => {
+                let (controller, input) = (controller.into(), input.into());
+                let node = self.controllers.crossed(schedule, controller, input, output.into());
+                if let Some(node) = node {
+                    self.at(schedule, node, Node::packer_turn);
+                }
+            }
+            Happening::Credited { controller, output, channel } => {
+                let (controller, output) = (controller.into(), output.into());
+                self.controllers.credited(schedule, controller, output, channel.into());
             }
             Happening::Arrived { node } => self.at(schedule, node.into(), Node::arrived),
             Happening::Uploads { node } => self.at(schedule, node.into(), Node::uploads),
@@ -431,22 +454,32 @@ impl Hardware {
         }
     }
 
-    fn matches(&mut self, schedule: &mut Schedule<Happening>) {
+    fn matches(&mut self, schedule: &mut Schedule<Happening>, controller: usize) {
         let mut grants = std::mem::take(&mut self.grants);
-        self.crossbar.matches(schedule, &mut grants);
+        self.controllers.matches(schedule, controller, &mut grants);
         let (now, module) = (schedule.now(), self.config.nic.module());
-        for Grant { packet, output, class, tail, .. } in grants.drain(..) {
-            let Packet { operation, part, .. } = self.packets[packet];
+        for grant in grants.drain(..) {
+            let packet = grant.bound.packet;
+            let Packet { operation, part, is_get, ref bytes } = self.packets[packet];
             let (stage, part) =
-                if class == DATA { (Stage::Crossbar, Some(part)) } else { (Stage::GetTrip, None) };
+                if is_get { (Stage::GetTrip, None) } else { (Stage::Crossbar, Some(part)) };
             self.journal.mark(operation, part, stage, Some(Cause::VirtualChannel), now);
             self.journal.mark(operation, part, stage, None, now + module);
-            let arrives = tail + module;
-            if class == DATA {
-                self.journal.mark(operation, part, Stage::Dispatch, None, arrives);
+            if let Some(node) = self.controllers.node_behind(controller, &grant) {
+                let arrives = grant.tail + module;
+                if !is_get {
+                    self.journal.mark(operation, part, Stage::Dispatch, None, arrives);
+                }
+                let class = grant.bound.place.into();
+                self.nodes[node].receiver.landing.push_back((class, packet));
+                schedule.at(arrives, Happening::Arrived { node: node as u8 });
+            } else {
+                let bytes = bytes.len() as u64;
+                let arrives =
+                    self.controllers.depart(schedule, &self.config, controller, (&grant, bytes));
+                let stage = if is_get { Stage::GetTrip } else { Stage::ControllerLink };
+                self.journal.mark(operation, part, stage, None, arrives);
             }
-            self.nodes[output].receiver.landing.push_back((class, packet));
-            schedule.at(arrives, Happening::Arrived { node: output as u8 });
         }
         self.grants = grants;
     }
@@ -456,12 +489,12 @@ impl Hardware {
         let mut waits = Waits::default();
         for (at, node) in self.nodes.iter().enumerate() {
             let packer = format!("packer of node {at}");
-            let channel_name = |channel| format!("channel {channel} of input {at}");
+            let channel_name = |channel| self.controllers.channel_name(at, channel);
             if let Some(channel) = node.packer.waits_for {
                 waits.add(&packer, channel_name(channel), "room for a packet");
             }
             if let Some(Extract::Get { destination, .. }) = &node.descriptors.held {
-                let channel = self.crossbar.channel_for(destination.cpu().into(), true);
+                let channel = self.controllers.channel_for(destination.cpu().into(), true);
                 waits.add(format!("GET of node {at}"), channel_name(channel), "room for a packet");
             }
             if node.descriptors.held_remote.is_some() {
@@ -490,23 +523,15 @@ impl Hardware {
                 None => {}
             }
         }
-        for (input, channel, packet, output, has_place) in self.crossbar.waiting() {
-            let kind = HeaderRepr::parse(&self.packets[packet].bytes).map_or("packet", |header| {
+        self.controllers.waits(&mut waits, |packet| {
+            HeaderRepr::parse(&self.packets[packet].bytes).map_or("packet", |header| {
                 match header.primitive {
                     Primitive::Get => "GET",
                     Primitive::Put => "PUT",
                     Primitive::Nap => "NAP",
                 }
-            });
-            if !has_place {
-                let waiter = format!("channel {channel} of input {input}");
-                waits.add(
-                    waiter,
-                    format!("receive buffer of node {output}"),
-                    format!("a place for the {kind} in front"),
-                );
-            }
-        }
+            })
+        });
         match waits.cycle() {
             Some(cycle) => Stopped::Deadlock(cycle),
             None => Stopped::Starved(

@@ -8,6 +8,7 @@
 //!   descriptor  descriptor read, descriptor extract                     function             windows and keys
 //!   data        data read, data extract, data reorder
 //!   packer      network packets
+//!   controllers ways between nodes                                       links                wires between controllers
 //!   crossbar    virtual channels, matching
 //!   upload      receive dispatch, PUT and NAP upload, events            slots, ring          buffer management
 //! ```
@@ -17,6 +18,7 @@
 //! doorbells, packets and events are those of the real formats, and lie in the memory of the modelled hosts.
 
 pub mod config;
+pub mod controllers;
 pub mod crossbar;
 pub mod data;
 pub mod descriptor;
@@ -25,6 +27,7 @@ pub mod experiments;
 pub mod function;
 pub mod host;
 pub mod journal;
+pub mod links;
 pub mod machine;
 pub mod memory;
 pub mod node;
@@ -53,6 +56,8 @@ pub struct Packet {
     pub operation: u32,
     /// Which of the operation's packets this is.
     pub part: u32,
+    /// Whether it is a GET packet, for the journal.
+    pub is_get: bool,
 }
 
 /// Everything that can happen.
@@ -105,14 +110,28 @@ pub enum Happening {
         /// Node.
         node: u8,
     },
-    /// The crossbar decides who crosses.
-    CrossbarMatches,
+    /// A crossbar decides who crosses.
+    CrossbarMatches {
+        /// Controller.
+        controller: u8,
+    },
     /// A packet has crossed.
     Crossed {
+        /// Controller.
+        controller: u8,
         /// Input.
         input: u8,
         /// Output.
         output: u8,
+    },
+    /// A place at the far end of a link is known to be free again.
+    Credited {
+        /// Controller at the near end.
+        controller: u8,
+        /// Its output.
+        output: u8,
+        /// Channel at the far end.
+        channel: u8,
     },
     /// A packet is through the receive dispatch of a node.
     Arrived {
@@ -143,8 +162,13 @@ impl Event for Happening {
             Happening::Extracted { node } => (6, node.into(), 0),
             Happening::DataReads { node } => (7, node.into(), 0),
             Happening::Sent { node } => (8, node.into(), 0),
-            Happening::CrossbarMatches => (9, 0, 0),
-            Happening::Crossed { input, output } => (10, input.into(), output.into()),
+            Happening::CrossbarMatches { controller } => (9, controller.into(), 0),
+            Happening::Crossed { controller, input, output } => {
+                (10, input.into(), u32::from(output) | u32::from(controller) << 16)
+            }
+            Happening::Credited { controller, output, channel } => {
+                (14, output.into(), u32::from(channel) | u32::from(controller) << 16)
+            }
             Happening::Arrived { node } => (11, node.into(), 0),
             Happening::Uploads { node } => (12, node.into(), 0),
             Happening::Visible { node } => (13, node.into(), 0),
@@ -163,8 +187,8 @@ pub struct Wires<'a> {
     pub packets: &'a mut Pool<Packet>,
     /// Buffers of packets that are gone.
     pub spare: &'a mut Vec<Vec<u8>>,
-    /// The switch.
-    pub crossbar: &'a mut crossbar::Crossbar,
+    /// The switches, and the links between them.
+    pub controllers: &'a mut controllers::Controllers,
     /// Where time goes.
     pub journal: &'a mut journal::Journal,
     /// What was asked for, and what became of it.

@@ -281,7 +281,7 @@ impl Node {
 
     /// The extract module is done with a descriptor.
     pub fn extracted(&mut self, wires: &mut Wires) {
-        let (now, ports) = (wires.now(), wires.config.crossbar.ports);
+        let (now, ports) = (wires.now(), wires.controllers.nodes());
         match self.descriptors.extracting.take() {
             Some(Extracting::Local(job)) => {
                 self.descriptors.counters.extracted += 1;

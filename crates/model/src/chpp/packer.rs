@@ -74,8 +74,8 @@ impl Packer {
             let command = data.commands.front_mut().expect("looked at above");
             let input = usize::from(command.source.cpu());
             let output = usize::from(command.destination.cpu());
-            let channel = wires.crossbar.channel_for(output, false);
-            if !wires.crossbar.has_room(input, channel) {
+            let channel = wires.controllers.channel_for(output, false);
+            if !wires.controllers.has_room(input, channel) {
                 self.waits_for = Some(channel);
                 return;
             }
@@ -144,8 +144,13 @@ impl Packer {
             bytes.resize(packet.buffer_len(), 0);
             packet.emit(&mut bytes).expect("the packet has exactly this length");
             self.data = payload;
-            let handle = wires.packets.put(Packet { bytes, operation, part });
-            wires.crossbar.inject(wires.schedule, (input, channel), (handle, output, beats), head);
+            let handle = wires.packets.put(Packet { bytes, operation, part, is_get: false });
+            wires.controllers.inject(
+                wires.schedule,
+                (input, channel),
+                (handle, output, beats),
+                head,
+            );
 
             let command = data.commands.front_mut().expect("looked at above");
             advance(command, length);
@@ -163,8 +168,8 @@ impl Packer {
             return Some(get);
         };
         let (input, output) = (usize::from(source.cpu()), usize::from(destination.cpu()));
-        let channel = wires.crossbar.channel_for(output, true);
-        if !wires.crossbar.has_room(input, channel) {
+        let channel = wires.controllers.channel_for(output, true);
+        if !wires.controllers.has_room(input, channel) {
             return Some(Extract::Get {
                 operation,
                 source,
@@ -195,8 +200,8 @@ impl Packer {
         let mut buffer = wires.spare.pop().unwrap_or_default();
         buffer.resize(packet.buffer_len(), 0);
         packet.emit(&mut buffer).expect("the packet has exactly this length");
-        let handle = wires.packets.put(Packet { bytes: buffer, operation, part: 0 });
-        wires.crossbar.inject(wires.schedule, (input, channel), (handle, output, beats), head);
+        let handle = wires.packets.put(Packet { bytes: buffer, operation, part: 0, is_get: true });
+        wires.controllers.inject(wires.schedule, (input, channel), (handle, output, beats), head);
         self.packets += 1;
         let length = bytes.len() as u64;
         let tail = Tail::EMPTY;

@@ -54,13 +54,18 @@ pub struct Passage {
 }
 
 impl Link {
-    /// Idle wires.
+    /// Idle wires between a host and its interface.
     pub fn new(config: &PcieConfig) -> Link {
+        Link::with_latency(config, config.latency)
+    }
+
+    /// Idle wires that are as wide and fast, and take this long.
+    pub fn with_latency(config: &PcieConfig, latency: Span) -> Link {
         let rate = config.rate();
         Link {
             rate: rate.bytes_per_second(),
             dllp: rate.time(Bytes::new(DLLP_BYTES)),
-            latency: config.latency,
+            latency,
             free_at: Time::ZERO,
             acknowledgements: Recurring::new(config.ack_limit, rate),
             updates: Recurring::new(config.credit_limit, rate),
@@ -89,7 +94,7 @@ impl Link {
     }
 
     /// How long `bytes`, which are less than 2^20, take on the wires, rounded up to a picosecond.
-    fn time(&self, bytes: u64) -> Span {
+    pub fn time(&self, bytes: u64) -> Span {
         Span::from_ps((bytes * 1_000_000_000_000).div_ceil(self.rate))
     }
 

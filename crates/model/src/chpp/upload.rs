@@ -317,7 +317,7 @@ impl Receiver {
 
     fn discard(wires: &mut Wires, node: usize, class: usize, packet: PacketHandle) {
         wires.drop_packet(packet);
-        wires.crossbar.place_freed(wires.schedule, node, class);
+        wires.controllers.place_freed(wires.schedule, node, class);
     }
 }
 

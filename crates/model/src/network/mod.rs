@@ -34,5 +34,6 @@ pub use fabric::{Counters, Delivery, Fabric, Injection};
 pub use packets::{Packet, PacketId};
 pub use plan::{EXAMPLE, Plan, PlanError, Shape};
 pub use report::{IdleParameter, Limit, Report, WaitCycles};
+pub(crate) use routing::{Half, Routes, Way};
 pub use topology::{Leads, MOST_PORTS, Topology, TopologyError};
 pub use traffic::{Arrival, Pattern, Sizes, Traffic};

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::topology::{Leads, Shape, Topology};
 
 /// Routes of one topology, computed where that is quick and looked up where it is not.
-pub(super) enum Routes {
+pub(crate) enum Routes {
     /// One router: the terminal's number is the port.
     Single,
     /// Dimension order over coordinates.
@@ -17,7 +17,7 @@ pub(super) enum Routes {
 }
 
 /// Coordinates of every router.
-pub(super) struct Cube {
+pub(crate) struct Cube {
     radix: u8,
     dimensions: usize,
     wraps: bool,
@@ -25,7 +25,7 @@ pub(super) struct Cube {
 }
 
 /// The next port for each (router, whether the packet has gone down, destination router).
-pub(super) struct Table {
+pub(crate) struct Table {
     routers: usize,
     next: Vec<u8>,
     /// For each router and port: whether what comes in there came down the tree.
@@ -34,7 +34,7 @@ pub(super) struct Table {
 
 /// One step of a way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Step {
+pub(crate) struct Step {
     pub port: u8,
     /// Which half of the virtual channels may be used: datelines of rings.
     pub half: Half,
@@ -42,7 +42,7 @@ pub(super) struct Step {
 
 /// Virtual channels that a step may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Half {
+pub(crate) enum Half {
     Any,
     /// Those of packets that have still to cross the dateline of this ring.
     Before,
@@ -52,7 +52,7 @@ pub(super) enum Half {
 
 /// What the route depends on.
 #[derive(Clone, Copy)]
-pub(super) struct Way {
+pub(crate) struct Way {
     pub router: u32,
     /// The port that the packet came in by.
     pub came_by: u8,

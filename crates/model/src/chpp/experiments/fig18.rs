@@ -97,7 +97,7 @@ fn config(ports: usize, channels: usize) -> Config {
 /// A sentence, if the machine cannot be built or stops.
 pub fn point(config: &Config, load: f64, duration: Span, seed: u64) -> Result<Point, String> {
     let mut machine = Machine::new(config, seed).map_err(|error| error.to_string())?;
-    let ports = config.crossbar.ports;
+    let ports = config.nodes();
     let mean_gap = Span::from_ps((MESSAGE as f64 / (load * PEAK) * 1e3) as u64);
     let (until, counted_from) = (Time::ZERO + duration, Time::ZERO + duration / 3);
     let mut program = Uniform {

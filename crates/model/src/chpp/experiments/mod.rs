@@ -15,6 +15,7 @@ mod fig17;
 pub mod fig18;
 pub mod fig19;
 pub mod fig5;
+mod links;
 pub mod report;
 pub mod saturated;
 pub mod single;
@@ -36,8 +37,9 @@ pub struct Experiment {
 }
 
 /// All experiments, in the order of the paper.
-pub const EXPERIMENTS: [Experiment; 9] = [
+pub const EXPERIMENTS: [Experiment; 10] = [
     Experiment { id: "fig5", title: "Eq. 1 and Table 1 over five topologies", run: fig5::run },
+    Experiment { id: "links", title: "controllers joined in six topologies", run: links::run },
     Experiment { id: "fig15", title: "peak bandwidth against MTU", run: fig15::run },
     Experiment { id: "eq2", title: "tags needed, formula and model", run: eq2::run },
     Experiment {

@@ -1,6 +1,6 @@
 //! The crossbar alone: every input always has packets of one length for random outputs, and every receiver takes at once.
 
-use crate::chpp::crossbar::{Crossbar, Grant};
+use crate::chpp::crossbar::{Bound, Crossbar, DATA, Grant};
 use crate::chpp::{Config, Happening, Packet, PacketHandle};
 use crate::engine::{Model, Pool, Random, Schedule, run};
 use crate::units::Time;
@@ -15,6 +15,7 @@ struct Saturated {
     grants: Vec<Grant>,
     random: Random,
     ports: usize,
+    channels: usize,
     to_itself: bool,
     /// For each input, the output of the packet that is next; it waits if its channel is full.
     next: Vec<usize>,
@@ -33,12 +34,14 @@ impl Saturated {
     fn fill(&mut self, schedule: &mut Schedule<Happening>, input: usize) {
         loop {
             let output = self.next[input];
-            let channel = self.crossbar.channel_for(output, false);
+            let channel = output % self.channels;
             if !self.crossbar.has_room(input, channel) {
                 return;
             }
             let now = schedule.now();
-            self.crossbar.inject(schedule, (input, channel), (self.packet, output, BEATS), now);
+            let (from, to, place) = (input as u8, output as u8, DATA as u8);
+            let bound = Bound { packet: self.packet, beats: BEATS, from, to, output: to, place };
+            self.crossbar.inject(schedule, (input, channel), bound, now);
             self.next[input] = self.draw(input);
         }
     }
@@ -49,15 +52,16 @@ impl Model for Saturated {
 
     fn handle(&mut self, happening: Happening, schedule: &mut Schedule<Happening>) {
         match happening {
-            Happening::CrossbarMatches => {
+            Happening::CrossbarMatches { .. } => {
                 let mut grants = std::mem::take(&mut self.grants);
                 self.crossbar.matches(schedule, &mut grants);
                 for grant in grants.drain(..) {
-                    self.crossbar.place_freed(schedule, grant.output, grant.class);
+                    let output = grant.bound.output.into();
+                    self.crossbar.place_freed(schedule, output, DATA);
                 }
                 self.grants = grants;
             }
-            Happening::Crossed { input, output } => {
+            Happening::Crossed { input, output, .. } => {
                 self.crossbar.crossed(schedule, input.into(), output.into());
                 self.fill(schedule, input.into());
             }
@@ -88,12 +92,21 @@ pub fn throughput(
         return Err("a crossbar has at least 2 ports".to_owned());
     }
     let mut random = Random::new(seed);
-    let crossbar = Crossbar::new(&config, &mut random);
+    let places = |_: usize, _: usize| config.crossbar.receive_packets;
+    let crossbar = Crossbar::new(&config, (0, ports, channels), places, &mut random);
     let mut packets = Pool::default();
-    let packet = packets.put(Packet { bytes: Vec::new(), operation: 0, part: 0 });
+    let packet = packets.put(Packet { bytes: Vec::new(), operation: 0, part: 0, is_get: false });
     let next = vec![0; ports];
-    let mut model =
-        Saturated { crossbar, packet, grants: Vec::new(), random, ports, to_itself, next };
+    let mut model = Saturated {
+        crossbar,
+        packet,
+        grants: Vec::new(),
+        random,
+        ports,
+        channels,
+        to_itself,
+        next,
+    };
     let mut schedule = Schedule::new(seed, config.nic.cycle());
     model.next = (0..ports).map(|input| model.draw(input)).collect();
     for input in 0..ports {

@@ -1,0 +1,328 @@
+//! All controllers of a machine: a crossbar each, and the links that join them (C-02, C-04, C-27, C-42; cHPP sections 2.3 and 5.4).
+//!
+//! Ports: interfaces ask for room, inject packets for other nodes, and free places of their receive buffers. Nodes are numbered through: those of
+//! controller c are `c * ports .. (c + 1) * ports`.
+//!
+//! Channels of each input of each crossbar, n being `crossbar.channels`:
+//!
+//! ```text
+//!   0 .. n    NAP and PUT, by destination modulo n      (with rings: n more for packets that have crossed the dateline)
+//!   behind    GET, if it has a channel of its own       (with rings: one more)
+//! ```
+//!
+//! A packet keeps its place modulo n from link to link, so that each of the n groups is a network of its own whose ways close no ring; and GETs
+//! never wait for PUTs on their way.
+
+use super::config::Config;
+use super::crossbar::{Bound, Crossbar, DATA, GET, Grant};
+use super::links::Links;
+use super::{Happening, PacketHandle};
+use crate::engine::{Random, Schedule, Waits};
+use crate::network::TopologyError;
+use crate::stats::Imbalance;
+use crate::units::{Span, Time};
+
+/// Crossbars and links.
+pub struct Controllers {
+    /// Nodes of each controller.
+    nodes: usize,
+    data_channels: usize,
+    halves: usize,
+    get_channel: bool,
+    crossbars: Vec<Crossbar>,
+    links: Option<Links>,
+    /// Room of each channel at the far end of a link.
+    link_packets: usize,
+    /// Credits that are on their way back over links.
+    returning: u64,
+    /// (channel, destination) of every packet that an interface injected, if wanted (C-42).
+    pub seen: Option<Vec<(usize, usize)>>,
+}
+
+impl Controllers {
+    /// Idle controllers.
+    ///
+    /// # Errors
+    /// A topology that cannot be.
+    pub fn new(config: &Config, random: &mut Random) -> Result<Controllers, TopologyError> {
+        let links = match &config.links {
+            Some(links) => Some(Links::new(links, &config.pcie)?),
+            None => None,
+        };
+        let nodes = config.crossbar.ports;
+        let halves = links.as_ref().map_or(1, Links::halves);
+        let channels =
+            halves * (config.crossbar.channels + usize::from(config.crossbar.get_channel));
+        let link_packets = config.links.as_ref().map_or(0, |links| links.channel_packets);
+        let count = links.as_ref().map_or(1, |links| links.topology().routers());
+        let crossbars = (0..count)
+            .map(|controller| {
+                // The first port of a controller in the topology stands for all of its nodes.
+                let ports = links
+                    .as_ref()
+                    .map_or(nodes, |links| nodes + links.topology().ports(controller).len() - 1);
+                let places = |output: usize, kind: usize| match output < nodes {
+                    true if kind < 2 => config.crossbar.receive_packets,
+                    true => 0,
+                    false => link_packets,
+                };
+                Crossbar::new(config, (controller, ports, channels), places, random)
+            })
+            .collect();
+        Ok(Controllers {
+            nodes,
+            data_channels: config.crossbar.channels,
+            halves,
+            get_channel: config.crossbar.get_channel,
+            crossbars,
+            links,
+            link_packets,
+            returning: 0,
+            seen: None,
+        })
+    }
+
+    /// Nodes of all controllers.
+    pub fn nodes(&self) -> usize {
+        self.nodes * self.crossbars.len()
+    }
+
+    /// The crossbars, one for each controller.
+    pub fn crossbars(&self) -> &[Crossbar] {
+        &self.crossbars
+    }
+
+    /// The links, if there are several controllers.
+    pub fn links(&self) -> Option<&Links> {
+        self.links.as_ref()
+    }
+
+    /// The channel in which a node's own packets to `to` begin: its number modulo the channels (Dest-Mod, C-42), or that of GETs (C-27).
+    pub fn channel_for(&self, to: usize, is_get: bool) -> usize {
+        self.channel(to, is_get && self.get_channel, 0)
+    }
+
+    fn channel(&self, to: usize, among_gets: bool, half: usize) -> usize {
+        match among_gets {
+            true => self.halves * self.data_channels + half,
+            false => half * self.data_channels + to % self.data_channels,
+        }
+    }
+
+    /// Whether a channel of a node's input has room for a packet.
+    pub fn has_room(&self, node: usize, channel: usize) -> bool {
+        self.crossbars[node / self.nodes].has_room(node % self.nodes, channel)
+    }
+
+    /// Takes a packet of `beats` beats for node `to` into a channel of `node` that has room; its first beat comes at `head`.
+    pub fn inject(
+        &mut self,
+        schedule: &mut Schedule<Happening>,
+        (node, channel): (usize, usize),
+        (packet, to, beats): (PacketHandle, usize, u64),
+        head: Time,
+    ) {
+        if let Some(seen) = &mut self.seen {
+            seen.push((channel, to));
+        }
+        let at = (node / self.nodes, node % self.nodes);
+        let whole = (packet, node as u8, to as u8, beats);
+        let bound = self.bound(whole, at, channel);
+        self.crossbars[at.0].inject(schedule, (at.1, channel), bound, head);
+    }
+
+    /// Where a packet goes that is in `channel` of `input` of `controller`.
+    fn bound(
+        &self,
+        (packet, from, to, beats): (PacketHandle, u8, u8, u64),
+        (controller, input): (usize, usize),
+        channel: usize,
+    ) -> Bound {
+        let among_gets = channel >= self.halves * self.data_channels;
+        let (source, target) = (usize::from(from) / self.nodes, usize::from(to) / self.nodes);
+        let (output, place) = match &self.links {
+            Some(links) if controller != target => {
+                let came_by = self.link_port(input).unwrap_or(0);
+                let pair = u32::from(from) << 8 | u32::from(to);
+                let hop = links.step(controller, came_by, (source, target), pair);
+                let channel = self.channel(to.into(), among_gets, hop.half);
+                (self.nodes + usize::from(hop.port) - 1, channel)
+            }
+            _ => (usize::from(to) % self.nodes, if among_gets { GET } else { DATA }),
+        };
+        Bound { packet, beats, from, to, output: output as u8, place: place as u8 }
+    }
+
+    /// The topology's number of a port, if it is that of a link.
+    fn link_port(&self, port: usize) -> Option<u8> {
+        (port >= self.nodes).then(|| (port - self.nodes + 1) as u8)
+    }
+
+    /// Matches inputs and outputs of a controller. Call when all that happens at this moment has happened.
+    pub fn matches(
+        &mut self,
+        schedule: &mut Schedule<Happening>,
+        controller: usize,
+        grants: &mut Vec<Grant>,
+    ) {
+        self.crossbars[controller].matches(schedule, grants);
+    }
+
+    /// The node that a granted packet arrives at, or none if it leaves by a link.
+    pub fn node_behind(&self, controller: usize, grant: &Grant) -> Option<usize> {
+        let output = usize::from(grant.bound.output);
+        (output < self.nodes).then_some(controller * self.nodes + output)
+    }
+
+    /// Lets a granted packet of `bytes` leave by its link; gives when it is whole at the far end, where it goes into the channel that was
+    /// kept for it.
+    pub fn depart(
+        &mut self,
+        schedule: &mut Schedule<Happening>,
+        config: &Config,
+        controller: usize,
+        (grant, bytes): (&Grant, u64),
+    ) -> Time {
+        let Grant { bound: Bound { packet, beats, from, to, output, place }, tail, .. } = *grant;
+        let port = self.link_port(output.into());
+        let (Some(links), Some(port)) = (&mut self.links, port) else { return tail };
+        let Some((far, far_port)) = links.far_end(controller, port) else { return tail };
+        let (now, module) = (schedule.now(), config.nic.module());
+        let passage = links.transmit((controller, port), bytes, (now + module, tail));
+        // Wires that are slower than the crossbar hold it up; nothing is stored between the two.
+        self.crossbars[controller].hold(schedule, output.into(), passage.left, module);
+        let head = config.nic.edge(passage.arrives);
+        let input = self.nodes + usize::from(far_port) - 1;
+        let bound = self.bound((packet, from, to, beats), (far, input), place.into());
+        self.crossbars[far].inject(schedule, (input, place.into()), bound, head);
+        head
+    }
+
+    /// A packet has crossed: gives the node whose input has room now, if it came from one; over a link, news of it goes back.
+    pub fn crossed(
+        &mut self,
+        schedule: &mut Schedule<Happening>,
+        controller: usize,
+        input: usize,
+        output: usize,
+    ) -> Option<usize> {
+        let channel = self.crossbars[controller].crossed(schedule, input, output);
+        let Some(port) = self.link_port(input) else {
+            return Some(controller * self.nodes + input);
+        };
+        let links = self.links.as_ref()?;
+        let (near, near_port) = links.far_end(controller, port)?;
+        self.returning += 1;
+        schedule.after(
+            links.latency,
+            Happening::Credited {
+                controller: near as u8,
+                output: (self.nodes + usize::from(near_port) - 1) as u8,
+                channel: channel? as u8,
+            },
+        );
+        None
+    }
+
+    /// A place at the far end of a link is known to be free.
+    pub fn credited(
+        &mut self,
+        schedule: &mut Schedule<Happening>,
+        controller: usize,
+        output: usize,
+        channel: usize,
+    ) {
+        self.returning -= 1;
+        self.crossbars[controller].place_freed(schedule, output, channel);
+    }
+
+    /// The receive engine of `node` has a place free again.
+    pub fn place_freed(&mut self, schedule: &mut Schedule<Happening>, node: usize, class: usize) {
+        self.crossbars[node / self.nodes].place_freed(schedule, node % self.nodes, class);
+    }
+
+    /// Names each output and says how long it was taken.
+    pub fn busy(&self, mut tell: impl FnMut(String, Span)) {
+        for (controller, crossbar) in self.crossbars.iter().enumerate() {
+            for (output, &busy) in crossbar.busy.iter().enumerate() {
+                match self.link_port(output).zip(self.links.as_ref()) {
+                    None => tell(
+                        format!("crossbar output of node {}", controller * self.nodes + output),
+                        busy,
+                    ),
+                    Some((port, links)) => {
+                        let Some((far, _)) = links.far_end(controller, port) else { continue };
+                        let busy = busy.max(links.wires(controller, port).busy);
+                        tell(format!("link from controller {controller} to {far}"), busy);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A channel of a node's input, as people call it.
+    pub fn channel_name(&self, node: usize, channel: usize) -> String {
+        self.name(node / self.nodes, node % self.nodes, channel)
+    }
+
+    fn name(&self, controller: usize, input: usize, channel: usize) -> String {
+        match self.links {
+            None => format!("channel {channel} of input {input}"),
+            Some(_) => format!("channel {channel} of input {input} of controller {controller}"),
+        }
+    }
+
+    /// Notes who waits in front of channels, and for what; `kind` says what a packet is.
+    pub fn waits(&self, waits: &mut Waits, kind: impl Fn(PacketHandle) -> &'static str) {
+        for (controller, crossbar) in self.crossbars.iter().enumerate() {
+            for (input, channel, bound, has_place) in crossbar.waiting() {
+                if has_place {
+                    continue;
+                }
+                let output = usize::from(bound.output);
+                let far = self
+                    .link_port(output)
+                    .zip(self.links.as_ref())
+                    .and_then(|(port, links)| links.far_end(controller, port));
+                let holder = match far {
+                    None => format!("receive buffer of node {}", bound.to),
+                    Some((far, port)) => {
+                        self.name(far, self.nodes + usize::from(port) - 1, bound.place.into())
+                    }
+                };
+                let resource = format!("a place for the {} in front", kind(bound.packet));
+                waits.add(self.name(controller, input, channel), holder, resource);
+            }
+        }
+    }
+
+    /// Checks Little's law on every channel, and that no credit of a link is lost.
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub fn audit(&self, now: Time) -> Result<(), Imbalance> {
+        self.crossbars.iter().try_for_each(|crossbar| crossbar.audit(now))?;
+        let Some(links) = &self.links else { return Ok(()) };
+        let channels = self.halves * (self.data_channels + usize::from(self.get_channel));
+        let (mut rooms, mut known) = (0, self.returning);
+        for (controller, crossbar) in self.crossbars.iter().enumerate() {
+            for port in 1..links.topology().ports(controller).len() as u8 {
+                let Some((far, far_port)) = links.far_end(controller, port) else { continue };
+                for channel in 0..channels {
+                    let left = crossbar.places_left(self.nodes + usize::from(port) - 1, channel);
+                    let input = self.nodes + usize::from(far_port) - 1;
+                    rooms += self.link_packets as u64;
+                    known += left as u64 + self.crossbars[far].inside(input, channel);
+                }
+            }
+        }
+        match rooms == known {
+            true => Ok(()),
+            false => Err(Imbalance {
+                queue: "links between controllers".to_owned(),
+                law: "each place is free, taken, or being told of",
+                details: format!("{known} are, of {rooms}"),
+            }),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The links between controllers (C-02; cHPP section 2.3): PCIe links in any topology, and the ways over them.
+//!
+//! Ports: [`Links::step`] says where a packet goes next; [`Links::transmit`] puts it on the wires. A link takes a packet only if the channel at
+//! its far end has room, and learns of freed room a link's latency later. Ways are those of `network::routing`: dimension order with
+//! datelines, or up*/down*, so that channels cannot wait for each other in a ring, whatever the load. Packets from one node to another all
+//! take the same way and stay in order.
+
+use super::config::LinksConfig;
+use super::pcie::{Link, Passage, REQUEST_BYTES};
+use crate::network::{Half, Leads, Routes, Topology, TopologyError, Way};
+use crate::units::{Span, Time};
+
+/// Framing, sequence number and LCRC around a packet: what is left of a request without its header.
+const FRAMING_BYTES: u64 = REQUEST_BYTES - bellwire_wire::header::HEADER_BYTES as u64;
+
+/// All links of a machine.
+pub struct Links {
+    topology: Topology,
+    routes: Routes,
+    /// By controller, then port of the topology; the first port of each is where the controller's own nodes are.
+    wires: Vec<Vec<Link>>,
+    /// Time on the wires, and of news about freed room.
+    pub latency: Span,
+}
+
+/// Where a packet goes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hop {
+    /// Port of the topology.
+    pub port: u8,
+    /// Which half of the channels at the far end: of rings, before or after the dateline.
+    pub half: usize,
+}
+
+impl Links {
+    /// Idle links.
+    ///
+    /// # Errors
+    /// A topology that cannot be.
+    pub fn new(
+        config: &LinksConfig,
+        pcie: &super::config::PcieConfig,
+    ) -> Result<Links, TopologyError> {
+        let topology = config.topology.build()?;
+        let routes = Routes::new(&topology);
+        let wires = (0..topology.routers())
+            .map(|controller| {
+                let ports = topology.ports(controller);
+                ports.iter().map(|_| Link::with_latency(pcie, config.latency)).collect()
+            })
+            .collect();
+        Ok(Links { topology, routes, wires, latency: config.latency })
+    }
+
+    /// Which controllers are joined.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// Groups of channels that the ways need: two where there are rings.
+    pub fn halves(&self) -> usize {
+        Routes::halves(&self.topology)
+    }
+
+    /// The next link of a packet that is at `controller`, where it came in by `came_by`. `pair` tells pairs of nodes apart: where two ways are
+    /// equally long, half of the pairs take each.
+    pub fn step(
+        &self,
+        controller: usize,
+        came_by: u8,
+        (source, target): (usize, usize),
+        pair: u32,
+    ) -> Hop {
+        let step = self.routes.step(Way {
+            router: controller as u32,
+            came_by,
+            source_router: source as u32,
+            router_to: target as u32,
+            port_to: 0,
+            bits: pair.wrapping_add(1).wrapping_mul(0x9e37_79b9),
+        });
+        Hop { port: step.port, half: usize::from(step.half == Half::After) }
+    }
+
+    /// The controller and port at the other end of a link.
+    pub fn far_end(&self, controller: usize, port: u8) -> Option<(usize, u8)> {
+        match self.topology.ports(controller)[usize::from(port)] {
+            Leads::Router(far, port) => Some((far as usize, port)),
+            _ => None,
+        }
+    }
+
+    /// Puts a packet of `bytes` with its header on the wires, so that its last byte follows `tail` and its first comes no earlier than `head`.
+    pub fn transmit(
+        &mut self,
+        (controller, port): (usize, u8),
+        bytes: u64,
+        (head, tail): (Time, Time),
+    ) -> Passage {
+        let wires = &mut self.wires[controller][usize::from(port)];
+        let bytes = bytes + FRAMING_BYTES;
+        let whole = Time::ZERO + (tail - Time::ZERO).saturating_sub(wires.time(bytes));
+        wires.transmit(head.max(whole), bytes)
+    }
+
+    /// The wires that leave a controller by a port.
+    pub fn wires(&self, controller: usize, port: u8) -> &Link {
+        &self.wires[controller][usize::from(port)]
+    }
+}

@@ -1,0 +1,161 @@
+//! Several modelled cHPP controllers, linked in many topologies.
+
+mod oracle;
+
+use bellwire_model::chpp::config::LinksConfig;
+use bellwire_model::chpp::experiments::Kind;
+use bellwire_model::chpp::experiments::single::{endpoint, post};
+use bellwire_model::chpp::{Config, Machine, Stopped};
+use bellwire_model::network::Shape;
+use bellwire_model::units::{Bytes, Span};
+use oracle::random_traffic;
+
+/// Controllers with `nodes` nodes each, joined as `topology`.
+fn linked(topology: Shape, nodes: usize) -> Config {
+    let mut config = Config::prototype();
+    config.crossbar.ports = nodes;
+    let latency = config.pcie.latency;
+    config.links = Some(LinksConfig { topology, channel_packets: 32, latency });
+    config.nic.functions = 2;
+    config.host.window = Bytes::new(4 << 20);
+    config
+}
+
+/// Every kind of topology, with one to four nodes at a controller; the last as if from a file.
+fn networks() -> Vec<(Shape, usize)> {
+    let ring_with_chords =
+        vec![(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (1, 3), (0, 5), (5, 6), (6, 4)];
+    vec![
+        (Shape::Ring { routers: 5 }, 3),
+        (Shape::Ring { routers: 8 }, 2),
+        (Shape::Mesh { radix: 4, dimensions: 2 }, 1),
+        (Shape::Mesh { radix: 2, dimensions: 1 }, 4),
+        (Shape::Torus { radix: 4, dimensions: 2 }, 1),
+        (Shape::Torus { radix: 3, dimensions: 2 }, 1),
+        (Shape::Hypercube { dimensions: 4 }, 1),
+        (Shape::Hypercube { dimensions: 2 }, 4),
+        (Shape::FullyConnected { routers: 4 }, 4),
+        (Shape::Links { routers: 7, terminals: 1, links: ring_with_chords }, 2),
+    ]
+}
+
+/// Random traffic of all primitives among the nodes of linked controllers arrives byte for byte, in every kind of topology; packets cross more than one
+/// controller; and no packet, place or credit is lost on the links.
+// shows: C-02, C-01
+#[test]
+fn controllers_reach_each_other_in_any_topology() {
+    for (topology, nodes) in networks() {
+        let config = linked(topology.clone(), nodes);
+        let (machine, traffic) = random_traffic(&config, 3, 400, false);
+        assert_eq!((traffic.checked, traffic.mismatches), (400, 0), "{topology:?}");
+        machine.audit().unwrap();
+        let crossed: u64 =
+            machine.controllers().crossbars().iter().flat_map(|crossbar| &crossbar.crossed).sum();
+        let sent: u64 = machine.nodes().iter().map(|node| node.packer.packets).sum();
+        assert!(crossed as f64 > 1.4 * sent as f64, "{topology:?}: {crossed} of {sent}");
+    }
+}
+
+/// All nodes PUT to and GET from all others at once, with room for one packet in each channel of the links: nothing locks up in any topology,
+/// because ways close no ring and GETs have channels of their own.
+// shows: C-02, C-27
+#[test]
+fn full_links_do_not_lock_up() {
+    for (topology, nodes) in networks() {
+        let mut config = linked(topology.clone(), nodes);
+        config.links.as_mut().unwrap().channel_packets = 1;
+        config.crossbar.channel_packets = 1;
+        config.crossbar.receive_packets = 1;
+        let mut machine = Machine::new(&config, 1).unwrap();
+        flood(&config, &mut machine);
+        machine.run_to_end(&mut ()).unwrap_or_else(|stopped| panic!("{topology:?}: {stopped}"));
+        machine.audit().unwrap();
+        assert!(machine.operations().iter().all(|operation| operation.finished.is_some()));
+    }
+}
+
+/// Posts a PUT and a GET of 2000 B from each node to each other.
+fn flood(config: &Config, machine: &mut Machine) {
+    let mut desk = machine.desk();
+    for from in 0..config.nodes() {
+        for to in (0..config.nodes()).filter(|to| *to != from) {
+            let ends = (endpoint(from as u8), endpoint(to as u8));
+            let places = (desk.free_memory(from, 0), desk.free_memory(to, 0));
+            for kind in [Kind::Put, Kind::Get] {
+                post(&mut desk, kind, ends, places, 2000).unwrap();
+            }
+        }
+    }
+}
+
+/// GETs between opposite corners of a ring of controllers: without a channel for GETs they lock up, and the ring of waits that is told goes through
+/// links; with one, the same load ends.
+// shows: C-26, C-27
+#[test]
+fn gets_over_links_need_their_own_channel_too() {
+    let run = |get_channel: bool| {
+        let mut config = linked(Shape::Ring { routers: 4 }, 1);
+        config.links.as_mut().unwrap().channel_packets = 4;
+        config.crossbar.channels = 1;
+        config.crossbar.channel_packets = 4;
+        config.crossbar.get_channel = get_channel;
+        let mut machine = Machine::new(&config, 1).unwrap();
+        let mut desk = machine.desk();
+        for node in 0..4u8 {
+            let far = (node + 2) % 4;
+            let places = (desk.free_memory(node.into(), 0), desk.free_memory(far.into(), 0));
+            for _ in 0..32 {
+                post(&mut desk, Kind::Get, (endpoint(node), endpoint(far)), places, 4096).unwrap();
+            }
+        }
+        machine.run_to_end(&mut ())
+    };
+    let outcome = run(false);
+    let Err(Stopped::Deadlock(cycle)) = outcome else { panic!("no deadlock: {outcome:?}") };
+    let told = cycle.to_string();
+    assert!(told.contains("of controller") && told.contains("GETs for node"), "{told}");
+    run(true).unwrap();
+}
+
+/// Over a line of controllers, each controller more costs the same: module, wires and their latency; no hop is free, and none is charged twice.
+// shows: C-02
+#[test]
+fn each_hop_costs_the_same() {
+    let config = linked(Shape::Mesh { radix: 5, dimensions: 1 }, 1);
+    let latency = |to: u8| {
+        let mut machine = Machine::new(&config, 1).unwrap();
+        machine.open_journal();
+        let mut desk = machine.desk();
+        let places = (desk.free_memory(0, 0), desk.free_memory(to.into(), 0));
+        let put = post(&mut desk, Kind::Put, (endpoint(0), endpoint(to)), places, 1).unwrap();
+        machine.run_to_end(&mut ()).unwrap();
+        let latency = machine.operations()[put as usize].latency().unwrap();
+        assert_eq!(machine.explain(put).unwrap().accounted(), latency);
+        latency
+    };
+    let hops: Vec<Span> = (1..4).map(|to| latency(to + 1) - latency(to)).collect();
+    assert!(hops.iter().all(|hop| *hop == hops[0]), "{hops:?}");
+    assert!(hops[0] > config.links.unwrap().latency);
+}
+
+/// Links that are slower than the crossbars hold packets up and lose none.
+#[test]
+fn slow_links_hold_up_the_crossbar() {
+    let mut config = linked(Shape::Mesh { radix: 2, dimensions: 1 }, 1);
+    config.pcie.lanes = 2;
+    let (machine, traffic) = random_traffic(&config, 5, 200, false);
+    assert_eq!((traffic.checked, traffic.mismatches), (200, 0));
+    machine.audit().unwrap();
+}
+
+/// What cannot be linked is refused with what to do.
+#[test]
+fn impossible_links_are_refused() {
+    let said = |topology, nodes| linked(topology, nodes).check().unwrap_err().to_string();
+    assert!(said(Shape::Ring { routers: 5 }, 4).contains("take fewer"));
+    assert!(said(Shape::Torus { radix: 2, dimensions: 2 }, 1).contains("hypercube"));
+    assert!(said(Shape::Crossbar { ports: 4 }, 1).contains("crossbar.ports"));
+    let text = bellwire_model::chpp::config::PROTOTYPE.to_owned()
+        + "\n[links]\ntopology = { links = { routers = 3, terminals = 1, links = [[0, 1], [1, 2]] } }\nchannel_packets = 8\nlatency = \"166 ns\"\n";
+    assert_eq!(Config::parse(&text).unwrap().nodes(), 12);
+}
