@@ -21,6 +21,8 @@ pub struct Config {
     pub host: HostConfig,
     /// The crossbar between the interfaces of a controller.
     pub crossbar: CrossbarConfig,
+    /// I/O devices at the controllers.
+    pub io: IoConfig,
     /// The links between controllers; without them there is one controller.
     #[serde(default)]
     pub links: Option<LinksConfig>,
@@ -147,6 +149,20 @@ pub struct CrossbarConfig {
     pub get_channel: bool,
 }
 
+/// I/O devices, and the PCIe crossbar before them (C-03, C-55).
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IoConfig {
+    /// Devices at each controller.
+    pub devices: usize,
+    /// Addresses of a device.
+    pub memory: Bytes,
+    /// From a load's arrival at a device until it has the data.
+    pub latency: Span,
+    /// Requests that the port of a node holds for the PCIe crossbar, and a device for itself.
+    pub buffer: usize,
+}
+
 /// The links between controllers (C-02): PCIe links, as wide and fast as those to the hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -206,6 +222,16 @@ pub enum ConfigError {
         /// `crossbar.ports`.
         nodes: u64,
     },
+    /// More devices than there are addresses for.
+    #[error(
+        "{controllers} controllers with {devices} devices each are more than the {MOST_NODES} devices that have addresses; make `io.devices` smaller"
+    )]
+    TooManyDevices {
+        /// Controllers of `links.topology`.
+        controllers: u64,
+        /// `io.devices`.
+        devices: usize,
+    },
     /// The memory of a function consists of pages.
     #[error("`host.window` is {value} B; it must be a multiple of 4096")]
     Unaligned {
@@ -242,7 +268,7 @@ impl Config {
     /// # Errors
     /// The first of them.
     pub fn check(&self) -> Result<(), ConfigError> {
-        let Config { nic, pcie, host, crossbar, links } = self;
+        let Config { nic, pcie, host, crossbar, io, links } = self;
         let any = 1..=u64::MAX;
         let ranges = [
             ("nic.descriptor_path", nic.descriptor_path.count(), any.clone()),
@@ -282,6 +308,9 @@ impl Config {
             ("crossbar.channels", crossbar.channels as u64, 1..=16),
             ("crossbar.channel_packets", crossbar.channel_packets as u64, any.clone()),
             ("crossbar.receive_packets", crossbar.receive_packets as u64, any.clone()),
+            ("io.devices", io.devices as u64, 0..=MOST_NODES),
+            ("io.memory", io.memory.count(), 1..=1 << 30),
+            ("io.buffer", io.buffer as u64, 1..=u64::from(u32::MAX)),
             (
                 "links.channel_packets",
                 links.as_ref().map_or(1, |links| links.channel_packets as u64),
@@ -306,6 +335,9 @@ impl Config {
             let (controllers, nodes) = (topology.routers() as u64, crossbar.ports as u64);
             if controllers.saturating_mul(nodes) > MOST_NODES {
                 return Err(ConfigError::TooManyNodes { controllers, nodes });
+            }
+            if controllers * io.devices as u64 > MOST_NODES {
+                return Err(ConfigError::TooManyDevices { controllers, devices: io.devices });
             }
         }
         let powers = [

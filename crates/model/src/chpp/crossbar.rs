@@ -316,7 +316,7 @@ impl Crossbar {
     pub fn audit(&self, now: Time) -> Result<(), Imbalance> {
         self.inputs.iter().enumerate().try_for_each(|(at, channel)| {
             let name = format!(
-                "input {} channel {} of controller {}",
+                "input {} channel {} of crossbar {}",
                 at / self.channels,
                 at % self.channels,
                 self.controller

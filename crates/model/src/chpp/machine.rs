@@ -14,6 +14,7 @@ use super::controllers::Controllers;
 use super::crossbar::{Crossbar, Grant};
 use super::descriptor::Extract;
 use super::host::Notice;
+use super::io::{self, Access, Io};
 use super::journal::{Cause, Explanation, Journal, Stage};
 use super::node::Node;
 use super::tags::Tag;
@@ -70,6 +71,11 @@ pub trait Program {
     /// An event of a ring was read.
     fn notified(&mut self, notice: &Notice, desk: &mut Desk<'_>);
 
+    /// An access to an I/O device has ended.
+    fn accessed(&mut self, access: u32, desk: &mut Desk<'_>) {
+        let _ = (access, desk);
+    }
+
     /// A time that was asked for has come.
     fn woken(&mut self, token: u32, desk: &mut Desk<'_>) {
         let _ = (token, desk);
@@ -114,6 +120,7 @@ pub struct Hardware {
     config: Config,
     nodes: Vec<Node>,
     controllers: Controllers,
+    io: Io,
     packets: Pool<Packet>,
     spare: Vec<Vec<u8>>,
     journal: Journal,
@@ -138,10 +145,12 @@ impl Machine {
         let mut random = Random::new(seed);
         let nodes = (0..config.nodes()).map(|node| Node::new(config, node, &mut random)).collect();
         let controllers = Controllers::new(config, &mut random)?;
+        let io = Io::new(config, controllers.crossbars().len(), &mut Random::new(!seed));
         let hardware = Hardware {
             config: config.clone(),
             nodes,
             controllers,
+            io,
             packets: Pool::default(),
             spare: Vec::new(),
             journal: Journal::default(),
@@ -166,7 +175,9 @@ impl Machine {
         // What happened at the desk may have raised notices.
         running.tell(&mut self.schedule);
         let ended = run(&mut running, &mut self.schedule, until);
-        if ended == Ended::Quiet && !self.hardware.nodes.iter().all(Node::is_idle) {
+        let hardware = &self.hardware;
+        let is_idle = hardware.nodes.iter().all(Node::is_idle) && hardware.io.is_idle();
+        if ended == Ended::Quiet && !is_idle {
             return Err(self.hardware.why_stopped());
         }
         Ok(ended)
@@ -208,6 +219,11 @@ impl Machine {
     /// All controllers, with their crossbars and links.
     pub fn controllers(&self) -> &Controllers {
         &self.hardware.controllers
+    }
+
+    /// PCIe crossbars and I/O devices.
+    pub fn io(&self) -> &Io {
+        &self.hardware.io
     }
 
     /// Begins to note where time goes, for [`Machine::explain`].
@@ -265,6 +281,7 @@ impl Machine {
     pub fn audit(&self) -> Result<(), Imbalance> {
         let now = self.now();
         self.hardware.controllers.audit(now)?;
+        self.hardware.io.audit(now)?;
         self.hardware.nodes.iter().try_for_each(|node| {
             node.doorbells.audit(now)?;
             node.port.tags.audit(now)
@@ -346,6 +363,34 @@ impl Desk<'_> {
         true
     }
 
+    /// Global address of the first byte of an I/O device; nothing if there is no such device. Devices are numbered through like nodes.
+    pub fn device(&self, device: usize) -> Option<u64> {
+        self.hardware.io.base(device)
+    }
+
+    /// The processor of a node loads bytes of an I/O device; gives the access's number, or nothing if no device of the node's controller has
+    /// them or they are more than one bus packet may carry. [`Program::accessed`] tells its end.
+    pub fn load(&mut self, node: usize, address: u64, length: usize) -> Option<u32> {
+        let (io, around) = self.hardware.around_io(self.schedule);
+        io.ask(around, (node, address, length), None)
+    }
+
+    /// The same to write.
+    pub fn store(&mut self, node: usize, address: u64, bytes: &[u8]) -> Option<u32> {
+        let (io, around) = self.hardware.around_io(self.schedule);
+        io.ask(around, (node, address, bytes.len()), Some(bytes))
+    }
+
+    /// What became of an access.
+    pub fn access(&self, access: u32) -> Option<&Access> {
+        self.hardware.io.accesses().get(access as usize)
+    }
+
+    /// Lets an I/O device take requests, or leave them where they are.
+    pub fn device_takes(&mut self, device: usize, yes: bool) {
+        self.hardware.io.takes(self.schedule, device, yes);
+    }
+
     /// Lets [`Program::woken`] be called with `token` at `time`.
     pub fn wake(&mut self, time: Time, token: u32) {
         self.schedule.at(time, Happening::Wake { token });
@@ -419,9 +464,32 @@ impl Hardware {
         call(&mut nodes[node], &mut wires)
     }
 
+    /// The I/O block, and everything that it may reach.
+    fn around_io<'a>(
+        &'a mut self,
+        schedule: &'a mut Schedule<Happening>,
+    ) -> (&'a mut Io, io::Around<'a>) {
+        let Hardware { config, nodes, packets, io, .. } = self;
+        (io, io::Around { schedule, config, nodes, packets })
+    }
+
     fn handle(&mut self, happening: Happening, schedule: &mut Schedule<Happening>) {
         match happening {
             Happening::Wake { .. } => {}
+            Happening::Io { step, at } => {
+                let (io, around) = self.around_io(schedule);
+                io.step(around, step, at.into());
+            }
+            Happening::CrossbarMatches { controller } if self.io.is_crossbar(controller.into()) => {
+                let (io, around) = self.around_io(schedule);
+                io.matches(around, controller.into());
+            }
+            Happening::Crossed { controller, input, output }
+                if self.io.is_crossbar(controller.into()) =>
+            {
+                let (io, around) = self.around_io(schedule);
+                io.crossed(around, controller.into(), input.into(), output.into());
+            }
             Happening::Rings { node } => self.at(schedule, node.into(), Node::rings),
             Happening::Incoming { node } => self.at(schedule, node.into(), Node::incoming),
             Happening::Rung { node } => self.at(schedule, node.into(), Node::rung),
@@ -544,6 +612,7 @@ impl Hardware {
                             wait.waiter, wait.resource, wait.holder
                         )
                     })
+                    .chain(self.io.unfinished())
                     .collect(),
             ),
         }
@@ -558,8 +627,14 @@ struct Running<'a, P> {
 
 impl<P: Program> Running<'_, P> {
     fn tell(&mut self, schedule: &mut Schedule<Happening>) {
-        while let Some(notice) = self.hardware.notices.pop_front() {
-            self.program.notified(&notice, &mut Desk { hardware: self.hardware, schedule });
+        loop {
+            if let Some(notice) = self.hardware.notices.pop_front() {
+                self.program.notified(&notice, &mut Desk { hardware: self.hardware, schedule });
+            } else if let Some(access) = self.hardware.io.ended.pop_front() {
+                self.program.accessed(access, &mut Desk { hardware: self.hardware, schedule });
+            } else {
+                return;
+            }
         }
     }
 }

@@ -9,7 +9,7 @@
 //!   data        data read, data extract, data reorder
 //!   packer      network packets
 //!   controllers ways between nodes                                       links                wires between controllers
-//!   crossbar    virtual channels, matching
+//!   crossbar    virtual channels, matching                              io                   processors and I/O devices
 //!   upload      receive dispatch, PUT and NAP upload, events            slots, ring          buffer management
 //! ```
 //!
@@ -26,6 +26,7 @@ pub mod doorbell;
 pub mod experiments;
 pub mod function;
 pub mod host;
+pub mod io;
 pub mod journal;
 pub mod links;
 pub mod machine;
@@ -148,6 +149,13 @@ pub enum Happening {
         /// Node.
         node: u8,
     },
+    /// An access to an I/O device gets on.
+    Io {
+        /// How.
+        step: io::Step,
+        /// Node, device or output, as the step has it.
+        at: u16,
+    },
 }
 
 impl Event for Happening {
@@ -172,6 +180,7 @@ impl Event for Happening {
             Happening::Arrived { node } => (11, node.into(), 0),
             Happening::Uploads { node } => (12, node.into(), 0),
             Happening::Visible { node } => (13, node.into(), 0),
+            Happening::Io { step, at } => (15, at.into(), step as u32),
         };
         kind | u64::from(a) << 8 | u64::from(b) << 32
     }

@@ -1,0 +1,400 @@
+//! The PCIe crossbar for traffic between processors and I/O devices, and the devices (C-03, C-55; cHPP sections 2.3 and 3.2).
+//!
+//! Ports: a processor's loads and stores to a device's global address come over the very links that carry doorbells and DMA, cross here and not in
+//! the intra-DMA crossbar, and reach the device over a link of its own; the data of a load takes the same way back. Each controller has a PCIe
+//! crossbar for its nodes and its devices.
+//!
+//! Requests of one node stay in order. The controller's port holds `io.buffer` of them for each node, apart from doorbells, so that a device that does
+//! not take its requests stops those who ask for it, and neither doorbells nor DMA.
+
+use std::collections::VecDeque;
+
+use super::config::Config;
+use super::crossbar::{Bound, Crossbar, Grant};
+use super::memory::NODE_SHIFT;
+use super::node::Node;
+use super::pcie::{COMPLETION_BYTES, Link, REQUEST_BYTES};
+use super::{Happening, Packet, PacketHandle};
+use crate::engine::{Pool, Random, Schedule};
+use crate::stats::{Imbalance, Occupancy};
+use crate::units::Time;
+
+/// Set in the global address of a device, clear in that of memory: the upper half of each 64 GiB is for devices (C-05).
+pub const DEVICE_BIT: u32 = 35;
+
+/// Places of a node's port and of a device, in the PCIe crossbar.
+const REQUESTS: u8 = 0;
+
+/// What a processor asked of a device.
+#[derive(Clone, Debug)]
+pub struct Access {
+    /// Who asked.
+    pub node: usize,
+    /// Whom.
+    pub device: usize,
+    /// Whether it reads.
+    pub is_load: bool,
+    /// Global address of the first byte.
+    pub address: u64,
+    /// What is written, or was read.
+    pub bytes: Vec<u8>,
+    /// When the program asked.
+    pub posted: Time,
+    /// When a load's data was with the processor, or a store's with the device.
+    pub done: Option<Time>,
+}
+
+/// Where an access is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The port of a node is known to have room for one more.
+    Room,
+    /// A packet is through the crossbar.
+    Through,
+    /// A device has a request.
+    Served,
+    /// A device has the data of a load ready.
+    Answered,
+    /// A processor has the data of a load.
+    Finished,
+}
+
+/// Something with a window of addresses.
+struct Device {
+    memory: Vec<u8>,
+    base: u64,
+    /// Device to controller.
+    up: Link,
+    /// Controller to device.
+    down: Link,
+    /// Requests on their way to it.
+    coming: VecDeque<PacketHandle>,
+    /// Loads whose data it is getting.
+    loading: VecDeque<PacketHandle>,
+    takes: bool,
+}
+
+/// What a node has under way.
+struct Source {
+    /// Requests that its port may still be sent.
+    room: usize,
+    waiting: VecDeque<u32>,
+    /// Accesses from asking until their end.
+    occupancy: Occupancy,
+    /// Loads whose data is on the last wires.
+    finishing: VecDeque<PacketHandle>,
+}
+
+/// PCIe crossbars and devices of all controllers.
+pub struct Io {
+    nodes: usize,
+    devices_each: usize,
+    /// Number of the first PCIe crossbar: they are counted behind the controllers' others.
+    first: usize,
+    crossbars: Vec<Crossbar>,
+    devices: Vec<Device>,
+    sources: Vec<Source>,
+    /// Packets between crossbar and output, by crossbar, then output.
+    through: Vec<VecDeque<PacketHandle>>,
+    grants: Vec<Grant>,
+    accesses: Vec<Access>,
+    /// Accesses that have ended and of which programs have not been told.
+    pub ended: VecDeque<u32>,
+}
+
+impl Io {
+    /// Idle crossbars and devices full of zeros.
+    pub fn new(config: &Config, controllers: usize, random: &mut Random) -> Io {
+        let (nodes, devices_each) = (config.crossbar.ports, config.io.devices);
+        let ports = nodes + devices_each;
+        let room = config.io.buffer;
+        // A processor always has room for what it asked for.
+        let places = |output: usize, _| if output < nodes { usize::MAX } else { room };
+        let device = |number: usize| Device {
+            memory: vec![0; config.io.memory.count() as usize],
+            base: (number as u64) << NODE_SHIFT | 1 << DEVICE_BIT,
+            up: Link::new(&config.pcie),
+            down: Link::new(&config.pcie),
+            coming: VecDeque::new(),
+            loading: VecDeque::new(),
+            takes: true,
+        };
+        let source = || Source {
+            room,
+            waiting: VecDeque::new(),
+            occupancy: Occupancy::default(),
+            finishing: VecDeque::new(),
+        };
+        Io {
+            nodes,
+            devices_each,
+            first: controllers,
+            crossbars: (0..controllers)
+                .map(|at| Crossbar::new(config, (controllers + at, ports, 1), places, random))
+                .collect(),
+            devices: (0..controllers * devices_each).map(device).collect(),
+            sources: (0..controllers * nodes).map(|_| source()).collect(),
+            through: vec![VecDeque::new(); controllers * ports],
+            grants: Vec::new(),
+            accesses: Vec::new(),
+            ended: VecDeque::new(),
+        }
+    }
+
+    /// Global address of the first byte of a device; nothing if there is no such device.
+    pub fn base(&self, device: usize) -> Option<u64> {
+        self.devices.get(device).map(|device| device.base)
+    }
+
+    /// Bytes of a device's window, by global address; nothing if they are not all there.
+    pub fn memory(&self, address: u64, length: usize) -> Option<&[u8]> {
+        let device = self.devices.get(device_of(address)?)?;
+        let start = usize::try_from(address.checked_sub(device.base)?).ok()?;
+        device.memory.get(start..start.checked_add(length)?)
+    }
+
+    /// All accesses so far.
+    pub fn accesses(&self) -> &[Access] {
+        &self.accesses
+    }
+
+    /// Whether a PCIe crossbar has this number.
+    pub fn is_crossbar(&self, number: usize) -> bool {
+        number >= self.first
+    }
+
+    /// Lets a device take requests, or leave them where they are.
+    pub fn takes(&mut self, schedule: &mut Schedule<Happening>, device: usize, yes: bool) {
+        if let Some(state) = self.devices.get_mut(device) {
+            state.takes = yes;
+            for _ in 0..if yes { state.coming.len() } else { 0 } {
+                schedule.after(crate::units::Span::ZERO, step(Step::Served, device));
+            }
+        }
+    }
+
+    /// A processor loads (`store` is none) or stores up to a bus packet of bytes; gives the access's number, or nothing if no device of the node's
+    /// controller has all these addresses.
+    pub fn ask(
+        &mut self,
+        around: Around,
+        (node, address, length): (usize, u64, usize),
+        store: Option<&[u8]>,
+    ) -> Option<u32> {
+        self.memory(address, length)?;
+        let device = device_of(address)?;
+        let fits = (1..=around.config.pcie.max_payload.count()).contains(&(length as u64));
+        let page = address % 4096 + length as u64 <= 4096;
+        if device / self.devices_each != node / self.nodes || !fits || !page {
+            return None;
+        }
+        let posted = around.schedule.now();
+        let number = self.accesses.len() as u32;
+        self.accesses.push(Access {
+            node,
+            device,
+            is_load: store.is_none(),
+            address,
+            bytes: store.map_or_else(|| vec![0; length], <[u8]>::to_vec),
+            posted,
+            done: None,
+        });
+        let source = &mut self.sources[node];
+        source.occupancy.enter(posted);
+        source.waiting.push_back(number);
+        self.send(around, node);
+        Some(number)
+    }
+
+    /// Sends what waits at a node, as far as there is room at the port.
+    fn send(&mut self, around: Around, node: usize) {
+        let Around { schedule, config, nodes, packets } = around;
+        let source = &mut self.sources[node];
+        while source.room > 0
+            && let Some(number) = source.waiting.pop_front()
+        {
+            source.room -= 1;
+            let access = &self.accesses[number as usize];
+            let data = if access.is_load { 0 } else { dwords(&access.bytes) };
+            let passage = nodes[node].port.down.transmit(schedule.now(), REQUEST_BYTES + data);
+            let bytes = if access.is_load { Vec::new() } else { access.bytes.clone() };
+            let packet = packets.put(Packet { bytes, operation: number, part: 0, is_get: false });
+            let (controller, input) = (node / self.nodes, node % self.nodes);
+            let output = (self.nodes + access.device % self.devices_each) as u8;
+            let bound = bound(config, packet, data, (node, output));
+            let head = config.nic.edge(passage.arrives);
+            self.crossbars[controller].inject(schedule, (input, 0), bound, head);
+        }
+    }
+
+    /// Matches inputs and outputs of a PCIe crossbar.
+    pub fn matches(&mut self, around: Around, number: usize) {
+        let controller = number - self.first;
+        let ports = self.nodes + self.devices_each;
+        self.crossbars[controller].matches(around.schedule, &mut self.grants);
+        for Grant { bound, tail, .. } in self.grants.drain(..) {
+            let place = controller * ports + usize::from(bound.output);
+            self.through[place].push_back(bound.packet);
+            around.schedule.at(tail, step(Step::Through, place));
+        }
+    }
+
+    /// A packet has crossed a PCIe crossbar.
+    pub fn crossed(&mut self, around: Around, number: usize, input: usize, output: usize) {
+        let controller = number - self.first;
+        self.crossbars[controller].crossed(around.schedule, input, output);
+        match input.checked_sub(self.nodes) {
+            None => {
+                let node = controller * self.nodes + input;
+                around.schedule.after(around.config.pcie.latency, step(Step::Room, node));
+            }
+            // The answer to a load is out of the device, and with it the load.
+            Some(_) => {
+                self.crossbars[controller].place_freed(around.schedule, input, REQUESTS.into());
+            }
+        }
+    }
+
+    /// An access gets on.
+    pub fn step(&mut self, around: Around, step_of: Step, at: usize) {
+        let ports = self.nodes + self.devices_each;
+        match step_of {
+            Step::Room => {
+                self.sources[at].room += 1;
+                self.send(around, at);
+            }
+            Step::Through => {
+                let (controller, output) = (at / ports, at % ports);
+                let Some(packet) = self.through[at].pop_front() else { return };
+                let data = dwords(&around.packets[packet].bytes);
+                let now = around.schedule.now();
+                if let Some(device) = output.checked_sub(self.nodes) {
+                    let device = controller * self.devices_each + device;
+                    let state = &mut self.devices[device];
+                    let passage = state.down.transmit(now, REQUEST_BYTES + data);
+                    state.coming.push_back(packet);
+                    around.schedule.at(passage.arrives, step(Step::Served, device));
+                } else {
+                    let node = controller * self.nodes + output;
+                    let passage = around.nodes[node].port.up.transmit(now, COMPLETION_BYTES + data);
+                    self.sources[node].finishing.push_back(packet);
+                    around.schedule.at(passage.arrives, step(Step::Finished, node));
+                }
+            }
+            Step::Served => self.serve(around, at),
+            Step::Answered => {
+                let state = &mut self.devices[at];
+                let Some(packet) = state.loading.pop_front() else { return };
+                let data = dwords(&around.packets[packet].bytes);
+                let passage = state.up.transmit(around.schedule.now(), COMPLETION_BYTES + data);
+                let node = self.accesses[around.packets[packet].operation as usize].node;
+                let (controller, input) =
+                    (at / self.devices_each, self.nodes + at % self.devices_each);
+                let bound = bound(around.config, packet, data, (node, (node % self.nodes) as u8));
+                let head = around.config.nic.edge(passage.arrives);
+                self.crossbars[controller].inject(around.schedule, (input, 0), bound, head);
+            }
+            Step::Finished => {
+                let Some(packet) = self.sources[at].finishing.pop_front() else { return };
+                let Packet { bytes, operation, .. } = around.packets.take(packet);
+                self.accesses[operation as usize].bytes = bytes;
+                self.end(around.schedule.now(), operation);
+            }
+        }
+    }
+
+    /// A device has a request: a store is done, a load takes the device's time.
+    fn serve(&mut self, around: Around, device: usize) {
+        let state = &mut self.devices[device];
+        if !state.takes {
+            return;
+        }
+        let Some(packet) = state.coming.pop_front() else { return };
+        let operation = around.packets[packet].operation;
+        let access = &self.accesses[operation as usize];
+        let start = (access.address - state.base) as usize;
+        let window = &mut state.memory[start..start + access.bytes.len()];
+        if access.is_load {
+            around.packets[packet].bytes.extend_from_slice(window);
+            state.loading.push_back(packet);
+            around.schedule.after(around.config.io.latency, step(Step::Answered, device));
+        } else {
+            window.copy_from_slice(&around.packets.take(packet).bytes);
+            let (controller, output) =
+                (device / self.devices_each, self.nodes + device % self.devices_each);
+            self.crossbars[controller].place_freed(around.schedule, output, REQUESTS.into());
+            self.end(around.schedule.now(), operation);
+        }
+    }
+
+    fn end(&mut self, now: Time, number: u32) {
+        let access = &mut self.accesses[number as usize];
+        access.done = Some(now);
+        self.sources[access.node].occupancy.leave(access.posted, now);
+        self.ended.push_back(number);
+    }
+
+    /// Whether nothing is under way.
+    pub fn is_idle(&self) -> bool {
+        self.sources.iter().all(|source| source.occupancy.inside() == 0)
+    }
+
+    /// What is under way, in sentences.
+    pub fn unfinished(&self) -> impl Iterator<Item = String> {
+        self.sources.iter().enumerate().filter(|(_, source)| source.occupancy.inside() > 0).map(
+            |(node, source)| {
+                format!(
+                    "node {node} waits for {} accesses to I/O devices",
+                    source.occupancy.inside()
+                )
+            },
+        )
+    }
+
+    /// Checks Little's law on the accesses of each node and on every channel.
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub fn audit(&self, now: Time) -> Result<(), Imbalance> {
+        self.crossbars.iter().try_for_each(|crossbar| crossbar.audit(now))?;
+        self.sources.iter().enumerate().try_for_each(|(node, source)| {
+            let under_way = self
+                .accesses
+                .iter()
+                .filter(|access| access.node == node && access.done.is_none())
+                .map(|access| access.posted);
+            source.occupancy.audit(&format!("I/O accesses of node {node}"), now, under_way)
+        })
+    }
+}
+
+/// What accesses pass beside this block.
+pub struct Around<'a> {
+    /// Time and future.
+    pub schedule: &'a mut Schedule<Happening>,
+    /// Parameters.
+    pub config: &'a Config,
+    /// The nodes, whose links carry accesses too.
+    pub nodes: &'a mut [Node],
+    /// All packets.
+    pub packets: &'a mut Pool<Packet>,
+}
+
+fn step(step: Step, at: usize) -> Happening {
+    Happening::Io { step, at: at as u16 }
+}
+
+fn bound(config: &Config, packet: PacketHandle, data: u64, (from, output): (usize, u8)) -> Bound {
+    let beats = config.nic.header_cycles + data.div_ceil(config.nic.bus.count());
+    Bound { packet, beats, from: from as u8, to: output, output, place: REQUESTS }
+}
+
+/// The device that a global address belongs to, if it is not memory.
+fn device_of(address: u64) -> Option<usize> {
+    (address >> DEVICE_BIT & 1 == 1).then_some((address >> NODE_SHIFT) as usize)
+}
+
+/// Bytes of the DWs that carry this data from an aligned address.
+fn dwords(bytes: &[u8]) -> u64 {
+    (bytes.len() as u64).next_multiple_of(4)
+}

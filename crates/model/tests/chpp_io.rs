@@ -1,0 +1,175 @@
+//! Processors and I/O devices of the modelled cHPP controller: plain loads and stores beside DMA.
+
+use bellwire_model::chpp::experiments::Kind;
+use bellwire_model::chpp::experiments::single::{endpoint, pattern, post};
+use bellwire_model::chpp::host::Notice;
+use bellwire_model::chpp::machine::{Desk, Program};
+use bellwire_model::chpp::port::RingKind;
+use bellwire_model::chpp::{Config, Machine, Stopped};
+use bellwire_model::units::{Span, Time};
+
+fn config() -> Config {
+    let mut config = Config::prototype();
+    config.io.devices = 2;
+    config
+}
+
+/// Every node stores to and loads from every device by its global address, over the links that carry its DMA: the bytes are right, those around them do not
+/// change, and the same address means the same place for all nodes. Addresses of nothing are refused.
+// shows: C-01, C-05, C-55
+#[test]
+fn plain_loads_and_stores_pass() {
+    let mut machine = Machine::new(&config(), 1).unwrap();
+    for node in 0..4 {
+        for device in 0..2 {
+            let base = machine.desk().device(device).unwrap();
+            for (at, length) in [(0, 1), (5, 3), (100, 64), (4000, 96), (65408, 128)] {
+                let bytes: Vec<u8> = (0..length).map(|i| pattern(i + 7 * node + at)).collect();
+                let before = machine.io().memory(base, 65536).unwrap().to_vec();
+                let mut desk = machine.desk();
+                let store = desk.store(node, base + at as u64, &bytes).unwrap();
+                // A load behind a store of the same node comes behind it.
+                let load = desk.load(node, base + at as u64, length).unwrap();
+                machine.run_to_end(&mut ()).unwrap();
+                let after = machine.io().memory(base, 65536).unwrap();
+                assert_eq!(&after[at..at + length], bytes);
+                assert!(
+                    after[..at] == before[..at] && after[at + length..] == before[at + length..]
+                );
+                let desk = machine.desk();
+                let (store, load) = (desk.access(store).unwrap(), desk.access(load).unwrap());
+                assert_eq!(load.bytes, bytes);
+                // A load goes both ways, a store one.
+                assert!(load.done.unwrap() - load.posted > store.done.unwrap() - store.posted);
+            }
+        }
+    }
+    machine.audit().unwrap();
+    assert!(
+        machine
+            .nodes()
+            .iter()
+            .all(|node| node.port.down.packets == 20 && node.port.up.packets == 10)
+    );
+    let mut desk = machine.desk();
+    let (base, memory) = (desk.device(0).unwrap(), desk.free_memory(0, 0));
+    assert!(desk.device(2).is_none());
+    assert!(desk.load(0, memory, 8).is_none() && desk.load(0, base + 65536, 1).is_none());
+    assert!(desk.load(0, base + 65530, 8).is_none() && desk.store(0, base, &[0; 129]).is_none());
+    assert!(desk.load(0, base, 0).is_none() && desk.store(0, base + 4090, &[0; 16]).is_none());
+}
+
+/// All nodes send PUTs, and access the device, so many at a time.
+struct Both {
+    until: Time,
+    put: u64,
+    accessed: u64,
+    access_ps: u64,
+}
+
+impl Both {
+    fn run(puts: u64, accesses: u64) -> (Both, Machine) {
+        let mut machine = Machine::new(&config(), 1).unwrap();
+        let until = Time::ZERO + Span::from_ns(300_000);
+        let mut both = Both { until, put: 0, accessed: 0, access_ps: 0 };
+        for node in 0..4 {
+            for _ in 0..puts {
+                both.put(&mut machine.desk(), node);
+            }
+            for at in 0..accesses {
+                both.access(&mut machine.desk(), node, at);
+            }
+        }
+        machine.run_to_end(&mut both).unwrap();
+        machine.audit().unwrap();
+        (both, machine)
+    }
+
+    fn put(&mut self, desk: &mut Desk<'_>, node: usize) {
+        let to = (node + 1) % 4;
+        let places = (desk.free_memory(node, 0), desk.free_memory(to, 0));
+        post(desk, Kind::Put, (endpoint(node as u8), endpoint(to as u8)), places, 16384).unwrap();
+    }
+
+    fn access(&mut self, desk: &mut Desk<'_>, node: usize, at: u64) {
+        let address = desk.device(0).unwrap() + at % 64 * 64;
+        match at % 2 {
+            0 => desk.load(node, address, 8),
+            _ => desk.store(node, address, &[1; 64]),
+        };
+    }
+
+    /// Gigabytes a second that a node sent by DMA.
+    fn dma(&self) -> f64 {
+        (self.put * 16384) as f64 / 4.0 / 300_000.0
+    }
+}
+
+impl Program for Both {
+    fn notified(&mut self, notice: &Notice, desk: &mut Desk<'_>) {
+        if notice.ring == RingKind::Receive && desk.now() < self.until {
+            self.put += 1;
+            self.put(desk, (notice.node + 3) % 4);
+        }
+    }
+
+    fn accessed(&mut self, access: u32, desk: &mut Desk<'_>) {
+        let ended = desk.access(access).unwrap();
+        let (node, took) = (ended.node, ended.done.unwrap() - ended.posted);
+        if desk.now() < self.until {
+            self.accessed += 1;
+            self.access_ps += took.ps();
+            self.access(desk, node, self.accessed);
+        }
+    }
+}
+
+/// While DMA saturates, accesses to the device complete, later than on an idle machine but all of them; while accesses of all nodes saturate the device,
+/// DMA keeps all but what they take of the wires that both use.
+// shows: C-03, C-55
+#[test]
+fn io_and_dma_do_not_stop_each_other() {
+    let (alone, _) = Both::run(4, 0);
+    let (quiet, _) = Both::run(0, 1);
+    let (both, _) = Both::run(4, 1);
+    let (flooded, machine) = Both::run(4, 64);
+    assert!(alone.dma() > 2.5, "{}", alone.dma());
+    assert!(both.dma() > 0.9 * alone.dma(), "{} of {}", both.dma(), alone.dma());
+    let mean = |run: &Both| run.access_ps as f64 / run.accessed as f64;
+    assert!(mean(&both) > mean(&quiet) && mean(&both) < 3.0 * mean(&quiet));
+    assert!(flooded.dma() > 0.9 * alone.dma(), "{} of {}", flooded.dma(), alone.dma());
+    assert!(flooded.accessed > 4 * both.accessed);
+    assert!(machine.operations().iter().all(|operation| operation.finished.is_some()));
+}
+
+/// A device that takes nothing stops those who ask it, and the machine says so; DMA of the same nodes goes on all the while. When it takes again, all
+/// accesses end.
+// shows: C-03
+#[test]
+fn a_device_that_stands_still_does_not_stop_dma() {
+    let mut machine = Machine::new(&config(), 1).unwrap();
+    let mut desk = machine.desk();
+    desk.device_takes(0, false);
+    let base = desk.device(0).unwrap();
+    for node in 0..4 {
+        for at in 0..100 {
+            desk.store(node, base + 8 * at, &[1; 8]).unwrap();
+        }
+        let to = (node + 1) % 4;
+        let places = (desk.free_memory(node, 0), desk.free_memory(to, 0));
+        let ends = (endpoint(node as u8), endpoint(to as u8));
+        for _ in 0..40 {
+            post(&mut desk, Kind::Put, ends, places, 3000).unwrap();
+        }
+    }
+    let Err(Stopped::Starved(waits)) = machine.run_to_end(&mut ()) else { panic!("it stands") };
+    assert!(
+        waits.iter().any(|wait| wait == "node 2 waits for 100 accesses to I/O devices"),
+        "{waits:?}"
+    );
+    assert!(machine.operations().iter().all(|operation| operation.finished.is_some()));
+    machine.desk().device_takes(0, true);
+    machine.run_to_end(&mut ()).unwrap();
+    machine.audit().unwrap();
+    assert!(machine.io().accesses().iter().all(|access| access.done.is_some()));
+}
