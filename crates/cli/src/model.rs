@@ -2,10 +2,11 @@
 
 use crate::command::{Outcome, WrongUsage, print_json};
 use anyhow::{Context, Result, anyhow};
-use bellwire_model::chpp::Config;
 use bellwire_model::chpp::experiments::Kind;
-use bellwire_model::chpp::experiments::single::single;
-use std::path::PathBuf;
+use bellwire_model::chpp::experiments::single::single_on;
+use bellwire_model::chpp::record::{perfetto, vcd};
+use bellwire_model::chpp::{Config, Machine, picture};
+use std::path::{Path, PathBuf};
 
 /// Models of network interfaces, in virtual time
 #[derive(clap::Args)]
@@ -24,7 +25,11 @@ enum What {
 Examples:
   bellwire model explain --op put --bytes 4096
   bellwire model explain --op nap-immediate --bytes 1 --json
-  bellwire model explain --op get --bytes 64 --config mine.toml")]
+  bellwire model explain --op get --bytes 64 --config mine.toml
+  bellwire model explain --op put --bytes 4096 --svg put.svg --trace put.pftrace --vcd put.vcd
+
+A trace is opened at ui.perfetto.dev, or with any other viewer of Perfetto traces; waveforms with `gtkwave put.vcd` or
+`surfer put.vcd`. Both show every packet and every queue of both nodes, in virtual time.")]
     Explain(Explain),
     /// Prints the parameters of the cHPP model, to be changed and given to --config
     Parameters,
@@ -44,6 +49,45 @@ struct Explain {
     /// One JSON object, times in picoseconds with their unit, instead of a table
     #[arg(long)]
     json: bool,
+    /// Also draws the table into this file: an SVG picture, for any browser
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    #[command(flatten)]
+    records: Records,
+}
+
+/// Files for programs that show what a machine did.
+#[derive(clap::Args)]
+struct Records {
+    /// Also writes a trace for ui.perfetto.dev: a track for each block, a counter for each queue, arrows along each message
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Also writes waveforms of queues and handshakes, for GTKWave or Surfer (VCD)
+    #[arg(long, value_name = "FILE")]
+    vcd: Option<PathBuf>,
+}
+
+impl Records {
+    /// Has a machine note what these files need, before it runs.
+    fn prepare(&self, machine: &mut Machine) {
+        if self.trace.is_some() {
+            machine.open_journal();
+        }
+        if self.trace.is_some() || self.vcd.is_some() {
+            machine.watch_signals();
+        }
+    }
+
+    /// Writes them.
+    fn write(&self, machine: &Machine) -> Result<()> {
+        if let Some(file) = &self.trace {
+            write_file(file, perfetto::trace(machine))?;
+        }
+        if let Some(file) = &self.vcd {
+            write_file(file, vcd::waveforms(machine))?;
+        }
+        Ok(())
+    }
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -69,7 +113,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
     }
 }
 
-fn run_explain(Explain { op, bytes, config, json }: &Explain) -> Result<Outcome> {
+fn run_explain(Explain { op, bytes, config, json, svg, records }: &Explain) -> Result<Outcome> {
     let config = match config {
         None => Config::prototype(),
         Some(file) => {
@@ -89,12 +133,23 @@ fn run_explain(Explain { op, bytes, config, json }: &Explain) -> Result<Outcome>
             "a NAP carries 2048 bytes at most, not {bytes}; use put or get"
         )));
     }
-    let run = single(&config, kind, *bytes).map_err(|error| anyhow!(error))?;
+    let (run, machine) = single_on(&config, kind, *bytes, |machine| records.prepare(machine))
+        .map_err(|error| anyhow!(error))?;
+    records.write(&machine)?;
+    let title = format!("{}, {bytes} B, from node 0 to node 1", kind.name());
+    if let Some(file) = svg {
+        write_file(file, picture::svg(&title, &run.explanation))?;
+    }
     if *json {
         print_json(&run.explanation)?;
     } else {
-        println!("{}, {bytes} B, from node 0 to node 1\n", kind.name());
+        println!("{title}\n");
         print!("{}", run.explanation);
     }
     Ok(Outcome::Done)
+}
+
+/// Writes a file that was asked for, or says why it cannot be.
+fn write_file(file: &Path, content: impl AsRef<[u8]>) -> Result<()> {
+    std::fs::write(file, content).with_context(|| format!("cannot write {}", file.display()))
 }

@@ -29,6 +29,43 @@ fn an_operation_is_explained() {
     assert!((sum - nanoseconds(&explanation["total"])).abs() < 0.01);
 }
 
+/// The picture of an operation is a file of its own, with the same whole as the table.
+#[test]
+fn an_operation_is_drawn() {
+    let file = std::env::temp_dir().join(format!("bellwire-{}.svg", std::process::id()));
+    let explain = ["model", "explain", "--op", "put", "--bytes", "4096", "--svg"];
+    let output = run(bellwire().args(explain).arg(&file));
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    let picture = std::fs::read_to_string(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    assert!(picture.starts_with("<svg") && picture.contains("PUT, 4096 B"));
+    let (_, total) = picture.split_once("data-total-ps=\"").unwrap();
+    let total: f64 = total.split_once('"').unwrap().0.parse().unwrap();
+    assert!(output.stdout.contains(&format!("{:.3}", total / 1000.0)), "{}", output.stdout);
+
+    let output = run(bellwire().args(explain).arg("/nowhere/put.svg"));
+    assert_eq!(output.code, 1);
+    assert!(output.stderr.contains("cannot write /nowhere/put.svg"), "{}", output.stderr);
+}
+
+/// Traces and waveforms are written beside the table, and have the beginnings of their formats.
+#[test]
+fn an_operation_is_recorded() {
+    let folder = std::env::temp_dir().join(format!("bellwire-records-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let (trace, vcd) = (folder.join("put.pftrace"), folder.join("put.vcd"));
+    let mut explain = bellwire();
+    explain.args(["model", "explain", "--op", "put", "--bytes", "64", "--trace"]).arg(&trace);
+    let output = run(explain.arg("--vcd").arg(&vcd));
+    let (trace, vcd) = (std::fs::read(&trace).unwrap(), std::fs::read_to_string(&vcd).unwrap());
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    assert!(output.stdout.contains("end to end"));
+    // Field 1 of a protobuf message: a packet.
+    assert_eq!(trace[0], 0x0a);
+    assert!(vcd.starts_with("$version bellwire") && vcd.contains("$timescale 1 ps $end"));
+}
+
 /// An experiment prints its values beside those published, and says which are calibrated.
 #[test]
 fn an_experiment_runs() {

@@ -309,6 +309,31 @@ impl Crossbar {
         })
     }
 
+    /// How many ports there are.
+    pub fn ports(&self) -> usize {
+        self.ports
+    }
+
+    /// How many channels each input has, that of GETs included.
+    pub fn channels(&self) -> usize {
+        self.channels
+    }
+
+    /// Places that are left behind an output, by kind.
+    pub fn places_behind(&self, output: usize) -> &[usize] {
+        &self.places[output * self.kinds..][..self.kinds]
+    }
+
+    /// Whether a packet of this input is crossing.
+    pub fn input_busy(&self, input: usize) -> bool {
+        self.crossing[input].is_some()
+    }
+
+    /// Whether a packet is crossing to this output.
+    pub fn output_busy(&self, output: usize) -> bool {
+        self.output_busy[output]
+    }
+
     /// Checks Little's law on every channel.
     ///
     /// # Errors

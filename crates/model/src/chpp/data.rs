@@ -216,6 +216,11 @@ impl DataUnit {
         self.commands.pop_front()
     }
 
+    /// Bytes asked for and not packed yet.
+    pub fn reorder_in_use(&self) -> u64 {
+        self.in_use
+    }
+
     /// Whether nothing is being read or waits.
     pub fn is_idle(&self) -> bool {
         self.commands.is_empty() && self.slots.is_empty() && self.stream.is_empty()

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::record::MOST_NOTES;
 use crate::units::{Span, Time};
 
 /// A place that an operation passes, in the order of a PUT (Figs. 11 and 12).
@@ -76,6 +77,40 @@ pub enum Cause {
     Slot,
 }
 
+impl Cause {
+    /// What it means, for people who do not know the interface.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Cause::Processor => {
+                "the processor is busy with earlier operations, or 32 are outstanding"
+            }
+            Cause::Arbiter => "the block is busy with what came before, or others have their turn",
+            Cause::Tag => "no free tag for a read",
+            Cause::Credit => "no credit at the far end of the bus",
+            Cause::Link => "the wires of the bus are busy",
+            Cause::Memory => "the memory is busy",
+            Cause::Order => "what comes before is not there yet",
+            Cause::VirtualChannel => "no room in the virtual channel, or the output is busy",
+            Cause::Room => "no room in the buffer behind",
+            Cause::Slot => "no NAP slot or event record is free",
+        }
+    }
+}
+
+impl fmt::Display for Stage {
+    /// Its name in words joined by hyphens, as in JSON.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&kebab(self))
+    }
+}
+
+impl fmt::Display for Cause {
+    /// Its name in words joined by hyphens, as in JSON.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&kebab(self))
+    }
+}
+
 /// One interval of an operation: `stage` served it, or it waited there for `cause`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Mark {
@@ -87,10 +122,33 @@ struct Mark {
     until: Time,
 }
 
+/// The part that events of send rings are noted under; no packet has this number.
+pub const SEND_EVENT: u32 = u32::MAX;
+
+/// A stretch of time of an operation, or of one of its parts, in one stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The operation.
+    pub operation: u32,
+    /// Its packet; nothing for what comes before the packets.
+    pub part: Option<u32>,
+    /// Where.
+    pub stage: Stage,
+    /// What was waited for; nothing if the stage was at work.
+    pub cause: Option<Cause>,
+    /// When it began.
+    pub begins: Time,
+    /// When it ended.
+    pub ends: Time,
+    /// Whether this is behind the trip of a GET packet, at the far node.
+    pub after_get_trip: bool,
+}
+
 /// Collects marks while it is open; costs a branch while it is not.
 #[derive(Default)]
 pub struct Journal {
     marks: Option<Vec<Mark>>,
+    cut: bool,
 }
 
 impl Journal {
@@ -110,8 +168,78 @@ impl Journal {
         until: Time,
     ) {
         if let Some(marks) = &mut self.marks {
-            marks.push(Mark { operation, part, stage, cause, until });
+            if marks.len() < MOST_NOTES {
+                marks.push(Mark { operation, part, stage, cause, until });
+            } else {
+                self.cut = true;
+            }
         }
+    }
+
+    /// Whether marks were left out because there were too many.
+    pub fn is_cut(&self) -> bool {
+        self.cut
+    }
+
+    /// Everything that was noted, of all operations and all of their packets, operation by operation and each part in the order of time.
+    /// `times` gives when an operation was begun, and when it was sent.
+    ///
+    /// What comes before the packets is given once. The packets of one operation overlap each other, and so do its steps.
+    pub fn steps(&self, times: impl Fn(u32) -> (Time, Option<Time>)) -> Vec<Step> {
+        let mut marks: Vec<Mark> = self.marks.iter().flatten().copied().collect();
+        // In the order of `explain`; what concerns the whole operation (no part) comes first.
+        marks.sort_by_key(|mark| {
+            (mark.operation, mark.part, mark.until, mark.stage, mark.cause.is_some())
+        });
+        let mut steps: Vec<Step> = Vec::new();
+        let (mut of, mut whole_until, mut at) = (None, Time::ZERO, Time::ZERO);
+        for mark in marks {
+            let Mark { operation, part, stage, cause, until } = mark;
+            let (began, sent) = times(operation);
+            if of != Some((operation, part)) {
+                if of.is_none_or(|(before, _)| before != operation) {
+                    whole_until = began;
+                }
+                of = Some((operation, part));
+                at = match (part, stage) {
+                    (None, _) => began,
+                    (Some(SEND_EVENT), _) => sent.unwrap_or(began),
+                    // Its data came with the read of another packet, and so did the wait for it.
+                    (Some(_), Stage::DataExtract) => until,
+                    (Some(_), _) => whole_until,
+                };
+            }
+            if part.is_none() {
+                whole_until = until;
+            }
+            if until <= at {
+                continue;
+            }
+            let begins = at;
+            at = until;
+            let before =
+                steps.last_mut().filter(|step| (step.operation, step.part) == (operation, part));
+            match before {
+                Some(last) if last.stage == stage && last.cause == cause => last.ends = until,
+                _ => {
+                    let remote = steps.last().is_some_and(|step| {
+                        step.operation == operation
+                            && (step.after_get_trip || step.stage == Stage::GetTrip)
+                    });
+                    let after_get_trip = remote && stage != Stage::GetTrip;
+                    steps.push(Step {
+                        operation,
+                        part,
+                        stage,
+                        cause,
+                        begins,
+                        ends: until,
+                        after_get_trip,
+                    });
+                }
+            }
+        }
+        steps
     }
 
     /// The intervals of `operation` from `began` on, along its part `part`, until `ended`: adjacent, in order, and summing exactly to
@@ -197,16 +325,15 @@ impl fmt::Display for Explanation {
         for Interval { stage, cause, start, length } in &self.intervals {
             let (wait, service) =
                 if cause.is_some() { (*length, Span::ZERO) } else { (Span::ZERO, *length) };
-            let name = kebab(stage);
             write!(
                 f,
-                "{name:<20} {:>11.3} {:>11.3} {:>11.3}",
+                "{stage:<20} {:>11.3} {:>11.3} {:>11.3}",
                 start.as_ns(),
                 wait.as_ns(),
                 service.as_ns()
             )?;
             match cause {
-                Some(cause) => writeln!(f, "   {}", kebab(cause))?,
+                Some(cause) => writeln!(f, "   {cause}")?,
                 None => writeln!(f)?,
             }
         }

@@ -17,6 +17,7 @@ use super::host::Notice;
 use super::io::{self, Access, Io};
 use super::journal::{Cause, Explanation, Journal, Stage};
 use super::node::Node;
+use super::record::signals::Signals;
 use super::tags::Tag;
 use super::upload::Blocked;
 use super::{Happening, Packet, Wires};
@@ -31,6 +32,8 @@ pub struct Operation {
     pub node: usize,
     /// Function.
     pub function: usize,
+    /// To or from which node; nothing if the descriptor does not say.
+    pub peer: Option<usize>,
     /// What.
     pub primitive: Primitive,
     /// Bytes to move.
@@ -124,6 +127,7 @@ pub struct Hardware {
     packets: Pool<Packet>,
     spare: Vec<Vec<u8>>,
     journal: Journal,
+    signals: Option<Signals>,
     operations: Vec<Operation>,
     notices: VecDeque<Notice>,
     grants: Vec<Grant>,
@@ -154,6 +158,7 @@ impl Machine {
             packets: Pool::default(),
             spare: Vec::new(),
             journal: Journal::default(),
+            signals: None,
             operations: Vec::new(),
             notices: VecDeque::new(),
             grants: Vec::new(),
@@ -171,10 +176,12 @@ impl Machine {
     /// # Errors
     /// [`Stopped`] if nothing can happen any more though something is under way.
     pub fn run(&mut self, program: &mut impl Program, until: Time) -> Result<Ended, Stopped> {
-        let mut running = Running { hardware: &mut self.hardware, program };
+        let looked = self.schedule.now();
+        let mut running = Running { hardware: &mut self.hardware, program, looked };
         // What happened at the desk may have raised notices.
         running.tell(&mut self.schedule);
         let ended = run(&mut running, &mut self.schedule, until);
+        self.hardware.look(self.schedule.now());
         let hardware = &self.hardware;
         let is_idle = hardware.nodes.iter().all(Node::is_idle) && hardware.io.is_idle();
         if ended == Ended::Quiet && !is_idle {
@@ -229,6 +236,21 @@ impl Machine {
     /// Begins to note where time goes, for [`Machine::explain`].
     pub fn open_journal(&mut self) {
         self.hardware.journal.open();
+    }
+
+    /// Begins to note how full each queue is and who is ready, for [`super::record`].
+    pub fn watch_signals(&mut self) {
+        self.hardware.signals.get_or_insert_default();
+    }
+
+    /// What was noted of queues and handshakes; empty if nobody asked for it.
+    pub fn signals(&self) -> Option<&Signals> {
+        self.hardware.signals.as_ref()
+    }
+
+    /// Where time went; empty unless it was opened.
+    pub fn journal(&self) -> &Journal {
+        &self.hardware.journal
     }
 
     /// Begins to note the channel and destination of each packet that an interface sends (C-42).
@@ -334,6 +356,7 @@ impl Desk<'_> {
         operations.push(Operation {
             node,
             function,
+            peer: DescriptorRepr::parse(&bytes).ok().map(|repr| repr.destination.cpu().into()),
             primitive,
             bytes: length,
             posted,
@@ -522,6 +545,13 @@ impl Hardware {
         }
     }
 
+    /// Notes how everything is at the end of the moment `time`, if that is wanted.
+    fn look(&mut self, time: Time) {
+        if let Some(signals) = &mut self.signals {
+            signals.look(time, &self.config.nic, &self.nodes, self.controllers.crossbars());
+        }
+    }
+
     fn matches(&mut self, schedule: &mut Schedule<Happening>, controller: usize) {
         let mut grants = std::mem::take(&mut self.grants);
         self.controllers.matches(schedule, controller, &mut grants);
@@ -623,6 +653,8 @@ impl Hardware {
 struct Running<'a, P> {
     hardware: &'a mut Hardware,
     program: &'a mut P,
+    /// The moment that is being gone through.
+    looked: Time,
 }
 
 impl<P: Program> Running<'_, P> {
@@ -643,6 +675,11 @@ impl<P: Program> Model for Running<'_, P> {
     type Event = Happening;
 
     fn handle(&mut self, happening: Happening, schedule: &mut Schedule<Happening>) {
+        if self.hardware.signals.is_some() && schedule.now() > self.looked {
+            // The moment before is over, and all is as it will be until now.
+            self.hardware.look(self.looked);
+            self.looked = schedule.now();
+        }
         if let Happening::Wake { token } = happening {
             self.program.woken(token, &mut Desk { hardware: self.hardware, schedule });
         } else {

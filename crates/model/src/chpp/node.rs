@@ -14,7 +14,7 @@ use super::descriptor::{DescriptorUnit, Extract, Extracting, Job, extract_local,
 use super::doorbell::Doorbells;
 use super::function::Layout;
 use super::host::Host;
-use super::journal::{Cause, Stage};
+use super::journal::{Cause, SEND_EVENT, Stage};
 use super::packer::{Leaving, Packer};
 use super::pcie::{Run, first_request};
 use super::port::{Doorbell, Incoming, Note, Port, Purpose, RingKind, WindowWrite, Written};
@@ -457,12 +457,12 @@ impl Node {
                 queue_pair,
                 ring: RingKind::Send,
                 operation,
-                part: u32::MAX,
+                part: SEND_EVENT,
             };
             // A part that no packet has: the send event is on no data's path.
             let note = Note {
                 operation,
-                part: Some(u32::MAX),
+                part: Some(SEND_EVENT),
                 module: Stage::EventWrite,
                 memory: Stage::EventWrite,
             };

@@ -102,12 +102,26 @@ pub struct Single {
 /// # Errors
 /// A sentence, if the machine cannot be built or the operation does not end.
 pub fn single(config: &Config, kind: Kind, bytes: u64) -> Result<Single, String> {
+    single_on(config, kind, bytes, |_| {}).map(|(single, _)| single)
+}
+
+/// The same on a machine that `prepare` made ready to note things, such as [`Machine::open_journal`]; gives the machine too.
+///
+/// # Errors
+/// Those of [`single`].
+pub fn single_on(
+    config: &Config,
+    kind: Kind,
+    bytes: u64,
+    prepare: impl FnOnce(&mut Machine),
+) -> Result<(Single, Machine), String> {
     if config.crossbar.ports < 2 {
         return Err("one operation goes from node 0 to node 1; give the crossbar at least 2 ports"
             .to_owned());
     }
     let mut machine = Machine::new(config, 1).map_err(|error| error.to_string())?;
     machine.open_journal();
+    prepare(&mut machine);
     let mut desk = machine.desk();
     let (from, to) = (endpoint(0), endpoint(1));
     let (near, far) = (desk.free_memory(0, 0), desk.free_memory(1, 0));
@@ -121,7 +135,8 @@ pub fn single(config: &Config, kind: Kind, bytes: u64) -> Result<Single, String>
     machine.audit().map_err(|imbalance| imbalance.to_string())?;
     let over = "the operation is not over";
     let latency = machine.operations()[operation as usize].latency().ok_or(over)?;
-    Ok(Single { latency, explanation: machine.explain(operation).ok_or(over)? })
+    let explanation = machine.explain(operation).ok_or(over)?;
+    Ok((Single { latency, explanation }, machine))
 }
 
 /// Queue pair 0 of function 0 of a node below 16.

@@ -1,0 +1,196 @@
+//! How full each queue is and who is ready for whom, at every moment at which something changes.
+//!
+//! A *depth* is a number of things in a queue. A *handshake* is a pair of bits: `valid`, somebody has something to hand over; `ready`, the
+//! other side would take it. Where `valid` is set and `ready` is not, something waits.
+//!
+//! What can move moves within the moment in which it can; so the two bits are set together only while the block behind is at work. The pairs:
+//! `doorbell_valid` and `descriptor_ready`, `descriptor_valid` and `data_ready`, `packer_valid` and `packer_ready` (the crossbar's channel),
+//! `upload_valid` and `upload_ready`.
+
+use std::fmt;
+
+use crate::chpp::config::NicConfig;
+use crate::chpp::crossbar::{Crossbar, DATA, GET};
+use crate::chpp::node::Node;
+use crate::units::Time;
+
+use super::MOST_NOTES;
+
+/// What kind of value a signal has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A number of things, or of bytes.
+    Depth,
+    /// A bit.
+    Bit,
+}
+
+/// What a signal is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Unit {
+    /// A host with its interface.
+    Node(usize),
+    /// A controller, outside of the interfaces.
+    Controller(usize),
+}
+
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unit::Node(number) => write!(f, "node {number}"),
+            Unit::Controller(number) => write!(f, "controller {number}"),
+        }
+    }
+}
+
+/// A named value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signal {
+    /// Whose it is.
+    pub unit: Unit,
+    /// The block, as its file is called.
+    pub block: &'static str,
+    /// What it is.
+    pub name: String,
+    /// Its kind.
+    pub kind: Kind,
+}
+
+/// A signal got another value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// When; from then on it has the value.
+    pub time: Time,
+    /// Which, as an index into [`Signals::signals`].
+    pub signal: u32,
+    /// Its value.
+    pub value: u64,
+}
+
+/// All signals of a machine, and their changes in the order of time.
+#[derive(Clone, Debug, Default)]
+pub struct Signals {
+    /// The signals.
+    pub signals: Vec<Signal>,
+    /// Their changes; at the beginning, each has one.
+    pub changes: Vec<Change>,
+    /// When it was last looked at, if ever.
+    pub until: Option<Time>,
+    /// Whether changes were left out because there were too many.
+    pub cut: bool,
+    last: Vec<u64>,
+}
+
+impl Signals {
+    /// Looks at everything: this is how it is at the end of the moment `time`. Call with rising times.
+    pub(crate) fn look(
+        &mut self,
+        time: Time,
+        nic: &NicConfig,
+        nodes: &[Node],
+        crossbars: &[Crossbar],
+    ) {
+        let first = self.until.is_none();
+        let mut at = 0;
+        let Signals { signals, changes, last, cut, .. } = self;
+        let mut see = |unit: Unit, block: &'static str, name: Name, kind: Kind, value: u64| {
+            if first {
+                signals.push(Signal { unit, block, name: name.text(), kind });
+                last.push(value);
+            }
+            if first || last[at] != value {
+                last[at] = value;
+                if changes.len() < MOST_NOTES {
+                    changes.push(Change { time, signal: at as u32, value });
+                } else {
+                    *cut = true;
+                }
+            }
+            at += 1;
+        };
+        for (number, node) in nodes.iter().enumerate() {
+            let unit = Unit::Node(number);
+            blocks(nic, node, &mut |block, name, kind, value| see(unit, block, name, kind, value));
+        }
+        for (number, crossbar) in crossbars.iter().enumerate() {
+            let unit = Unit::Controller(number);
+            switch(crossbar, &mut |block, name, kind, value| see(unit, block, name, kind, value));
+        }
+        self.until = Some(time);
+    }
+}
+
+/// A name, put together only when it is wanted.
+#[derive(Clone, Copy)]
+enum Name {
+    Plain(&'static str),
+    Numbered(&'static str, usize),
+    Twice(&'static str, usize, &'static str, usize),
+}
+
+impl Name {
+    fn text(self) -> String {
+        match self {
+            Name::Plain(name) => name.to_owned(),
+            Name::Numbered(name, number) => format!("{name}_{number}"),
+            Name::Twice(outer, at, inner, number) => format!("{outer}_{at}_{inner}_{number}"),
+        }
+    }
+}
+
+/// Takes block, name, kind and value of a signal.
+type See<'a> = dyn FnMut(&'static str, Name, Kind, u64) + 'a;
+
+/// The queues and hand-overs of an interface, in the order in which a message meets them.
+fn blocks(nic: &NicConfig, node: &Node, see: &mut See<'_>) {
+    use Kind::{Bit, Depth};
+    use Name::{Numbered, Plain};
+    let Node { host, port, doorbells, descriptors, data, packer, receiver, .. } = node;
+    see("host", Plain("waiting"), Depth, host.waiting() as u64);
+    for (function, occupancy) in doorbells.occupancy.iter().enumerate() {
+        see("doorbell", Numbered("fifo", function), Depth, occupancy.inside());
+    }
+    let reading = descriptors.jobs.iter().filter(|job| job.received < job.bytes.len() as u64);
+    see("doorbell", Plain("valid"), Bit, u64::from(!doorbells.is_empty()));
+    see(
+        "descriptor",
+        Plain("ready"),
+        Bit,
+        u64::from(descriptors.jobs.len() < nic.descriptors_in_flight),
+    );
+    see("descriptor", Plain("reading"), Depth, reading.count() as u64);
+    see("descriptor", Plain("jobs"), Depth, descriptors.jobs.len() as u64);
+    see("descriptor", Plain("remote_gets"), Depth, descriptors.remote.len() as u64);
+    see("descriptor", Plain("busy"), Bit, u64::from(descriptors.extracting.is_some()));
+    let held = descriptors.held.is_some() || descriptors.held_remote.is_some();
+    see("descriptor", Plain("valid"), Bit, u64::from(held));
+    see("data", Plain("ready"), Bit, u64::from(data.commands.len() < nic.command_depth));
+    see("data", Plain("commands"), Depth, data.commands.len() as u64);
+    see("data", Plain("reorder_bytes"), Depth, data.reorder_in_use());
+    see("port", Plain("tags"), Depth, port.tags.occupancy.inside());
+    see("port", Plain("reads_and_writes"), Depth, port.outstanding() as u64);
+    see("packer", Plain("valid"), Bit, u64::from(!data.commands.is_empty()));
+    see("packer", Plain("ready"), Bit, u64::from(packer.waits_for.is_none()));
+    see("upload", Plain("data"), Depth, receiver.waiting[DATA].len() as u64);
+    see("upload", Plain("gets"), Depth, receiver.waiting[GET].len() as u64);
+    see("upload", Plain("valid"), Bit, u64::from(!receiver.waiting[DATA].is_empty()));
+    let ready = !receiver.is_uploading() && receiver.blocked.is_none();
+    see("upload", Plain("ready"), Bit, u64::from(ready));
+}
+
+/// The channels and the matching of a crossbar. Its first ports are those of its nodes, the others those of its links.
+fn switch(crossbar: &Crossbar, see: &mut See<'_>) {
+    use Kind::{Bit, Depth};
+    use Name::{Numbered, Twice};
+    for port in 0..crossbar.ports() {
+        for channel in 0..crossbar.channels() {
+            let name = Twice("input", port, "channel", channel);
+            see("crossbar", name, Depth, crossbar.inside(port, channel));
+        }
+        see("crossbar", Numbered("input_busy", port), Bit, u64::from(crossbar.input_busy(port)));
+        see("crossbar", Numbered("output_busy", port), Bit, u64::from(crossbar.output_busy(port)));
+        for (kind, left) in crossbar.places_behind(port).iter().enumerate() {
+            see("crossbar", Twice("output", port, "places", kind), Depth, *left as u64);
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Files that other programs read: each is read back here by somebody who did not write it.
+
+mod support;
+
+use std::collections::HashMap;
+
+use bellwire_model::chpp::experiments::Kind;
+use bellwire_model::chpp::experiments::single::{Single, single_on};
+use bellwire_model::chpp::record::perfetto;
+use bellwire_model::chpp::record::signals::Kind as SignalKind;
+use bellwire_model::chpp::record::vcd::waveforms;
+use bellwire_model::chpp::{Config, Machine};
+use support::perfetto::{Event, Trace};
+
+/// One operation on a machine that notes everything.
+fn noted(kind: Kind, bytes: u64) -> (Single, Machine) {
+    single_on(&Config::prototype(), kind, bytes, |machine| {
+        machine.open_journal();
+        machine.watch_signals();
+    })
+    .unwrap()
+}
+
+/// A trace has the form that Perfetto's published schema gives, its slices nest, every block that the operation passed has a track under its
+/// node, and the steps of the packet that ended it add up to the end-to-end time exactly.
+#[test]
+fn traces_follow_the_schema_and_add_up() {
+    for (kind, bytes) in
+        [(Kind::NapImmediate, 1), (Kind::NapIndirect, 2000), (Kind::Put, 4096), (Kind::Get, 777)]
+    {
+        let (single, machine) = noted(kind, bytes);
+        let trace = Trace::read(&perfetto::trace(&machine)).unwrap();
+        trace.check().unwrap();
+
+        let mut on_the_way: Vec<(u64, u64)> = Vec::new();
+        for event in &trace.events {
+            if let Event::Begin { flow: Some(1), arguments, .. } = event {
+                on_the_way.push((arguments["begins_ps"], arguments["length_ps"]));
+            }
+        }
+        on_the_way.sort_unstable();
+        let mut at = 0;
+        for (begins, length) in on_the_way {
+            assert_eq!(begins, at, "{kind:?}: the steps of the last packet meet");
+            at += length;
+        }
+        let latency = single.latency.ps();
+        // A send event may be told of later; a GET's packets are those of the far side.
+        assert!(at == latency, "{kind:?}: {at} ps on the way, {latency} ps end to end");
+
+        for interval in &single.explanation.intervals {
+            let name = interval.stage.to_string();
+            let track = trace.tracks.values().find(|track| track.name == name);
+            let parent = track.and_then(|track| track.parent).expect("a block has a track");
+            assert!(trace.tracks[&parent].name.starts_with("node "));
+        }
+        let counters = trace.tracks.values().filter(|track| track.is_counter);
+        assert!(counters.clone().any(|track| track.name == "port tags"));
+        assert!(counters.count() > 40);
+    }
+}
+
+/// A PUT is sent at node 0 and received at node 1; a GET is asked for at 0, read at 1, received at 0.
+#[test]
+fn blocks_stand_under_their_nodes() {
+    let nodes_of = |kind, block: &str| {
+        let (_, machine) = noted(kind, 512);
+        let trace = Trace::read(&perfetto::trace(&machine)).unwrap();
+        let tracks = trace.tracks.values().filter(|track| track.name == block && !track.is_counter);
+        let mut nodes: Vec<String> =
+            tracks.map(|track| trace.tracks[&track.parent.unwrap()].name.clone()).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes
+    };
+    assert_eq!(nodes_of(Kind::Put, "data-memory"), ["node 0"]);
+    assert_eq!(nodes_of(Kind::Put, "data-write"), ["node 1"]);
+    assert_eq!(nodes_of(Kind::Get, "data-memory"), ["node 1"]);
+    assert_eq!(nodes_of(Kind::Get, "data-write"), ["node 0"]);
+    assert_eq!(nodes_of(Kind::Get, "descriptor-extract"), ["node 0", "node 1"]);
+}
+
+/// Canary: a trace that is cut off, has a field that the schema does not know, a slice that does not end, or one on the track of a
+/// counter, is refused.
+#[test]
+fn wrong_traces_are_refused() {
+    let (_, machine) = noted(Kind::Put, 256);
+    let right = perfetto::trace(&machine);
+    Trace::read(&right).unwrap().check().unwrap();
+
+    assert!(Trace::read(&right[..right.len() - 1]).is_err());
+    // A packet with field 7, which has no such type.
+    let unknown = [&right[..], &[0x0a, 2, 7 << 3, 1]].concat();
+    assert!(
+        Trace::read(&unknown).unwrap_err().contains("field 7"),
+        "{:?}",
+        Trace::read(&unknown).err()
+    );
+
+    let mut endless = Trace::read(&right).unwrap();
+    let end = endless.events.iter().position(|event| matches!(event, Event::End { .. })).unwrap();
+    endless.events.remove(end);
+    assert!(endless.check().is_err());
+
+    let mut mixed = Trace::read(&right).unwrap();
+    let counter = *mixed.tracks.iter().find(|(_, track)| track.is_counter).unwrap().0;
+    for event in &mut mixed.events {
+        if let Event::Begin { track, .. } = event {
+            *track = counter;
+        }
+    }
+    assert!(mixed.check().unwrap_err().contains("counter"));
+}
+
+/// What a reader of waveforms sees: names, and then times, signals and their values.
+type Waveforms = (Vec<String>, Vec<(u64, usize, u64)>);
+
+fn read_waveforms(text: &str) -> Result<Waveforms, String> {
+    let mut parser = vcd::Parser::new(text.as_bytes());
+    let header = parser.parse_header().map_err(|error| error.to_string())?;
+    if header.timescale != Some((1, vcd::TimescaleUnit::PS)) {
+        return Err(format!("the unit of time is {:?}", header.timescale));
+    }
+    let (mut names, mut widths) = (Vec::new(), Vec::new());
+    let mut numbers = HashMap::new();
+    for node in header.items.iter().filter_map(scope) {
+        for block in node.items.iter().filter_map(scope) {
+            for item in &block.items {
+                let vcd::ScopeItem::Var(variable) = item else { continue };
+                let name =
+                    format!("{}.{}.{}", node.identifier, block.identifier, variable.reference);
+                if numbers.insert(variable.code, names.len()).is_some() {
+                    return Err(format!("{name} has the code of another signal"));
+                }
+                names.push(name);
+                widths.push(variable.size as usize);
+            }
+        }
+    }
+    let (mut now, mut changes) = (None, Vec::new());
+    for command in parser {
+        let (code, bits) = match command.map_err(|error| error.to_string())? {
+            vcd::Command::Timestamp(time) => {
+                if now.is_some_and(|now| now >= time) {
+                    return Err(format!("time goes back to {time}"));
+                }
+                now = Some(time);
+                continue;
+            }
+            vcd::Command::ChangeScalar(code, value) => (code, vec![value]),
+            vcd::Command::ChangeVector(code, value) => (code, value.iter().collect()),
+            vcd::Command::Begin(vcd::SimulationCommand::Dumpvars) | vcd::Command::End(_) => {
+                continue;
+            }
+            other => return Err(format!("{other:?} does not belong here")),
+        };
+        let at = *numbers.get(&code).ok_or("a change of no signal")?;
+        if bits.len() > widths[at] {
+            return Err(format!("{} is wider than declared", names[at]));
+        }
+        let mut value = 0;
+        for bit in bits {
+            value = value << 1
+                | match bit {
+                    vcd::Value::V0 => 0,
+                    vcd::Value::V1 => 1,
+                    other => return Err(format!("{} is {other:?}", names[at])),
+                };
+        }
+        changes.push((now.ok_or("a change before any time")?, at, value));
+    }
+    Ok((names, changes))
+}
+
+fn scope(item: &vcd::ScopeItem) -> Option<&vcd::Scope> {
+    match item {
+        vcd::ScopeItem::Scope(scope) => Some(scope),
+        _ => None,
+    }
+}
+
+/// Waveforms, read by a parser that others wrote, are what the machine noted, change for change; and they make sense: all queues are empty
+/// at the end, and tags were in use in between.
+#[test]
+fn waveforms_are_what_was_noted() {
+    let (_, machine) = noted(Kind::Put, 4096);
+    let (names, changes) = read_waveforms(&waveforms(&machine)).unwrap();
+    let signals = machine.signals().unwrap();
+    let noted: Vec<(u64, usize, u64)> = signals
+        .changes
+        .iter()
+        .map(|change| (change.time.ps(), change.signal as usize, change.value))
+        .collect();
+    assert_eq!(names.len(), signals.signals.len());
+    assert_eq!(changes, noted);
+
+    let mut last = vec![0; names.len()];
+    let mut most = vec![0; names.len()];
+    for (_, at, value) in changes {
+        last[at] = value;
+        most[at] = value.max(most[at]);
+    }
+    for (at, signal) in signals.signals.iter().enumerate() {
+        let is_queue = signal.kind == SignalKind::Depth && !signal.name.contains("places");
+        assert!(!is_queue || last[at] == 0, "{} holds {} at the end", names[at], last[at]);
+    }
+    let tags = names.iter().position(|name| name == "node_0.port.tags").unwrap();
+    assert_eq!(most[tags], 32, "a PUT of 32 packets takes all tags");
+    let refused = names.iter().position(|name| name == "node_0.doorbell.valid").unwrap();
+    assert!(last[refused] == 0 && names.contains(&"node_1.upload.ready".to_owned()));
+}
+
+/// Canary: waveforms whose time goes back, whose values are too wide, or that speak of signals that there are not, are refused.
+#[test]
+fn wrong_waveforms_are_refused() {
+    let (_, machine) = noted(Kind::Put, 256);
+    let right = waveforms(&machine);
+    read_waveforms(&right).unwrap();
+    assert!(read_waveforms(&format!("{right}#5\n")).unwrap_err().contains("goes back"));
+    assert!(
+        read_waveforms(&format!("{right}#999999999\nb11111111111111111 \"\n"))
+            .unwrap_err()
+            .contains("wider")
+    );
+    assert!(
+        read_waveforms(&format!("{right}#999999999\n1~~~~\n")).unwrap_err().contains("no signal")
+    );
+    assert!(read_waveforms(&right.replace("1 ps", "1 ns")).unwrap_err().contains("unit of time"));
+}
+
+/// Noting things changes nothing of what happens.
+#[test]
+fn watching_changes_nothing() {
+    let (watched, machine) = noted(Kind::Get, 5000);
+    let (alone, other) = single_on(&Config::prototype(), Kind::Get, 5000, |_| {}).unwrap();
+    assert_eq!(watched.latency, alone.latency);
+    assert_eq!(machine.trace_hash(), other.trace_hash());
+}

@@ -1,0 +1,3 @@
+//! Readers of formats that the model writes, for tests only.
+
+pub mod perfetto;

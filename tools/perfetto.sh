@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Usage: tools/perfetto.sh [TRACE]
+# Has Perfetto's own schema (of its Python package) read a trace of the cHPP model, or the one that is given: every field must be known, and
+# nothing may be left over. Without the package, this says that it did not run and succeeds.
+set -euo pipefail
+. "$(dirname "$0")/ran.sh"
+
+python3 -c 'import perfetto.protos.perfetto.trace.perfetto_trace_pb2' 2>/dev/null ||
+    not_run "perfetto" "Perfetto's Python package is not installed (pip install perfetto protobuf)"
+
+folder="$(mktemp -d)"
+trap 'rm -rf "$folder"' EXIT
+trace="${1:-$folder/put.pftrace}"
+[ $# -gt 0 ] ||
+    cargo run -q -p bellwire-cli -- model explain --op put --bytes 4096 --trace "$trace" >/dev/null
+printf '== perfetto: %s, read with the schema of the perfetto package\n' "$(basename "$trace")"
+python3 - "$trace" <<'PYTHON'
+import sys
+from google.protobuf import unknown_fields
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent
+
+trace = Trace()
+content = open(sys.argv[1], "rb").read()
+assert trace.ParseFromString(content) == len(content), "bytes are left over"
+
+
+def known(message, where):
+    assert not len(unknown_fields.UnknownFieldSet(message)), f"unknown field in {where}"
+    for field, value in message.ListFields():
+        if field.type == field.TYPE_MESSAGE:
+            for inner in value if field.is_repeated else [value]:
+                known(inner, f"{where}.{field.name}")
+
+
+known(trace, "Trace")
+kinds = [packet.track_event.type for packet in trace.packet if packet.HasField("track_event")]
+assert kinds.count(TrackEvent.TYPE_SLICE_BEGIN) == kinds.count(TrackEvent.TYPE_SLICE_END) > 0
+print(f"test result: ok. {len(trace.packet)} passed; 0 failed")
+PYTHON
