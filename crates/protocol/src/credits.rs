@@ -9,12 +9,8 @@
 //! nobody waits, it gets it there and then; else it gets nothing, is put at the end of the waiting list, and sends by
 //! the other way meanwhile. When extents come back the lanes are served from the front of the list.
 //!
-//! How much a lane gets follows from its history:
-//!
-//! - one chunk at first, and twice as much as before each time that it runs dry: a sender that cannot be kept supplied
-//!   is either fast or far away, and few large grants cost less than many small ones;
-//! - half as much each time that it is served while others wait, and then no more than an equal part of what is free;
-//! - one chunk again after [`park`](CreditManager::park).
+//! Who is served and how much it gets is the business of [`Rations`], under the policy [`GrantPolicy::History`]; here is
+//! added which chunks they are. The model of the DAMQ-PD interface grants words by the same [`Rations`].
 //!
 //! The buffer in use thus follows what is in flight, not the number of senders: a parked lane holds nothing.
 
@@ -26,6 +22,7 @@ use core::fmt;
 
 use crate::canary::planted;
 use crate::extents::{Extent, ExtentPool};
+use crate::rations::{GrantPolicy, Rations};
 
 /// "No lane" or "no extent", at the end of a list.
 const NIL: u16 = u16::MAX;
@@ -43,40 +40,23 @@ const NIL: u16 = u16::MAX;
 /// come from the owner's tables, never from a peer. Extents may come from a peer and are checked.
 pub struct CreditManager {
     pool: ExtentPool,
+    /// How many chunks each lane holds, and who gets how many next.
+    rations: Rations,
     max_extents: u16,
     lanes: Box<[Lane]>,
     /// For the first chunk of each granted extent, to whom it is granted. Kept by chunk and not by lane, so that lanes
     /// without credit cost nothing here.
     grants: Box<[Grant]>,
-    /// Lanes that wait, in the order in which they asked.
-    first_waiting: u16,
-    last_waiting: u16,
-    waiting: u16,
 }
 
 #[derive(Clone, Copy)]
 struct Lane {
-    /// Chunks that the next grant should have; 0 if the lane has not asked since it was parked.
-    size: u16,
-    chunks: u16,
     extents: u16,
+    /// Asked while it held as many extents as it may; joins the waiting list when it has returned one.
+    at_limit: bool,
     /// First chunks of the extent granted first and of the one granted last.
     oldest: u16,
     newest: u16,
-    demand: Demand,
-    /// Neighbours on the waiting list.
-    before: u16,
-    after: u16,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Demand {
-    /// Has what it asked for.
-    Met,
-    /// Waits on the list.
-    Waits,
-    /// Asked while it held as many extents as it may; joins the list when it has returned one.
-    AtLimit,
 }
 
 #[derive(Clone, Copy)]
@@ -89,16 +69,7 @@ struct Grant {
     after: u16,
 }
 
-const PARKED: Lane = Lane {
-    size: 0,
-    chunks: 0,
-    extents: 0,
-    oldest: NIL,
-    newest: NIL,
-    demand: Demand::Met,
-    before: NIL,
-    after: NIL,
-};
+const PARKED: Lane = Lane { extents: 0, at_limit: false, oldest: NIL, newest: NIL };
 
 const UNGRANTED: Grant = Grant { lane: NIL, count: 0, before: NIL, after: NIL };
 
@@ -132,12 +103,10 @@ impl CreditManager {
         );
         Self {
             pool: ExtentPool::new(chunks),
+            rations: Rations::new(GrantPolicy::History, chunks, 1, lanes),
             max_extents,
             lanes: vec![PARKED; lanes as usize].into(),
             grants: vec![UNGRANTED; chunks as usize].into(),
-            first_waiting: NIL,
-            last_waiting: NIL,
-            waiting: 0,
         }
     }
 
@@ -147,21 +116,17 @@ impl CreditManager {
     /// [`next_grant`](Self::next_grant) when its turn comes; to ask again meanwhile changes nothing.
     #[inline]
     pub fn want(&mut self, lane: u16) -> Option<Extent> {
-        let chunks = self.pool.chunks();
         let state = &mut self.lanes[lane as usize];
-        if state.demand != Demand::Met {
+        if state.at_limit || self.rations.waits(lane) {
             return None;
         }
-        state.size = (state.size * 2).clamp(1, chunks);
         if state.extents == self.max_extents {
-            state.demand = Demand::AtLimit;
-            None
-        } else if self.waiting > 0 || self.pool.free_chunks() == 0 {
-            self.enqueue(lane);
-            None
-        } else {
-            self.grant(lane)
+            state.at_limit = true;
+            self.rations.runs_dry(lane);
+            return None;
         }
+        let chunks = self.rations.want(lane)?;
+        Some(self.grant(lane, chunks))
     }
 
     /// Gives `lane` more credit before it runs dry, as much as it got last, if that takes nothing from anybody.
@@ -171,8 +136,11 @@ impl CreditManager {
     #[inline]
     pub fn top_up(&mut self, lane: u16) -> Option<Extent> {
         let state = self.lanes[lane as usize];
-        let may = state.size > 0 && state.demand == Demand::Met && state.extents < self.max_extents;
-        if may && self.waiting == 0 { self.grant(lane) } else { None }
+        if state.at_limit || state.extents == self.max_extents {
+            return None;
+        }
+        let chunks = self.rations.top_up(lane)?;
+        Some(self.grant(lane, chunks))
     }
 
     /// `lane` has used up `extent`, which may be granted again from now on.
@@ -186,8 +154,9 @@ impl CreditManager {
             _ => return Err(NotHeld { lane, extent }),
         }
         self.take_back(lane, extent);
-        if self.lanes[lane as usize].demand == Demand::AtLimit {
-            self.enqueue(lane);
+        self.rations.give_back(lane, extent.count);
+        if core::mem::take(&mut self.lanes[lane as usize].at_limit) {
+            self.rations.wait(lane);
         }
         Ok(())
     }
@@ -195,33 +164,19 @@ impl CreditManager {
     /// Serves the lane that has waited longest, if something is free. Call it until it returns `None`.
     #[inline]
     pub fn next_grant(&mut self) -> Option<(u16, Extent)> {
-        let lane = self.first_waiting;
-        if lane == NIL || self.pool.free_chunks() == 0 {
-            return None;
-        }
-        if self.waiting > 1 {
-            let share = (self.pool.free_chunks() / self.waiting).max(1);
-            let state = &mut self.lanes[lane as usize];
-            state.size = (state.size / 2).clamp(1, share);
-        }
-        self.dequeue(lane);
-        let extent = self.grant(lane)?;
-        Some((lane, extent))
+        let (lane, chunks) = self.rations.next_grant()?;
+        Some((lane, self.grant(lane, chunks)))
     }
 
     /// Takes everything back that `lane` holds, forgets its history and its demand, and returns the number of chunks.
     ///
     /// Only for a lane whose sender can no longer write there: one that agreed to stop, or that is gone.
     pub fn park(&mut self, lane: u16) -> u16 {
-        let chunks = self.lanes[lane as usize].chunks;
         while let Some(extent) = self.oldest(lane) {
             self.take_back(lane, extent);
         }
-        if self.lanes[lane as usize].demand == Demand::Waits {
-            self.dequeue(lane);
-        }
         self.lanes[lane as usize] = PARKED;
-        chunks
+        self.rations.park(lane)
     }
 
     /// Of the extents that `lane` holds, the one granted first: the one that an orderly sender fills now.
@@ -244,7 +199,7 @@ impl CreditManager {
     /// Chunks that `lane` holds.
     #[inline]
     pub fn granted_to(&self, lane: u16) -> u16 {
-        self.lanes[lane as usize].chunks
+        self.rations.held(lane)
     }
 
     /// Chunks that no lane holds.
@@ -256,7 +211,7 @@ impl CreditManager {
     /// Lanes on the waiting list.
     #[inline]
     pub fn waiting(&self) -> u16 {
-        self.waiting
+        self.rations.waiting()
     }
 
     /// Walks all lists and says what is wrong with the first one that is; for tests.
@@ -281,7 +236,8 @@ impl CreditManager {
                 chunks += extent.count;
                 extents += 1;
             }
-            if (chunks, extents) != (state.chunks, state.extents) || extents > self.max_extents {
+            let held = (self.rations.held(lane), state.extents);
+            if (chunks, extents) != held || extents > self.max_extents {
                 return Err(format!("lane {lane} holds {chunks} chunks in {extents} extents"));
             }
         }
@@ -290,38 +246,22 @@ impl CreditManager {
                 return Err(format!("chunk {chunk}: granted is {granted}, and so is free"));
             }
         }
-        self.check_waiting()
+        if self.pool.free_chunks() != self.rations.free() {
+            return Err(format!(
+                "{} chunks are free, counted {}",
+                self.pool.free_chunks(),
+                self.rations.free()
+            ));
+        }
+        self.rations.check()
     }
 
-    fn check_waiting(&self) -> Result<(), String> {
-        let mut listed = vec![false; self.lanes.len()];
-        let (mut lane, mut before, mut length) = (self.first_waiting, NIL, 0);
-        while lane != NIL {
-            let state = &self.lanes[lane as usize];
-            if core::mem::replace(&mut listed[lane as usize], true) || state.before != before {
-                return Err(format!("the waiting list is knotted at lane {lane}"));
-            }
-            length += 1;
-            before = lane;
-            lane = state.after;
-        }
-        if (length, before) != (self.waiting, self.last_waiting) {
-            return Err(format!("the waiting list has {length} lanes, counted {}", self.waiting));
-        }
-        for (lane, (state, listed)) in self.lanes.iter().zip(listed).enumerate() {
-            if listed != (state.demand == Demand::Waits) {
-                return Err(format!(
-                    "lane {lane}: on the waiting list is {listed}, waiting is not"
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    /// Moves a run of free chunks to `lane`, at the end of its extents.
-    fn grant(&mut self, lane: u16) -> Option<Extent> {
+    /// Gives `lane` a run of up to `chunks` of the free chunks, at the end of its extents. It was counted `chunks`, of which it returns
+    /// what is not to be had in one piece.
+    fn grant(&mut self, lane: u16, chunks: u16) -> Extent {
+        let extent = self.pool.take_up_to(chunks).expect("what is counted as free is free");
+        self.rations.give_back(lane, chunks - extent.count);
         let state = &mut self.lanes[lane as usize];
-        let extent = self.pool.take_up_to(state.size)?;
         if planted("credit-double-grant") {
             let _ = self.pool.give(extent);
         }
@@ -332,9 +272,8 @@ impl CreditManager {
             None => state.oldest = extent.first,
         }
         state.newest = extent.first;
-        state.chunks += extent.count;
         state.extents += 1;
-        Some(extent)
+        extent
     }
 
     /// Moves an extent that `lane` holds back to the pool.
@@ -350,38 +289,6 @@ impl CreditManager {
             Some(after) => after.before = grant.before,
             None => state.newest = grant.before,
         }
-        state.chunks -= extent.count;
         state.extents -= 1;
-    }
-
-    /// Puts `lane`, which does not wait, at the end of the waiting list.
-    fn enqueue(&mut self, lane: u16) {
-        let before = core::mem::replace(&mut self.last_waiting, lane);
-        match self.lanes.get_mut(before as usize) {
-            Some(before) => before.after = lane,
-            None => self.first_waiting = lane,
-        }
-        let state = &mut self.lanes[lane as usize];
-        (state.demand, state.before, state.after) = (Demand::Waits, before, NIL);
-        self.waiting += 1;
-    }
-
-    /// Takes `lane`, which waits, off the waiting list.
-    fn dequeue(&mut self, lane: u16) {
-        let state = &mut self.lanes[lane as usize];
-        let (before, mut after) = (state.before, state.after);
-        (state.demand, state.before, state.after) = (Demand::Met, NIL, NIL);
-        self.waiting -= 1;
-        if planted("credit-starve") && after != NIL {
-            after = self.lanes[after as usize].after;
-        }
-        match self.lanes.get_mut(before as usize) {
-            Some(before) => before.after = after,
-            None => self.first_waiting = after,
-        }
-        match self.lanes.get_mut(after as usize) {
-            Some(after) => after.before = before,
-            None => self.last_waiting = before,
-        }
     }
 }

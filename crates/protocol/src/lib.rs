@@ -9,7 +9,7 @@
 //! 1. [`Outstanding`]: the sender notes what it has started, so that not too much is in flight, and so that an answer
 //!    can be told from a forged one.
 //! 2. [`CreditManager`]: before a sender may write into the shared receive buffer it needs credit for a part of it. An
-//!    [`ExtentPool`] says which parts are free. A sender without credit uses its own queue instead.
+//!    [`ExtentPool`] says which parts are free, [`Rations`] who gets how much. A sender without credit uses its own queue instead.
 //! 3. [`Drr`]: the receiver takes turns among the queues that have something for it.
 //! 4. [`Damq`]: a message that arrives before anybody has posted a receive for it waits in a memory that all queues
 //!    share, and [`GatePolicy`] tells the sender of a queue that grows too long to stop.
@@ -33,6 +33,7 @@ mod extents;
 mod gate;
 pub mod link_layer;
 mod outstanding;
+mod rations;
 pub mod reliable;
 
 pub use credits::{CreditManager, NotHeld};
@@ -41,3 +42,4 @@ pub use drr::Drr;
 pub use extents::{Extent, ExtentPool, GiveError};
 pub use gate::{GatePolicy, Signal};
 pub use outstanding::{OPERATIONS_PER_FUNCTION, OpId, Outstanding, Stale, WindowFull};
+pub use rations::{GrantPolicy, Rations};

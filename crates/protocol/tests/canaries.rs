@@ -14,6 +14,8 @@ mod gate;
 mod link_layer;
 #[path = "oracles/outstanding.rs"]
 mod outstanding;
+#[path = "oracles/rations.rs"]
+mod rations;
 mod reliable {
     pub mod congestion;
     pub mod delivered;
@@ -83,6 +85,13 @@ fn a_double_grant_is_caught() {
 #[test]
 fn a_forgotten_lane_is_caught() {
     is_caught("credit-starve", credits::ops, credits::agree);
+}
+
+/// Credits are granted and stay free, so that more than everything is granted.
+#[test]
+fn more_than_everything_is_caught() {
+    is_caught("rations-overgrant", rations::runs, rations::agree);
+    is_caught("credit-starve", rations::runs, rations::agree);
 }
 
 /// Service costs nothing, so that the flow at its turn keeps it.
