@@ -189,3 +189,31 @@ fn links() {
     let hops = report.values.iter().filter(|value| value.unit == "hops");
     assert!(hops.filter_map(|value| value.error_percent).all(|error| error.abs() < 7.0));
 }
+
+/// Descriptor start beats the doorbell's latency with one thread, makes no difference for large transfers, and loses more time at its lock the more threads
+/// there are; a doorbell needs no lock.
+// shows: B-01, C-31
+#[test]
+fn start() {
+    let report = report("start");
+    println!("{report}");
+    assert!(report.claims.len() == 4 && report.claims.iter().all(|claim| claim.holds), "{report}");
+}
+
+/// Headers of 32 and 94 B leave less bandwidth on the same links, by as much as their beats; conversion between protocols adds delay at both ends.
+// shows: B-04, B-05
+#[test]
+fn protocol() {
+    let report = report("protocol");
+    println!("{report}");
+    assert!(report.claims.len() == 3 && report.claims.iter().all(|claim| claim.holds), "{report}");
+}
+
+/// A co-processor's data that is staged through the memory of hosts arrives later than by a direct transfer, in one piece and in many.
+// shows: B-08
+#[test]
+fn staged() {
+    let report = report("staged");
+    println!("{report}");
+    assert!(report.claims.len() == 3 && report.claims.iter().all(|claim| claim.holds), "{report}");
+}

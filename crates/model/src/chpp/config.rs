@@ -66,10 +66,26 @@ pub struct NicConfig {
     pub slot_cache: usize,
     /// Slot addresses that one refill reads.
     pub slot_batch: usize,
+    /// How software starts an operation.
+    pub start: Start,
+    /// Bytes of a network packet's header; 16 in cHPP, 32 in others, 94 at most in InfiniBand (B-04).
+    pub packet_header: Bytes,
+    /// Packets are converted from the bus's protocol to the network's and back, whole, as between a bus and another network (B-05).
+    pub conversion: bool,
     /// A NAP's data from memory is gathered in the packer before its packet leaves; otherwise it streams through as a PUT's does.
     pub nap_in_one_piece: bool,
     /// How the FIFOs of the functions share the engine.
     pub arbitration: Arbitration,
+}
+
+/// How software starts an operation (C-31, B-01; cHPP section 3.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Start {
+    /// The descriptor is in memory, and one store rings a doorbell.
+    Doorbell,
+    /// The descriptor is stored into the engine, word by word, under a lock of all processors.
+    Descriptor,
 }
 
 /// How the functions' FIFOs share the engine (C-40, C-41).
@@ -119,6 +135,14 @@ pub struct PcieConfig {
 pub struct HostConfig {
     /// Processor time for writing a descriptor and its doorbell (Oc).
     pub cpu_start: Span,
+    /// Processors; function f is served by processor f modulo their number.
+    pub processors: usize,
+    /// Processor time for each store of 8 bytes of a descriptor into the engine.
+    pub store: Span,
+    /// Processor time for taking and giving back a lock that nobody else has.
+    pub lock: Span,
+    /// The same for a lock that another processor has had until then.
+    pub lock_passed_on: Span,
     /// Time of a memory access without contention.
     pub memory_latency: Span,
     /// Most additional time of a read.
@@ -278,6 +302,8 @@ impl Config {
             ("nic.doorbell_depth", nic.doorbell_depth as u64, 1..=64),
             ("nic.tags", nic.tags as u64, 1..=256),
             ("nic.put_payload", nic.put_payload.count(), 4..=4096),
+            ("nic.packet_header", nic.packet_header.count(), 16..=1024),
+            ("host.processors", host.processors as u64, 1..=8),
             ("nic.descriptors_in_flight", nic.descriptors_in_flight as u64, any.clone()),
             ("nic.command_depth", nic.command_depth as u64, any.clone()),
             ("nic.remote_get_depth", nic.remote_get_depth as u64, any.clone()),
@@ -368,6 +394,11 @@ impl NicConfig {
     /// Delay of one block.
     pub fn module(&self) -> Span {
         self.cycle() * self.module_cycles
+    }
+
+    /// Beats of a network packet's header.
+    pub fn packet_header_beats(&self) -> u64 {
+        self.packet_header.count().div_ceil(self.bus.count())
     }
 
     /// Time of the internal bus for `bytes` of data.

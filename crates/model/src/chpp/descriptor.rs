@@ -161,6 +161,8 @@ pub struct DescriptorUnit {
     pub jobs: VecDeque<Job>,
     /// Number of the first of them.
     pub first_job: u64,
+    /// Descriptors that processors stored into the engine, by function (B-01).
+    pub stored: Vec<VecDeque<Vec<u8>>>,
     /// GETs from elsewhere that wait.
     pub remote: VecDeque<RemoteGet>,
     /// What is being extracted.
@@ -193,6 +195,11 @@ pub struct DescriptorCounters {
 }
 
 impl DescriptorUnit {
+    /// Empty modules.
+    pub fn new(functions: usize) -> DescriptorUnit {
+        DescriptorUnit { stored: vec![VecDeque::new(); functions], ..DescriptorUnit::default() }
+    }
+
     /// Notes that bytes of a descriptor have come; true if it is all there.
     pub fn received(&mut self, job: u64, run_address: u64, bytes: &[u8]) -> bool {
         let Some(job) =
@@ -214,7 +221,10 @@ impl DescriptorUnit {
             return None;
         }
         let local = self.held.is_none()
-            && self.jobs.front().is_some_and(|job| job.received == job.bytes.len() as u64);
+            && self
+                .jobs
+                .front()
+                .is_some_and(|job| job.may_read && job.received == job.bytes.len() as u64);
         let remote = self.held_remote.is_none() && !self.remote.is_empty();
         self.last_was_remote = match (local, remote) {
             (false, false) => return None,

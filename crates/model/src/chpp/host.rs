@@ -11,7 +11,7 @@ use bellwire_wire::event::{EVENT_BYTES, Event, EventRepr, phase};
 use bellwire_wire::primitive::Primitive;
 use core::num::NonZeroU64;
 
-use super::config::Config;
+use super::config::{Config, Start};
 use super::function::{DESCRIPTOR_PLACE, Layout, SLOT_BYTES};
 use super::journal::{Cause, Stage};
 use super::port::{Doorbell, Port, RingKind, WindowWrite};
@@ -58,7 +58,17 @@ struct QueuePairState {
     about: [VecDeque<u32>; 2],
 }
 
-/// A doorbell that the processor is about to store.
+/// One processor: with doorbells it has its work planned ahead; with descriptor start it takes up one operation after the other.
+#[derive(Default)]
+struct Processor {
+    busy_until: Time,
+    /// Operations that it prepares or is about to.
+    ringing: VecDeque<AboutToRing>,
+    /// Whether it is at the first of them (descriptor start).
+    is_at_work: bool,
+}
+
+/// A doorbell that a processor is about to store, or a descriptor.
 struct AboutToRing {
     function: usize,
     operation: u32,
@@ -66,18 +76,49 @@ struct AboutToRing {
     descriptor: Vec<u8>,
 }
 
-/// Processor and software of one node.
+impl Processor {
+    /// Takes the processor from `begins` on for what it does for every operation; gives how long that is.
+    fn prepare(
+        &mut self,
+        wires: &mut Wires,
+        (node, number): (usize, usize),
+        operation: u32,
+        begins: Time,
+    ) -> Span {
+        let takes = wires.config.host.cpu_start;
+        self.busy_until = begins + takes;
+        wires.operations[operation as usize].started = begins;
+        wires.journal.mark(operation, None, Stage::Processor, Some(Cause::Processor), begins);
+        wires.journal.mark(operation, None, Stage::Processor, None, self.busy_until);
+        let (node, processor) = (node as u8, number as u8);
+        wires.schedule.at(self.busy_until, Happening::Rings { node, processor });
+        takes
+    }
+}
+
+impl AboutToRing {
+    fn doorbell(&self) -> Doorbell {
+        let doorbell = DoorbellRepr { address: self.place, length: self.descriptor.len() as u16 };
+        let word = doorbell.emit().expect("places are aligned and below the limit of addresses");
+        Doorbell { function: self.function, word, operation: self.operation }
+    }
+}
+
+/// Processors and software of one node.
 pub struct Host {
     node: usize,
-    busy_until: Time,
+    processors: Vec<Processor>,
+    /// Until when the lock of the engine is taken, and by which processor (B-01).
+    locked: (Time, usize),
     functions: Vec<FunctionState>,
     queue_pairs: Vec<QueuePairState>,
     per_function: usize,
-    ringing: VecDeque<AboutToRing>,
     ring_entries: NonZeroU64,
     slots: u64,
-    /// How long the processor was busy with starting operations.
+    /// How long the processors were busy with starting operations.
     pub busy: Span,
+    /// How long processors waited for the lock of the engine.
+    pub lock_waited: Span,
     /// The most operations that any function had outstanding.
     pub most_outstanding: usize,
     /// Operations that had to wait because 32 were outstanding.
@@ -109,14 +150,15 @@ impl Host {
         });
         Host {
             node,
-            busy_until: Time::ZERO,
+            processors: (0..config.host.processors).map(|_| Processor::default()).collect(),
+            locked: (Time::ZERO, 0),
             functions: functions.collect(),
             queue_pairs: queue_pairs.collect(),
             per_function: config.nic.queue_pairs,
-            ringing: VecDeque::new(),
             ring_entries: NonZeroU64::new(config.host.ring_entries).unwrap_or(NonZeroU64::MIN),
             slots,
             busy: Span::ZERO,
+            lock_waited: Span::ZERO,
             most_outstanding: 0,
             held_back: 0,
             unreadable: 0,
@@ -139,6 +181,7 @@ impl Host {
 
     fn start(&mut self, wires: &mut Wires, function: usize) {
         let now = wires.now();
+        let number = function % self.processors.len();
         let state = &mut self.functions[function];
         while let Some(place) = state.places.pop() {
             let Some((operation, descriptor)) = state.waiting.pop_front() else {
@@ -147,24 +190,79 @@ impl Host {
             };
             state.outstanding += 1;
             self.most_outstanding = self.most_outstanding.max(state.outstanding);
-            let begins = now.max(self.busy_until);
-            self.busy_until = begins + wires.config.host.cpu_start;
-            self.busy += wires.config.host.cpu_start;
-            wires.operations[operation as usize].started = begins;
-            wires.journal.mark(operation, None, Stage::Processor, Some(Cause::Processor), begins);
-            wires.journal.mark(operation, None, Stage::Processor, None, self.busy_until);
-            self.ringing.push_back(AboutToRing { function, operation, place, descriptor });
-            wires.schedule.at(self.busy_until, Happening::Rings { node: self.node as u8 });
+            let processor = &mut self.processors[number];
+            processor.ringing.push_back(AboutToRing { function, operation, place, descriptor });
+            let begins = match wires.config.nic.start {
+                Start::Doorbell => now.max(processor.busy_until),
+                Start::Descriptor if processor.is_at_work => continue,
+                Start::Descriptor => {
+                    processor.is_at_work = true;
+                    now
+                }
+            };
+            self.busy += processor.prepare(wires, (self.node, number), operation, begins);
         }
     }
 
-    /// The processor has written a descriptor, and stores its doorbell (C-31); gives when the interface has it.
-    pub fn rings(&mut self, wires: &mut Wires, port: &mut Port) -> Option<(Doorbell, Time)> {
-        let AboutToRing { function, operation, place, descriptor } = self.ringing.pop_front()?;
-        port.memory.slice_mut(place, descriptor.len())?.copy_from_slice(&descriptor);
-        let doorbell = DoorbellRepr { address: place, length: descriptor.len() as u16 };
-        let word = doorbell.emit().expect("places are aligned and below the limit of addresses");
-        Some((Doorbell { function, word, operation }, port.doorbell(wires, operation)))
+    /// A processor has written a descriptor, and stores its doorbell (C-31); gives when the interface has it. With descriptor start it goes for the
+    /// lock instead, and gives nothing.
+    pub fn rings(
+        &mut self,
+        wires: &mut Wires,
+        port: &mut Port,
+        number: usize,
+    ) -> Option<(Doorbell, Time)> {
+        if wires.config.nic.start == Start::Descriptor {
+            self.lock(wires, number);
+            return None;
+        }
+        let about = self.processors[number].ringing.pop_front()?;
+        let target = port.memory.slice_mut(about.place, about.descriptor.len())?;
+        target.copy_from_slice(&about.descriptor);
+        Some((about.doorbell(), port.doorbell(wires, about.operation)))
+    }
+
+    /// A processor waits for the lock of the engine, in turn, and then stores its descriptor word by word (B-01).
+    fn lock(&mut self, wires: &mut Wires, number: usize) {
+        let now = wires.now();
+        let Some(about) = self.processors[number].ringing.front() else { return };
+        let (free_at, last) = self.locked;
+        let begins = now.max(free_at);
+        let host = &wires.config.host;
+        let taken = if last == number { host.lock } else { host.lock_passed_on };
+        let words = (about.descriptor.len() as u64).div_ceil(8);
+        let ends = begins + taken + host.store * words;
+        self.locked = (ends, number);
+        self.lock_waited += begins - now;
+        self.busy += ends - now;
+        let operation = about.operation;
+        wires.journal.mark(operation, None, Stage::Processor, Some(Cause::Lock), begins);
+        wires.journal.mark(operation, None, Stage::Processor, None, ends);
+        let node = self.node as u8;
+        wires.schedule.at(ends, Happening::Stored { node, processor: number as u8 });
+    }
+
+    /// A processor has stored a descriptor: gives it, and when the interface has it; and takes up the next operation.
+    pub fn stored(
+        &mut self,
+        wires: &mut Wires,
+        port: &mut Port,
+        number: usize,
+    ) -> Option<(Doorbell, Vec<u8>, Time)> {
+        let processor = &mut self.processors[number];
+        let about = processor.ringing.pop_front()?;
+        let now = wires.now();
+        processor.is_at_work = !processor.ringing.is_empty();
+        if let Some(next) = processor.ringing.front() {
+            let operation = next.operation;
+            self.busy += processor.prepare(wires, (self.node, number), operation, now);
+        }
+        let words = about.descriptor.len().div_ceil(8);
+        let mut taken = now;
+        for _ in 0..words {
+            taken = port.doorbell(wires, about.operation);
+        }
+        Some((about.doorbell(), about.descriptor, taken))
     }
 
     /// An event has become visible in a ring.

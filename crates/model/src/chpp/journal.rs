@@ -57,6 +57,8 @@ pub enum Stage {
 pub enum Cause {
     /// The processor was busy with earlier operations, or 32 were outstanding (C-33).
     Processor,
+    /// Another processor had the lock of the engine (B-01).
+    Lock,
     /// The block was busy with what came before, or another function's turn came first.
     Arbiter,
     /// No free tag.
@@ -84,6 +86,7 @@ impl Cause {
             Cause::Processor => {
                 "the processor is busy with earlier operations, or 32 are outstanding"
             }
+            Cause::Lock => "another processor has the lock of the engine",
             Cause::Arbiter => "the block is busy with what came before, or others have their turn",
             Cause::Tag => "no free tag for a read",
             Cause::Credit => "no credit at the far end of the bus",

@@ -284,7 +284,7 @@ impl Machine {
                 ("wires to the host", share(port.up.busy)),
                 ("wires from the host", share(port.down.busy)),
                 ("tags", tags),
-                ("processor", share(node.host.busy)),
+                ("processors", share(node.host.busy) / self.hardware.config.host.processors as f64),
             ] {
                 busy.push(Busy { resource: format!("{resource} of node {at}"), share });
             }
@@ -513,7 +513,12 @@ impl Hardware {
                 let (io, around) = self.around_io(schedule);
                 io.crossed(around, controller.into(), input.into(), output.into());
             }
-            Happening::Rings { node } => self.at(schedule, node.into(), Node::rings),
+            Happening::Rings { node, processor } => {
+                self.at(schedule, node.into(), |node, wires| node.rings(wires, processor.into()));
+            }
+            Happening::Stored { node, processor } => {
+                self.at(schedule, node.into(), |node, wires| node.stored(wires, processor.into()));
+            }
             Happening::Incoming { node } => self.at(schedule, node.into(), Node::incoming),
             Happening::Rung { node } => self.at(schedule, node.into(), Node::rung),
             Happening::DescriptorReads { node } => {
@@ -564,7 +569,11 @@ impl Hardware {
             self.journal.mark(operation, part, stage, Some(Cause::VirtualChannel), now);
             self.journal.mark(operation, part, stage, None, now + module);
             if let Some(node) = self.controllers.node_behind(controller, &grant) {
-                let arrives = grant.tail + module;
+                let mut arrives = grant.tail + module;
+                if self.config.nic.conversion {
+                    let nic = &self.config.nic;
+                    arrives = self.nodes[node].receiver.convert(nic, arrives, grant.bound.beats);
+                }
                 if !is_get {
                     self.journal.mark(operation, part, Stage::Dispatch, None, arrives);
                 }
@@ -572,7 +581,8 @@ impl Hardware {
                 self.nodes[node].receiver.landing.push_back((class, packet));
                 schedule.at(arrives, Happening::Arrived { node: node as u8 });
             } else {
-                let bytes = bytes.len() as u64;
+                // The bytes have a header of 16; on the wires it is as long as the configuration says.
+                let bytes = bytes.len() as u64 + self.config.nic.packet_header.count() - 16;
                 let arrives =
                     self.controllers.depart(schedule, &self.config, controller, (&grant, bytes));
                 let stage = if is_get { Stage::GetTrip } else { Stage::ControllerLink };

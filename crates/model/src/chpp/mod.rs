@@ -71,10 +71,19 @@ pub enum Happening {
         /// What it said.
         token: u32,
     },
-    /// The processor stores a doorbell.
+    /// A processor has prepared an operation.
     Rings {
         /// Node.
         node: u8,
+        /// Processor.
+        processor: u8,
+    },
+    /// A processor has stored a descriptor into the engine.
+    Stored {
+        /// Node.
+        node: u8,
+        /// Processor.
+        processor: u8,
     },
     /// The internal bus has taken something that came from the host.
     Incoming {
@@ -164,7 +173,8 @@ impl Event for Happening {
     fn trace(self) -> u64 {
         let (kind, a, b) = match self {
             Happening::Wake { token } => (0, token & 0xffff, token >> 16),
-            Happening::Rings { node } => (1, node.into(), 0),
+            Happening::Rings { node, processor } => (1, node.into(), processor.into()),
+            Happening::Stored { node, processor } => (16, node.into(), processor.into()),
             Happening::Incoming { node } => (2, node.into(), 0),
             Happening::Rung { node } => (3, node.into(), 0),
             Happening::DescriptorReads { node } => (4, node.into(), 0),

@@ -8,7 +8,7 @@ use bellwire_wire::event::{EventRepr, Status};
 use bellwire_wire::primitive::Primitive;
 use bellwire_wire::tail::Tail;
 
-use super::config::Config;
+use super::config::{Config, Start};
 use super::data::DataUnit;
 use super::descriptor::{DescriptorUnit, Extract, Extracting, Job, extract_local, extract_remote};
 use super::doorbell::Doorbells;
@@ -48,6 +48,8 @@ pub struct Node {
     pub queue_pairs: Vec<QueuePair>,
     /// Doorbells on their way into their FIFOs.
     ringing: VecDeque<Doorbell>,
+    /// The descriptors that come with them, if they do not lie in memory.
+    storing: VecDeque<Vec<u8>>,
     /// Send events that wait for room in their ring.
     pending_sent: VecDeque<(Leaving, Status)>,
     /// Whether a refill of slots found no tag.
@@ -94,12 +96,13 @@ impl Node {
             layouts,
             port,
             doorbells: Doorbells::new(&config.nic, random),
-            descriptors: DescriptorUnit::default(),
+            descriptors: DescriptorUnit::new(config.nic.functions),
             data: DataUnit::new(config),
             packer: Packer::default(),
             receiver: Receiver::default(),
             queue_pairs,
             ringing: VecDeque::new(),
+            storing: VecDeque::new(),
             pending_sent: VecDeque::new(),
             refills_wait: false,
             get_goes_first: false,
@@ -135,7 +138,10 @@ impl Node {
         let Some(Doorbell { function, word, operation }) = self.ringing.pop_front() else { return };
         let now = wires.now();
         wires.journal.mark(operation, None, Stage::Doorbell, None, now);
-        self.doorbells.push(function, word, operation, now);
+        let is_kept = self.doorbells.push(function, word, operation, now);
+        if let Some(descriptor) = self.storing.pop_front().filter(|_| is_kept) {
+            self.descriptors.stored[function].push_back(descriptor);
+        }
         self.arbitrate(wires);
     }
 
@@ -154,6 +160,8 @@ impl Node {
                 None,
                 now + module + module,
             );
+            // With descriptor start the descriptor is here already, and nothing is read.
+            let stored = self.descriptors.stored[function].pop_front();
             let doorbell = DoorbellRepr::parse(ring.word).ok();
             let doorbell = doorbell
                 .filter(|bell| self.layouts[function].holds(bell.address, bell.length.into()));
@@ -168,13 +176,14 @@ impl Node {
                 );
                 continue;
             };
+            let here = if stored.is_some() { length.into() } else { 0 };
             self.descriptors.jobs.push_back(Job {
                 operation: ring.operation,
                 function,
                 address,
-                bytes: vec![0; length.into()],
-                asked: 0,
-                received: 0,
+                bytes: stored.unwrap_or_else(|| vec![0; length.into()]),
+                asked: here,
+                received: here,
                 may_read: false,
             });
             wires
@@ -189,6 +198,9 @@ impl Node {
             job.may_read = true;
         }
         self.read_descriptors(wires);
+        if wires.config.nic.start == Start::Descriptor {
+            self.extract(wires);
+        }
     }
 
     /// Asks for descriptors as far as there are tags.
@@ -540,9 +552,21 @@ impl Node {
         }
     }
 
-    /// The processor stores a doorbell.
-    pub fn rings(&mut self, wires: &mut Wires) {
-        if let Some((doorbell, taken)) = self.host.rings(wires, &mut self.port) {
+    /// A processor has stored a descriptor into the engine.
+    pub fn stored(&mut self, wires: &mut Wires, processor: usize) {
+        if let Some((doorbell, descriptor, taken)) =
+            self.host.stored(wires, &mut self.port, processor)
+        {
+            self.ringing.push_back(doorbell);
+            self.storing.push_back(descriptor);
+            let module = wires.config.nic.module();
+            wires.schedule.at(taken + module, Happening::Rung { node: self.number as u8 });
+        }
+    }
+
+    /// A processor has prepared an operation, and stores its doorbell.
+    pub fn rings(&mut self, wires: &mut Wires, processor: usize) {
+        if let Some((doorbell, taken)) = self.host.rings(wires, &mut self.port, processor) {
             // Doorbells come over the bus in order, so that this queue is that of the wires.
             self.ringing.push_back(doorbell);
             let module = wires.config.nic.module();

@@ -40,6 +40,7 @@ pub struct Leaving {
 #[derive(Default)]
 pub struct Packer {
     free_at: Time,
+    converter_free_at: Time,
     data: Vec<u8>,
     /// The channel that it waits for.
     pub waits_for: Option<usize>,
@@ -104,9 +105,15 @@ impl Packer {
             let packet = PacketRepr { header, payload: &payload, tail };
             // Header and data pass the bus in beats; the tail travels beside them.
             let words = (header.span.to_dwords().byte_len() as u64).div_ceil(nic.bus.count());
-            let beats = nic.header_cycles + words;
+            let beats = nic.packet_header_beats() + words;
             let cycle = nic.cycle();
-            let (begun, head) = if is_nap && nic.nap_in_one_piece {
+            let (begun, head) = if nic.conversion {
+                // The bus's packets are parsed and their data gathered whole, while the packet before leaves (B-05).
+                let begun = available.max(self.converter_free_at).max(wires.now());
+                self.converter_free_at = begun + nic.beats(length);
+                let ready = self.converter_free_at + nic.module() + nic.module();
+                (begun, ready.max(self.free_at))
+            } else if is_nap && nic.nap_in_one_piece {
                 // Data from memory is first copied into the packet; immediate data was, by the extract module.
                 let copied = if has_data { nic.beats(length) } else { Span::ZERO };
                 let begun = available.max(self.free_at).max(wires.now());
@@ -192,8 +199,9 @@ impl Packer {
         };
         let packet = PacketRepr { header, payload: &bytes, tail: Tail::EMPTY };
         let nic = &wires.config.nic;
-        let beats = nic.header_cycles + (bytes.len() as u64).div_ceil(nic.bus.count());
-        let head = nic.edge(wires.now().max(self.free_at) + nic.module());
+        let beats = nic.packet_header_beats() + (bytes.len() as u64).div_ceil(nic.bus.count());
+        let parsed = if nic.conversion { nic.module() } else { Span::ZERO };
+        let head = nic.edge(wires.now().max(self.free_at) + parsed + nic.module());
         let last = head + nic.cycle() * (beats - 1);
         self.free_at = last + nic.cycle();
         wires.journal.mark(operation, None, Stage::GetTrip, None, head);

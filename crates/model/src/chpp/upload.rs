@@ -11,6 +11,7 @@ use bellwire_wire::packet::PacketRepr;
 use bellwire_wire::primitive::Primitive;
 use bellwire_wire::tail::Tail;
 
+use super::config::NicConfig;
 use super::descriptor::{DescriptorUnit, RemoteGet};
 use super::function::Layout;
 use super::journal::{Cause, Stage};
@@ -57,6 +58,7 @@ pub struct Receiver {
     pub blocked: Option<Blocked>,
     /// Whether the packet in front had to wait for a slot or a record.
     starved: bool,
+    converter_free_at: Time,
     /// A queue pair, by its index among all, one of whose slots was taken since this was last looked at.
     pub took_slot: Option<usize>,
     /// What the blocks did.
@@ -123,6 +125,13 @@ impl Receiver {
         if let Some((class, packet)) = self.landing.pop_front() {
             self.waiting[class].push_back((now, packet));
         }
+    }
+
+    /// A packet that has come at `time` is unpacked whole and parsed by the bus's rules (B-05); gives when that is done.
+    pub fn convert(&mut self, nic: &NicConfig, time: Time, beats: u64) -> Time {
+        let begins = time.max(self.converter_free_at);
+        self.converter_free_at = begins + nic.cycle() * beats;
+        self.converter_free_at + nic.module() + nic.module()
     }
 
     /// Takes packets out of the buffers as far as they can go on.

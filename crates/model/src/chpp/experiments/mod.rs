@@ -16,9 +16,12 @@ pub mod fig18;
 pub mod fig19;
 pub mod fig5;
 mod links;
+mod protocol;
 pub mod report;
 pub mod saturated;
 pub mod single;
+mod staged;
+mod start;
 pub mod stream;
 mod table3;
 mod table4;
@@ -37,7 +40,7 @@ pub struct Experiment {
 }
 
 /// All experiments, in the order of the paper.
-pub const EXPERIMENTS: [Experiment; 10] = [
+pub const EXPERIMENTS: [Experiment; 13] = [
     Experiment { id: "fig5", title: "Eq. 1 and Table 1 over five topologies", run: fig5::run },
     Experiment { id: "links", title: "controllers joined in six topologies", run: links::run },
     Experiment { id: "fig15", title: "peak bandwidth against MTU", run: fig15::run },
@@ -59,5 +62,16 @@ pub const EXPERIMENTS: [Experiment; 10] = [
         run: fig18::run,
     },
     Experiment { id: "fig19", title: "shares of eight functions over time", run: fig19::run },
+    Experiment { id: "start", title: "doorbell against descriptor start", run: start::run },
+    Experiment {
+        id: "protocol",
+        title: "what longer headers and protocol conversion cost",
+        run: protocol::run,
+    },
+    Experiment {
+        id: "staged",
+        title: "co-processors, directly and through hosts",
+        run: staged::run,
+    },
     Experiment { id: "table4", title: "place among networks", run: table4::run },
 ];

@@ -1,0 +1,119 @@
+//! Co-processors at the controller, and co-processors whose data is staged through the memory of their hosts (B-08; cHPP sections 1 and 2.2).
+
+use super::Kind;
+use super::report::{Report, Role};
+use super::single::{endpoint, pattern, post};
+use crate::chpp::host::Notice;
+use crate::chpp::machine::{Desk, Program};
+use crate::chpp::port::RingKind;
+use crate::chpp::{Config, Machine};
+use crate::units::Span;
+
+/// The ways: from node 2, a co-processor of host 0, to node 3, one of host 1.
+const DIRECT: &[u8] = &[2, 3];
+const STAGED: &[u8] = &[2, 0, 1, 3];
+
+/// Data on its way from node to node, in pieces; the software of each node sends a piece on when it has the event of its arrival.
+struct Relay {
+    way: &'static [u8],
+    piece: u64,
+    bytes: u64,
+    arrived: u64,
+    finished: Option<Span>,
+}
+
+impl Relay {
+    fn send(&self, desk: &mut Desk<'_>, leg: usize, offset: u64) -> Result<(), String> {
+        let (from, to) = (self.way[leg], self.way[leg + 1]);
+        let at = |node: u8| desk.free_memory(node.into(), 0) + offset;
+        let (places, length) = ((at(from), at(to)), self.piece.min(self.bytes - offset));
+        post(desk, Kind::Put, (endpoint(from), endpoint(to)), places, length)
+            .map_err(|error| error.to_string())?;
+        Ok(())
+    }
+}
+
+impl Program for Relay {
+    fn notified(&mut self, notice: &Notice, desk: &mut Desk<'_>) {
+        if notice.ring != RingKind::Receive {
+            return;
+        }
+        let here = notice.node as u8;
+        let leg = self.way.iter().position(|node| *node == here).unwrap_or(0);
+        if leg + 1 == self.way.len() {
+            self.arrived += notice.event.length;
+        }
+        if desk.operations()[notice.operation as usize].landed_bytes
+            < desk.operations()[notice.operation as usize].bytes
+        {
+            return;
+        }
+        // The event's address is that of the last packet; the operation's length says where the piece began.
+        let end = notice.event.address + notice.event.length - desk.free_memory(here.into(), 0);
+        let bytes = desk.operations()[notice.operation as usize].bytes;
+        if leg + 1 < self.way.len() {
+            self.send(desk, leg, end - bytes).expect("a piece was described before");
+        } else if end == self.bytes {
+            self.finished = Some(notice.time - crate::units::Time::ZERO);
+        }
+    }
+}
+
+/// Nanoseconds from the first post to the last byte's event at node 3.
+fn transfer(way: &'static [u8], bytes: u64, piece: u64) -> Result<f64, String> {
+    let config = Config::prototype();
+    let mut machine = Machine::new(&config, 1).map_err(|error| error.to_string())?;
+    let mut relay = Relay { way, piece, bytes, arrived: 0, finished: None };
+    let mut desk = machine.desk();
+    let source = desk.free_memory(2, 0);
+    let memory = desk.memory_mut(source, bytes as usize).ok_or("longer than the window")?;
+    memory.iter_mut().enumerate().for_each(|(at, byte)| *byte = pattern(at));
+    for offset in (0..bytes).step_by(piece as usize) {
+        relay.send(&mut machine.desk(), 0, offset)?;
+    }
+    machine.run_to_end(&mut relay).map_err(|stopped| stopped.to_string())?;
+    machine.audit().map_err(|imbalance| imbalance.to_string())?;
+    let desk = machine.desk();
+    let target = desk.memory(desk.free_memory(3, 0), bytes as usize).ok_or("no target")?;
+    if !target.iter().enumerate().all(|(at, byte)| *byte == pattern(at)) {
+        return Err("the data is not what was sent".to_owned());
+    }
+    relay.finished.map(|span| span.as_ns()).ok_or_else(|| "the transfer did not end".to_owned())
+}
+
+/// Runs the experiment.
+///
+/// # Errors
+/// A sentence, if a transfer does not end or its data is wrong.
+pub fn run() -> Result<Report, String> {
+    let mut report =
+        Report::new("staged", "co-processors, directly and through hosts", "B-08, C-01");
+    let (mut slower, mut thrice, mut pieces_help) = (true, true, true);
+    for bytes in [64, 4096, 65536, 1 << 20] {
+        let direct = transfer(DIRECT, bytes, bytes)?;
+        let staged = transfer(STAGED, bytes, bytes)?;
+        report.value(format!("{bytes} B, direct"), "ns", Role::Predicted, direct, None);
+        report.value(format!("{bytes} B, staged"), "ns", Role::Predicted, staged, None);
+        slower &= staged > direct;
+        thrice &= (2.5..3.5).contains(&(staged / direct));
+        if bytes > 65536 {
+            let in_pieces = transfer(STAGED, bytes, 32768)?;
+            let name = format!("{bytes} B, staged in pieces of 32 KiB");
+            report.value(name, "ns", Role::Predicted, in_pieces, None);
+            pieces_help = in_pieces < staged / 2.0 && in_pieces > direct;
+        }
+    }
+    report.claim("staged takes longer than direct", slower).explain("See the values.");
+    report.claim("namely as long as its three transfers", thrice).explain("See the values.");
+    report
+        .claim(
+            "in pieces that follow each other it costs less, and still more than direct",
+            pieces_help,
+        )
+        .explain("See the values.");
+    report.note(
+        "Staging: the co-processor writes into its host's memory, the host sends it to the other host, that one writes it to its co-processor; each \
+         leg is a PUT that starts when software has seen the event of the leg before. Direct: one PUT from port to port of the controller.",
+    );
+    Ok(report)
+}
