@@ -5,6 +5,7 @@
 //! - [`chpp`]: the network interface of the cHPP paper with its host, controller and experiments;
 //! - [`engine`]: the event core, how a hardware block is written, connected and run;
 //! - [`network`]: switches and networks of them;
+//! - [`smp`]: the direct link of the SMP paper, and the units that use it;
 //! - [`stats`]: what a run measures, and how far it may be trusted;
 //! - [`units`]: times, frequencies, sizes and rates, in code and in TOML.
 //!
@@ -16,5 +17,6 @@
 pub mod chpp;
 pub mod engine;
 pub mod network;
+pub mod smp;
 pub mod stats;
 pub mod units;

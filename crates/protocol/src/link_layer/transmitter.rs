@@ -169,7 +169,7 @@ impl<T> Transmitter<T> {
     ) -> Result<(), NotSent> {
         self.handle_ack(now, sequence, each)?;
         if !planted("link-ignore-nak") {
-            self.rewind(now);
+            self.rewind();
         }
         Ok(())
     }
@@ -185,7 +185,7 @@ impl<T> Transmitter<T> {
             return TimedOut::NotYet;
         }
         self.fruitless += 1;
-        self.rewind(now);
+        self.rewind();
         if self.fruitless < FRUITLESS_REPLAYS {
             return TimedOut::Replay;
         }
@@ -203,9 +203,9 @@ impl<T> Transmitter<T> {
         self.frames.len()
     }
 
-    fn rewind(&mut self, now: u64) {
+    /// All goes again. The timer runs from when it does, which may be after the link was trained.
+    fn rewind(&mut self) {
         self.next = 0;
-        let under_way = self.frames.front().is_some_and(|kept| kept.sent);
-        self.deadline = under_way.then_some(now + self.replay_after);
+        self.deadline = None;
     }
 }

@@ -1,0 +1,207 @@
+//! The test bench of the paper: two nodes joined by one link, a stimulus for each virtual channel above each network layer, and a
+//! checker that compares what comes with what was sent (S-31; SMP paper, section 3 and Fig. 4).
+
+use std::collections::VecDeque;
+
+use bellwire_wire::link::DW_BYTES;
+use bellwire_wire::link::network::{Class, NetworkHeader};
+
+use crate::engine::{Ended, Event, Model, Random, Schedule, run};
+use crate::units::Time;
+
+use super::config::{Config, Header};
+use super::link::{Link, LinkEvent};
+use super::network::{HEADER_DW, NetworkPacket};
+use super::transport::CHANNELS;
+
+/// What can happen on the bench.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OnBench(pub LinkEvent);
+
+impl Event for OnBench {
+    fn trace(self) -> u64 {
+        self.0.trace()
+    }
+}
+
+/// What a stimulus sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lengths {
+    /// Packets of this many DW, the header counted with 4 as in the paper; shorter ones are a header alone.
+    Fixed(usize),
+    /// Any length up to the longest, by lot.
+    Random,
+}
+
+/// One stimulus: back to back, as fast as the transport layer takes packets.
+#[derive(Clone, Debug)]
+struct Stimulus {
+    lengths: Lengths,
+    left: u64,
+    random: Random,
+    /// Made and not taken yet.
+    next: Option<Vec<u8>>,
+    serial: u64,
+}
+
+/// Both nodes.
+pub struct Bench {
+    /// The link.
+    pub link: Link<OnBench>,
+    form: Header,
+    stimuli: [[Option<Stimulus>; CHANNELS]; 2],
+    /// What each channel must deliver at each end, in order.
+    expected: [[VecDeque<NetworkPacket>; CHANNELS]; 2],
+    /// Channels whose packets are left in the network layer, at each end.
+    blocked: [[bool; CHANNELS]; 2],
+    /// Packets that were not what was expected.
+    pub mismatches: u64,
+    /// Packets that were compared.
+    pub compared: u64,
+    /// Bytes of data that arrived at each end, headers of 4 DW counted.
+    pub useful_bytes: [u64; 2],
+    /// When the last packet arrived.
+    pub last_arrival: Time,
+    /// Canary: the packet of this number is damaged behind the link, where no CRC sees it. The checker must.
+    pub damage: Option<u64>,
+}
+
+/// The bench in time.
+pub struct Running {
+    /// Both nodes.
+    pub bench: Bench,
+    /// Time.
+    pub schedule: Schedule<OnBench>,
+}
+
+impl Running {
+    /// A link that is up, and nothing to send yet.
+    pub fn new(config: &Config, seed: u64) -> Running {
+        let mut schedule = Schedule::new(seed, config.cycle());
+        let link = Link::trained(config, 0, |_, event| OnBench(event), &mut schedule);
+        Running::on(link, schedule)
+    }
+
+    /// The bench around a link.
+    pub fn on(link: Link<OnBench>, schedule: Schedule<OnBench>) -> Running {
+        let bench = Bench {
+            form: link.config().header,
+            link,
+            stimuli: Default::default(),
+            expected: Default::default(),
+            blocked: Default::default(),
+            mismatches: 0,
+            compared: 0,
+            useful_bytes: [0; 2],
+            last_arrival: Time::ZERO,
+            damage: None,
+        };
+        Running { bench, schedule }
+    }
+
+    /// Lets `end` send `packets` on a channel, beginning now.
+    pub fn stimulate(&mut self, end: u8, channel: u8, lengths: Lengths, packets: u64) {
+        let random = self.schedule.random.fork(7);
+        let stimulus = Stimulus { lengths, left: packets, random, next: None, serial: 0 };
+        self.bench.stimuli[usize::from(end)][usize::from(channel)] = Some(stimulus);
+        self.bench.feed(&mut self.schedule, end, channel);
+    }
+
+    /// The user at `end` stops taking packets of a channel, or takes them again.
+    pub fn block(&mut self, end: u8, channel: u8, blocked: bool) {
+        self.bench.blocked[usize::from(end)][usize::from(channel)] = blocked;
+        self.bench.collect(&mut self.schedule, end, channel);
+    }
+
+    /// Goes on until nothing is left to happen or `until`.
+    pub fn run(&mut self, until: Time) -> Ended {
+        run(&mut self.bench, &mut self.schedule, until)
+    }
+
+    /// Packets that were sent and have not been compared.
+    pub fn missing(&self) -> usize {
+        self.bench.expected.iter().flatten().map(VecDeque::len).sum()
+    }
+}
+
+impl Bench {
+    fn feed(&mut self, schedule: &mut Schedule<OnBench>, end: u8, channel: u8) {
+        let Some(stimulus) = &mut self.stimuli[usize::from(end)][usize::from(channel)] else {
+            return;
+        };
+        while stimulus.left > 0 {
+            let expected = &mut self.expected[usize::from(1 - end)][usize::from(channel)];
+            let tlp = stimulus.next.take().unwrap_or_else(|| {
+                let packet = stimulus.packet(end, channel);
+                let tlp = packet.to_tlp(self.form).expect("the stimulus makes packets that fit");
+                expected.push_back(packet);
+                tlp
+            });
+            match self.link.offer(schedule, end, channel, tlp) {
+                Ok(()) => stimulus.left -= 1,
+                Err(tlp) => {
+                    stimulus.next = Some(tlp);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn collect(&mut self, schedule: &mut Schedule<OnBench>, end: u8, channel: u8) {
+        let (at, on) = (usize::from(end), usize::from(channel));
+        if self.blocked[at][on] {
+            return;
+        }
+        while let Some(tlp) = self.link.take(schedule, end, channel) {
+            let mut came = NetworkPacket::from_tlp(&tlp, self.form);
+            if let (Some(number), Ok(packet)) = (self.damage, &mut came)
+                && number == self.compared
+            {
+                packet.header.tag ^= 1;
+            }
+            let expected = self.expected[at][on].pop_front();
+            self.compared += 1;
+            self.last_arrival = schedule.now();
+            match (came, expected) {
+                (Ok(came), Some(expected)) if came == expected => {
+                    self.useful_bytes[at] += (came.length_dw() * DW_BYTES) as u64;
+                }
+                _ => self.mismatches += 1,
+            }
+        }
+    }
+}
+
+impl Stimulus {
+    fn packet(&mut self, end: u8, channel: u8) -> NetworkPacket {
+        let length_dw = match self.lengths {
+            Lengths::Fixed(length_dw) => length_dw,
+            Lengths::Random => HEADER_DW + self.random.below(125) as usize,
+        };
+        let data = (0..length_dw.saturating_sub(HEADER_DW) * DW_BYTES)
+            .map(|_| self.random.word() as u8)
+            .collect();
+        self.serial += 1;
+        let header = NetworkHeader {
+            class: Class::Block,
+            operation: 0,
+            target: 1 - end,
+            source: end,
+            tag: self.serial as u8,
+            address: self.serial,
+        };
+        NetworkPacket { header, channel, data }
+    }
+}
+
+impl Model for Bench {
+    type Event = OnBench;
+
+    fn handle(&mut self, OnBench(event): OnBench, schedule: &mut Schedule<OnBench>) {
+        match event {
+            LinkEvent::Room { end, channel } => self.feed(schedule, end, channel),
+            LinkEvent::Arrived { end, channel } => self.collect(schedule, end, channel),
+            event => self.link.handle(schedule, event),
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Packets before a stall: what Figs. 6 and 7 count.
+
+use crate::smp::bench::{Lengths, Running};
+use crate::smp::config::Config;
+use crate::smp::transport::Stall;
+use crate::units::{Span, Time};
+
+/// Packets of a channel that count as sending for ever: bars above this mean so in the paper's Fig. 6.
+pub const FOR_EVER: u64 = 64;
+
+/// How often each channel could send before the link stalled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunLength {
+    /// Packets that the network layer handed over before the first stall, on the channel that had fewer; nothing if the run ended without one.
+    pub packets: Option<u64>,
+    /// What was missing then.
+    pub lacks: Option<Stall>,
+}
+
+impl RunLength {
+    /// Whether the paper would say that sending never stops.
+    pub fn is_for_ever(self) -> bool {
+        self.packets.is_none_or(|packets| packets > FOR_EVER)
+    }
+
+    /// What ends it, for a table.
+    pub fn ending(self) -> &'static str {
+        match self.lacks {
+            _ if self.is_for_ever() => "never stops",
+            Some(Stall::Headers) => "headers",
+            Some(Stall::Data) => "data",
+            Some(Stall::Replay) => "replay buffer",
+            None => "never stops",
+        }
+    }
+
+    /// The number for a table: above [`FOR_EVER`] it is no longer told.
+    pub fn capped(self) -> f64 {
+        self.packets.unwrap_or(u64::MAX).min(FOR_EVER + 1) as f64
+    }
+}
+
+/// Sends packets of a length on all channels, one way, as fast as the link takes them, until the first stall.
+///
+/// # Errors
+/// A sentence, if packets are lost.
+pub fn run_length(config: &Config, length_dw: usize) -> Result<RunLength, String> {
+    config.check().map_err(|error| error.to_string())?;
+    let mut running = Running::new(config, 1);
+    for channel in 0..config.channels {
+        running.stimulate(0, channel, Lengths::Fixed(length_dw), 4 * FOR_EVER);
+    }
+    running.run(Time::ZERO + Span::from_ns(10_000_000));
+    if running.bench.mismatches > 0 || running.missing() > 0 {
+        return Err(format!("{length_dw} DW: packets were lost"));
+    }
+    let Some(stall) = running.bench.link.end(0).first_stall else {
+        return Ok(RunLength { packets: None, lacks: None });
+    };
+    let handed = &stall.handed[..usize::from(config.channels)];
+    let packets = handed.iter().copied().min();
+    Ok(RunLength { packets, lacks: stall.lacks.into_iter().flatten().next() })
+}

@@ -1,0 +1,24 @@
+//! The direct link between processors of the SMP paper, layer by layer, and the units that use it (rows S-01 to S-32;
+//! docs/model-smp.md).
+//!
+//! ```text
+//!   network     packets of the units become TLPs              training   from reset to a width and a speed
+//!   transport   virtual channels, credits, receive buffers    lanes      striping, time on the wire, bit errors
+//!   link        the whole: both ends, in time                 config     parameters
+//!   bench       two nodes with stimuli and a checker
+//! ```
+//!
+//! [`experiments`] are those of the paper. The link layer's numbers, replay and credits are code without time or I/O in `bellwire_protocol::link_layer`; what the
+//! bytes look like is in `bellwire_wire::link`.
+
+pub mod bench;
+pub mod config;
+pub mod experiments;
+pub mod lanes;
+pub mod link;
+pub mod network;
+pub mod training;
+pub mod transport;
+
+pub use config::{Config, ConfigError};
+pub use link::{Link, LinkEvent};

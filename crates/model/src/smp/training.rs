@@ -1,0 +1,278 @@
+//! Link training: from reset to a link of a certain width and speed (S-03, S-18).
+//!
+//! Both ends send *ordered sets* over every lane all the time and change state by what they hear, as PCIe's state machine does, cut
+//! down to what the paper names: the link's structure is detected, parameters are agreed, hands are shaken, the speed is chosen.
+//!
+//! ```text
+//!   Detect      a lane counts if something is heard on it
+//!   Polling     speeds are told; both go on when every lane that counts has been heard for some sets
+//!   Configure   the RC proposes lanes, the EP accepts them; an RC waits for an acceptance, an EP for a proposal
+//!   Up          credits can be exchanged
+//! ```
+//!
+//! A link of two RCs hears proposals that nobody accepts, and one of two EPs hears none: neither comes up (S-03). With bad lanes the
+//! RC proposes the largest aligned half, quarter or single lane that both hear, so that one Serdes of four works without the other.
+
+use std::fmt;
+
+/// PCIe's two roles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Root complex: proposes.
+    Rc,
+    /// Endpoint: accepts.
+    Ep,
+}
+
+/// Speeds of a lane, in bits per second.
+pub const SPEEDS_HZ: [u64; 2] = [2_500_000_000, 5_000_000_000];
+
+/// Sets to be heard before going on.
+const SETS: u32 = 8;
+/// Sets after which a state gives up.
+const PATIENCE: u32 = 100;
+
+/// One end while it trains.
+#[derive(Clone, Debug)]
+pub struct Trainer {
+    role: Role,
+    /// Which lanes this end has, by bits.
+    lanes: u8,
+    fastest_hz: u64,
+    state: State,
+    heard: u8,
+    heard_hz: u64,
+    sets: u32,
+    in_state: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Detect,
+    Polling,
+    /// With the lanes proposed or accepted, once they are.
+    Configure(Option<Choice>),
+    Up(Choice),
+    Failed(Failure),
+}
+
+/// What was agreed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// Lanes in use, by bits.
+    pub lanes: u8,
+    /// Bits per second of a lane.
+    pub rate_hz: u64,
+}
+
+/// Why a link did not come up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// No lane hears anything.
+    NoLane,
+    /// The peer proposes, too: both are RCs.
+    TwoRcs,
+    /// Nobody proposes: both are EPs.
+    TwoEps,
+}
+
+/// What is sent over every good lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrderedSet {
+    fastest_hz: u64,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Hello,
+    /// With the lanes that the sender hears.
+    Ready(u8),
+    Propose(Choice),
+    Accept(Choice),
+}
+
+impl Choice {
+    /// Number of lanes.
+    pub fn width(self) -> u8 {
+        self.lanes.count_ones() as u8
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Failure::NoLane => "no lane hears anything; see that the peer is there",
+            Failure::TwoRcs => "both ends are root complexes; make one of them an endpoint",
+            Failure::TwoEps => "both ends are endpoints; make one of them a root complex",
+        })
+    }
+}
+
+impl Trainer {
+    /// An end at reset, with its lanes by bits and the fastest speed that it can do.
+    pub fn new(role: Role, lanes: u8, fastest_hz: u64) -> Trainer {
+        let (state, heard, heard_hz, sets, in_state) = (State::Detect, 0, 0, 0, 0);
+        Trainer { role, lanes, fastest_hz, state, heard, heard_hz, sets, in_state }
+    }
+
+    /// What is sent now.
+    pub fn send(&self) -> OrderedSet {
+        let kind = match (self.state, self.role) {
+            (State::Detect, _) => Kind::Hello,
+            (State::Polling | State::Configure(None) | State::Failed(_), _) => {
+                Kind::Ready(self.heard)
+            }
+            (State::Configure(Some(choice)), Role::Rc) => Kind::Propose(choice),
+            (State::Up(choice), Role::Rc) => Kind::Propose(choice),
+            (State::Configure(Some(choice)) | State::Up(choice), Role::Ep) => Kind::Accept(choice),
+        };
+        OrderedSet { fastest_hz: self.fastest_hz, kind }
+    }
+
+    /// A set came, over the lanes given by bits.
+    pub fn hear(&mut self, set: OrderedSet, over: u8) {
+        let over = over & self.lanes;
+        if over == 0 {
+            return;
+        }
+        self.sets += 1;
+        match self.state {
+            State::Detect => {
+                self.heard |= over;
+                if self.sets >= SETS {
+                    self.go(State::Polling);
+                }
+            }
+            State::Polling => {
+                self.heard_hz = set.fastest_hz;
+                if self.sets >= SETS && !matches!(set.kind, Kind::Hello) {
+                    self.go(State::Configure(None));
+                }
+            }
+            State::Configure(mine) => match (self.role, set.kind, mine) {
+                (Role::Rc, Kind::Ready(theirs), None) => {
+                    let rate_hz = self.fastest_hz.min(self.heard_hz);
+                    if let Some(lanes) = largest_block(self.heard & theirs) {
+                        self.state = State::Configure(Some(Choice { lanes, rate_hz }));
+                    }
+                }
+                (Role::Rc, Kind::Accept(choice), Some(mine)) if choice == mine => {
+                    self.go(State::Up(mine));
+                }
+                (Role::Rc, Kind::Propose(_), _) => self.go(State::Failed(Failure::TwoRcs)),
+                (Role::Ep, Kind::Propose(choice), None) => {
+                    self.state = State::Configure(Some(choice));
+                    self.sets = 0;
+                }
+                (Role::Ep, Kind::Propose(_), Some(choice)) if self.sets >= SETS => {
+                    self.go(State::Up(choice));
+                }
+                _ => {}
+            },
+            State::Up(_) | State::Failed(_) => {}
+        }
+    }
+
+    /// The time of one set has passed.
+    pub fn tick(&mut self) {
+        self.in_state += 1;
+        if self.in_state < PATIENCE {
+            return;
+        }
+        match (self.state, self.role) {
+            (State::Detect | State::Polling, _) => self.go(State::Failed(Failure::NoLane)),
+            (State::Configure(_), Role::Ep) => self.go(State::Failed(Failure::TwoEps)),
+            (State::Configure(_), Role::Rc) => self.go(State::Failed(Failure::TwoRcs)),
+            (State::Up(_) | State::Failed(_), _) => {}
+        }
+    }
+
+    /// What came of it, once that is known.
+    pub fn outcome(&self) -> Option<Result<Choice, Failure>> {
+        match self.state {
+            State::Up(choice) => Some(Ok(choice)),
+            State::Failed(failure) => Some(Err(failure)),
+            _ => None,
+        }
+    }
+
+    fn go(&mut self, state: State) {
+        (self.state, self.sets, self.in_state) = (state, 0, 0);
+    }
+}
+
+/// Trains two ends that are joined by the lanes given by bits; what they agree on and after how many sets.
+///
+/// # Errors
+/// Why the link does not come up.
+pub fn train(mut ends: [Trainer; 2], wires: u8) -> Result<(Choice, u32), Failure> {
+    for sets in 1.. {
+        let sent = [ends[0].send(), ends[1].send()];
+        let over = wires & ends[0].lanes & ends[1].lanes;
+        ends[0].hear(sent[1], over);
+        ends[1].hear(sent[0], over);
+        ends.iter_mut().for_each(Trainer::tick);
+        match [ends[0].outcome(), ends[1].outcome()] {
+            [Some(Ok(choice)), Some(Ok(other))] if choice == other => return Ok((choice, sets)),
+            [Some(Err(failure)), _] | [_, Some(Err(failure))] => return Err(failure),
+            _ => {}
+        }
+    }
+    unreachable!("each state has an end")
+}
+
+/// The largest aligned block of lanes that are all there: 8, a half, a quarter, or one.
+fn largest_block(lanes: u8) -> Option<u8> {
+    [8u32, 4, 2, 1].into_iter().find_map(|width| {
+        let block = u8::MAX >> (8 - width);
+        let mut blocks = (0..8 / width).map(|at| block << (at * width));
+        blocks.find(|block| lanes & block == *block)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FAST: u64 = SPEEDS_HZ[1];
+
+    fn ends(one: Role, other: Role) -> [Trainer; 2] {
+        [Trainer::new(one, 0xff, FAST), Trainer::new(other, 0xff, FAST)]
+    }
+
+    /// One RC and one EP train, whichever is first; two of a kind do not, and are told why.
+    // shows: S-03
+    #[test]
+    fn one_of_each_role_trains() {
+        let whole = Choice { lanes: 0xff, rate_hz: FAST };
+        for pair in [[Role::Rc, Role::Ep], [Role::Ep, Role::Rc]] {
+            assert_eq!(train(ends(pair[0], pair[1]), 0xff).unwrap().0, whole);
+        }
+        assert_eq!(train(ends(Role::Rc, Role::Rc), 0xff), Err(Failure::TwoRcs));
+        assert_eq!(train(ends(Role::Ep, Role::Ep), 0xff), Err(Failure::TwoEps));
+        assert_eq!(train(ends(Role::Rc, Role::Ep), 0), Err(Failure::NoLane));
+    }
+
+    /// With any set of lanes switched off, the link comes up on the largest block of good ones, in particular on one Serdes of
+    /// four if the other is dead; a slow end makes it slow.
+    // shows: S-18
+    #[test]
+    fn bad_lanes_cost_width_and_a_slow_end_speed() {
+        for wires in 1..=u8::MAX {
+            let (choice, _) = train(ends(Role::Rc, Role::Ep), wires).unwrap();
+            assert_eq!(choice.lanes & !wires, 0, "no bad lane is used");
+            let block_of = |width: u32| {
+                (0..8 / width).any(|at| {
+                    let block = (u8::MAX >> (8 - width)) << (at * width);
+                    wires & block == block
+                })
+            };
+            let widest = [8, 4, 2, 1].into_iter().find(|&width| block_of(width)).unwrap();
+            assert_eq!(u32::from(choice.width()), widest, "{wires:08b}");
+        }
+        let slow = Trainer::new(Role::Ep, 0x0f, SPEEDS_HZ[0]);
+        let (choice, _) = train([Trainer::new(Role::Rc, 0xff, FAST), slow], 0xff).unwrap();
+        assert_eq!(choice, Choice { lanes: 0x0f, rate_hz: SPEEDS_HZ[0] });
+    }
+}

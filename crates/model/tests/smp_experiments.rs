@@ -1,0 +1,90 @@
+//! The experiments of the SMP paper: what was calibrated fits, what is predicted is as close as documented, and none misses by more than
+//! 5 % without saying why.
+
+use bellwire_model::chpp::experiments::Report;
+use bellwire_model::chpp::experiments::report::Role;
+use bellwire_model::smp::experiments::EXPERIMENTS;
+
+fn run(id: &str) -> Report {
+    let experiment = EXPERIMENTS.iter().find(|experiment| experiment.id == id).unwrap();
+    let report = (experiment.run)().unwrap();
+    assert_eq!(report.unexplained(), Vec::<&str>::new());
+    report
+}
+
+fn value(report: &Report, what: &str) -> f64 {
+    let found = report.values.iter().find(|value| value.what.starts_with(what));
+    found.unwrap_or_else(|| panic!("no value {what}")).model
+}
+
+fn holds(report: &Report, claim: &str) -> bool {
+    let found = report.claims.iter().find(|found| found.claim.starts_with(claim));
+    found.unwrap_or_else(|| panic!("no claim {claim}")).holds
+}
+
+/// What the wire carries gives the published ratios before and after the optimisation, and the bandwidths made of them.
+// shows: S-10, S-11, S-23, S-24, B-20
+#[test]
+fn effective_bandwidth() {
+    let report = run("bandwidth");
+    let published = report.values.iter().filter(|value| value.published.is_some());
+    assert!(published.clone().count() >= 17);
+    assert!(published.clone().all(|value| value.error_percent.unwrap().abs() < 0.2));
+    // With everything counted no more arrives than 8b/10b leaves.
+    let counted = report.values.iter().filter(|value| value.what.ends_with("all counted"));
+    assert!(counted.clone().count() == 10 && counted.clone().all(|value| value.model < 32.0));
+}
+
+/// Delays of both policies are within 4 % of all that is published, on one calibrated value, and the mean over the powers of two too; the
+/// wait for the other channel grows with the length.
+// shows: S-20, S-21, S-22, B-19
+#[test]
+fn transfer_delay() {
+    let report = run("fig5");
+    let calibrated = report.values.iter().filter(|value| value.role == Role::Calibrated);
+    assert_eq!(calibrated.count(), 1);
+    for (what, published) in [
+        ("SF, 16 DW", 148.0),
+        ("SF, 128 DW", 372.0),
+        ("SF, mean over 1,", 189.0),
+        ("CT, 1 DW", 120.0),
+        ("CT, 16 DW", 134.0),
+        ("CT, 128 DW", 238.0),
+        ("CT, mean over 1,", 150.0),
+    ] {
+        let error = value(&report, what) / published - 1.0;
+        assert!(error.abs() < 0.04, "{what}: {error}");
+    }
+    assert!(report.claims.iter().all(|claim| claim.holds));
+}
+
+/// Packets before a stall with one channel: all published numbers, and what limits short and long packets.
+// shows: S-25, S-26, S-27, S-28, B-20
+#[test]
+fn run_lengths_with_one_channel() {
+    let report = run("fig6");
+    assert_eq!(value(&report, "2 KB default, 32 DW: data"), 17.0);
+    assert_eq!(value(&report, "2 KB optimised, 128 DW: data"), 3.0);
+    assert_eq!(value(&report, "8 KB default, 128 DW: replay"), 4.0);
+    assert!(value(&report, "4 KB default, 32 DW") > 64.0);
+    assert!(report.claims.iter().all(|claim| claim.holds));
+}
+
+/// With two channels three of the paper's four settings come out as published, and so does the recommended one. That 128 DW stop at (4 KB, 4 KB)
+/// within 64 packets does not, which the report explains; so the row of the whole figure is not claimed.
+// shows: S-17, S-26, S-30
+#[test]
+fn run_lengths_with_two_channels() {
+    let report = run("fig7");
+    for claim in [
+        "(2K, 2K): below 32 DW",
+        "(2K, 2K): 64 and 128 DW stop, for the replay buffer",
+        "(4K, 2K): 64 DW",
+        "(4K, 4K) with 192",
+        "recommended: the lengths that coherence uses",
+    ] {
+        assert!(holds(&report, claim), "{claim}");
+    }
+    assert!(!holds(&report, "(4K, 4K): 128 DW still stop"));
+    assert_eq!(value(&report, "recommended, receive buffer"), 2048.0);
+}
