@@ -66,6 +66,36 @@ fn an_operation_is_recorded() {
     assert!(vcd.starts_with("$version bellwire") && vcd.contains("$timescale 1 ps $end"));
 }
 
+/// The examples that the command prints run as they are, from a file, in both forms; nothing but the report is on standard output.
+#[test]
+fn examples_run() {
+    let folder = std::env::temp_dir().join(format!("bellwire-run-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    for (name, throughput) in [("chpp", "throughput_gb_s"), ("network", "throughput")] {
+        let example = run(bellwire().args(["model", "run", "--example", name]));
+        let file = folder.join(name).with_extension("toml");
+        std::fs::write(&file, &example.stdout).unwrap();
+        let lines = run(bellwire().args(["model", "run"]).arg(&file));
+        assert_eq!(lines.code, 0, "{}", lines.stderr);
+        assert!(
+            lines.stdout.contains(", settled\n") && lines.stderr.is_empty(),
+            "{}",
+            lines.stdout
+        );
+        let json = run(bellwire().args(["model", "run", "--json"]).arg(&file));
+        let report: Value = serde_json::from_str(&json.stdout).unwrap();
+        assert!(report[throughput]["half_width"].is_number() && report["settled"] == true);
+        // One seed, one run.
+        assert!(lines.stdout.contains(report["trace_hash"].as_str().unwrap()));
+    }
+    let wrong = folder.join("wrong.toml");
+    std::fs::write(&wrong, "[chpp]\nnic = { tgas = 3 }\n[traffic]\n").unwrap();
+    let output = run(bellwire().args(["model", "run"]).arg(&wrong));
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert!(output.code == 1 && output.stderr.contains("missing field"), "{}", output.stderr);
+    assert_eq!(run(bellwire().args(["model", "run"])).code, 2);
+}
+
 /// An experiment prints its values beside those published, and says which are calibrated.
 #[test]
 fn an_experiment_runs() {

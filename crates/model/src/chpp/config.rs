@@ -217,6 +217,16 @@ pub enum ConfigError {
         /// The most that would do.
         most: u64,
     },
+    /// A time that no machine takes.
+    #[error("`{name}` is {value}; it must be {most} at most")]
+    Slow {
+        /// Section and key.
+        name: &'static str,
+        /// The value found.
+        value: Span,
+        /// The most that would do.
+        most: Span,
+    },
     /// Buses count in powers of two.
     #[error("`{name}` is {value} B; it must be a power of two")]
     NotPower {
@@ -287,6 +297,18 @@ impl Config {
         Ok(config)
     }
 
+    /// The paper's prototype with changes: a table of the same form that has only what differs.
+    ///
+    /// # Errors
+    /// Those of [`Config::parse`], but [`ConfigError::Form`] names the key instead of the line.
+    pub fn prototype_with(changes: &toml::Table) -> Result<Config, ConfigError> {
+        let mut table: toml::Table = toml::from_str(PROTOTYPE)?;
+        merge(&mut table, changes);
+        let config: Config = table.try_into()?;
+        config.check()?;
+        Ok(config)
+    }
+
     /// Refuses values that no machine can have.
     ///
     /// # Errors
@@ -295,6 +317,9 @@ impl Config {
         let Config { nic, pcie, host, crossbar, io, links } = self;
         let any = 1..=u64::MAX;
         let ranges = [
+            ("nic.module_cycles", nic.module_cycles, 0..=1000),
+            ("nic.header_cycles", nic.header_cycles, 0..=1000),
+            ("nic.engine_cycles", nic.engine_cycles, 0..=1000),
             ("nic.descriptor_path", nic.descriptor_path.count(), any.clone()),
             ("nic.bus", nic.bus.count(), any.clone()),
             ("nic.functions", nic.functions as u64, 1..=8),
@@ -317,6 +342,8 @@ impl Config {
             ("nic.slot_batch", nic.slot_batch as u64, 1..=pcie.read_request.count() / 8),
             ("pcie.lanes", pcie.lanes, 1..=32),
             ("pcie.coding", pcie.coding[0], 1..=pcie.coding[1]),
+            ("pcie.coding", pcie.coding[1], 1..=1 << 20),
+            ("pcie.transfer_rate", pcie.transfer_rate.hz(), 1_000_000_000..=1_000_000_000_000),
             ("pcie.max_payload", pcie.max_payload.count(), 16..=4096),
             ("pcie.read_request", pcie.read_request.count(), 16..=4096),
             (
@@ -366,6 +393,20 @@ impl Config {
                 return Err(ConfigError::TooManyDevices { controllers, devices: io.devices });
             }
         }
+        // Beyond these, times would leave the range in which the model counts.
+        let second = Span::from_ns(1_000_000_000);
+        let zero = Span::ZERO;
+        let spans = [
+            ("nic.clock", nic.clock.period(), second / 1000),
+            ("host.cpu_start", host.cpu_start, second),
+            ("host.memory_latency", host.memory_latency, second),
+            ("host.memory_jitter", host.memory_jitter, second),
+            ("pcie.latency", pcie.latency, second),
+            ("links.latency", links.as_ref().map_or(zero, |links| links.latency), second),
+        ];
+        if let Some(&(name, value, most)) = spans.iter().find(|(_, value, most)| value > most) {
+            return Err(ConfigError::Slow { name, value, most });
+        }
         let powers = [
             ("pcie.max_payload", pcie.max_payload),
             ("pcie.read_request", pcie.read_request),
@@ -384,6 +425,18 @@ impl Config {
 
 /// Nodes that the four bits of a packet's processor field can name.
 const MOST_NODES: u64 = 16;
+
+/// Puts what `changes` has into `table`, table by table.
+fn merge(table: &mut toml::Table, changes: &toml::Table) {
+    for (key, change) in changes {
+        match (table.get_mut(key), change) {
+            (Some(toml::Value::Table(inner)), toml::Value::Table(changes)) => merge(inner, changes),
+            _ => {
+                table.insert(key.clone(), change.clone());
+            }
+        }
+    }
+}
 
 impl NicConfig {
     /// Length of a cycle.

@@ -41,6 +41,7 @@ pub mod ring;
 pub mod slots;
 pub mod tags;
 pub mod upload;
+pub mod workload;
 
 pub use config::{Config, ConfigError};
 pub use machine::{Machine, Operation, Stopped};

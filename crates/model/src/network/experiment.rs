@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 use super::config::{ConfigError, FabricConfig};
 use super::fabric::{Delivery, Fabric, Injection};
 use super::packets::Packet;
-use super::report::{Measured, Report, Window};
+use super::report::{Measured, Report};
 use super::topology::Topology;
 use super::traffic::{Arrival, Destinations, Traffic};
 use crate::engine::{Chance, Event, Failures, Model, Random, Schedule, Waits, run};
-use crate::stats::{Imbalance, Tally};
+use crate::stats::{Imbalance, Tally, Window};
 use crate::units::Time;
 
 /// How long to run, and what of it counts.
@@ -146,9 +146,22 @@ impl Experiment {
     /// # Errors
     /// A law of conservation that did not hold, or a deadlock with its circle of waits: the model is wrong.
     pub fn run(&mut self) -> Result<Report, Imbalance> {
+        self.run_telling(|_| {})
+    }
+
+    /// The same, and tells now and then which share is done, from 0 to 1.
+    ///
+    /// # Errors
+    /// Those of [`Experiment::run`].
+    pub fn run_telling(&mut self, mut done: impl FnMut(f64)) -> Result<Report, Imbalance> {
+        const TOLD: u64 = 100;
         let cycle = self.bench.fabric.config().cycle();
-        let end = Time::ZERO + cycle * (self.duration.cycles - 1);
-        run(&mut self.bench, &mut self.schedule, end);
+        let last = self.duration.cycles - 1;
+        for part in 1..=TOLD {
+            let until = (u128::from(last) * u128::from(part) / u128::from(TOLD)) as u64;
+            run(&mut self.bench, &mut self.schedule, Time::ZERO + cycle * until);
+            done(part as f64 / TOLD as f64);
+        }
         let bench = &self.bench;
         bench.fabric.audit()?;
         if bench.fabric.stands_still() {
@@ -285,9 +298,9 @@ impl Bench {
         schedule.witness(u64::from(packet.source) << 32 | u64::from(packet.destination));
         let latency = cycle - packet.born;
         if let Some(window) = self.windows.get_mut((cycle / self.window_cycles) as usize) {
-            window.packets += 1;
+            window.count += 1;
             window.latency += latency;
-            window.beats += u64::from(packet.beats);
+            window.amount += u64::from(packet.beats);
         }
         if cycle >= self.measured_from {
             self.delivered_from[packet.source as usize] += u64::from(packet.beats);

@@ -22,7 +22,7 @@ pub struct Delivery {
 }
 
 /// Counters of the whole fabric.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Counters {
     /// Packets injected.
     pub packets_in: u64,

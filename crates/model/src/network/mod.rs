@@ -32,8 +32,10 @@ pub use config::{
 pub use experiment::{Duration, Experiment};
 pub use fabric::{Counters, Delivery, Fabric, Injection};
 pub use packets::{Packet, PacketId};
+pub(crate) use plan::line_of;
 pub use plan::{EXAMPLE, Plan, PlanError, Shape};
 pub use report::{IdleParameter, Limit, Report, WaitCycles};
 pub(crate) use routing::{Half, Routes, Way};
 pub use topology::{Leads, MOST_PORTS, Topology, TopologyError};
+pub(crate) use traffic::Destinations;
 pub use traffic::{Arrival, Pattern, Sizes, Traffic};

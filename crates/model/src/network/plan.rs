@@ -159,7 +159,7 @@ impl Plan {
 }
 
 /// The first line that sets `key`, as a key of its own, in an inline table, or as a table's name.
-fn line_of(text: &str, key: &str) -> usize {
+pub(crate) fn line_of(text: &str, key: &str) -> usize {
     let sets = |line: &str| {
         let line = line.split('#').next().unwrap_or("");
         let mut from = 0;

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::Serialize;
+
 use super::config::{Allocation, Select};
 use super::experiment::Duration;
 use super::fabric::{Counters, Fabric};
@@ -9,15 +11,7 @@ use super::packets::NONE;
 use super::topology::Shape;
 use super::traffic::{Arrival, Sizes, Traffic};
 use crate::engine::Policy;
-use crate::stats::{Estimate, Tally, batch_means, warm_up};
-
-/// Sums over one stretch of the run.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Window {
-    pub packets: u64,
-    pub latency: u64,
-    pub beats: u64,
-}
+use crate::stats::{Estimate, Steady, Tally, Window};
 
 /// What a report is made from.
 pub(super) struct Measured<'a> {
@@ -33,7 +27,7 @@ pub(super) struct Measured<'a> {
 }
 
 /// What a run found.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// Cycles from a packet's making until its last beat is at its terminal.
     pub latency_cycles: Estimate,
@@ -59,12 +53,13 @@ pub struct Report {
     pub counters: Counters,
     /// Events of the core.
     pub events: u64,
-    /// Hash of everything that happened.
+    /// Hash of everything that happened; 16 hexadecimal digits in JSON.
+    #[serde(serialize_with = "crate::stats::hexadecimal")]
     pub trace_hash: u64,
 }
 
 /// The resource that limits a run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Limit {
     /// By name.
     pub resource: String,
@@ -77,7 +72,7 @@ pub struct Limit {
 }
 
 /// Cycles that packets at the front of input queues spent waiting, by cause.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct WaitCycles {
     /// For a virtual channel ahead.
     pub vc: u64,
@@ -88,7 +83,7 @@ pub struct WaitCycles {
 }
 
 /// A parameter that might as well have been another.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct IdleParameter {
     /// Its name, as in TOML.
     pub parameter: &'static str,
@@ -100,46 +95,20 @@ impl Report {
     pub(super) fn new(measured: Measured<'_>) -> Report {
         let Measured { fabric, traffic, windows, window_cycles, duration, .. } = measured;
         let terminals = fabric.topology().terminals() as f64;
-        let latency: Vec<f64> = windows
-            .iter()
-            .filter(|window| window.packets > 0)
-            .map(|window| window.latency as f64 / window.packets as f64)
-            .collect();
-        let beats: Vec<f64> = windows
-            .iter()
-            .map(|window| window.beats as f64 / window_cycles as f64 / terminals)
-            .collect();
-        let found = match duration.warm_up_cycles {
-            Some(cycles) => Some((cycles / window_cycles) as usize),
-            None => warm_up(&latency).zip(warm_up(&beats)).map(|(a, b)| a.max(b)),
+        let known = duration.warm_up_cycles.map(|cycles| (cycles / window_cycles) as usize);
+        let steady = Steady::of(windows, known);
+        let beats = window_cycles as f64 * terminals;
+        let throughput = Estimate {
+            mean: steady.amount.mean / beats,
+            half_width: steady.amount.half_width / beats,
         };
-        let settled = found.is_some() && !latency.is_empty();
-        let cut = found.unwrap_or(windows.len() / 2);
-        let (latency_cycles, throughput) =
-            match (batch_ratio(&windows[cut..]), batch_means(&beats[cut..])) {
-                (Some(latency), Ok(throughput)) => (latency, throughput),
-                _ => {
-                    let mean = |sum: f64, count: f64| Estimate {
-                        mean: sum / count.max(1.0),
-                        half_width: f64::INFINITY,
-                    };
-                    let tail = &windows[cut..];
-                    (
-                        mean(
-                            tail.iter().map(|window| window.latency as f64).sum(),
-                            tail.iter().map(|window| window.packets as f64).sum(),
-                        ),
-                        mean(beats[cut..].iter().sum(), (beats.len() - cut) as f64),
-                    )
-                }
-            };
         let waits = wait_cycles(fabric);
         let counters = fabric.counters();
         Report {
-            latency_cycles,
+            latency_cycles: steady.latency,
             throughput,
-            warm_up_cycles: cut as u64 * window_cycles,
-            settled,
+            warm_up_cycles: steady.warm_up as u64 * window_cycles,
+            settled: steady.settled,
             mean_hops: mean_hops(fabric),
             latency: measured.latency,
             delivered_from: measured.delivered_from.to_vec(),
@@ -158,26 +127,6 @@ impl Report {
         let most = self.delivered_from.iter().max().copied().unwrap_or(0);
         if most == 0 { 1.0 } else { least as f64 / most as f64 }
     }
-}
-
-/// Latency per packet with its confidence: batches of windows, each the ratio of its sums.
-fn batch_ratio(windows: &[Window]) -> Option<Estimate> {
-    let size = windows.len() / 20;
-    if size == 0 {
-        return None;
-    }
-    let ratios: Vec<f64> = windows[windows.len() - size * 20..]
-        .chunks_exact(size)
-        .filter_map(|batch| {
-            let packets: u64 = batch.iter().map(|window| window.packets).sum();
-            let latency: u64 = batch.iter().map(|window| window.latency).sum();
-            (packets > 0).then(|| latency as f64 / packets as f64)
-        })
-        .collect();
-    let packets: u64 = windows.iter().map(|window| window.packets).sum();
-    let latency: u64 = windows.iter().map(|window| window.latency).sum();
-    let estimate = batch_means(&ratios).ok()?;
-    Some(Estimate { mean: latency as f64 / packets as f64, ..estimate })
 }
 
 fn wait_cycles(fabric: &Fabric) -> WaitCycles {

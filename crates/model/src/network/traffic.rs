@@ -90,7 +90,7 @@ impl Traffic {
     }
 
     /// Checks the numbers.
-    pub(super) fn check(&self, terminals: u32) -> Result<(), ConfigError> {
+    pub(crate) fn check(&self, terminals: u32) -> Result<(), ConfigError> {
         let wrong = |parameter, why: String| Err(ConfigError { parameter, why });
         if let Arrival::Random { load } | Arrival::Bursts { load, .. } = self.arrival
             && !(load > 0.0 && load <= 1.0)
@@ -143,7 +143,7 @@ impl Traffic {
 }
 
 /// Draws destinations for all terminals.
-pub(super) struct Destinations {
+pub(crate) struct Destinations {
     pattern: Pattern,
     terminals: u32,
     /// Partner of each terminal, or its next turn.
@@ -204,7 +204,7 @@ impl Sizes {
     /// The length of a message, in bytes, for the mix: 5 % below 128, 82 % from 128 to 4096, 5 % from 4097 to 8192 and 8 % from
     /// 8193 to 65536. Within a band each factor of two is equally likely, and within that each length (the paper says nothing;
     /// this is our choice).
-    pub(super) fn draw_bytes(random: &mut Random) -> u64 {
+    pub(crate) fn draw_bytes(random: &mut Random) -> u64 {
         let (low, doublings) = match random.below(100) {
             0..5 => (1, 7),
             5..87 => (128, 5),

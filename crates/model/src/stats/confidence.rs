@@ -1,11 +1,11 @@
 //! How much of a series is warm-up, and how far its mean may be trusted.
 
 /// A mean with the half-width of its 95 % confidence interval.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Estimate {
     /// The mean.
     pub mean: f64,
-    /// The true mean lies within this of it in 95 runs of 100.
+    /// The true mean lies within this of it in 95 runs of 100. Infinite (null in JSON) if the run is too short to say.
     pub half_width: f64,
 }
 

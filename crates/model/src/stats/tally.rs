@@ -1,5 +1,7 @@
 //! Sums over observations.
 
+use serde::ser::SerializeStruct;
+
 /// Count, mean, spread and extremes of whole-number observations (picoseconds, cycles, bytes).
 ///
 /// The sums are exact integers, so that they do not depend on the order of the observations.
@@ -10,6 +12,18 @@ pub struct Tally {
     squares: u128,
     least: Option<u64>,
     most: u64,
+}
+
+impl serde::Serialize for Tally {
+    /// Count, mean, least and most.
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Tally", 4)?;
+        fields.serialize_field("count", &self.count())?;
+        fields.serialize_field("mean", &self.mean())?;
+        fields.serialize_field("least", &self.least())?;
+        fields.serialize_field("most", &self.most())?;
+        fields.end()
+    }
 }
 
 impl Tally {

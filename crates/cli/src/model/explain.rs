@@ -1,0 +1,77 @@
+//! `bellwire model explain`: where the time of one operation goes.
+
+use super::read_file;
+use super::records::{Records, write_file};
+use crate::command::{Outcome, WrongUsage, print_json};
+use anyhow::{Result, anyhow};
+use bellwire_model::chpp::experiments::Kind;
+use bellwire_model::chpp::experiments::single::single_on;
+use bellwire_model::chpp::{Config, picture};
+use std::path::PathBuf;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The operation
+    #[arg(long, value_enum)]
+    op: Operation,
+    /// Bytes that it moves; a NAP carries 2048 at most
+    #[arg(long)]
+    bytes: u64,
+    /// A file of parameters instead of the paper's prototype
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// One JSON object, times in picoseconds with their unit, instead of a table
+    #[arg(long)]
+    json: bool,
+    /// Also draws the table into this file: an SVG picture, for any browser
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    #[command(flatten)]
+    records: Records,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Operation {
+    /// NAP with its data inside the descriptor
+    NapImmediate,
+    /// NAP with its data in memory
+    NapIndirect,
+    /// PUT
+    Put,
+    /// GET
+    Get,
+}
+
+/// Runs the operation and tells.
+pub fn run(Arguments { op, bytes, config, json, svg, records }: &Arguments) -> Result<Outcome> {
+    let config = match config {
+        None => Config::prototype(),
+        Some(file) => Config::parse(&read_file(file)?)
+            .map_err(|error| anyhow!("{}: {error}", file.display()))?,
+    };
+    let kind = match op {
+        Operation::NapImmediate => Kind::NapImmediate,
+        Operation::NapIndirect => Kind::NapIndirect,
+        Operation::Put => Kind::Put,
+        Operation::Get => Kind::Get,
+    };
+    if kind.is_nap() && *bytes > 2048 {
+        return Err(WrongUsage::error(format!(
+            "a NAP carries 2048 bytes at most, not {bytes}; use put or get"
+        )));
+    }
+    let (run, machine) = single_on(&config, kind, *bytes, |machine| records.prepare(machine))
+        .map_err(|error| anyhow!(error))?;
+    records.write(&machine)?;
+    let title = format!("{}, {bytes} B, from node 0 to node 1", kind.name());
+    if let Some(file) = svg {
+        write_file(file, picture::svg(&title, &run.explanation))?;
+    }
+    if *json {
+        print_json(&run.explanation)?;
+    } else {
+        println!("{title}\n");
+        print!("{}", run.explanation);
+    }
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,50 @@
+//! Files about a run of the cHPP model, for programs that show such things.
+
+use anyhow::{Context, Result};
+use bellwire_model::chpp::Machine;
+use bellwire_model::chpp::record::{perfetto, vcd};
+use std::path::{Path, PathBuf};
+
+/// Files for programs that show what a machine did.
+#[derive(clap::Args)]
+pub struct Records {
+    /// Also writes a trace for ui.perfetto.dev: a track for each block, a counter for each queue, arrows along each message
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Also writes waveforms of queues and handshakes, for GTKWave or Surfer (VCD)
+    #[arg(long, value_name = "FILE")]
+    vcd: Option<PathBuf>,
+}
+
+impl Records {
+    /// Whether none was asked for.
+    pub fn is_empty(&self) -> bool {
+        self.trace.is_none() && self.vcd.is_none()
+    }
+
+    /// Has a machine note what these files need, before it runs.
+    pub fn prepare(&self, machine: &mut Machine) {
+        if self.trace.is_some() {
+            machine.open_journal();
+        }
+        if self.trace.is_some() || self.vcd.is_some() {
+            machine.watch_signals();
+        }
+    }
+
+    /// Writes them.
+    pub fn write(&self, machine: &Machine) -> Result<()> {
+        if let Some(file) = &self.trace {
+            write_file(file, perfetto::trace(machine))?;
+        }
+        if let Some(file) = &self.vcd {
+            write_file(file, vcd::waveforms(machine))?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes a file that was asked for, or says why it cannot be.
+pub fn write_file(file: &Path, content: impl AsRef<[u8]>) -> Result<()> {
+    std::fs::write(file, content).with_context(|| format!("cannot write {}", file.display()))
+}
