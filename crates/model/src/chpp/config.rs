@@ -1,6 +1,6 @@
 //! The parameters of the model, read from TOML; `chpp.toml` is the paper's prototype and says where each value comes from.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::engine::Policy;
 use crate::network::{Shape, TopologyError};
@@ -10,7 +10,7 @@ use crate::units::{Bytes, Frequency, Rate, Span, Time};
 pub const PROTOTYPE: &str = include_str!("chpp.toml");
 
 /// All parameters of a controller with its hosts.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// The network interfaces, all alike.
@@ -24,12 +24,12 @@ pub struct Config {
     /// I/O devices at the controllers.
     pub io: IoConfig,
     /// The links between controllers; without them there is one controller.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub links: Option<LinksConfig>,
 }
 
 /// One network interface.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NicConfig {
     /// Frequency of all blocks of the interface and of the crossbar.
@@ -79,7 +79,7 @@ pub struct NicConfig {
 }
 
 /// How software starts an operation (C-31, B-01; cHPP section 3.4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Start {
     /// The descriptor is in memory, and one store rings a doorbell.
@@ -89,7 +89,7 @@ pub enum Start {
 }
 
 /// How the functions' FIFOs share the engine (C-40, C-41).
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Arbitration {
     /// Who is next.
@@ -100,7 +100,7 @@ pub struct Arbitration {
 }
 
 /// The bus.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PcieConfig {
     /// Lanes.
@@ -130,7 +130,7 @@ pub struct PcieConfig {
 }
 
 /// A host.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostConfig {
     /// Processor time for writing a descriptor and its doorbell (Oc).
@@ -158,7 +158,7 @@ pub struct HostConfig {
 }
 
 /// The crossbar.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CrossbarConfig {
     /// Ports, and so nodes: 1..=16.
@@ -174,7 +174,7 @@ pub struct CrossbarConfig {
 }
 
 /// I/O devices, and the PCIe crossbar before them (C-03, C-55).
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IoConfig {
     /// Devices at each controller.
@@ -188,7 +188,7 @@ pub struct IoConfig {
 }
 
 /// The links between controllers (C-02): PCIe links, as wide and fast as those to the hosts.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinksConfig {
     /// Which controllers are joined by which links: each of its routers is a controller with `crossbar.ports` nodes.

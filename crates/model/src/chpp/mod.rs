@@ -38,6 +38,7 @@ pub mod picture;
 pub mod port;
 pub mod record;
 pub mod ring;
+pub mod sensitivity;
 pub mod slots;
 pub mod tags;
 pub mod upload;

@@ -69,6 +69,11 @@ pub fn run() -> Result<Report, String> {
         }
     }
     report.claim(format!("the least number of tags without a stall is the formula's, within 1 ({near} of {cases}; exactly: {exact})"), near == cases).explain("See the values.");
+    report.without_effect(
+        "the rate of reads of 128 B with 8 tags",
+        &config(128, 128, 0, 8),
+        |config| stream(config, Kind::Put, 32768, 1, 1).map(|stream| stream.gigabytes_s),
+    )?;
     report.note("The formula's cap of 32 is left out, so that its rest can be compared; t is measured with one tag, from taking it to the last completion.");
     report.note("A stall is a bandwidth more than 0.5 % below that with 256 tags.");
     Ok(report)

@@ -109,6 +109,9 @@ pub fn run() -> Result<Report, String> {
     report
         .claim("where tags are scarce, larger requests lift the limit", with_larger > 1.2 * limited)
         .explain("See the values.");
+    report.without_effect("a PUT of 32 KiB at an MTU of 128 B", &with_mtu(128), |config| {
+        stream(config, Kind::Put, 32768, 1, 1).map(|stream| stream.gigabytes_s)
+    })?;
     report.note(
         "The ceiling of 3.2 GB/s is not calibrated: 1 cycle of header, 8 of data, 1 of the engine for 128 B at 4 GB/s. The wires themselves \
          would carry 3.4 GB/s of completions of 128 B; only if a link-layer packet were sent as often as Neugebauer et al. assume (2.98 \

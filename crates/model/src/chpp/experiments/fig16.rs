@@ -58,6 +58,16 @@ pub fn run() -> Result<Report, String> {
     let most = |of: &[f64]| of.iter().copied().fold(0.0, f64::max);
     let least = |of: &[f64]| of.iter().copied().fold(f64::INFINITY, f64::min);
     let smallest: Vec<f64> = pipelined.iter().map(|of| of[0]).collect();
+    for kind in Kind::ALL {
+        let bytes = if kind.is_nap() { 2048 } else { 65536 };
+        let limit = stream(&config, kind, bytes, 32, 64)?.limit;
+        report
+            .note(format!("{} of {bytes} B, 32 outstanding: busiest is the {limit}.", kind.name()));
+    }
+    report.without_effect("32 outstanding of any primitive with 1 KiB", &config, |config| {
+        let rate = |kind| stream(config, kind, 1024, 32, 48).map(|stream| stream.gigabytes_s);
+        Kind::ALL.into_iter().map(rate).collect::<Result<Vec<_>, _>>()
+    })?;
     report.note(format!(
         "The reason that the paper gives for immediate NAP (one read less) concerns one operation at a time. With 32 outstanding, reads overlap, and \
          the four differ at 1 B by a factor of {:.2} only.",

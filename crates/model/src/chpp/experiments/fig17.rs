@@ -87,6 +87,13 @@ pub fn run() -> Result<Report, String> {
         "The paper's parts (35 + 130 cycles) leave 145.5 of the 310.5 cycles of Table 3 unexplained. Here they are the processor's 50 (Oc), \
          the doorbell's way over the bus, and that of data and event into memory.",
     );
+    report.without_effect("the stages of a NAP or PUT of 1 B", &config, |config| {
+        let stages = |kind| {
+            let explanation = single(config, kind, 1)?.explanation;
+            Ok::<_, String>(ENGINES.map(|stage| explanation.time_in(stage)))
+        };
+        Ok((stages(Kind::NapImmediate)?, stages(Kind::Put)?))
+    })?;
     report.note("48 cycles are predicted: the 35 of the NAP fix the delay of one module, a PUT passes three more and has a longer descriptor.");
     report.note("The clock runs from the doorbell in the send engine to the upload in the receive engine; the paper's text has the two engines the other way round.");
     Ok(report)

@@ -68,7 +68,11 @@ pub fn shares(
 ) -> Result<Vec<Vec<f64>>, String> {
     let mut config = Config::prototype();
     config.nic.arbitration = arbitration;
-    let mut machine = Machine::new(&config, 5).map_err(|error| error.to_string())?;
+    shares_of(&config, moments, balanced)
+}
+
+fn shares_of(config: &Config, moments: &[u64], balanced: bool) -> Result<Vec<Vec<f64>>, String> {
+    let mut machine = Machine::new(config, 5).map_err(|error| error.to_string())?;
     let functions = config.nic.functions;
     let mut program =
         Functions { functions: functions as u64, balanced, bytes: vec![0; functions] };
@@ -85,6 +89,7 @@ pub fn shares(
             program.bytes.iter().map(|bytes| *bytes as f64 / total.max(1) as f64 * 100.0).collect(),
         );
     }
+    machine.audit().map_err(|imbalance| imbalance.to_string())?;
     Ok(all)
 }
 
@@ -156,6 +161,9 @@ pub fn run() -> Result<Report, String> {
             strict[0][0] > 20.0 && weighted[0][0] > 20.0,
         )
         .explain("See the values.");
+    report.without_effect("shares after 20,000 cycles", &Config::prototype(), |config| {
+        shares_of(config, &[20_000], false)
+    })?;
     report.note("Section 3.5 of the paper speaks of priority, 5.5 of fairness; we take them as two settings.");
     Ok(report)
 }

@@ -42,7 +42,7 @@ fn config(topology: Shape, nodes: usize) -> Config {
 }
 
 /// Links that a packet crossed, and the latency of a PUT of one byte in nanoseconds, for each pair of different nodes, one after the other.
-fn pairs(config: &Config) -> Result<Vec<(u64, f64)>, String> {
+fn pairs_of(config: &Config) -> Result<Vec<(u64, f64)>, String> {
     let mut machine = Machine::new(config, 1).map_err(|error| error.to_string())?;
     let crossed = |machine: &Machine| -> u64 {
         machine.controllers().crossbars().iter().flat_map(|crossbar| &crossbar.crossed).sum()
@@ -85,7 +85,7 @@ pub fn run() -> Result<Report, String> {
     let mut saturated = Vec::new();
     for (name, topology, table) in topologies() {
         let config = config(topology, 1);
-        let pairs = pairs(&config)?;
+        let pairs = pairs_of(&config)?;
         // As in Table 1, a node's way to itself counts, with no link.
         let links = pairs.iter().map(|pair| pair.0 as f64).sum::<f64>()
             / (config.nodes() * config.nodes()) as f64;
@@ -111,6 +111,10 @@ pub fn run() -> Result<Report, String> {
         let throughput = at.throughput * 4.0;
         report.value(name_of("random PUTs, saturated"), "GB/s", Role::Predicted, throughput, None);
         saturated.push((links, throughput));
+        report.note(format!("{name}, saturated: busiest is the {}.", at.limit));
+        if name == "2D torus" {
+            report.without_effect("latency between any two of a 2D torus", &config, pairs_of)?;
+        }
     }
     let four = config(Shape::FullyConnected { routers: 4 }, 4);
     let at = point(&four, 1.0, Span::from_ns(200_000), 1)?;

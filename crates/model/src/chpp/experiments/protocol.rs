@@ -82,6 +82,9 @@ pub fn run() -> Result<Report, String> {
     let rate =
         |config: &Config| stream(config, Kind::Put, 2 << 20, 1, 1).map(|run| run.gigabytes_s);
     report.value("PUT of 2 MiB, converted", "GB/s", Role::Predicted, rate(&converting)?, None);
+    report.without_effect("a converted PUT of 4 KiB", &converting, |config| {
+        single(config, Kind::Put, 4096).map(|run| run.latency)
+    })?;
     report.note(
         "A conversion takes a packet whole, and a block's delay each for parsing and packing, at each end; packets follow each other through it, so \
          that bandwidth stays. The paper gives no values.",

@@ -4,6 +4,9 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::chpp::Config;
+use crate::chpp::sensitivity::{Sensitivity, sensitivity};
+
 /// Relative error, in percent, above which a value needs an explanation.
 pub const EXPLAINED_ABOVE: f64 = 5.0;
 
@@ -62,6 +65,8 @@ pub struct Report {
     pub values: Vec<Value>,
     /// Statements in the order of the paper.
     pub claims: Vec<Claim>,
+    /// What the runs depend on.
+    pub sensitivity: Vec<Sensitivity>,
     /// What one should know, such as the second reading of a contradiction.
     pub notes: Vec<String>,
 }
@@ -69,7 +74,15 @@ pub struct Report {
 impl Report {
     /// An empty report.
     pub fn new(id: &'static str, title: &'static str, rows: &'static str) -> Report {
-        Report { id, title, rows, values: Vec::new(), claims: Vec::new(), notes: Vec::new() }
+        Report {
+            id,
+            title,
+            rows,
+            values: Vec::new(),
+            claims: Vec::new(),
+            sensitivity: Vec::new(),
+            notes: Vec::new(),
+        }
     }
 
     /// Adds a value.
@@ -99,6 +112,20 @@ impl Report {
     pub fn claim(&mut self, claim: impl Into<String>, holds: bool) -> &mut Claim {
         self.claims.push(Claim { claim: claim.into(), holds, explanation: None });
         self.claims.last_mut().expect("one was just added")
+    }
+
+    /// Finds the parameters that had no effect on `run`, of which `of` says what it is.
+    ///
+    /// # Errors
+    /// What the run says, if it fails.
+    pub fn without_effect<T: PartialEq>(
+        &mut self,
+        of: &str,
+        config: &Config,
+        run: impl Fn(&Config) -> Result<T, String>,
+    ) -> Result<(), String> {
+        self.sensitivity.push(sensitivity(of, config, run)?);
+        Ok(())
     }
 
     /// Adds a note.
@@ -189,6 +216,12 @@ impl fmt::Display for Report {
             )?;
             if let Some(why) = &claim.explanation {
                 writeln!(f, "                  {why}")?;
+            }
+        }
+        for Sensitivity { of, without_effect, not_tried, .. } in &self.sensitivity {
+            writeln!(f, "  no effect on {of}: {}", without_effect.join(", "))?;
+            if !not_tried.is_empty() {
+                writeln!(f, "  not tried: {}", not_tried.join(", "))?;
             }
         }
         self.notes.iter().try_for_each(|note| writeln!(f, "  note: {note}"))

@@ -125,6 +125,10 @@ pub fn run() -> Result<Report, String> {
         )
         .explain("See the values.");
     report.claim("a doorbell needs no lock", rates.iter().all(|(rung, _)| rung.lock_ns == 0.0));
+    let start = with(Start::Descriptor, 1);
+    report.without_effect("descriptor start of a PUT of 64 B", &start, |config| {
+        single(config, Kind::Put, 64).map(|run| run.latency)
+    })?;
     report.note(
         "The paper gives no values for this. Time of a store, of a lock and of its way to another processor are ours (host.store, host.lock, \
          host.lock_passed_on); the read that is saved is the calibrated one.",

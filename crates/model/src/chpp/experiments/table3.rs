@@ -80,6 +80,12 @@ pub fn run() -> Result<Report, String> {
     report.note(format!(
         "Second reading, an indirect NAP streams through the packer instead of being gathered in it: it grows by {slope:.4} ns/B."
     ));
+    report.without_effect("any primitive with 64 B", &Config::prototype(), |config| {
+        Kind::ALL
+            .map(|kind| single(config, kind, 64).map(|run| run.latency))
+            .into_iter()
+            .collect::<Result<Vec<_>, _>>()
+    })?;
     report.note(
         "That a NAP moves from stage to stage in one piece was chosen knowing the paper's slopes, which nothing else in it explains; with that, \
          44 and 36 cycles for 128 B follow from the widths of the buses (paper: 44 and 35).",
