@@ -10,7 +10,7 @@ use crate::Address;
 pub enum Error {
     /// The device name has no known form.
     #[error(
-        "\"{name}\" names no device: {why}. Known forms: shm:JOB, eth:INTERFACE, udp:ADDRESS, auto:eth:INTERFACE, auto:udp:ADDRESS (for instance shm:job, eth:eth0, auto:udp:10.0.0.1). `bellwire doctor` lists what works here"
+        "\"{name}\" names no device: {why}. Known forms: shm:JOB, eth:INTERFACE, udp:ADDRESS, auto:eth:INTERFACE, auto:udp:ADDRESS, model:chpp (for instance shm:job, eth:eth0, auto:udp:10.0.0.1). `bellwire doctor` lists what works here"
     )]
     BadDeviceName {
         /// What was given.

@@ -4,7 +4,7 @@
 //! program -> bellwire::Function (API) -> engine (queue pairs, matching, rendezvous, put/get: the same for all devices)
 //!                                          |  Transport: packets to a peer function, reliable and in order;
 //!                                          v             memory that can be reached directly; sleep and wake
-//!                                        shm | ethernet | model
+//!                                        shm | ethernet | virtual
 //! ```
 //!
 //! A device moves packets and knows nothing of queue pairs beyond their number; the engine knows queue pairs and nothing of
@@ -29,5 +29,5 @@ pub use error::{Error, Result};
 pub use packet::{Kind, PACKET_HEADER_BYTES, PacketFlags, PacketHeader};
 pub use random::random;
 pub use region::{MemoryRegion, RemoteAt, RemoteKey, RemoteSlice, Rights};
-pub use station::Station;
+pub use station::{Station, VirtualTime};
 pub use transport::{Direct, Gate, LinkId, Refusal, Sink, Transport, TransportLimits, Verdict};

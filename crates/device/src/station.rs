@@ -20,4 +20,22 @@ pub trait Station: Send + Sync {
         let why = "nodes of this kind of device have numbers only: Device::node tells its own";
         Err(Error::BadDeviceName { name: host.to_owned(), why: why.to_owned() })
     }
+
+    /// How far the time is, on devices whose time is not real.
+    fn virtual_time(&self) -> Option<VirtualTime> {
+        None
+    }
+}
+
+/// How far a simulated device has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct VirtualTime {
+    /// Picoseconds since the first node was opened.
+    pub now_ps: u64,
+    /// Events so far.
+    pub events: u64,
+    /// Packets of the engine that were sent so far.
+    pub packets: u64,
+    /// A hash of all events and their times: two runs did the same if theirs agree.
+    pub trace_hash: u64,
 }

@@ -3,7 +3,7 @@
 use crate::{Error, FunctionAddress, PacketHeader, RemoteKey, Rights, Status};
 use bellwire_ring::memory::{Memory, View};
 use std::os::fd::BorrowedFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A link to one peer function, as the device numbers it. Numbers are reused only after [`Transport::close`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -108,6 +108,12 @@ pub trait Transport: Send {
 
     /// What is possible.
     fn limits(&self) -> TransportLimits;
+
+    /// The time that deadlines and waits go by: the real one, except on devices whose time is simulated.
+    #[inline]
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
 
     /// The link to `peer`, set up if there is none. Returns at once; packets are refused with [`Refusal::Busy`] until the peer
     /// has answered, and [`Sink::link_down`] reports [`Status::Unreachable`] if it has not within `patience`. What came by an

@@ -312,6 +312,10 @@ pub trait Owner: Send + Sync {}
 struct FromVec(Vec<u8>);
 impl Owner for FromVec {}
 
+/// Held, and never looked at but through the memory.
+struct FromWords(#[allow(dead_code)] Vec<u64>);
+impl Owner for FromWords {}
+
 impl Memory {
     /// Takes over memory that the program brought. [`Memory::into_vec`] gives it back.
     pub fn from_vec(mut bytes: Vec<u8>) -> Memory {
@@ -319,6 +323,18 @@ impl Memory {
         let length = bytes.len();
         // A vector does not move its heap bytes when it is moved itself, so `start` stays right.
         Memory { start, length, writable: true, brought: true, owner: Arc::new(FromVec(bytes)) }
+    }
+
+    /// `length` zeroed bytes of this process, aligned to words; `None` if there are not so many.
+    pub fn zeroed(length: usize) -> Option<Memory> {
+        let count = length.div_ceil(8);
+        // Whether it can be had is asked first, because the next line would end the process.
+        Vec::<u64>::new().try_reserve_exact(count).ok()?;
+        let mut words = vec![0u64; count];
+        let start = NonNull::new(words.as_mut_ptr().cast::<u8>())?;
+        // As of a vector of bytes: the words stay where they are when the vector moves.
+        let owner = Arc::new(FromWords(words));
+        Some(Memory { start, length, writable: true, brought: false, owner })
     }
 
     /// Memory that `owner` keeps mapped.

@@ -50,16 +50,14 @@ impl<S: Station> DeviceBackend for Opened<S> {
     }
 }
 
-/// Refuses a weight on a network: functions have sockets of their own there, perhaps in different processes, and the kernel gives
-/// each its turn.
-pub(crate) fn refuse_weight(options: &FunctionOptions) -> Result<()> {
-    let usual = FunctionOptions::default().weight;
-    if options.weight == usual {
+/// Refuses a weight where a function cannot have one; `range` says why.
+pub(crate) fn refuse_weight(options: &FunctionOptions, range: &'static str) -> Result<()> {
+    if options.weight == FunctionOptions::default().weight {
         return Ok(());
     }
-    Err(Error::OutOfRange {
-        parameter: "weight",
-        value: options.weight.into(),
-        range: "16, the default, on eth and udp, where the kernel serves all functions alike; shm has weights",
-    })
+    Err(Error::OutOfRange { parameter: "weight", value: options.weight.into(), range })
 }
+
+/// Of networks: functions have sockets of their own there, perhaps in different processes, and the kernel gives each its turn.
+pub(crate) const NO_WEIGHTS: &str =
+    "16, the default, on eth and udp, where the kernel serves all functions alike; shm has weights";

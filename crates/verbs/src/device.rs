@@ -2,7 +2,7 @@
 
 use crate::backend::DeviceBackend;
 use crate::fork::ForkGuard;
-use crate::{Error, Function, FunctionOptions, Result};
+use crate::{Error, Function, FunctionOptions, Result, VirtualTime};
 use std::collections::HashSet;
 use std::mem::ManuallyDrop;
 use std::path::PathBuf;
@@ -60,6 +60,12 @@ pub struct DeviceOptions {
     pub fd: Option<i32>,
     /// `eth` and `udp`: write what is sent and received to this file, which Wireshark reads.
     pub pcap: Option<PathBuf>,
+    /// `model`: the machine's parameters, a file like the one that `bellwire model parameters` prints; `None`: the paper's prototype.
+    pub config: Option<PathBuf>,
+    /// `model`: what decides everything that is drawn by lot; `None`: 1.
+    pub seed: Option<u64>,
+    /// `model`: virtual time begins when so many threads have begun to drive functions; `None`: with the first.
+    pub programs: Option<usize>,
 }
 
 /// How frames of `eth` get in and out.
@@ -81,6 +87,9 @@ impl Default for DeviceOptions {
             io: None,
             fd: None,
             pcap: None,
+            config: None,
+            seed: None,
+            programs: None,
         }
     }
 }
@@ -114,6 +123,7 @@ impl Device {
             "shm" => (crate::shm::open, "the job's name is missing after the colon"),
             "eth" => (crate::eth::open, "the interface's name is missing"),
             "udp" => (crate::udp::open, "an IP address of this host is missing"),
+            "model" => (crate::model::open, "the machine is missing: model:chpp"),
             "auto" => (
                 crate::auto::open,
                 "the network is missing: auto:udp:ADDRESS or auto:eth:INTERFACE",
@@ -153,6 +163,11 @@ impl Device {
     /// One line: what carries the messages here, and how.
     pub fn describe(&self) -> String {
         self.shared.backend.station().describe()
+    }
+
+    /// How far the time is, on devices whose time is not real.
+    pub fn virtual_time(&self) -> Option<VirtualTime> {
+        self.shared.backend.station().virtual_time()
     }
 
     /// The number of the node whose host is called `host`: a host name or an IP address, on `eth` also an Ethernet address. Its
@@ -293,9 +308,16 @@ fn parse(name: &str) -> Result<(&str, DeviceOptions)> {
             }
             "fd" => options.fd = Some(value.parse().map_err(|_| bad("a descriptor is a number"))?),
             "pcap" => options.pcap = Some(PathBuf::from(value)),
+            "config" => options.config = Some(PathBuf::from(value)),
+            "seed" => options.seed = Some(value.parse().map_err(|_| bad("seeds are numbers"))?),
+            "programs" => {
+                let programs =
+                    value.parse().map_err(|_| bad("programs are a number of threads"))?;
+                options.programs = Some(programs)
+            }
             _ => {
                 return Err(bad(
-                    "the settings are node, functions, mode, group, port, io, fd and pcap",
+                    "the settings are node, functions, mode, group, port, io, fd and pcap, and of model also config, seed and programs",
                 ));
             }
         }

@@ -1,14 +1,14 @@
 //! The Ethernet device behind the API.
 
 use crate::Result;
-use crate::backend::{DeviceBackend, opened, refuse_weight};
+use crate::backend::{DeviceBackend, NO_WEIGHTS, opened, refuse_weight};
 use crate::device::{DeviceOptions, FrameWay};
 use bellwire_ethernet::{EthDevice, EthFunction, EthOptions, Way};
 
 /// Opens the device over `interface`.
 pub(crate) fn open(interface: &str, options: &DeviceOptions) -> Result<Box<dyn DeviceBackend>> {
     Ok(opened(station(interface, options)?, options, |station, function, options| {
-        refuse_weight(options)?;
+        refuse_weight(options, NO_WEIGHTS)?;
         Ok(match station.open_function(function)? {
             EthFunction::Packet(port) => port,
             EthFunction::Xdp(port) => port,

@@ -11,7 +11,7 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::os::fd::BorrowedFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How to open a function.
 #[derive(Clone, Debug)]
@@ -390,6 +390,12 @@ impl Function {
         self.wait_for(how, timeout, |core| Ok(core.pop(queue)))
     }
 
+    /// The time that this function's deadlines and waits go by: the real one, except on devices whose time is simulated, where it is
+    /// that of the program which drives the function.
+    pub fn now(&self) -> Instant {
+        self.port.now()
+    }
+
     /// A descriptor for `poll` or `epoll`: readable when [`Function::progress`] has something to do, once
     /// [`Function::arm`] returned `true`.
     pub fn wait_fd(&self) -> BorrowedFd<'_> {
@@ -541,7 +547,7 @@ impl Function {
             if let Some(found) = look(&mut self.core)? {
                 return Ok(found);
             }
-            match patience.after_look(done > 0) {
+            match patience.after_look(done > 0, || self.port.now()) {
                 Next::Look => {}
                 Next::Sleep(left) => {
                     let limit = if self.core.waits_for_peers() { SHORT_SLEEP } else { left };

@@ -51,6 +51,7 @@ pub mod engine;
 mod eth;
 mod fork;
 mod function;
+mod model;
 mod queue_pair;
 mod receive_queue;
 mod shared_receive;
@@ -64,7 +65,7 @@ mod wait;
 pub use backend::DeviceBackend;
 pub use bellwire_device::{
     Address, Buffer, Completion, Error, FunctionAddress, MemoryRegion, Operation, QueuePair,
-    RegionSlice, RemoteAt, RemoteKey, RemoteSlice, Result, Rights, Status,
+    RegionSlice, RemoteAt, RemoteKey, RemoteSlice, Result, Rights, Status, VirtualTime,
 };
 pub use completion_queue::CompletionQueue;
 pub use connection::{ConnectionProgress, ConnectionRequest, Listener};

@@ -1,14 +1,14 @@
 //! The UDP device behind the API.
 
 use crate::Result;
-use crate::backend::{DeviceBackend, opened, refuse_weight};
+use crate::backend::{DeviceBackend, NO_WEIGHTS, opened, refuse_weight};
 use crate::device::DeviceOptions;
 use bellwire_ethernet::{UdpDevice, UdpOptions};
 
 /// Opens `address`, one of this host.
 pub(crate) fn open(address: &str, options: &DeviceOptions) -> Result<Box<dyn DeviceBackend>> {
     Ok(opened(station(address, options)?, options, |station, function, options| {
-        refuse_weight(options)?;
+        refuse_weight(options, NO_WEIGHTS)?;
         Ok(Box::new(station.open_function(function)?))
     }))
 }

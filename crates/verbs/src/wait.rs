@@ -44,16 +44,17 @@ impl Patience {
         Patience { how, timeout, started: None, looks: 0 }
     }
 
-    /// What to do now that a look found nothing. `busy`: something was done, so another look may find more.
+    /// What to do now that a look found nothing. `busy`: something was done, so another look may find more. `clock` is that of the
+    /// device.
     #[inline]
-    pub(crate) fn after_look(&mut self, busy: bool) -> Next {
+    pub(crate) fn after_look(&mut self, busy: bool, clock: impl Fn() -> Instant) -> Next {
         self.looks = self.looks.wrapping_add(1);
         let sleeps = self.how == Wait::Block && !busy;
         if !sleeps && !self.looks.is_multiple_of(LOOKS_PER_CLOCK) && self.started.is_some() {
             std::hint::spin_loop();
             return Next::Look;
         }
-        let now = Instant::now();
+        let now = clock();
         let waited = now - *self.started.get_or_insert(now);
         if waited >= self.timeout {
             return Next::GiveUp(waited.as_millis() as u64);
@@ -78,17 +79,20 @@ mod tests {
     #[test]
     fn block_sleeps_at_once_and_spin_never() {
         let hour = Duration::from_secs(3600);
-        assert!(matches!(Patience::new(Wait::Block, hour).after_look(false), Next::Sleep(_)));
-        assert_eq!(Patience::new(Wait::Block, hour).after_look(true), Next::Look);
+        assert!(matches!(
+            Patience::new(Wait::Block, hour).after_look(false, Instant::now),
+            Next::Sleep(_)
+        ));
+        assert_eq!(Patience::new(Wait::Block, hour).after_look(true, Instant::now), Next::Look);
         let mut spin = Patience::new(Wait::Spin, hour);
-        assert!((0..1000).all(|_| spin.after_look(false) == Next::Look));
+        assert!((0..1000).all(|_| spin.after_look(false, Instant::now) == Next::Look));
     }
 
     #[test]
     fn adaptive_sleeps_after_its_stated_time() {
         let mut adaptive = Patience::new(Wait::Adaptive, Duration::from_secs(3600));
         let started = Instant::now();
-        while adaptive.after_look(false) == Next::Look {}
+        while adaptive.after_look(false, Instant::now) == Next::Look {}
         assert!(started.elapsed() >= ADAPTIVE_SPIN);
     }
 
@@ -96,7 +100,7 @@ mod tests {
     fn every_way_gives_up_at_the_deadline() {
         for how in [Wait::Spin, Wait::Adaptive, Wait::Block] {
             assert!(matches!(
-                Patience::new(how, Duration::ZERO).after_look(false),
+                Patience::new(how, Duration::ZERO).after_look(false, Instant::now),
                 Next::GiveUp(_)
             ));
         }

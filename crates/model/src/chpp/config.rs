@@ -26,6 +26,9 @@ pub struct Config {
     /// The links between controllers; without them there is one controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub links: Option<LinksConfig>,
+    /// What a program's own work costs, where programs use the machine as a device.
+    #[serde(default)]
+    pub program: ProgramConfig,
 }
 
 /// One network interface.
@@ -199,6 +202,36 @@ pub struct LinksConfig {
     pub latency: Span,
 }
 
+/// What is charged to the processor of a program that uses the machine as the device `model:chpp`; what hardware does, and the
+/// start of an operation (`host.cpu_start`), is charged by the machine itself.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProgramConfig {
+    /// A look at the rings, whether it finds something or not.
+    pub poll: Span,
+    /// Making a packet, without copying its bytes and without the start of its operation.
+    pub send: Span,
+    /// Taking in a packet that a look has found, without copying its bytes.
+    pub receive: Span,
+    /// Copying bytes into descriptors and buffers, and out of slots and buffers.
+    pub copy: Rate,
+    /// Waking up after sleeping in the kernel.
+    pub wake: Span,
+}
+
+/// Those of `chpp.toml`, so that a configuration that nobody uses as a device need not name them.
+impl Default for ProgramConfig {
+    fn default() -> Self {
+        ProgramConfig {
+            poll: Span::from_ns(40),
+            send: Span::from_ns(60),
+            receive: Span::from_ns(60),
+            copy: Rate::from_bytes_per_second(10_000_000_000),
+            wake: Span::from_ns(5_000),
+        }
+    }
+}
+
 /// Why a configuration cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -314,7 +347,7 @@ impl Config {
     /// # Errors
     /// The first of them.
     pub fn check(&self) -> Result<(), ConfigError> {
-        let Config { nic, pcie, host, crossbar, io, links } = self;
+        let Config { nic, pcie, host, crossbar, io, links, program } = self;
         let any = 1..=u64::MAX;
         let ranges = [
             ("nic.module_cycles", nic.module_cycles, 0..=1000),
@@ -367,8 +400,10 @@ impl Config {
             (
                 "links.channel_packets",
                 links.as_ref().map_or(1, |links| links.channel_packets as u64),
-                any,
+                any.clone(),
             ),
+            // A look that cost nothing would let a program that only looks stop the time.
+            ("program.poll", program.poll.ps(), any),
         ];
         for (name, value, range) in ranges {
             if !range.contains(&value) {

@@ -397,6 +397,17 @@ impl Host {
         }
     }
 
+    /// Events that are visible in a ring and that software has not read, because it [looks away](Host::consumes).
+    pub fn unread(&self, function: usize, queue_pair: usize, ring: RingKind) -> usize {
+        self.queue_pairs[function * self.per_function + queue_pair].about[ring as usize].len()
+    }
+
+    /// Whether an operation of this function would be started at once.
+    pub fn has_place(&self, function: usize) -> bool {
+        let state = &self.functions[function];
+        !state.places.is_empty() && state.waiting.is_empty()
+    }
+
     /// Operations of a function that are started and not sent.
     pub fn outstanding(&self, function: usize) -> usize {
         self.functions[function].outstanding

@@ -21,7 +21,7 @@ use super::record::signals::Signals;
 use super::tags::Tag;
 use super::upload::Blocked;
 use super::{Happening, Packet, Wires};
-use crate::engine::{Cycle, Ended, Model, Pool, Random, Schedule, Waits, run};
+use crate::engine::{Cycle, Ended, Model, Pool, Random, Schedule, Waits, run, step};
 use crate::stats::Imbalance;
 use crate::units::{Span, Time};
 
@@ -188,6 +188,30 @@ impl Machine {
             return Err(self.hardware.why_stopped());
         }
         Ok(ended)
+    }
+
+    /// Lets one event happen if there is one at or before `until`, and the program hear of it. If there is none, the time is `until`
+    /// then, and the answer `false`.
+    pub fn step(&mut self, program: &mut impl Program, until: Time) -> bool {
+        let looked = self.schedule.now();
+        let mut running = Running { hardware: &mut self.hardware, program, looked };
+        step(&mut running, &mut self.schedule, until)
+    }
+
+    /// Tells a program what was read at the desk.
+    pub fn tell(&mut self, program: &mut impl Program) {
+        let looked = self.schedule.now();
+        Running { hardware: &mut self.hardware, program, looked }.tell(&mut self.schedule);
+    }
+
+    /// Events that are still to happen.
+    pub fn pending(&self) -> usize {
+        self.schedule.pending()
+    }
+
+    /// Who waits for whom, if nothing can happen any more though something is under way.
+    pub fn why_stopped(&self) -> Stopped {
+        self.hardware.why_stopped()
     }
 
     /// Lets everything happen.
@@ -424,6 +448,11 @@ impl Desk<'_> {
         let at = usize::from(of.function()) * self.hardware.config.nic.queue_pairs
             + usize::from(of.queue_pair());
         self.hardware.nodes[usize::from(of.cpu())].queue_pairs[at].magic
+    }
+
+    /// First address of a function's window.
+    pub fn window(&self, node: usize, function: usize) -> u64 {
+        self.hardware.nodes[node].layouts[function].base
     }
 
     /// First address that programs of a function may use.

@@ -163,3 +163,18 @@ pub fn run<M: Model>(model: &mut M, schedule: &mut Schedule<M::Event>, until: Ti
     schedule.rest_until(until);
     Ended::TimeUp
 }
+
+/// Lets one event happen, if there is one at or before `until`. If there is none, the time is `until` then, and the answer `false`.
+/// For a model that somebody outside drives, who has to look between events.
+pub fn step<M: Model>(model: &mut M, schedule: &mut Schedule<M::Event>, until: Time) -> bool {
+    match schedule.next(until) {
+        Some(event) => {
+            model.handle(event, schedule);
+            true
+        }
+        None => {
+            schedule.rest_until(until);
+            false
+        }
+    }
+}

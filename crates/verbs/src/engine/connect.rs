@@ -29,8 +29,7 @@ pub(crate) struct Attempt {
     link: Option<LinkId>,
     started: Instant,
     timeout: Duration,
-    /// When to ask again; `None`: an answer is due.
-    ask_again: Option<Instant>,
+    ask_again: Again,
     tried: &'static str,
     outcome: Option<Answer>,
 }
@@ -39,6 +38,16 @@ pub(crate) struct Attempt {
 pub(crate) struct Acceptance {
     header: PacketHeader,
     private_data: Box<[u8]>,
+}
+
+/// Whether to ask again.
+#[derive(Clone, Copy)]
+enum Again {
+    /// No: an answer is due.
+    No,
+    /// A while from the next look at the clock.
+    Later,
+    At(Instant),
 }
 
 enum Answer {
@@ -52,7 +61,7 @@ impl Attempt {
     pub(crate) fn lose(&mut self, link: LinkId) {
         if self.link == Some(link) && self.outcome.is_none() {
             self.link = None;
-            self.ask_again = Some(Instant::now() + ASK_AGAIN);
+            self.ask_again = Again::Later;
             self.tried = "no process answered at that node and function";
         }
     }
@@ -85,9 +94,9 @@ impl Core {
             private_data: private_data.into(),
             request: self.requests,
             link: Some(link),
-            started: Instant::now(),
+            started: transport.now(),
             timeout,
-            ask_again: None,
+            ask_again: Again::No,
             tried: "a request was sent, and no answer came",
             outcome: None,
         }));
@@ -134,7 +143,7 @@ impl Core {
 
     /// Asks again where it is time to, and ends what has taken too long.
     pub(super) fn check_connecting<T: Transport>(&mut self, transport: &mut T) {
-        let now = Instant::now();
+        let now = transport.now();
         for slot in self.connecting.clone() {
             let Some(entry) = self.queue_pairs.at_mut(slot) else { continue };
             let Some(attempt) = &mut entry.attempt else { continue };
@@ -147,16 +156,19 @@ impl Core {
                 entry.route = Route::Unconnected;
                 continue;
             }
-            if attempt.ask_again.is_some_and(|when| when <= now) {
+            if let Again::Later = attempt.ask_again {
+                attempt.ask_again = Again::At(now + ASK_AGAIN);
+            }
+            if matches!(attempt.ask_again, Again::At(when) if when <= now) {
                 let (link, to) = (attempt.link, attempt.to.function_address());
-                attempt.ask_again = None;
+                attempt.ask_again = Again::No;
                 let link = match link.or_else(|| self.links.to(to)) {
                     Some(link) => Some(link),
                     None => self.open_link(transport, to, left).ok(),
                 };
                 if let Some(attempt) = &mut self.queue_pairs[slot].attempt {
                     attempt.link = link;
-                    attempt.ask_again = link.is_none().then(|| now + ASK_AGAIN);
+                    attempt.ask_again = if link.is_none() { Again::Later } else { Again::No };
                 }
                 if let Some(link) = link {
                     self.ask(slot, link);
@@ -253,7 +265,7 @@ impl Core {
                 entry.route = Route::Unconnected;
             }
             reason => {
-                attempt.ask_again = Some(Instant::now() + ASK_AGAIN);
+                attempt.ask_again = Again::Later;
                 attempt.tried = match reason {
                     REJECT_NOBODY => "its process answered, but nobody listened on that number",
                     _ => "its process answered, but too many requests waited there",

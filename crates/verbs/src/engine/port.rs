@@ -9,7 +9,7 @@ use crate::{
 };
 use bellwire_device::{Address, QueuePair, Transport};
 use std::os::fd::BorrowedFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A transport as a function sees it. Every [`Transport`] is one; nobody else implements it.
 #[allow(missing_docs)]
@@ -66,6 +66,7 @@ pub trait Port: std::marker::Send {
     ) -> Result<MemoryRegion, Refused<Vec<u8>>>;
     fn deregister(&mut self, core: &mut Core, region: MemoryRegion) -> Result<Vec<u8>>;
 
+    fn now(&self) -> Instant;
     fn device_wrong_keys(&self) -> u64;
     fn wakeup_fd(&self) -> BorrowedFd<'_>;
     fn arm_wakeup(&mut self) -> bool;
@@ -161,6 +162,10 @@ impl<T: Transport> Port for T {
 
     fn deregister(&mut self, core: &mut Core, region: MemoryRegion) -> Result<Vec<u8>> {
         core.deregister(self, region)
+    }
+
+    fn now(&self) -> Instant {
+        Transport::now(self)
     }
 
     fn device_wrong_keys(&self) -> u64 {

@@ -1,0 +1,150 @@
+//! The device `model:chpp`, and the machines of this process by name.
+
+use crate::nic::Nic;
+use crate::transport::VirtualTransport;
+use crate::world::World;
+use bellwire_device::{Error, FunctionAddress, Station, VirtualTime};
+use bellwire_model::chpp::Config;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// The machines that somebody in this process has open. A name is all that two openings share, as on the other devices.
+static WORLDS: Mutex<BTreeMap<String, Known>> = Mutex::new(BTreeMap::new());
+
+/// A machine, and what it was made with.
+struct Known {
+    world: Weak<World>,
+    config: Config,
+    seed: u64,
+    programs: usize,
+}
+
+/// How to open a [`VirtualDevice`]. The first opening makes the machine; later ones need not say what it said, but must not say
+/// anything else.
+#[derive(Clone, Debug, Default)]
+pub struct VirtualOptions {
+    /// The node number to have; `None`: the lowest that is free.
+    pub node: Option<u32>,
+    /// The machine's parameters, a file like `chpp.toml`; `None`: the paper's prototype.
+    pub config: Option<PathBuf>,
+    /// What decides all that the machine draws by lot; `None`: 1.
+    pub seed: Option<u64>,
+    /// Virtual time begins when so many threads have begun to drive functions; `None`: with the first.
+    pub programs: Option<usize>,
+}
+
+/// One opening of `model:chpp`: a node on one of the modelled hosts.
+pub struct VirtualDevice {
+    world: Arc<World>,
+    name: String,
+    node: u32,
+    host: usize,
+    hosts: usize,
+    seed: u64,
+}
+
+impl VirtualDevice {
+    /// Opens `machine`: `chpp`, or `chpp:NAME` for one of several.
+    ///
+    /// # Errors
+    /// [`Error::BadDeviceName`] for other machines; [`Error::DeviceUnavailable`] if the configuration cannot be read, is not that of the
+    /// machine that is open under this name, or the node's number is taken.
+    pub fn open(machine: &str, options: &VirtualOptions) -> Result<VirtualDevice, Error> {
+        let name = format!("model:{machine}");
+        if machine != "chpp" && machine.strip_prefix("chpp:").is_none_or(str::is_empty) {
+            let why = "the only machine that is modelled as a device is chpp: write model:chpp, or model:chpp:NAME for one of several";
+            return Err(Error::BadDeviceName { name, why: why.to_owned() });
+        }
+        let unavailable = |why: String, hint: &str| Error::DeviceUnavailable {
+            device: name.clone(),
+            why,
+            hint: hint.to_owned(),
+        };
+        let config = options.config.as_ref().map(|path| {
+            let text = std::fs::read_to_string(path).map_err(|error| error.to_string());
+            let config = text.and_then(|text| Config::parse(&text).map_err(|e| e.to_string()));
+            let hint = "a file like the one that `bellwire model parameters` prints";
+            config.map_err(|why| unavailable(format!("{}: {why}", path.display()), hint))
+        });
+        let config = config.transpose()?;
+        let mut worlds = WORLDS.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = worlds.get(&name).and_then(|known| Some((known.world.upgrade()?, known)));
+        let (world, seed) = match open {
+            Some((world, known)) => {
+                let hint = "the same for all nodes, or another name after model:chpp:";
+                let differs =
+                    |what: &str| unavailable(format!("it is open with another {what}"), hint);
+                if config.is_some_and(|config| config != known.config) {
+                    return Err(differs("configuration"));
+                }
+                if options.seed.is_some_and(|seed| seed != known.seed) {
+                    return Err(differs("seed"));
+                }
+                if options.programs.is_some_and(|programs| programs != known.programs) {
+                    return Err(differs("number of programs"));
+                }
+                (world, known.seed)
+            }
+            None => {
+                let config = config.unwrap_or_else(Config::prototype);
+                let (seed, programs) = (options.seed.unwrap_or(1), options.programs.unwrap_or(0));
+                let nic = Nic::new(&config, seed);
+                let nic = nic.map_err(|error| unavailable(error.to_string(), "other values"))?;
+                let world = Arc::new(World::new(nic, programs));
+                worlds.retain(|_, known| known.world.strong_count() > 0);
+                let known = Known { world: Arc::downgrade(&world), config, seed, programs };
+                worlds.insert(name.clone(), known);
+                (world, seed)
+            }
+        };
+        drop(worlds);
+        let mut state = world.lock();
+        let Some(node) = state.claim_node(options.node) else {
+            let why = format!("node {} is open already", options.node.unwrap_or(0));
+            return Err(unavailable(why, "another number, or none"));
+        };
+        let hosts = state.nic.hosts();
+        drop(state);
+        Ok(VirtualDevice { world, name, node, host: node as usize % hosts, hosts, seed })
+    }
+
+    /// Opens a function.
+    ///
+    /// # Errors
+    /// [`Error::Exhausted`] if the node's host has no queue pair left.
+    pub fn open_function(&self, function: u8) -> Result<VirtualTransport, Error> {
+        let address = FunctionAddress { node: self.node, function };
+        VirtualTransport::open(self.world.clone(), self.host, address)
+    }
+}
+
+impl Drop for VirtualDevice {
+    fn drop(&mut self) {
+        self.world.lock().nodes.remove(&self.node);
+    }
+}
+
+impl Station for VirtualDevice {
+    fn node(&self) -> u32 {
+        self.node
+    }
+
+    fn describe(&self) -> String {
+        format!(
+            "{}: the cHPP interface, simulated in virtual time inside this process: node {} on host {} of {}, seed {}",
+            self.name, self.node, self.host, self.hosts, self.seed
+        )
+    }
+
+    fn virtual_time(&self) -> Option<VirtualTime> {
+        let state = self.world.lock();
+        let machine = state.nic.machine();
+        Some(VirtualTime {
+            now_ps: machine.now().ps(),
+            events: machine.events(),
+            packets: state.nic.packets,
+            trace_hash: machine.trace_hash(),
+        })
+    }
+}

@@ -1,0 +1,40 @@
+//! Lets time run for programs that wait outside of the device, on the descriptors of functions that they have armed, when nobody is
+//! in a call that would.
+
+use crate::seat::Waits;
+use crate::world::{FAR, State, World};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// How often it looks, in real time.
+const LOOK: Duration = Duration::from_micros(500);
+
+/// Sees to it that somebody looks as long as functions are armed.
+pub(crate) fn keep(world: &Arc<World>, state: &mut State) {
+    if state.has_keeper {
+        return;
+    }
+    let world = Arc::downgrade(world);
+    let keeper = std::thread::Builder::new().name("bellwire-keeper".to_owned());
+    // Without it, those who wait depend on others who call: no worse than on a device whose peer is silent.
+    state.has_keeper = keeper.spawn(move || while look(&world) {}).is_ok();
+}
+
+/// One look; `false`: there is nobody to look for any more.
+fn look(world: &Weak<World>) -> bool {
+    std::thread::sleep(LOOK);
+    let Some(world) = world.upgrade() else { return false };
+    let mut state = world.lock();
+    let armed =
+        |place: &usize| state.seats[*place].as_ref().is_some_and(|seat| seat.waits == Waits::Armed);
+    if !state.waiting.iter().any(armed) {
+        state.has_keeper = false;
+        return false;
+    }
+    state.turns.dismiss_absent(None);
+    if state.turns.first().is_none() {
+        state.run_out(FAR);
+    }
+    state.turns.notify_first();
+    true
+}

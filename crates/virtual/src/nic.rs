@@ -1,0 +1,389 @@
+//! Packets of the engine as operations of the modelled interface, and back.
+//!
+//! A function has one queue pair of the machine, its *place*. Of the three words of a packet's header two travel as the software tail
+//! (C-10); the third, if it is not zero, stands in front of the payload.
+//!
+//! | bytes | goes as | to |
+//! |---|---|---|
+//! | up to 128 | NAP immediate (C-17) | a slot that the receiver's interface chooses |
+//! | up to 2048 | NAP indirect (C-18), out of a buffer of the sender | the same |
+//! | up to 8192 | PUT with event (C-14), out of a buffer of the sender | a buffer of the receiver |
+//!
+//! Which buffer of the receiver is free, and that a packet has a slot and a record of the ring to go to, is known to the sender by a
+//! reservation: what credits are good for, without the messages that would carry them (docs/model-chpp.md).
+
+use bellwire_device::PacketHeader;
+use bellwire_model::chpp::host::Notice;
+use bellwire_model::chpp::machine::{Desk, Program};
+use bellwire_model::chpp::port::RingKind;
+use bellwire_model::chpp::{Config, ConfigError, Machine};
+use bellwire_model::units::{Bytes, Span, Time};
+use bellwire_ring::memory::View;
+use bellwire_wire::descriptor::{DescriptorRepr, Work};
+use bellwire_wire::endpoint::Endpoint;
+use bellwire_wire::entry::{Chain, Entry};
+use bellwire_wire::primitive::Primitive;
+use bellwire_wire::tail::Tail;
+use std::collections::{HashMap, VecDeque};
+
+/// Size of a buffer for PUTs, and its alignment.
+const BUFFER_BYTES: usize = 8192;
+
+/// Longest payload of a packet: a buffer, without the third word of the header.
+pub(crate) const PAYLOAD_BYTES: usize = BUFFER_BYTES - 8;
+
+/// Up to here data goes inside the descriptor.
+const IMMEDIATE_BYTES: usize = 128;
+
+/// Up to here data goes as a NAP.
+const NAP_BYTES: usize = 2048;
+
+/// In the first word of a header that travels: its third word stands in front of the payload. No flag of the engine uses this bit.
+const HAS_ARGUMENT: u64 = 1 << 15;
+
+/// The machine, its queue pairs, and what is on its way.
+pub(crate) struct Nic {
+    pub(crate) config: Config,
+    machine: Machine,
+    reader: Reader,
+    places: Vec<Place>,
+    /// Packets on their way, by sender's and receiver's place: the machine keeps their order.
+    flights: HashMap<(usize, usize), VecDeque<Flight>>,
+    pub(crate) packets: u64,
+}
+
+/// One queue pair of the machine.
+struct Place {
+    endpoint: Endpoint,
+    taken: bool,
+    /// Address of the first buffer.
+    buffers: u64,
+    /// Buffers to PUT from; they are the first ones.
+    free_sources: Vec<usize>,
+    /// Buffers that peers PUT to; they stand behind those.
+    free_targets: Vec<usize>,
+    /// Our operations that the interface has not finished, with the buffer of each.
+    leaving: VecDeque<(u32, Option<usize>)>,
+    /// Packets towards us that were not read yet.
+    expected: usize,
+    /// The most there may be.
+    expects: usize,
+}
+
+struct Flight {
+    operation: u32,
+    tag: Tag,
+    target: Option<usize>,
+}
+
+/// Whose packet it is: a wire, and the end of it that the packet goes to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Tag {
+    pub(crate) wire: usize,
+    pub(crate) end: usize,
+}
+
+/// A packet that was read from a ring.
+pub(crate) struct Read {
+    /// The place whose ring it was.
+    pub(crate) place: usize,
+    pub(crate) tag: Tag,
+    pub(crate) words: [u64; 3],
+    pub(crate) payload: Vec<u8>,
+}
+
+/// Copies out what events tell of, at the moment at which they are read.
+#[derive(Default)]
+struct Reader(VecDeque<(Notice, Vec<u8>)>);
+
+impl Program for Reader {
+    fn notified(&mut self, notice: &Notice, desk: &mut Desk<'_>) {
+        let event = &notice.event;
+        let bytes = match (notice.ring, event.primitive) {
+            (RingKind::Send, _) => Vec::new(),
+            (RingKind::Receive, Primitive::Nap) => {
+                desk.memory(event.address, event.length as usize).unwrap_or_default().to_vec()
+            }
+            // The event is that of the last packet; its tail says how long the whole is.
+            (RingKind::Receive, _) => {
+                let [first, _] = words_of(event.tail);
+                let length = (first >> 32) as usize + argument_bytes(first);
+                let buffer = event.address & !(BUFFER_BYTES as u64 - 1);
+                desk.memory(buffer, length.min(BUFFER_BYTES)).unwrap_or_default().to_vec()
+            }
+        };
+        self.0.push_back((*notice, bytes));
+    }
+}
+
+impl Nic {
+    pub(crate) fn new(config: &Config, seed: u64) -> Result<Nic, ConfigError> {
+        let mut machine = Machine::new(config, seed)?;
+        let mut places = Vec::new();
+        let mut desk = machine.desk();
+        let per_function = config.nic.queue_pairs;
+        // A quarter at a time is reported, so that a ring may look fuller to the interface than it is.
+        let records = config.host.ring_entries as usize;
+        let expects = (records - (records / 4).max(1)).min(config.host.slots).max(1);
+        for node in 0..config.nodes() {
+            for function in 0..config.nic.functions {
+                let free = desk.free_memory(node, function).next_multiple_of(BUFFER_BYTES as u64);
+                let window = config.host.window.count();
+                let end = desk.window(node, function) + window;
+                let share = (end - free) / per_function as u64 / BUFFER_BYTES as u64;
+                let sources = config.nic.doorbell_depth.min(share as usize / 2);
+                let targets = expects.min(share as usize - sources);
+                for queue_pair in 0..per_function {
+                    let endpoint = Endpoint::new(node as u8, function as u8, queue_pair as u8)
+                        .expect("the configuration has been checked");
+                    desk.consumes(node, function, queue_pair, false);
+                    places.push(Place {
+                        endpoint,
+                        taken: false,
+                        buffers: free + queue_pair as u64 * share * BUFFER_BYTES as u64,
+                        free_sources: (0..sources).rev().collect(),
+                        free_targets: (sources..sources + targets).rev().collect(),
+                        leaving: VecDeque::new(),
+                        expected: 0,
+                        expects,
+                    });
+                }
+            }
+        }
+        let config = config.clone();
+        let (reader, flights) = (Reader::default(), HashMap::new());
+        Ok(Nic { config, machine, reader, places, flights, packets: 0 })
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        self.machine.now()
+    }
+
+    pub(crate) fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// Hosts.
+    pub(crate) fn hosts(&self) -> usize {
+        self.config.nodes()
+    }
+
+    /// A place of `host` that nobody has, and that nothing is under way to or from: of functions that are free first, as each has
+    /// doorbells of its own.
+    pub(crate) fn take_place(&mut self, host: usize) -> Option<usize> {
+        let (functions, pairs) = (self.config.nic.functions, self.config.nic.queue_pairs);
+        let free = |place: &Place| !place.taken && place.expected == 0 && place.leaving.is_empty();
+        let order = (0..pairs).flat_map(|pair| (0..functions).map(move |f| f * pairs + pair));
+        let place = order
+            .map(|within| host * functions * pairs + within)
+            .find(|&place| free(&self.places[place]))?;
+        self.places[place].taken = true;
+        self.consumes(place, false);
+        Some(place)
+    }
+
+    /// Gives a place back. What still comes to it is read and dropped.
+    pub(crate) fn leave_place(&mut self, place: usize) {
+        self.places[place].taken = false;
+        self.consumes(place, true);
+    }
+
+    /// Lets the next event happen, if there is one at or before `until`; `false`: it is `until` now.
+    pub(crate) fn step(&mut self, until: Time) -> bool {
+        self.machine.step(&mut self.reader, until)
+    }
+
+    /// Events that are still to happen.
+    pub(crate) fn pending(&self) -> usize {
+        self.machine.pending()
+    }
+
+    /// Packets that have come to a place and are not read.
+    pub(crate) fn unread(&self, place: usize) -> usize {
+        self.unread_in(place, RingKind::Receive)
+    }
+
+    /// Finished operations of a place that were not noticed.
+    pub(crate) fn unnoticed(&self, place: usize) -> usize {
+        self.unread_in(place, RingKind::Send)
+    }
+
+    fn unread_in(&self, place: usize, ring: RingKind) -> usize {
+        let (node, function, queue_pair) = parts(self.places[place].endpoint);
+        self.machine.nodes()[node].host.unread(function, queue_pair, ring)
+    }
+
+    /// Reads the rings of a place.
+    pub(crate) fn look(&mut self, place: usize) {
+        if self.unread(place) + self.unnoticed(place) > 0 {
+            self.consumes(place, true);
+            self.consumes(place, false);
+        }
+    }
+
+    fn consumes(&mut self, place: usize, yes: bool) {
+        let (node, function, queue_pair) = parts(self.places[place].endpoint);
+        self.machine.desk().consumes(node, function, queue_pair, yes);
+        self.machine.tell(&mut self.reader);
+    }
+
+    /// The next packet that was read, from whatever ring.
+    pub(crate) fn next_read(&mut self) -> Option<Read> {
+        while let Some((notice, bytes)) = self.reader.0.pop_front() {
+            let own = self.place_of(notice.node, notice.function, notice.queue_pair);
+            if notice.ring == RingKind::Send {
+                if let Some((operation, source)) = self.places[own].leaving.pop_front() {
+                    debug_assert_eq!(operation, notice.operation, "a queue pair keeps its order");
+                    self.places[own].free_sources.extend(source);
+                }
+                continue;
+            }
+            let (node, function, pair) = parts(notice.event.peer);
+            let from = self.place_of(node, function, pair);
+            let flight = self.flights.get_mut(&(from, own)).and_then(VecDeque::pop_front);
+            let Some(Flight { operation, tag, target }) = flight else { continue };
+            debug_assert_eq!(operation, notice.operation, "the machine keeps the order of packets");
+            self.places[own].expected -= 1;
+            self.places[own].free_targets.extend(target);
+            let [first, second] = words_of(notice.event.tail);
+            let (argument, payload) = bytes.split_at(argument_bytes(first).min(bytes.len()));
+            let third = argument.try_into().map_or(0, u64::from_le_bytes);
+            let words = [first & !HAS_ARGUMENT, second, third];
+            return Some(Read { place: own, tag, words, payload: payload.to_vec() });
+        }
+        None
+    }
+
+    /// What the processor does to make a packet of `bytes` bytes: everything before its operation is started.
+    pub(crate) fn cost_of_sending(&self, bytes: usize) -> Span {
+        self.config.program.send + self.cost_of_copying(bytes)
+    }
+
+    /// What it does to take one in.
+    pub(crate) fn cost_of_receiving(&self, bytes: usize) -> Span {
+        self.config.program.receive + self.cost_of_copying(bytes)
+    }
+
+    fn cost_of_copying(&self, bytes: usize) -> Span {
+        self.config.program.copy.time(Bytes::new(bytes as u64))
+    }
+
+    /// Whether a packet of `length` bytes can be sent between two places now: the sender's interface takes one more operation (C-33)
+    /// and the receiver has read enough of what it was sent before.
+    pub(crate) fn takes(
+        &self,
+        (from, to): (usize, usize),
+        header: PacketHeader,
+        length: usize,
+    ) -> bool {
+        let bytes = length + if header.argument != 0 { 8 } else { 0 };
+        let (sender, receiver) = (&self.places[from], &self.places[to]);
+        let (node, function, _) = parts(sender.endpoint);
+        receiver.expected < receiver.expects
+            && (bytes <= NAP_BYTES || !receiver.free_targets.is_empty())
+            && (bytes <= IMMEDIATE_BYTES || !sender.free_sources.is_empty())
+            && self.machine.nodes()[node].host.has_place(function)
+    }
+
+    /// Sends a packet that [it takes](Nic::takes) between two places, now. Gives when the processor has started it.
+    pub(crate) fn send(
+        &mut self,
+        (from, to): (usize, usize),
+        tag: Tag,
+        mut header: PacketHeader,
+        head: &[u8],
+        body: View<'_>,
+    ) -> Time {
+        header.length = (head.len() + body.len()) as u32;
+        let [mut first, second, argument] = header.to_words();
+        first |= HAS_ARGUMENT * u64::from(argument != 0);
+        let mut bytes = Vec::with_capacity(8 + head.len() + body.len());
+        if argument != 0 {
+            bytes.extend_from_slice(&argument.to_le_bytes());
+        }
+        bytes.extend_from_slice(head);
+        let start = bytes.len();
+        bytes.resize(start + body.len(), 0);
+        body.read(0, &mut bytes[start..]);
+
+        let (needs_source, is_put) = (bytes.len() > IMMEDIATE_BYTES, bytes.len() > NAP_BYTES);
+        let source = if needs_source { self.places[from].free_sources.pop() } else { None };
+        let target = if is_put { self.places[to].free_targets.pop() } else { None };
+        let operation = self.post((from, to), (source, target), [first, second], &bytes);
+        self.places[from].leaving.push_back((operation, source));
+        self.places[to].expected += 1;
+        self.flights.entry((from, to)).or_default().push_back(Flight { operation, tag, target });
+        self.packets += 1;
+        let started = self.machine.operations()[operation as usize].started;
+        started + self.config.host.cpu_start
+    }
+
+    /// Writes the descriptor and lets the processor ring.
+    fn post(
+        &mut self,
+        (from, to): (usize, usize),
+        (source, target): (Option<usize>, Option<usize>),
+        words: [u64; 2],
+        bytes: &[u8],
+    ) -> u32 {
+        let (near, far) = (&self.places[from], &self.places[to]);
+        let (source, target) = (source.map(|at| near.buffer(at)), target.map(|at| far.buffer(at)));
+        let entry = |address: Option<u64>| {
+            [Entry { address: address.unwrap_or(0), length: bytes.len() as u64 }]
+        };
+        let (sources, destinations) = (entry(source), entry(target));
+        let mut tail = [0; 16];
+        tail[..8].copy_from_slice(&words[0].to_le_bytes());
+        tail[8..].copy_from_slice(&words[1].to_le_bytes());
+        let mut desk = self.machine.desk();
+        if let Some(address) = source {
+            let buffer = desk.memory_mut(address, bytes.len());
+            buffer.expect("buffers lie in their window").copy_from_slice(bytes);
+        }
+        let work = match (source, target) {
+            (None, _) => Work::NapImmediate(bytes),
+            (Some(_), None) => Work::NapIndirect((&sources[..]).into()),
+            (Some(_), Some(_)) => Work::Put(Chain {
+                sources: (&sources[..]).into(),
+                destinations: (&destinations[..]).into(),
+            }),
+        };
+        let descriptor = DescriptorRepr {
+            destination: far.endpoint,
+            queue_pair: near.endpoint.queue_pair(),
+            traffic_class: 0,
+            magic: desk.key(far.endpoint),
+            wants_event: true,
+            work,
+            tail: Tail::new(&tail).expect("16 bytes"),
+        };
+        let (node, function, _) = parts(near.endpoint);
+        desk.post(node, function, &descriptor).expect("lengths and addresses are in range")
+    }
+
+    fn place_of(&self, node: usize, function: usize, queue_pair: usize) -> usize {
+        (node * self.config.nic.functions + function) * self.config.nic.queue_pairs + queue_pair
+    }
+}
+
+impl Place {
+    fn buffer(&self, at: usize) -> u64 {
+        self.buffers + (at * BUFFER_BYTES) as u64
+    }
+}
+
+fn parts(endpoint: Endpoint) -> (usize, usize, usize) {
+    (endpoint.cpu().into(), endpoint.function().into(), endpoint.queue_pair().into())
+}
+
+fn words_of(tail: Tail) -> [u64; 2] {
+    let word = |at: usize| {
+        let bytes = tail.as_bytes().get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
+        bytes.map_or(0, u64::from_le_bytes)
+    };
+    [word(0), word(8)]
+}
+
+fn argument_bytes(first: u64) -> usize {
+    if first & HAS_ARGUMENT != 0 { 8 } else { 0 }
+}

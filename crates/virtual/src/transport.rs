@@ -1,0 +1,315 @@
+//! One open function.
+
+use crate::nic::{PAYLOAD_BYTES, Tag};
+use crate::wire::Condition;
+use crate::world::{Turn, World};
+use bellwire_device::{
+    Direct, Error, FunctionAddress, Gate, LinkId, PacketHeader, Refusal, RemoteKey, Rights, Sink,
+    Status, Transport, TransportLimits, Verdict,
+};
+use bellwire_model::units::{Span, Time};
+use bellwire_ring::memory::{Memory, View};
+use std::cell::Cell;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Virtual time between two reports to the engine.
+const TICK: Span = Span::from_ns(1_000_000);
+
+/// A function of `model:chpp`.
+pub struct VirtualTransport {
+    world: Arc<World>,
+    address: FunctionAddress,
+    place: usize,
+    bell: Arc<OwnedFd>,
+    /// The driver's clock at the end of its last call.
+    clock: Cell<Time>,
+    /// Whose turn it is among the links.
+    turn: usize,
+    next_tick: Time,
+    sent: u64,
+    received: u64,
+}
+
+impl VirtualTransport {
+    pub(crate) fn open(
+        world: Arc<World>,
+        host: usize,
+        address: FunctionAddress,
+    ) -> Result<VirtualTransport, Error> {
+        let mut turn = world.arrive();
+        let me = turn.me();
+        let place = turn.open(host, address, me)?;
+        let bell = turn.seats[place].as_ref().map(|seat| seat.bell.clone());
+        let bell = bell.expect("it was opened just now");
+        let clock = Cell::new(turn.clock());
+        drop(turn);
+        Ok(VirtualTransport {
+            world,
+            address,
+            place,
+            bell,
+            clock,
+            turn: 0,
+            next_tick: Time::ZERO,
+            sent: 0,
+            received: 0,
+        })
+    }
+
+    /// Ends a turn, and notes when that was.
+    fn leave(&self, turn: Turn<'_>) {
+        self.clock.set(turn.clock());
+    }
+
+    /// Hands one packet of a link to the engine, or the news of the link's end. `None`: there was nothing, or it is to stay.
+    fn poll_link(&mut self, turn: &mut Turn<'_>, sink: &mut impl Sink, link: LinkId) -> Option<()> {
+        let seat = turn.seats[self.place].as_ref()?;
+        let (index, end) = seat.wire(link)?;
+        turn.check_asking(index);
+        let wire = &turn.wires[index];
+        let peer = wire.ends[wire.far(end)];
+        if !wire.inbox[end].is_empty() || wire.is_over() {
+            // An earlier link to the same peer is heard to its end first.
+            let seat = turn.seats[self.place].as_ref()?;
+            let earlier = seat.links.iter().flatten().any(|&(other, end)| {
+                let other = &turn.wires[other];
+                other.born < wire.born
+                    && other.is_over()
+                    && !other.told[end]
+                    && other.ends[other.far(end)] == peer
+            });
+            if earlier {
+                return None;
+            }
+        }
+        let Some(packet) = turn.wires[index].inbox[end].pop_front() else {
+            let why = turn.wires[index].end_to_tell(end)?;
+            turn.wires[index].told[end] = true;
+            sink.link_down(link, peer, why);
+            return Some(());
+        };
+        let cost = turn.nic.cost_of_receiving(packet.payload.len());
+        match sink.packet(link, peer, packet.words, View::of(&packet.payload)) {
+            Verdict::Taken => {
+                self.received += 1;
+                turn.spend(cost);
+                turn.room_at(index, end);
+                Some(())
+            }
+            Verdict::Stalled => {
+                turn.wires[index].inbox[end].push_front(packet);
+                None
+            }
+            Verdict::Violation => {
+                let wire = &mut turn.wires[index];
+                wire.inbox[end].clear();
+                if !wire.is_over() {
+                    wire.condition = Condition::Down(Status::ProtocolViolation);
+                }
+                let far = wire.far(end);
+                turn.news_at(index, far);
+                turn.news_at(index, end);
+                Some(())
+            }
+        }
+    }
+}
+
+impl Drop for VirtualTransport {
+    fn drop(&mut self) {
+        self.world.visit(self.place).close_function(self.place);
+    }
+}
+
+impl Transport for VirtualTransport {
+    fn address(&self) -> FunctionAddress {
+        self.address
+    }
+
+    fn limits(&self) -> TransportLimits {
+        TransportLimits {
+            packet_bytes: PAYLOAD_BYTES,
+            queue_pairs: 16_384,
+            regions: 4_096,
+            links: 1_024,
+        }
+    }
+
+    fn now(&self) -> Instant {
+        self.world.base + Duration::from_nanos(self.clock.get().ps() / 1000)
+    }
+
+    fn link(&mut self, peer: FunctionAddress, patience: Duration) -> Result<LinkId, Error> {
+        let mut turn = self.world.visit(self.place);
+        let patience_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
+        let until = turn.clock() + Span::from_ns(patience_ns.min(1 << 50));
+        let link = turn.link(self.place, peer, until);
+        self.leave(turn);
+        Ok(link)
+    }
+
+    fn close(&mut self, link: LinkId) {
+        let mut turn = self.world.visit(self.place);
+        if let Some(seat) = &mut turn.seats[self.place]
+            && let Some((index, end)) = seat.wire(link)
+        {
+            seat.links[link.0 as usize] = None;
+            seat.free.push(link.0);
+            turn.hang_up(index, end, Status::PeerGone);
+        }
+        self.leave(turn);
+    }
+
+    fn gate(&self, link: LinkId, queue_pair: u32) -> Option<Gate> {
+        let mut turn = self.world.visit(self.place);
+        let (index, end) = turn.seats[self.place].as_ref()?.wire(link)?;
+        turn.check_asking(index);
+        let wire = &turn.wires[index];
+        if wire.condition != Condition::Up {
+            return None;
+        }
+        let place = turn.place_of_end(index, wire.far(end))?;
+        let gates = &turn.seats[place].as_ref()?.gates;
+        let gate = gates.get(&queue_pair).copied().unwrap_or(Gate::Closed);
+        self.leave(turn);
+        Some(gate)
+    }
+
+    fn set_gate(&mut self, queue_pair: u32, gate: Gate) {
+        let mut turn = self.world.visit(self.place);
+        turn.set_gate(self.place, queue_pair, gate);
+        self.leave(turn);
+    }
+
+    fn send(
+        &mut self,
+        link: LinkId,
+        header: PacketHeader,
+        head: &[u8],
+        body: View<'_>,
+    ) -> Result<(), Refusal> {
+        let length = head.len() + body.len();
+        assert!(length <= PAYLOAD_BYTES, "a packet of {length} bytes");
+        let mut turn = self.world.visit(self.place);
+        let down = Refusal::Down(Status::PeerGone);
+        let found = turn.seats[self.place].as_ref().and_then(|seat| seat.wire(link));
+        let (index, end) = found.ok_or(down)?;
+        turn.check_asking(index);
+        let wire = &turn.wires[index];
+        match wire.condition {
+            Condition::Asking(_) => return Err(Refusal::Busy),
+            Condition::Down(why) => return Err(Refusal::Down(why)),
+            Condition::Up => {}
+        }
+        let far = wire.far(end);
+        let (has_room, to) = (wire.has_room(far), turn.place_of_end(index, far).ok_or(down)?);
+        if !has_room || !turn.nic.takes((self.place, to), header, length) {
+            turn.want_room(self.place);
+            if !has_room || !turn.nic.takes((self.place, to), header, length) {
+                return Err(Refusal::Busy);
+            }
+        }
+        // The packet is made, and then looked at again: meanwhile others may have filled what was free.
+        let cost = turn.nic.cost_of_sending(length);
+        drop(turn);
+        let mut turn = self.world.enter(self.place, cost);
+        let tag = Tag { wire: index, end: far };
+        if turn.wires[index].condition != Condition::Up
+            || !turn.nic.takes((self.place, to), header, length)
+        {
+            turn.want_room(self.place);
+            self.leave(turn);
+            return Err(Refusal::Busy);
+        }
+        let started = turn.nic.send((self.place, to), tag, header, head, body);
+        turn.wires[index].flying[far] += 1;
+        turn.spend_until(started);
+        let me = turn.me();
+        turn.turns[me].vain.end();
+        self.sent += 1;
+        self.leave(turn);
+        Ok(())
+    }
+
+    fn poll(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
+        let world = self.world.clone();
+        let cost = world.lock().nic.config.program.poll;
+        let mut turn = world.spin(world.enter(self.place, cost));
+        turn.hear(self.place);
+        let count = turn.seats[self.place].as_ref().map_or(0, |seat| seat.links.len());
+        let (mut taken, mut left) = (0, count);
+        // Links in turn, a packet at a time, until none has anything or there was enough.
+        while left > 0 && taken < budget {
+            self.turn = (self.turn + 1) % count;
+            match self.poll_link(&mut turn, sink, LinkId(self.turn as u32)) {
+                Some(()) => (taken, left) = (taken + 1, count),
+                None => left -= 1,
+            }
+        }
+        if left > 0
+            && let Some(seat) = &mut turn.seats[self.place]
+        {
+            seat.news = true;
+        }
+        let me = turn.me();
+        turn.note_look(me, self.place, taken > 0);
+        if turn.clock() >= self.next_tick {
+            self.next_tick = turn.clock() + TICK;
+            sink.tick(&[("packets_sent", self.sent), ("packets_received", self.received)]);
+        }
+        self.leave(turn);
+        taken
+    }
+
+    fn allocate(&mut self, length: usize, _: Rights) -> Result<Memory, Error> {
+        if length == 0 {
+            let (parameter, range) = ("length", "at least 1 byte");
+            return Err(Error::OutOfRange { parameter, value: 0, range });
+        }
+        Memory::zeroed(length).ok_or_else(|| Error::NoMemory {
+            bytes: length,
+            purpose: "region",
+            why: "this process cannot have so much".to_owned(),
+        })
+    }
+
+    // The interface knows 8-bit keys and windows of whole functions (C-09, C-39). What a region's key allows, its owner's engine checks.
+
+    fn export(&mut self, _: RemoteKey, _: &Memory, _: Rights) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn retract(&mut self, _: RemoteKey) {}
+
+    fn put(&mut self, _: LinkId, _: RemoteKey, _: u64, _: View<'_>) -> Direct {
+        Direct::ByPacket
+    }
+
+    fn get(&mut self, _: LinkId, _: RemoteKey, _: u64, _: View<'_>) -> Direct {
+        Direct::ByPacket
+    }
+
+    fn fetch_add(&mut self, _: LinkId, _: RemoteKey, _: u64, _: u64) -> Direct {
+        Direct::ByPacket
+    }
+
+    fn compare_swap(&mut self, _: LinkId, _: RemoteKey, _: u64, _: u64, _: u64) -> Direct {
+        Direct::ByPacket
+    }
+
+    fn wait_fd(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+
+    fn arm(&mut self) -> bool {
+        self.world.arm(self.place)
+    }
+
+    fn sleep(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
+        let turn = self.world.sleep(self.place, timeout);
+        self.leave(turn);
+        Ok(())
+    }
+}

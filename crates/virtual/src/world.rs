@@ -1,0 +1,701 @@
+//! The machine and everybody who uses it. All state is behind one lock; whoever calls waits for its turn ([`turns`](crate::turns)), then
+//! lets the machine run up to its clock, and acts.
+
+use crate::keeper;
+use crate::nic::{Nic, Tag};
+use crate::seat::{Seat, Waits};
+use crate::turns::{Doing, Turns};
+use crate::wire::{Condition, Packet, Wire};
+use bellwire_device::{Error, FunctionAddress, Gate, LinkId, Status};
+use bellwire_model::chpp::config::ProgramConfig;
+use bellwire_model::units::{Span, Time};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Deref, DerefMut};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How often one that waits for others looks at whether they are there at all, in real time.
+const TICK: Duration = Duration::from_millis(1);
+
+/// After so many looks in vain a program is taken to be waiting: its n-th look then goes on until there is something, or for as long as
+/// n looks take. Without this, threads that wait for each other would hand over their turn at every look.
+const VAIN_LOOKS: u32 = 4;
+
+/// The longest that one of these looks goes on.
+const VAIN_STEP: Span = Span::from_ns(100_000_000);
+
+/// How far idle virtual time may run ahead of real time while somebody may still call.
+const LEAD: Duration = Duration::from_millis(2);
+
+/// How far it may still run ahead now: what it has run ahead is made up for as real time passes.
+struct Lead {
+    room: Duration,
+    at: Instant,
+}
+
+impl Lead {
+    fn room(&self, now: Instant) -> Duration {
+        LEAD.min(self.room + now.saturating_duration_since(self.at))
+    }
+
+    fn spend(&mut self, passed: Duration, now: Instant) {
+        self.room = self.room(now).saturating_sub(passed);
+        self.at = now;
+    }
+}
+
+/// A machine with a name.
+pub(crate) struct World {
+    /// Virtual time zero, for those who count in instants.
+    pub(crate) base: Instant,
+    state: Mutex<State>,
+}
+
+/// All of it.
+pub(crate) struct State {
+    pub(crate) nic: Nic,
+    pub(crate) turns: Turns,
+    /// By place.
+    pub(crate) seats: Vec<Option<Seat>>,
+    addresses: BTreeMap<FunctionAddress, usize>,
+    pub(crate) wires: Vec<Wire>,
+    free_wires: Vec<usize>,
+    wires_born: u64,
+    pub(crate) nodes: BTreeSet<u32>,
+    /// Places whose programs wait for them.
+    pub(crate) waiting: Vec<usize>,
+    /// Programs that must have called before the time begins, and whether they have.
+    programs: usize,
+    has_begun: bool,
+    pub(crate) has_keeper: bool,
+    /// Functions that want to hear when there is room.
+    refusals: usize,
+    lead: Lead,
+}
+
+/// The calling program's turn: everything happens at its clock while it is held.
+pub(crate) struct Turn<'w> {
+    /// There until it ends.
+    state: Option<MutexGuard<'w, State>>,
+    me: usize,
+}
+
+impl World {
+    pub(crate) fn new(nic: Nic, programs: usize) -> World {
+        let seats = (0..nic.hosts() * nic.config.nic.functions * nic.config.nic.queue_pairs)
+            .map(|_| None)
+            .collect();
+        let state = State {
+            nic,
+            turns: Turns::default(),
+            seats,
+            addresses: BTreeMap::new(),
+            wires: Vec::new(),
+            free_wires: Vec::new(),
+            wires_born: 0,
+            nodes: BTreeSet::new(),
+            waiting: Vec::new(),
+            programs,
+            has_begun: programs == 0,
+            has_keeper: false,
+            refusals: 0,
+            lead: Lead { room: LEAD, at: Instant::now() },
+        };
+        World { base: Instant::now(), state: Mutex::new(state) }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The calling thread's turn to use the function at `place`, after `cost` of its processor's time. It begins its program if the
+    /// world waits for that.
+    pub(crate) fn enter(&self, place: usize, cost: Span) -> Turn<'_> {
+        let mut state = self.lock();
+        let me = state.call_for(place);
+        state.turns[me].has_begun = true;
+        if !state.has_begun && state.turns.begun() >= state.programs {
+            state.has_begun = true;
+            state.turns.notify_all();
+        }
+        let now = state.nic.now();
+        let program = &mut state.turns[me];
+        program.came_in(now);
+        program.clock += cost;
+        self.wait_for_turn(state, me)
+    }
+
+    /// The same for what costs nothing, and can be done before the time has begun.
+    pub(crate) fn visit(&self, place: usize) -> Turn<'_> {
+        let mut state = self.lock();
+        let me = state.call_for(place);
+        let now = state.nic.now();
+        state.turns[me].came_in(now);
+        // One that is about to panic asks nobody.
+        if !state.has_begun || std::thread::panicking() {
+            return Turn::new(state, me);
+        }
+        self.wait_for_turn(state, me)
+    }
+
+    /// The same for a call that has no function yet.
+    pub(crate) fn arrive(&self) -> Turn<'_> {
+        let mut state = self.lock();
+        let now = state.nic.now();
+        let me = state.turns.caller(now);
+        state.turns[me].came_in(now);
+        if !state.has_begun {
+            return Turn::new(state, me);
+        }
+        let program = &mut state.turns[me];
+        program.clock = program.clock.max(now);
+        self.wait_for_turn(state, me)
+    }
+
+    fn wait_for_turn<'w>(&'w self, mut state: MutexGuard<'w, State>, me: usize) -> Turn<'w> {
+        loop {
+            if state.has_begun && state.turns.first() == Some(me) {
+                let clock = state.turns[me].clock;
+                if state.run(clock) {
+                    return Turn::new(state, me);
+                }
+            } else {
+                state.turns.notify_first();
+                state = self.wait(state, me, TICK);
+            }
+        }
+    }
+
+    /// Waits to be rung, for `patience` of real time, and then looks at who is not there.
+    fn wait<'w>(
+        &'w self,
+        state: MutexGuard<'w, State>,
+        me: usize,
+        patience: Duration,
+    ) -> MutexGuard<'w, State> {
+        let bell = state.turns[me].bell.clone();
+        let (mut state, late) =
+            bell.wait_timeout(state, patience).unwrap_or_else(PoisonError::into_inner);
+        if late.timed_out() && state.has_begun {
+            state.turns.dismiss_absent(Some(me));
+        }
+        state
+    }
+
+    /// Sleeps until there is news for the function at `place`, or `timeout` of virtual time has passed.
+    pub(crate) fn sleep(&self, place: usize, timeout: Option<Duration>) -> Turn<'_> {
+        let turn = self.enter(place, Span::ZERO);
+        if turn.has_news(place) {
+            return turn;
+        }
+        let most = u128::from(FAR.ps() / 2);
+        let until = timeout.map(|timeout| {
+            let span = (timeout.as_nanos() * 1000).min(most);
+            turn.clock() + Span::from_ps(span as u64)
+        });
+        self.rest(turn, &[place], Waits::Sleeps, until)
+    }
+
+    /// Lets a program that has looked in vain several times go on looking, until there is something for one of the functions that it
+    /// looked at, or for as long as it has looked.
+    pub(crate) fn spin<'w>(&'w self, turn: Turn<'w>) -> Turn<'w> {
+        let program = &turn.turns[turn.me];
+        if program.vain.looks < VAIN_LOOKS {
+            return turn;
+        }
+        let (me, vain) = (turn.me, program.vain);
+        let own = |seat: &Seat| seat.driver == me && seat.vain == vain.number;
+        let places: Vec<usize> = (0..turn.seats.len())
+            .filter(|&place| turn.seats[place].as_ref().is_some_and(own))
+            .collect();
+        if places.iter().any(|&place| turn.has_news(place)) {
+            return turn;
+        }
+        let step = turn.nic.config.program.poll * u64::from(vain.looks);
+        let until = turn.clock() + step.min(VAIN_STEP);
+        self.rest(turn, &places, Waits::Spins, Some(until))
+    }
+
+    /// Lets time pass until there is news for one of the functions at `places`, or it is `until`.
+    fn rest<'w>(
+        &'w self,
+        turn: Turn<'w>,
+        places: &[usize],
+        how: Waits,
+        until: Option<Time>,
+    ) -> Turn<'w> {
+        let (mut state, me) = turn.into_parts();
+        let since = Instant::now();
+        let limit = until.unwrap_or(FAR);
+        let span = limit.since(state.turns[me].clock);
+        let patience = Duration::from_nanos(span.ps() / 1000);
+        let patience = patience.saturating_sub(state.lead.room(since));
+        state.turns[me].doing = Doing::Sleeps(limit);
+        places.iter().for_each(|&place| state.wait_at(place, how));
+        while let Doing::Sleeps(_) = state.turns[me].doing {
+            if state.turns.first() != Some(me) {
+                state.turns.notify_first();
+                state = self.wait(state, me, TICK);
+                continue;
+            }
+            // Nobody else is to be waited for: time runs, first as far as something happens by itself.
+            if !state.run_out(limit) || state.turns[me].doing == Doing::Asks {
+                continue;
+            }
+            if state.nic.now() < limit {
+                // Nothing happens until then. If somebody may still call, the time passes as fast as it does outside.
+                let left = patience.saturating_sub(since.elapsed());
+                if until.is_none() || !left.is_zero() && !state.all_wait() {
+                    let left = if until.is_none() { TICK } else { left.min(TICK) };
+                    state = self.wait(state, me, left);
+                    continue;
+                }
+                let begins = state.nic.now();
+                let has_come = state.run(limit);
+                let passed = Duration::from_nanos(state.nic.now().since(begins).ps() / 1000);
+                state.lead.spend(passed, Instant::now());
+                if !has_come {
+                    continue;
+                }
+            }
+            let program = &mut state.turns[me];
+            program.clock = program.clock.max(limit);
+            program.doing = Doing::Asks;
+        }
+        places.iter().for_each(|&place| state.wait_at(place, Waits::No));
+        self.wait_for_turn(state, me)
+    }
+
+    /// Notes that the program will wait for the function's descriptor, unless there is news already.
+    pub(crate) fn arm(self: &Arc<Self>, place: usize) -> bool {
+        let turn = self.enter(place, Span::ZERO);
+        if turn.has_news(place) {
+            return false;
+        }
+        let (mut state, me) = turn.into_parts();
+        if let Some(seat) = &state.seats[place] {
+            let mut drained = [0; 8];
+            let _ = rustix::io::read(&seat.bell, &mut drained);
+        }
+        state.wait_at(place, Waits::Armed);
+        state.turns[me].doing = Doing::Away;
+        if state.turns.first().is_none() {
+            // Nobody else will let what is under way happen.
+            state.run_out(FAR);
+        }
+        state.turns.notify_first();
+        keeper::keep(self, &mut state);
+        true
+    }
+}
+
+/// As far as time goes: 53 days.
+pub(crate) const FAR: Time = Time::from_ps(1 << 62);
+
+impl State {
+    /// The calling thread as a program that drives the function at `place` from now on.
+    fn call_for(&mut self, place: usize) -> usize {
+        let now = self.nic.now();
+        let me = self.turns.caller(now);
+        let Some(seat) = &mut self.seats[place] else { return me };
+        let before = std::mem::replace(&mut seat.driver, me);
+        let address = seat.address;
+        if seat.waits == Waits::Armed {
+            seat.waits = Waits::No;
+            self.waiting.retain(|&waiting| waiting != place);
+        }
+        if before != me {
+            self.turns[before].functions -= 1;
+            self.turns[me].functions += 1;
+            // What was done to the function before it moved was done before.
+            let clock = self.turns[before].clock;
+            let program = &mut self.turns[me];
+            program.clock = program.clock.max(clock);
+        }
+        self.turns[me].used = address;
+        me
+    }
+
+    /// Lets everything happen up to `until`; `false`: somebody was woken before.
+    fn run(&mut self, until: Time) -> bool {
+        loop {
+            if self.wake() {
+                return false;
+            }
+            if !self.nic.step(until) {
+                return true;
+            }
+            self.absorb();
+        }
+    }
+
+    /// Lets happen what is under way, up to `until`, without letting time pass for nothing; `false`: somebody was woken before.
+    pub(crate) fn run_out(&mut self, until: Time) -> bool {
+        loop {
+            if self.wake() {
+                return false;
+            }
+            if self.nic.pending() == 0 || !self.nic.step(until) {
+                return true;
+            }
+            self.absorb();
+        }
+    }
+
+    /// Puts packets that were read into the inbox of their link.
+    pub(crate) fn absorb(&mut self) {
+        while let Some(read) = self.nic.next_read() {
+            let Tag { wire: index, end } = read.tag;
+            let wire = &mut self.wires[index];
+            wire.flying[end] -= 1;
+            let wanted = wire.numbers[end].is_some() && self.seats[read.place].is_some();
+            if wanted && !wire.told[end] {
+                wire.inbox[end].push_back(Packet { words: read.words, payload: read.payload });
+                self.news_at(index, end);
+            }
+            self.room_at(index, end);
+            self.forget(index);
+        }
+    }
+
+    /// Wakes whoever waits and has something to do now. `true`: somebody who sleeps in a call.
+    fn wake(&mut self) -> bool {
+        let mut woken = false;
+        for at in (0..self.waiting.len()).rev() {
+            let place = self.waiting[at];
+            if !self.has_news(place) {
+                continue;
+            }
+            let now = self.nic.now();
+            let ProgramConfig { wake, poll, .. } = self.nic.config.program;
+            let Some(seat) = &mut self.seats[place] else { continue };
+            self.waiting.remove(at);
+            let waits = std::mem::replace(&mut seat.waits, Waits::No);
+            if waits == Waits::Armed {
+                let rung = rustix::io::write(&seat.bell, &1u64.to_ne_bytes());
+                debug_assert!(rung.is_ok(), "an eventfd takes a small number");
+                continue;
+            }
+            let program = &mut self.turns[seat.driver];
+            let cost = if waits == Waits::Sleeps { wake } else { poll };
+            program.clock = program.clock.max(now) + cost;
+            program.doing = Doing::Asks;
+            program.bell.notify_one();
+            woken = true;
+        }
+        woken
+    }
+
+    /// Whether the engine of the function at `place` has something to do.
+    pub(crate) fn has_news(&self, place: usize) -> bool {
+        let Some(seat) = &self.seats[place] else { return false };
+        seat.news || self.nic.unread(place) > 0 || seat.refused && self.nic.unnoticed(place) > 0
+    }
+
+    fn wait_at(&mut self, place: usize, how: Waits) {
+        self.waiting.retain(|&waiting| waiting != place);
+        if let Some(seat) = &mut self.seats[place] {
+            seat.waits = how;
+            if how != Waits::No {
+                self.waiting.push(place);
+            }
+        }
+    }
+
+    /// Whether nobody can call before time has passed: every open function is being waited for in a call, or all programs that there
+    /// are to be are in the world.
+    fn all_wait(&self) -> bool {
+        let waits = |seat: &Seat| {
+            let driver = &self.turns[seat.driver];
+            let asks = driver.doing == Doing::Asks && driver.used == seat.address;
+            asks || matches!(seat.waits, Waits::Sleeps | Waits::Spins)
+        };
+        self.programs > 0 && !self.turns.somebody_is_away()
+            || self.seats.iter().flatten().all(waits)
+    }
+
+    /// The program has looked at the function at `place` and found something, or not.
+    pub(crate) fn note_look(&mut self, me: usize, place: usize, found: bool) {
+        let program = &mut self.turns[me];
+        if found {
+            program.vain.end();
+        } else {
+            program.vain.looks = program.vain.looks.saturating_add(1);
+            if let Some(seat) = &mut self.seats[place] {
+                seat.vain = program.vain.number;
+            }
+        }
+    }
+
+    /// Opens a function on `host`.
+    pub(crate) fn open(
+        &mut self,
+        host: usize,
+        address: FunctionAddress,
+        me: usize,
+    ) -> Result<usize, Error> {
+        let bell = rustix::event::eventfd(0, rustix::event::EventfdFlags::NONBLOCK)
+            .map_err(|error| Error::System { what: "making an eventfd", cause: error.into() })?;
+        let Some(place) = self.nic.take_place(host) else {
+            let nic = &self.nic.config.nic;
+            return Err(Error::Exhausted {
+                what: "queue pairs of the modelled host, of which each function needs one",
+                limit: (nic.functions * nic.queue_pairs) as u64,
+                hint: "Open fewer functions, or give a configuration with more: ?config=FILE with more crossbar.ports spreads the nodes over more hosts",
+            });
+        };
+        self.turns[me].functions += 1;
+        self.turns[me].used = address;
+        self.seats[place] = Some(Seat {
+            address,
+            driver: me,
+            gates: Default::default(),
+            links: Vec::new(),
+            free: Vec::new(),
+            news: false,
+            refused: false,
+            waits: Waits::No,
+            vain: 0,
+            bell: Arc::new(bell),
+        });
+        self.addresses.insert(address, place);
+        // Some may have been asking for it.
+        for index in 0..self.wires.len() {
+            if matches!(self.wires[index].condition, Condition::Asking(_))
+                && self.wires[index].ends[1] == address
+            {
+                self.join(index);
+            }
+        }
+        Ok(place)
+    }
+
+    /// Closes a function: all its links end.
+    pub(crate) fn close_function(&mut self, place: usize) {
+        let Some(seat) = self.seats[place].take() else { return };
+        self.refusals -= usize::from(seat.refused);
+        self.waiting.retain(|&waiting| waiting != place);
+        self.addresses.remove(&seat.address);
+        self.turns[seat.driver].functions -= 1;
+        self.nic.leave_place(place);
+        self.absorb();
+        for (index, end) in seat.links.into_iter().flatten() {
+            self.hang_up(index, end, Status::PeerGone);
+        }
+    }
+
+    /// The link from the function at `place` to `peer`.
+    pub(crate) fn link(&mut self, place: usize, peer: FunctionAddress, until: Time) -> LinkId {
+        let Some(seat) = &self.seats[place] else { unreachable!("the caller is open") };
+        for (number, end) in seat.links.iter().enumerate() {
+            let Some((index, end)) = *end else { continue };
+            let wire = &self.wires[index];
+            if wire.ends[wire.far(end)] == peer && !wire.is_over() {
+                return LinkId(number as u32);
+            }
+        }
+        self.wires_born += 1;
+        let wire = Wire {
+            ends: [seat.address, peer],
+            born: self.wires_born,
+            condition: Condition::Asking(until),
+            numbers: [None; 2],
+            inbox: Default::default(),
+            flying: [0; 2],
+            told: [false; 2],
+        };
+        let index = match self.free_wires.pop() {
+            Some(index) => {
+                self.wires[index] = wire;
+                index
+            }
+            None => {
+                self.wires.push(wire);
+                self.wires.len() - 1
+            }
+        };
+        let Some(seat) = &mut self.seats[place] else { unreachable!("the caller is open") };
+        let number = seat.attach(index, 0);
+        self.wires[index].numbers[0] = Some(number);
+        if self.addresses.contains_key(&peer) {
+            self.join(index);
+        }
+        number
+    }
+
+    /// The function that a wire asks for is there.
+    fn join(&mut self, index: usize) {
+        let wire = &mut self.wires[index];
+        wire.condition = Condition::Up;
+        if wire.is_loop() {
+            wire.told[1] = true;
+        } else if let Some(place) = self.addresses.get(&wire.ends[1])
+            && let Some(seat) = &mut self.seats[*place]
+        {
+            wire.numbers[1] = Some(seat.attach(index, 1));
+        }
+        self.news_at(index, 0);
+    }
+
+    /// Ends a wire, as one end wants it, which will not hear of it any more.
+    pub(crate) fn hang_up(&mut self, index: usize, end: usize, why: Status) {
+        let wire = &mut self.wires[index];
+        if !wire.is_over() {
+            wire.condition = Condition::Down(why);
+        }
+        wire.told[end] = true;
+        wire.numbers[end] = None;
+        wire.inbox[end].clear();
+        if wire.is_loop() {
+            wire.numbers[1] = None;
+        }
+        self.news_at(index, 1 - end);
+        self.forget(index);
+    }
+
+    fn forget(&mut self, index: usize) {
+        if self.wires[index].is_forgotten() && !self.free_wires.contains(&index) {
+            self.free_wires.push(index);
+        }
+    }
+
+    /// Whether a wire that asks has found nobody in time.
+    pub(crate) fn check_asking(&mut self, index: usize) {
+        if let Condition::Asking(until) = self.wires[index].condition
+            && self.nic.now() >= until
+        {
+            self.wires[index].condition = Condition::Down(Status::Unreachable);
+        }
+    }
+
+    /// The place of one end of a wire, if it is open.
+    pub(crate) fn place_of_end(&self, index: usize, end: usize) -> Option<usize> {
+        self.addresses.get(&self.wires[index].ends[end]).copied()
+    }
+
+    /// There is news for the function at one end of a wire.
+    pub(crate) fn news_at(&mut self, index: usize, end: usize) {
+        if let Some(place) = self.place_of_end(index, end)
+            && let Some(seat) = &mut self.seats[place]
+        {
+            seat.news = true;
+        }
+    }
+
+    /// There is room again for packets towards `end` of a wire: on the wire itself, and at the function there.
+    pub(crate) fn room_at(&mut self, index: usize, end: usize) {
+        if self.refusals == 0 {
+            return;
+        }
+        let Some(place) = self.place_of_end(index, end) else { return };
+        let Some(seat) = &self.seats[place] else { return };
+        let peers: Vec<(usize, usize)> = seat.links.iter().flatten().copied().collect();
+        for (index, end) in peers {
+            let far = self.wires[index].far(end);
+            if let Some(place) = self.place_of_end(index, far)
+                && let Some(seat) = &mut self.seats[place]
+                && seat.refused
+            {
+                seat.news = true;
+            }
+        }
+    }
+
+    /// Sets a gate, and tells all who have a link to it.
+    pub(crate) fn set_gate(&mut self, place: usize, queue_pair: u32, gate: Gate) {
+        let Some(seat) = &mut self.seats[place] else { return };
+        seat.gates.insert(queue_pair, gate);
+        let links: Vec<(usize, usize)> = seat.links.iter().flatten().copied().collect();
+        for (index, end) in links {
+            let far = self.wires[index].far(end);
+            self.news_at(index, far);
+        }
+    }
+
+    /// There was no room for a packet of the function at `place`: it wants to hear when there is. What its interface has finished is
+    /// noticed, which may make some.
+    pub(crate) fn want_room(&mut self, place: usize) {
+        if let Some(seat) = &mut self.seats[place]
+            && !std::mem::replace(&mut seat.refused, true)
+        {
+            self.refusals += 1;
+        }
+        self.nic.look(place);
+        self.absorb();
+    }
+
+    /// The engine of the function at `place` looks at everything now.
+    pub(crate) fn hear(&mut self, place: usize) {
+        self.nic.look(place);
+        self.absorb();
+        if let Some(seat) = &mut self.seats[place] {
+            seat.news = false;
+            self.refusals -= usize::from(std::mem::take(&mut seat.refused));
+        }
+    }
+
+    /// The lowest node number that is free, or `wanted` if that is.
+    pub(crate) fn claim_node(&mut self, wanted: Option<u32>) -> Option<u32> {
+        let node = wanted.unwrap_or_else(|| {
+            (0..).find(|node| !self.nodes.contains(node)).expect("fewer than 2^32 nodes are open")
+        });
+        self.nodes.insert(node).then_some(node)
+    }
+}
+
+impl<'w> Turn<'w> {
+    fn new(state: MutexGuard<'w, State>, me: usize) -> Turn<'w> {
+        Turn { state: Some(state), me }
+    }
+
+    /// Charges the program for what it has just done.
+    pub(crate) fn spend(&mut self, cost: Span) {
+        self.spend_until(self.clock() + cost);
+    }
+
+    /// Charges the program until `time`.
+    pub(crate) fn spend_until(&mut self, time: Time) {
+        let me = self.me;
+        let program = &mut self.turns[me];
+        program.clock = program.clock.max(time);
+    }
+
+    /// The program's clock.
+    pub(crate) fn clock(&self) -> Time {
+        self.turns[self.me].clock
+    }
+
+    /// The program's number.
+    pub(crate) fn me(&self) -> usize {
+        self.me
+    }
+
+    /// Leaves the program in its call, and the lock held.
+    fn into_parts(mut self) -> (MutexGuard<'w, State>, usize) {
+        let state = self.state.take().expect("a turn has its lock until it ends");
+        (state, self.me)
+    }
+}
+
+impl Deref for Turn<'_> {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        self.state.as_ref().expect("a turn has its lock until it ends")
+    }
+}
+
+impl DerefMut for Turn<'_> {
+    fn deref_mut(&mut self) -> &mut State {
+        self.state.as_mut().expect("a turn has its lock until it ends")
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        if let Some(state) = &mut self.state {
+            state.turns[self.me].doing = Doing::Computes;
+            state.turns.notify_first();
+        }
+    }
+}
