@@ -210,6 +210,10 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         let Self { io, endpoint, links, places, route, answers, further, capture, events, .. } =
             self;
         let mut intake = Intake { links, sink, packets: 0 };
+        // Those who were refused come first: else whose frames come next would take the room that they wait for.
+        if endpoint.has_deliverable() {
+            endpoint.deliver(&mut intake);
+        }
         let mut heard = Vec::new();
         let frames = io.receive(budget, |from, bytes| {
             if capture.is_some() {

@@ -206,6 +206,15 @@ fn leaking_credit_is_caught() {
     scenario_notices("reliable-credit-leak", reliable::flow::credit_does_not_leak);
 }
 
+/// A receiver gives each sender the credit of one who is alone.
+#[test]
+fn undivided_credit_is_caught() {
+    scenario_notices(
+        "reliable-undivided-credit",
+        reliable::congestion::who_joins_later_gets_no_more,
+    );
+}
+
 /// A sender has more frames in flight than it may.
 #[test]
 fn an_ignored_window_is_caught() {

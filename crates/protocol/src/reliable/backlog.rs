@@ -67,11 +67,12 @@ impl Backlog {
         self.len() > 0 && (self.held || !self.unfinished)
     }
 
-    /// Up to where the sender may spend credit.
+    /// Up to where the sender may spend credit, if it is to have `share` now and was promised `advertised`, which stays true.
     #[inline]
-    pub fn credit(&self) -> u32 {
+    pub fn credit(&self, share: u32, advertised: u32) -> u32 {
         let more = if planted("reliable-credit-too-high") { 64 } else { 0 };
-        self.consumed.wrapping_add(self.limit).wrapping_add(more)
+        let credit = self.consumed.wrapping_add(share.min(self.limit)).wrapping_add(more);
+        if (credit.wrapping_sub(advertised) as i32) < 0 { advertised } else { credit }
     }
 
     /// Takes in the bytes of one section. `false`: the sender broke the protocol, or the user says so.

@@ -7,12 +7,13 @@ use alloc::vec::Vec;
 use core::cell::RefCell;
 
 use bellwire_wire::frame::finish::{CloseReason, RefuseBody};
-use bellwire_wire::frame::record::{GateState, PacketWords};
+use bellwire_wire::frame::record::{GateState, PACKET_COST_BYTES, PacketWords};
 use bellwire_wire::frame::{FunctionId, MIN_FRAME_BYTES};
 
 use super::early::EarlyFrames;
 use super::gates::GateNumbers;
 use super::link::{Link, NEVER, State};
+use super::share::Shares;
 use crate::canary::planted;
 
 use super::{
@@ -44,6 +45,7 @@ pub struct Endpoint {
     deliverable: VecDeque<u16>,
     news: VecDeque<u16>,
     pub(super) early: EarlyFrames,
+    pub(super) shares: Shares,
     pub(super) counters: Counters,
     pub(super) numbers: GateNumbers,
     pub(super) own_gates: Vec<u8>,
@@ -109,6 +111,7 @@ impl Endpoint {
             deliverable: VecDeque::new(),
             news: VecDeque::new(),
             early: EarlyFrames::new(config.early_frames),
+            shares: Shares::new(config.receive_bytes, config.packet_bytes + PACKET_COST_BYTES),
             counters: Counters::default(),
             numbers,
             own_gates: vec![0; numbers.count()],
@@ -495,9 +498,10 @@ impl Endpoint {
     /// Packets were taken: the peer must know of the room soon if it is much, or all (GO, H-16).
     pub(super) fn consumed(&mut self, slot: usize) {
         let Some(link) = &mut self.slots[slot].link else { return };
+        let share = self.shares.bytes();
         for (backlog, advertised) in link.backlogs.iter().zip(link.advertised) {
-            let more = backlog.credit().wrapping_sub(advertised);
-            if more >= self.config.receive_bytes / 4 || more > 0 && backlog.just_emptied {
+            let more = backlog.credit(share, advertised).wrapping_sub(advertised);
+            if more >= share / 4 || more > 0 && backlog.just_emptied {
                 link.acknowledge.due = true;
             }
         }

@@ -117,6 +117,8 @@ pub(super) struct Link {
     pub repetitions: u32,
     pub repetitions_told: u32,
     pub advertised: [u32; 2],
+    /// The span of [`Shares`](super::share::Shares) in which the peer last had more to send.
+    pub sent_in_span: u32,
     /// The gap that was reported last, by the number expected.
     pub lose_reported: Option<u32>,
     /// The gap because of which all was sent again last, by the oldest number that was not acknowledged.
@@ -211,7 +213,8 @@ impl Link {
             acknowledge: Acknowledge::new(config.acknowledge_every, config.acknowledge_delay_ns),
             repetitions: 0,
             repetitions_told: 0,
-            advertised: [0; 2],
+            advertised: [first_number; 2],
+            sent_in_span: 0,
             lose_reported: None,
             went_back: None,
             after: None,
@@ -313,6 +316,14 @@ impl Link {
                         .streams
                         .iter()
                         .any(|stream| stream.waiting_bytes() > 0 && !stream.stopped))
+    }
+
+    /// Sets the credit that the next frame tells, of a peer whose share is so much now.
+    #[inline]
+    pub fn advertise(&mut self, share: u32) {
+        for (backlog, advertised) in self.backlogs.iter().zip(&mut self.advertised) {
+            *advertised = backlog.credit(share, *advertised);
+        }
     }
 
     /// Where the peer was heard last.

@@ -39,6 +39,7 @@ mod parts;
 mod paths;
 mod receive;
 mod rtt;
+mod share;
 mod stream;
 mod timers;
 mod transmit;

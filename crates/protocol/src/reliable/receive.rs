@@ -86,6 +86,9 @@ impl Endpoint {
             }
         }
         if header.kind == FrameKind::Data {
+            if header.flags & FLAG_ANSWER == 0 {
+                self.shares.sends(&mut link.sent_in_span, now_ns);
+            }
             match part_of(body) {
                 None => self.handle_data(slot, header.sequence, body, now_ns, sink),
                 Some(part) => {

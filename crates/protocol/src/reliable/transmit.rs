@@ -118,7 +118,7 @@ impl Endpoint {
         if link.acknowledge.lose {
             link.repetitions_told = link.repetitions;
         }
-        link.advertised = [link.backlogs[0].credit(), link.backlogs[1].credit()];
+        link.advertise(self.shares.bytes());
         let asks = link.probe_due || sent.is_some() && link.is_all_sent();
         let flags = if link.acknowledge.lose { FLAG_LOSE } else { 0 }
             | if asks { FLAG_ANSWER } else { 0 }
@@ -160,7 +160,7 @@ impl Endpoint {
             link.wait_to_ask(now_ns);
             link.asked_ns = now_ns;
         }
-        link.advertised = [link.backlogs[0].credit(), link.backlogs[1].credit()];
+        link.advertise(self.shares.bytes());
         let path = if is_accept { link.paths.back() } else { link.paths.choose(now_ns) };
         let path = link.paths.at(path).id;
         let link = self.slots[slot].link.as_deref()?;

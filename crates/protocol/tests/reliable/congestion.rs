@@ -1,6 +1,6 @@
 //! Many senders, one receiver.
 
-use bellwire_protocol::reliable::Config;
+use bellwire_protocol::reliable::{Config, PeerId};
 
 use super::net::{Net, function};
 
@@ -62,6 +62,63 @@ pub fn who_begins_earlier_does_not_keep_more() {
         let result = format!("{share} of the link, fairness {fairness}, {dropped} dropped");
         assert!(share > 0.85, "{ns_per_byte} ns, {queue_frames} frames: {result}");
         assert!(fairness > 0.75, "{ns_per_byte} ns, {queue_frames} frames: {result}");
+    }
+}
+
+/// Eight senders that are there from the start, and eight that join one after the other while the way is full, so that none of them
+/// ever sees it empty: the share of the link that was used once all were there, and what the greatest share of a sender is of the least.
+fn latecomers(config: Config, ns_per_byte: f64) -> (f64, f64) {
+    const SENDERS: usize = 16;
+    let mut net = Net::new(&[config; SENDERS + 1], 1);
+    net.ns_per_byte = ns_per_byte;
+    let payload = [9; 1400];
+    // Some thousand frames, however long they take: windows settle in round trips, not in seconds.
+    let unit_ns = (1_500.0 * ns_per_byte * 1_000.0) as u64;
+    let mut peers: Vec<_> = (1..=SENDERS / 2).map(|from| net.link(from, 0)).collect();
+    let offer = |net: &mut Net, peers: &[PeerId], until_ns: u64| {
+        while net.now_ns < until_ns {
+            for (index, &peer) in peers.iter().enumerate() {
+                while net.send(index + 1, peer, &payload).is_ok() {}
+            }
+            net.step();
+        }
+    };
+    while peers.len() < SENDERS {
+        let until_ns = net.now_ns + unit_ns;
+        offer(&mut net, &peers, until_ns);
+        let peer = net.connect(peers.len() + 1, 0);
+        peers.push(peer);
+    }
+    let until_ns = net.now_ns + 10 * unit_ns;
+    offer(&mut net, &peers, until_ns);
+    let (begin, taken_before) = (net.now_ns, net.nodes[0].taken.len());
+    offer(&mut net, &peers, begin + 20 * unit_ns);
+    let taken = &net.nodes[0].taken[taken_before..];
+    let counts: Vec<usize> = (1..=SENDERS)
+        .map(|from| {
+            let from = function(from as u32);
+            taken.iter().filter(|packet| packet.from == from).count()
+        })
+        .collect();
+    let (least, most) = (*counts.iter().min().unwrap(), *counts.iter().max().unwrap());
+    let share = taken.len() as f64 * 1400.0 * ns_per_byte / (net.now_ns - begin) as f64;
+    (share, most as f64 / least as f64)
+}
+
+/// Senders who join while the way is full get as much as those who were there before, within a factor of 2, and the link stays busy: with
+/// the times of the devices, on links of 1 to 80 Gbit/s.
+#[test]
+pub fn who_joins_later_gets_no_more() {
+    let config = Config {
+        target_delay_ns: 10_000_000,
+        timeout_ns: [20_000_000, 500_000_000],
+        ..Config::new(1500)
+    };
+    for ns_per_byte in [8.0, 1.0, 0.1] {
+        let (share, ratio) = latecomers(config, ns_per_byte);
+        let result = format!("{share} of the link, {ratio} to 1");
+        assert!(share > 0.8, "{ns_per_byte} ns: {result}");
+        assert!(ratio < 2.0, "{ns_per_byte} ns: {result}");
     }
 }
 

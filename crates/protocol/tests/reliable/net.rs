@@ -110,6 +110,9 @@ pub fn function(node: u32) -> FunctionId {
     FunctionId { node, function: (node % 7) as u8 }
 }
 
+/// Bytes by which the queue before a link is counted.
+const LONG_FRAME_BYTES: f64 = 1500.0;
+
 /// From, to, frame: does it disappear?
 pub type DropIf = dyn FnMut(usize, usize, &[u8]) -> bool;
 /// Time, from, to, frame.
@@ -127,7 +130,7 @@ pub struct Net {
     pub extra_ns: [u64; 4],
     /// Ns that a byte occupies the link into each node; 0: none.
     pub ns_per_byte: f64,
-    /// Frames that wait before a node's link, at most.
+    /// Frames of [`LONG_FRAME_BYTES`] that wait before a node's link, at most.
     pub queue_frames: usize,
     busy_until_ns: Vec<[u64; 4]>,
     /// Frames sent, by kind.
@@ -260,7 +263,8 @@ impl Net {
             if self.ns_per_byte > 0.0 {
                 let busy = &mut self.busy_until_ns[to][interface as usize];
                 let takes = (bytes.len() as f64 * self.ns_per_byte) as u64;
-                let waiting = busy.saturating_sub(self.now_ns) / takes.max(1);
+                let longest = (LONG_FRAME_BYTES * self.ns_per_byte) as u64;
+                let waiting = busy.saturating_sub(self.now_ns) / longest.max(1);
                 if waiting as usize >= self.queue_frames {
                     self.dropped_full += 1;
                     continue;
