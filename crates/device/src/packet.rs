@@ -119,6 +119,17 @@ impl PacketHeader {
         }
     }
 
+    /// Whether it answers a request, so that its receiver takes it without having to send anything. A link with two channels carries
+    /// answers in the second one, which passes where requests are stuck (C-26, C-27). An acceptance must not be overtaken by what is
+    /// sent over its connection, and so is none.
+    #[inline]
+    pub fn is_answer(&self) -> bool {
+        const GRANT: u8 = Kind::Grant as u8;
+        const DATA: u8 = Kind::Data as u8;
+        const DONE: u8 = Kind::Done as u8;
+        matches!(self.kind, GRANT | DATA | DONE)
+    }
+
     /// Words 1 to 3.
     #[inline(always)]
     pub fn to_words(self) -> [u64; 3] {

@@ -17,8 +17,8 @@ use crate::route::Route;
 use crate::seek::{self, ANYBODY, Said};
 use crate::sleep::Sleeper;
 use bellwire_device::{
-    Direct, Error, FunctionAddress, Gate, Kind, LinkId, PacketHeader, Refusal, RemoteKey, Rights,
-    Sink, Status, Transport, TransportLimits, Verdict,
+    Direct, Error, FunctionAddress, Gate, LinkId, PacketHeader, Refusal, RemoteKey, Rights, Sink,
+    Status, Transport, TransportLimits, Verdict,
 };
 use bellwire_protocol::reliable::{
     self, Body, Channel, Config, Endpoint, Event, FunctionId, GateState, PeerId, SendError, Why,
@@ -424,7 +424,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         body: View<'_>,
         now_ns: u64,
     ) -> Result<(), SendError> {
-        let channel = channel_of(header.kind);
+        let channel = if header.is_answer() { Channel::Response } else { Channel::Request };
         self.endpoint.send(id, channel, header.to_words(), head, &Bytes(body))?;
         self.looked_ns.set(now_ns);
         // A program that has posted its last message may not look again for long, so on a quiet line none waits.
@@ -469,19 +469,6 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         if let Some(capture) = &self.capture {
             capture.flush();
         }
-    }
-}
-
-/// The channel of a packet. Answers, which their receiver takes without having to send anything, must pass where questions are
-/// stuck (C-26, C-27); an acceptance must not be overtaken by what is sent over its connection, and goes with the questions.
-#[inline]
-fn channel_of(kind: u8) -> Channel {
-    const GRANT: u8 = Kind::Grant as u8;
-    const DATA: u8 = Kind::Data as u8;
-    const DONE: u8 = Kind::Done as u8;
-    match kind {
-        GRANT | DATA | DONE => Channel::Response,
-        _ => Channel::Request,
     }
 }
 

@@ -69,6 +69,8 @@ struct State {
     links: Vec<Wire>,
     /// Counts accesses and packets, for the accidents.
     clock: u64,
+    /// Whose requests are refused for now.
+    stuck: Option<FunctionAddress>,
 }
 
 /// One function that is open.
@@ -117,7 +119,7 @@ struct Packet {
 impl Fabric {
     /// A fabric without functions.
     pub fn new(options: FabricOptions) -> Fabric {
-        let state = State { functions: HashMap::new(), links: Vec::new(), clock: 0 };
+        let state = State { functions: HashMap::new(), links: Vec::new(), clock: 0, stuck: None };
         Fabric { state: Arc::new(Mutex::new(state)), options }
     }
 
@@ -135,6 +137,12 @@ impl Fabric {
         let old = self.lock().functions.insert(address, node);
         assert!(old.is_none(), "{address} is open already");
         Loopback { fabric: self.clone(), address, bell, turn: 0, refused: Cell::new(false) }
+    }
+
+    /// No link takes requests from `address` for now (`None`: all take them again); answers pass, as where the two have channels of their
+    /// own (C-27).
+    pub fn hold_requests(&self, address: Option<FunctionAddress>) {
+        self.lock().stuck = address;
     }
 
     /// Ends all links of a function, as if its process had died.
@@ -367,7 +375,8 @@ impl Transport for Loopback {
         let length = head.len() + body.len();
         assert!(length <= self.fabric.options.packet_bytes, "a packet of {length} bytes");
         let mut state = self.fabric.lock();
-        let busy = state.is_due(self.fabric.options.busy_every);
+        let is_stuck = state.stuck == Some(self.address) && !header.is_answer();
+        let busy = is_stuck || state.is_due(self.fabric.options.busy_every);
         let (wire, end) = state.wire(self.address, link).ok_or(Refusal::Down(Status::PeerGone))?;
         match wire.condition {
             Condition::Asking(_) => {

@@ -21,10 +21,19 @@ const STREAM_BURST: usize = 64;
 /// What waits to go to one peer.
 #[derive(Default)]
 pub(crate) struct Outbox {
-    replies: VecDeque<Reply>,
+    /// Apart, as on a link with two channels one of them may be stuck while the other is not.
+    answers: VecDeque<Reply>,
+    requests: VecDeque<Reply>,
     streams: VecDeque<Stream>,
     /// Whether the link is in the list of those with something to send.
     listed: bool,
+}
+
+impl Outbox {
+    /// Packets and streams that wait.
+    fn len(&self) -> usize {
+        self.answers.len() + self.requests.len() + self.streams.len()
+    }
 }
 
 /// One packet.
@@ -71,7 +80,8 @@ impl Core {
     /// Queues one packet for a link.
     pub(crate) fn reply(&mut self, link: LinkId, reply: Reply) {
         let Some(entry) = self.links.find_mut(link) else { return };
-        entry.outbox.replies.push_back(reply);
+        let Outbox { answers, requests, .. } = &mut entry.outbox;
+        if reply.header.is_answer() { answers } else { requests }.push_back(reply);
         if !std::mem::replace(&mut entry.outbox.listed, true) {
             self.links.outgoing.push_back(link);
         }
@@ -101,9 +111,7 @@ impl Core {
     fn owes_too_much(&self, link: LinkId) -> bool {
         // A peer's queue pairs can all ask for a connection at once, and its window is at most the largest one.
         let bound = 1024 + 2 * self.limits.queue_pairs;
-        self.links
-            .find(link)
-            .is_some_and(|link| link.outbox.replies.len() + link.outbox.streams.len() >= bound)
+        self.links.find(link).is_some_and(|link| link.outbox.len() >= bound)
     }
 
     /// Sends what fits. Returns how many packets went.
@@ -117,7 +125,7 @@ impl Core {
             sent += self.flush_outbox(transport, link, &mut outbox);
             // Sending adds nothing to outboxes, so the old one is put back as it is.
             let Some(entry) = self.links.find_mut(link) else { continue };
-            let listed = !outbox.replies.is_empty() || !outbox.streams.is_empty();
+            let listed = outbox.len() > 0;
             outbox.listed = listed;
             entry.outbox = outbox;
             if listed {
@@ -133,16 +141,11 @@ impl Core {
         link: LinkId,
         outbox: &mut Outbox,
     ) -> usize {
-        let mut sent = 0;
-        while let Some(reply) = outbox.replies.front() {
-            let body = View::of(&reply.private_data);
-            match transport.send(link, reply.header, reply.head.as_slice(), body) {
-                Ok(()) => outbox.replies.pop_front(),
-                Err(Refusal::Busy) => return sent,
-                // The link's end is reported by the next poll, and takes the outbox with it.
-                Err(Refusal::Down(_)) => return sent,
-            };
-            sent += 1;
+        let mut sent = send_all(transport, link, &mut outbox.answers);
+        sent += send_all(transport, link, &mut outbox.requests);
+        if !outbox.answers.is_empty() {
+            // Streams would go the same way.
+            return sent;
         }
         for _ in 0..STREAM_BURST {
             let Some(mut stream) = outbox.streams.pop_front() else { break };
@@ -216,4 +219,19 @@ impl Core {
             }
         }
     }
+}
+
+/// Sends packets from the front on as long as the transport takes them. Returns how many went.
+fn send_all<T: Transport>(transport: &mut T, link: LinkId, replies: &mut VecDeque<Reply>) -> usize {
+    let mut sent = 0;
+    while let Some(reply) = replies.front() {
+        let body = View::of(&reply.private_data);
+        // Busy, or over: the link's end is reported by the next poll, and takes the outbox with it.
+        if transport.send(link, reply.header, reply.head.as_slice(), body).is_err() {
+            break;
+        }
+        replies.pop_front();
+        sent += 1;
+    }
+    sent
 }

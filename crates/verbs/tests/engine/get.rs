@@ -64,6 +64,48 @@ fn a_wrong_key_brings_nothing() {
     }
 }
 
+/// A get whose next question does not get through holds up neither the answer to a peer's question nor the bytes that a peer gets: they
+/// go the other way (C-27).
+// shows: C-27
+#[test]
+fn a_stuck_get_holds_up_no_answers() {
+    let options = FabricOptions {
+        direct_allocated: false,
+        direct_brought: false,
+        ..FabricOptions::default()
+    };
+    let mut world = World::new(options, 2);
+    let regions = [0, 1].map(|side: usize| {
+        let region = world.sides[side].function.allocate(4096, Rights::all()).unwrap();
+        region.write(0, &pattern(4096, side as u64));
+        region
+    });
+    let [ours, theirs] = regions.each_ref().map(MemoryRegion::remote_key);
+    let functions = [0, 1].map(|side: usize| world.sides[side].address().function_address());
+    // Two pieces, so that the second question follows the answer to the first.
+    let sources = vec![theirs.slice(0, 100), theirs.slice(1000, 100)];
+    let a = &mut world.sides[0];
+    a.function.post_get(a.qp, Get::new(sources, vec![vec![0; 200]])).unwrap();
+    while world.fabric.packets_towards(functions[1]) == 0 {
+        world.sides[0].turn();
+    }
+    world.fabric.hold_requests(Some(functions[0]));
+    world.settle();
+    let (a, b) = world.both();
+    assert!(a.done.is_empty(), "its second question is held");
+    b.function.post_fetch_add(b.qp, ours.at(0), 1, 7).unwrap();
+    b.function.post_get(b.qp, Get::new(ours.slice(8, 3000), vec![0; 3000]).context(8)).unwrap();
+    world.settle();
+    let done: Vec<_> =
+        world.sides[1].done.drain(..).map(|done| (done.context, done.status)).collect();
+    assert_eq!(done, [(7, Status::Success), (8, Status::Success)]);
+    assert!(world.sides[0].done.is_empty());
+    world.fabric.hold_requests(None);
+    world.settle();
+    assert_eq!(world.sides[0].take().status, Status::Success);
+    world.check_counters();
+}
+
 /// Both sides get much from each other and put much into each other at once, through links of two packets, and all of it ends:
 /// answers have a way of their own.
 // shows: C-26, C-27
