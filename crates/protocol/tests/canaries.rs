@@ -176,6 +176,15 @@ fn silence_about_gaps_is_caught() {
     scenario_notices("reliable-no-lose", reliable::sequence::a_gap_is_filled_without_a_timeout);
 }
 
+/// A gap is reported without the frames that were kept behind it.
+#[test]
+fn a_missing_bitmap_is_caught() {
+    scenario_notices(
+        "reliable-lose-without-bitmap",
+        reliable::sequence::lose_comes_with_what_was_kept,
+    );
+}
+
 /// There is no timeout.
 #[test]
 fn a_missing_timeout_is_caught() {

@@ -26,6 +26,8 @@ pub(crate) struct Acknowledge {
     answered: bool,
     /// Must go now.
     pub due: bool,
+    /// Before any data.
+    pub is_next: bool,
     /// A gap was seen (LOSE).
     pub lose: bool,
     /// A frame behind a gap was not kept.
@@ -44,6 +46,7 @@ impl Acknowledge {
             turns: 0,
             answered: false,
             due: false,
+            is_next: false,
             lose: false,
             dropped: false,
         }
@@ -100,6 +103,16 @@ impl Acknowledge {
         self.waiting > 0
     }
 
+    /// What the header has room for goes, with data; the rest follows in a frame of its own. Returns the same as [`went`](Self::went).
+    #[cold]
+    pub fn went_in_part(&mut self, now_ns: u64) -> u64 {
+        let Acknowledge { lose, dropped, .. } = *self;
+        let held_back_ns = self.went(true, now_ns);
+        (self.due, self.is_next) = (true, true);
+        (self.lose, self.dropped) = (lose, dropped);
+        held_back_ns
+    }
+
     /// It goes, with data or alone; how long it was held back since the newest frame came, in ns.
     #[inline]
     pub fn went(&mut self, with_data: bool, now_ns: u64) -> u64 {
@@ -111,6 +124,7 @@ impl Acknowledge {
         self.wanted = false;
         self.waiting = 0;
         self.due = false;
+        self.is_next = false;
         self.lose = false;
         self.dropped = false;
         held_back

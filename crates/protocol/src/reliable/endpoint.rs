@@ -143,7 +143,8 @@ impl Endpoint {
     }
 
     /// The link to `peer`: the one that there is, or a new one by way of `path`, which comes up or goes down with
-    /// [`Why::NoAnswer`] after `patience_ns`.
+    /// [`Why::NoAnswer`] after `patience_ns`. That counts from the first question, which waits until an earlier link that was closed
+    /// has sent what was queued.
     ///
     /// # Errors
     /// `None` if all links are taken.
@@ -174,7 +175,11 @@ impl Endpoint {
         let link = self.link_mut(id)?;
         link.open_due = lingering.is_none();
         link.after = lingering;
-        link.give_up_ns = now_ns.saturating_add(patience_ns);
+        if lingering.is_some() {
+            link.patience_ns = Some(patience_ns);
+        } else {
+            link.give_up_ns = now_ns.saturating_add(patience_ns);
+        }
         self.by_peer.insert(peer, id);
         self.settle(id.slot());
         Some(id)

@@ -55,6 +55,7 @@ impl Endpoint {
         }
         link.paths = old.paths;
         link.give_up_ns = old.give_up_ns;
+        link.patience_ns = old.patience_ns;
         link.repeats = old.repeats;
         link.open_due = old.state == State::Opening;
         link.after = old.after;

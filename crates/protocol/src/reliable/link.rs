@@ -63,6 +63,8 @@ pub(super) struct Link {
     pub features: u32,
     /// When to give up, in a state that must end.
     pub give_up_ns: u64,
+    /// How long to ask, if that begins with the first Open.
+    pub patience_ns: Option<u64>,
     /// When to repeat Open or Accept, and how often it was sent.
     pub repeat_ns: u64,
     pub repeats: u32,
@@ -173,6 +175,7 @@ impl Link {
             version: 0,
             features: 0,
             give_up_ns: NEVER,
+            patience_ns: None,
             repeat_ns: NEVER,
             repeats: 0,
             asked_ns: 0,
@@ -248,6 +251,9 @@ impl Link {
 
     /// Sets the time at which Open or Accept is repeated.
     pub fn wait_to_ask(&mut self, now_ns: u64) {
+        if let Some(patience_ns) = self.patience_ns.take() {
+            self.give_up_ns = now_ns.saturating_add(patience_ns);
+        }
         self.repeat_ns = now_ns + (FIRST_REPEAT_NS << self.repeats.min(6));
         self.repeats += 1;
     }

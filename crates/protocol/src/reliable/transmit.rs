@@ -82,9 +82,9 @@ impl Endpoint {
             return None;
         }
         let limit = buffer.len().min(link.frame_bytes);
-        let mut frame = Writer { buffer: &mut buffer[..limit], at: HEADER_BYTES };
+        let mut frame = Writer { buffer: &mut buffer[..limit], at: HEADER_BYTES, is_silent: false };
         let mut sent = None;
-        if link.may_send() {
+        if link.may_send() && !link.acknowledge.is_next {
             if let Some(index) = link.flight.first_lost() {
                 sent = resend(link, index, &mut frame, now_ns);
                 self.counters.frames_resent += sent.is_some() as u64;
@@ -93,7 +93,7 @@ impl Endpoint {
                 if link.gates.is_owing() {
                     owe_news(link, self.numbers, &self.own_gates);
                 }
-                write_received(link, &mut frame);
+                write_received(link, &mut frame, 0);
                 sent = send_new(link, &self.config, &mut self.counters, &mut frame, now_ns);
             }
         }
@@ -105,7 +105,7 @@ impl Endpoint {
                 return None;
             }
             frame.at = HEADER_BYTES;
-            write_received(link, &mut frame);
+            write_received(link, &mut frame, 0);
             self.counters.acknowledgements_sent += 1;
             self.counters.loses_sent += link.acknowledge.lose as u64;
         }
@@ -115,16 +115,21 @@ impl Endpoint {
             None => (link.paths.back(), link.flight.next()),
         };
         let length = frame.at + CHECK_BYTES;
-        if link.acknowledge.lose {
+        // LOSE without the bitmap says that nothing was kept.
+        let loses = link.acknowledge.lose && !frame.is_silent;
+        if loses {
             link.repetitions_told = link.repetitions;
         }
         link.advertise(self.shares.bytes());
         let asks = link.probe_due || sent.is_some() && link.is_all_sent();
-        let flags = if link.acknowledge.lose { FLAG_LOSE } else { 0 }
+        let flags = if loses { FLAG_LOSE } else { 0 }
             | if asks { FLAG_ANSWER } else { 0 }
             | if link.has_discarded { FLAG_DISCARDS } else { 0 };
         link.probe_due = false;
-        let held_back_ns = link.acknowledge.went(kind == FrameKind::Data, now_ns);
+        let held_back_ns = match frame.is_silent {
+            true => link.acknowledge.went_in_part(now_ns),
+            false => link.acknowledge.went(kind == FrameKind::Data, now_ns),
+        };
         let header = FrameHeader {
             kind,
             function: link.peer.function,
@@ -208,6 +213,8 @@ fn write_whole(mut header: FrameHeader, body: &[u8], buffer: &mut [u8]) -> Optio
 struct Writer<'a> {
     buffer: &'a mut [u8],
     at: usize,
+    /// The selective acknowledgement found no room.
+    is_silent: bool,
 }
 
 impl Writer<'_> {
@@ -230,15 +237,16 @@ impl Writer<'_> {
     }
 }
 
-/// The selective acknowledgement, if it says more than the header and fits.
+/// The selective acknowledgement, if it says more than the header and leaves room for `content` bytes.
 #[inline]
-fn write_received(link: &mut Link, frame: &mut Writer<'_>) {
+fn write_received(link: &mut Link, frame: &mut Writer<'_>, content: usize) {
     if link.early.is_empty() && link.repetitions == link.repetitions_told {
         return;
     }
     let mut bitmap = [0; RECEIVED_BITMAP_BYTES];
     let length = link.early.bitmap(link.expected, &mut bitmap);
-    if frame.room() < SECTION_BYTES + RECEIVED_FIXED_BYTES + length {
+    if frame.room() < SECTION_BYTES + RECEIVED_FIXED_BYTES + length + content {
+        frame.is_silent = !planted("reliable-lose-without-bitmap");
         return;
     }
     let bytes = frame.section(SectionKind::Received, 0, RECEIVED_FIXED_BYTES + length);
@@ -258,12 +266,11 @@ fn resend(link: &mut Link, index: usize, frame: &mut Writer<'_>, now_ns: u64) ->
         .map(|piece| SECTION_BYTES + piece.length as usize)
         .sum();
     if content > frame.room() {
+        // Parts are alone in their frames.
+        frame.is_silent = !link.early.is_empty() && !planted("reliable-lose-without-bitmap");
         return send_part(link, index, frame, now_ns);
     }
-    write_received(link, frame);
-    if content > frame.room() {
-        frame.at = HEADER_BYTES;
-    }
+    write_received(link, frame, content);
     for ((stream, piece), kind) in link.streams.iter().zip(&sent.pieces).zip(SECTIONS) {
         if piece.length > 0 {
             stream.copy(piece, frame.section(kind, piece.flags, piece.length as usize));

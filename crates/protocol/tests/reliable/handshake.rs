@@ -299,6 +299,42 @@ pub fn a_new_link_waits_for_the_end_of_the_old_one() {
     }
 }
 
+/// The patience of who asks anew begins with the first question, not while the old link still sends what was queued: a link whose old one
+/// takes longer than that comes up all the same, and one that is not answered is given up that long after the old one.
+#[test]
+pub fn patience_begins_when_the_old_link_has_ended() {
+    const PATIENCE_NS: u64 = 1_000_000_000;
+    for answers in [true, false] {
+        let mut net = Net::new(&[Config::new(1500); 2], 1);
+        let peer = net.link(0, 1);
+        net.send(0, peer, b"old").unwrap();
+        // Nothing gets through for so long, and then everything, or nothing ever.
+        net.mtu = 0;
+        let begin = net.now_ns;
+        net.nodes[0].endpoint.close(peer, begin);
+        let address = net.nodes[1].endpoint.address();
+        let path = Net::path(1, 0);
+        let again =
+            net.nodes[0].endpoint.connect(address, path, PATIENCE_NS, begin).expect("a link");
+        net.run_until(|net| net.now_ns > begin + 2 * PATIENCE_NS);
+        assert!(net.nodes[0].events.len() == 1, "{:?}", net.nodes[0].events);
+        if answers {
+            net.mtu = usize::MAX;
+            net.run_until(|net| net.nodes[0].endpoint.is_up(again));
+            assert_eq!(net.nodes[1].taken[0].payload, b"old");
+            continue;
+        }
+        net.run_until(|net| net.nodes[0].events.len() == 2);
+        let Event::Down { peer, why: Why::NoAnswer, .. } = net.nodes[0].events[1] else {
+            panic!("{:?}", net.nodes[0].events);
+        };
+        assert_eq!(peer, again);
+        // The old one lingers for 5 s, or until its peer has been silent for as long, which began a little earlier.
+        let least_ns = 4_900_000_000 + PATIENCE_NS;
+        assert!(net.now_ns - begin >= least_ns, "after {} ns", net.now_ns - begin);
+    }
+}
+
 /// Two that ask each other while Opens of both their former lives are still under way agree after a few frames. (They once took turns
 /// in asking anew, without end.)
 #[test]

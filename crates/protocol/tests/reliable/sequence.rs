@@ -1,10 +1,14 @@
 //! Sequence numbers: past, next, repeated and future frames, and what the sender does about each.
 
-use bellwire_protocol::reliable::{Channel, Config};
-use bellwire_wire::frame::header::{FLAG_LOSE, FrameHeader, FrameKind, HEADER_BYTES};
-use bellwire_wire::frame::section::{Section, SectionKind};
+use std::cell::Cell;
+use std::rc::Rc;
 
-use super::net::Net;
+use bellwire_protocol::reliable::{Channel, Config};
+use bellwire_wire::frame::check::CHECK_BYTES;
+use bellwire_wire::frame::header::{FLAG_LOSE, FrameHeader, FrameKind, HEADER_BYTES};
+use bellwire_wire::frame::section::{RECEIVED_FIXED_BYTES, Section, SectionKind};
+
+use super::net::{Net, function};
 
 /// Two linked nodes with the same settings, and the data frames that the first sends for `count` packets of 8 bytes, one in each.
 pub fn frames(config: Config, count: u32, seed: u64) -> (Net, Vec<Vec<u8>>) {
@@ -195,6 +199,44 @@ pub fn a_gap_is_filled_without_a_timeout() {
         assert_eq!(counters.frames_resent, resent);
         assert!(net.now_ns - begin < 4 * net.latency_ns, "in about one round trip more");
     }
+}
+
+/// Where both sides send full frames and lose some, a resent one has no room for the bitmap of what came early. It does not say LOSE
+/// without it then, as that would say that nothing was kept: the whole follows in a frame of its own.
+// shows: H-14
+#[test]
+pub fn lose_comes_with_what_was_kept() {
+    let mut net = Net::new(&[Config::new(1500); 2], 11);
+    let peers = [net.link(0, 1), net.peer_of(1, function(0)).unwrap()];
+    net.faults.loss = 50;
+    let loses = Rc::new(Cell::new(0));
+    let seen = loses.clone();
+    net.tap = Box::new(move |_, from, _, frame| {
+        let header = FrameHeader::parse(frame).unwrap();
+        if header.flags & FLAG_LOSE != 0 {
+            seen.set(seen.get() + 1);
+            let body = &frame[HEADER_BYTES..frame.len() - CHECK_BYTES];
+            let received = match Section::split(body) {
+                Ok(Some((section, _))) if section.kind == SectionKind::Received => section.bytes,
+                _ => &[],
+            };
+            assert!(received.len() > RECEIVED_FIXED_BYTES, "{from} says that it kept nothing");
+        }
+    });
+    for number in 0..200u32 {
+        for (from, peer) in peers.into_iter().enumerate() {
+            while net.send(from, peer, &vec![number as u8; 20_000]).is_err() {
+                net.step();
+            }
+        }
+    }
+    net.run_until(|net| net.nodes.iter().all(|node| node.taken.len() == 200));
+    for node in &net.nodes {
+        let counters = node.endpoint.counters();
+        assert_eq!(counters.frames_dropped, 0);
+        assert!(counters.frames_resent > 0);
+    }
+    assert!(loses.get() > 100, "{} gaps were reported", loses.get());
 }
 
 /// A lost last message, for which no later frame can show a gap, is recovered by the timeout; so is a lost acknowledgement, and
