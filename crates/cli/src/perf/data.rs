@@ -24,6 +24,8 @@ pub struct Arena {
     scratch: Vec<u8>,
     /// Puts of a ping-pong that have not completed yet.
     thrown: u64,
+    /// The device moves puts only while the program looks.
+    needs_us: bool,
 }
 
 /// Transfers that are under way at once in a stream of messages of `bytes`.
@@ -56,7 +58,15 @@ impl End {
         );
         let eager_bytes = self.function.limits().eager_bytes;
         let (immediate, scratch) = (vec![0; eager_bytes], Vec::new());
-        self.arena = Some(Arena { region, remote, immediate, eager_bytes, scratch, thrown: 0 });
+        self.arena = Some(Arena {
+            region,
+            remote,
+            immediate,
+            eager_bytes,
+            scratch,
+            thrown: 0,
+            needs_us: false,
+        });
         Ok(())
     }
 
@@ -209,6 +219,10 @@ impl End {
             return self.reap();
         }
         self.reap()?;
+        // Who throws puts that are not complete at once has a device that needs the program, for those of the peer, too.
+        let arena = self.arena()?;
+        arena.needs_us |= arena.thrown > 0;
+        let needs_us = arena.needs_us;
         let (mut looks, mut since) = (0_u64, None);
         loop {
             let arena = self.arena.as_ref().context("no memory")?;
@@ -217,8 +231,7 @@ impl End {
             }
             std::hint::spin_loop();
             looks += 1;
-            // A put that is not complete at once is one that the device needs us for.
-            if arena.thrown > 0 {
+            if needs_us {
                 self.reap()?;
             } else if looks.is_multiple_of(1024) {
                 self.function.progress()?;
