@@ -8,7 +8,7 @@
 //! | [`EthDevice`], [`UdpDevice`] | the devices; `choice` of a way, by measurement |
 //! | [`eth_io`], `local` | a function of an interface, and the way to other functions of the same one |
 //! | [`several`] | a function of several interfaces |
-//! | `transport`, `links`, `places` | one open function: the protocol between engine and network |
+//! | `transport`, `links`, `places` | one open function: the protocol between engine and network, and where peers are |
 //! | [`route`], `seek`, `lookup`, `neighbour` | where nodes are, and asking for it |
 //! | `sleep`, `clock`, `memory` | waiting, time, memory of regions |
 //! | [`pcapng`] | captures |

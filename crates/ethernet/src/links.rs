@@ -36,6 +36,16 @@ impl Link {
     }
 }
 
+/// A question of the protocol's at a place that somebody told, which is not answered yet.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked {
+    pub number: u32,
+    pub give_up_ns: u64,
+    /// When it is asked again where the node is, and how long after that.
+    pub ask_again_ns: u64,
+    pub pause_ns: u64,
+}
+
 /// All links of a function.
 pub(crate) struct Links {
     links: Vec<Option<Link>>,
@@ -48,6 +58,8 @@ pub(crate) struct Links {
     own: Option<u32>,
     /// Links that are being sought, or whose end has to be told.
     pub unsettled: Vec<u32>,
+    /// Links whose peers may be elsewhere.
+    pub asked: Vec<Asked>,
 }
 
 impl Links {
@@ -59,6 +71,7 @@ impl Links {
             by_peer: HashMap::new(),
             own: None,
             unsettled: Vec::new(),
+            asked: Vec::new(),
         }
     }
 
@@ -176,6 +189,20 @@ impl Links {
         }
     }
 
+    /// Nobody is where the protocol asked: the node is sought again. `false`: it was not asked there because somebody told so.
+    pub fn seek_again(&mut self, number: u32) -> bool {
+        let Some(place) = self.asked.iter().position(|asked| asked.number == number) else {
+            return false;
+        };
+        let Asked { give_up_ns, ask_again_ns, pause_ns, .. } = self.asked.swap_remove(place);
+        let Some(link) = self.at_mut(number) else { return false };
+        link.state = State::Seeking { give_up_ns, ask_again_ns, pause_ns };
+        if !self.unsettled.contains(&number) {
+            self.unsettled.push(number);
+        }
+        true
+    }
+
     /// The link is down, and the engine is still to be told.
     pub fn lose(&mut self, number: u32, why: Status) {
         let Some(link) = self.at_mut(number) else { return };
@@ -193,6 +220,7 @@ impl Links {
         let link = self.links.get_mut(number as usize)?.take()?;
         self.leave(link.peer, number);
         self.unsettled.retain(|&other| other != number);
+        self.asked.retain(|asked| asked.number != number);
         if let Some(id) = link.id()
             && self.number_of(id) == Some(number)
         {

@@ -33,6 +33,9 @@ pub trait Route: Send {
     /// node was not reached before.
     fn learn(&mut self, node: u32, path: Self::Path) -> bool;
 
+    /// Nobody answers for the node where it was told to be.
+    fn forget(&mut self, _node: u32) {}
+
     /// What a question for a node is sent to, if the network can carry one to everybody.
     fn everybody(&self) -> Option<Self::Path>;
 }
@@ -63,6 +66,10 @@ impl<P: Copy> Known<P> {
     /// The place of a node.
     pub fn place(&self, node: u32) -> Option<P> {
         self.lock().get(&node).copied()
+    }
+
+    fn remove(&self, node: u32) {
+        self.lock().remove(&node);
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u32, P>> {
@@ -129,6 +136,10 @@ impl Route for MacRoute {
         false
     }
 
+    fn forget(&mut self, node: u32) {
+        self.known.remove(node);
+    }
+
     fn everybody(&self) -> Option<Mac> {
         Some(Mac::BROADCAST)
     }
@@ -179,6 +190,10 @@ impl Route for HopRoute {
         let is_further = known.place(node).is_none();
         known.insert(node, to);
         is_further
+    }
+
+    fn forget(&mut self, node: u32) {
+        self.known.iter().for_each(|known| known.remove(node));
     }
 
     fn everybody(&self) -> Option<Hop> {

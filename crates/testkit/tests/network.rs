@@ -10,6 +10,7 @@ use bellwire_testkit::conformance::child::Process;
 use bellwire_testkit::conformance::stage::accepted;
 use bellwire_testkit::conformance::{Node, Patience, Stage};
 use bellwire_testkit::network::command::{Running, bellwire};
+use bellwire_testkit::network::liar::Liar;
 use bellwire_testkit::network::relay::Faults;
 use bellwire_testkit::network::traffic::Traffic;
 use bellwire_testkit::network::{Carrier, Network, WIRE, ip_of};
@@ -319,6 +320,54 @@ fn perf_runs_between_hosts() {
         assert!(output.status.success(), "{carrier:?}: {told}{errors}");
         assert!(told.contains("All data was right"), "{carrier:?}: {told}{errors}");
     }
+}
+
+/// A neighbour who says that a node is somewhere else, at an address that nobody has or at that of another node, before it is asked for
+/// and meanwhile, costs time: the node is asked for again, and found.
+#[test]
+fn forged_places_are_outlived() {
+    const NOBODY: [u8; 6] = [2, 0, 0, 0, 0x99, 0x99];
+    for carrier in [Carrier::Packet, Carrier::Xdp] {
+        for is_somebody in [false, true] {
+            let network = Network::bridged(carrier, 4);
+            let [mut node, mut peer, mut stranger] = [0, 1, 2].map(|number| network.node(number));
+            let liar = Liar::on(&network.hosts[3]);
+            let place = if is_somebody { address_of(&network, 2) } else { NOBODY };
+            let [from, to] = [node.address(), peer.address()];
+            let lie = || liar.tell(from.node, to.node, place);
+            lie();
+            let send = Send::buffer(pattern(1, 5_000)).to(to).with_immediate(1);
+            peer.receive(5_000, 0);
+            // Heard before anything is asked.
+            (0..1_000).for_each(|_| assert!(node.poll().is_none()));
+            node.function.post_send(node.queue_pair, send).expect("room");
+            let (mut looks, mut patience) = (0, Patience::new());
+            let done = loop {
+                if let Some(done) = node.poll() {
+                    break done;
+                }
+                if let Some(done) = peer.poll() {
+                    let bytes = done.buffer.expect("its buffer").into_bytes(done.length);
+                    assert!(bytes == pattern(1, 5_000));
+                }
+                assert!(stranger.poll().is_none());
+                looks += 1;
+                if looks % 1_000 == 0 {
+                    lie();
+                }
+                patience.spend(|| format!("not found: {:?}", node.counters()));
+            };
+            assert_eq!(done.status, Status::Success, "{carrier:?}, {place:x?}");
+        }
+    }
+}
+
+/// The Ethernet address of a host.
+fn address_of(network: &Network, host: usize) -> [u8; 6] {
+    let told = ip_tells(network, host);
+    let text = told.split("link/ether ").nth(1).expect("an Ethernet address");
+    let mut bytes = text[..17].split(':').map(|byte| u8::from_str_radix(byte, 16).expect("hex"));
+    std::array::from_fn(|_| bytes.next().expect("six bytes"))
 }
 
 /// What `ip` tells about the interface of a host.

@@ -192,6 +192,18 @@ impl Endpoint {
         }
     }
 
+    /// Perhaps the peer of a link that is not yet answered is not where it was asked, but at `path`: it is asked there at once, and then
+    /// at all such paths in turn. When it answers, the paths by which nothing was heard are forgotten.
+    pub fn guess_path(&mut self, peer: PeerId, path: PathId) {
+        if let Some(link) = self.link_mut(peer)
+            && link.state == State::Opening
+            && link.paths.guess(path)
+        {
+            link.open_due = link.after.is_none();
+            self.settle(peer.slot());
+        }
+    }
+
     /// Who is at the other end of a link, down or not.
     pub fn peer_address(&self, peer: PeerId) -> Option<FunctionId> {
         self.link(peer).map(|link| link.peer)

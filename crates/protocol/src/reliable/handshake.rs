@@ -235,6 +235,7 @@ impl Endpoint {
             link.round_trip.sample(now_ns.saturating_sub(link.asked_ns), now_ns);
         }
         link.state = State::Up;
+        link.paths.forget_guesses();
         link.heard(now_ns);
         link.open_due = false;
         link.give_up_ns = NEVER;

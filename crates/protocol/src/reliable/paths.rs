@@ -32,11 +32,21 @@ pub(super) struct Path {
     failures: u32,
     /// Not to be used until then, unless all others are out, too.
     rest_until_ns: u64,
+    /// The peer was heard by it.
+    is_heard: bool,
 }
 
 impl Path {
     const fn new(id: PathId) -> Self {
-        Path { id, in_flight: 0, stamp: 1, arrived: 0, failures: 0, rest_until_ns: 0 }
+        Path {
+            id,
+            in_flight: 0,
+            stamp: 1,
+            arrived: 0,
+            failures: 0,
+            rest_until_ns: 0,
+            is_heard: false,
+        }
     }
 
     /// The frame with this stamp has arrived.
@@ -68,6 +78,8 @@ pub(super) struct Paths {
     count: u8,
     turn: u8,
     heard: u8,
+    /// Some of them are guesses: only one where the peer is heard is kept.
+    are_guesses: bool,
     /// Until then one path at a time is used.
     narrow_until_ns: u64,
     /// When a timeout last found all in flight lost.
@@ -81,6 +93,7 @@ impl Paths {
             count: 1,
             turn: 0,
             heard: 0,
+            are_guesses: false,
             narrow_until_ns: 0,
             timed_out_ns: 0,
         }
@@ -97,7 +110,39 @@ impl Paths {
     pub fn heard_by(&mut self, id: PathId) {
         if let Some(index) = self.index_of(id) {
             self.heard = index;
+            self.paths[index as usize].is_heard = true;
         }
+    }
+
+    /// Perhaps the peer is there, and not where the other paths lead: the next frame goes there. `false`: the path is there already.
+    pub fn guess(&mut self, id: PathId) -> bool {
+        if self.paths[..self.count as usize].iter().any(|path| path.id == id) {
+            return false;
+        }
+        self.are_guesses = true;
+        if let Some(index) = self.index_of(id) {
+            self.turn = (index + self.count - 1) % self.count;
+        }
+        true
+    }
+
+    /// The peer was heard, so guesses are of no use any more. No frame may be in flight.
+    pub fn forget_guesses(&mut self) {
+        if !core::mem::take(&mut self.are_guesses) {
+            return;
+        }
+        let heard = self.paths[self.heard as usize].id;
+        let mut kept = 0;
+        for index in 0..self.count as usize {
+            if self.paths[index].is_heard {
+                self.paths[kept] = self.paths[index];
+                kept += 1;
+            }
+        }
+        self.count = kept.max(1) as u8;
+        self.turn = 0;
+        self.heard = 0;
+        self.heard_by(heard);
     }
 
     /// The path by which the peer was heard last.
@@ -113,7 +158,16 @@ impl Paths {
             return Some(index as u8);
         }
         if count == PATHS {
-            return None;
+            // A guess makes room: in turns, as nobody knows which is the worst.
+            let guess = self.are_guesses.then(|| {
+                self.turn = (self.turn + 1) % self.count;
+                (0..self.count)
+                    .map(|index| (index + self.turn) % self.count)
+                    .find(|&index| !self.paths[index as usize].is_heard)
+            });
+            let index = guess??;
+            self.paths[index as usize] = Path::new(id);
+            return Some(index);
         }
         self.paths[count] = Path::new(id);
         self.count += 1;

@@ -60,7 +60,10 @@ impl Endpoint {
         match link.state {
             State::Up | State::Closing => link.heard(now_ns),
             // A frame of the link before the Accept: whoever sends it has read our token.
-            State::Opening | State::Accepting if link.peer_token != 0 => self.come_up(slot, now_ns),
+            State::Opening | State::Accepting if link.peer_token != 0 => {
+                link.paths.heard_by(path);
+                self.come_up(slot, now_ns);
+            }
             _ => return,
         }
         let Some(link) = self.slots[slot].link.as_deref_mut() else { return };

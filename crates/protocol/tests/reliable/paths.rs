@@ -1,5 +1,8 @@
 //! Several interfaces that carry one link.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use bellwire_protocol::reliable::{Config, Recovery};
 
 use super::net::Net;
@@ -23,6 +26,39 @@ fn transfer(interfaces: u32) -> (u64, u64) {
     }
     net.run_until(|net| net.nodes[1].taken.len() == 1000);
     (net.now_ns - begin, net.nodes[0].endpoint.counters().frames_resent)
+}
+
+/// A peer that is not where it was asked is asked wherever else it may be, however many such places are told; once it answers, frames go only
+/// where it was heard.
+#[test]
+pub fn a_peer_is_found_among_guesses() {
+    let mut net = Net::new(&[Config::new(1500); 9], 1);
+    let address = net.nodes[1].endpoint.address();
+    let now = net.now_ns;
+    let peer = net.nodes[0].endpoint.connect(address, Net::path(2, 0), 1_000_000_000, now).unwrap();
+    net.run_for(50_000_000);
+    assert!(!net.nodes[0].endpoint.is_up(peer));
+    for place in [2, 3, 4, 5, 6, 1, 7, 8] {
+        net.nodes[0].endpoint.guess_path(peer, Net::path(place, 0));
+        net.transmit();
+    }
+    net.run_until(|net| net.nodes[0].endpoint.is_up(peer));
+    let strangers = Rc::new(Cell::new(0));
+    let count = strangers.clone();
+    net.tap = Box::new(move |_, _, to, _| count.set(count.get() + (to > 1) as u32));
+    for number in 0..1000u32 {
+        while net.send(0, peer, &number.to_le_bytes()).is_err() {
+            net.step();
+        }
+    }
+    net.run_until(|net| net.nodes[1].taken.len() == 1000);
+    assert_eq!(strangers.get(), 0, "frames for strangers");
+    // Too late to be of use.
+    net.nodes[0].endpoint.guess_path(peer, Net::path(2, 0));
+    net.send(0, peer, b"last").unwrap();
+    net.run_until(|net| net.nodes[1].taken.len() == 1001);
+    assert_eq!(strangers.get(), 0);
+    assert_eq!(net.nodes[0].endpoint.counters().frames_resent, 0);
 }
 
 /// Bandwidth adds up: two interfaces take about half the time of one and three a third, though their frames overtake each

@@ -7,6 +7,7 @@
 //! | [`relay`] | a host between two others that loses, repeats, damages and delays what passes, or adds garbage |
 //! | [`command`] | the command `bellwire` |
 //! | `garbage` | what a hostile neighbour sends |
+//! | [`liar`] | a neighbour who tells wrong places of nodes |
 //! | `socket` | packet sockets |
 //!
 //! Nothing here has a name outside of the process: a namespace vanishes with the last descriptor, process and socket in it, and
@@ -15,6 +16,7 @@
 pub mod command;
 mod garbage;
 mod host;
+pub mod liar;
 pub mod relay;
 mod socket;
 pub mod traffic;

@@ -6,9 +6,11 @@
 //! ```
 //! Small packets that are sent while others are under way share frames, because frames are what the network is short of.
 
+mod intake;
+mod whereabouts;
+
 use crate::clock::Clock;
 use crate::frame_io::FrameIo;
-use crate::link_header::EVERY_FUNCTION;
 use crate::links::{Link, Links, OWN_PACKETS, State};
 use crate::memory;
 use crate::pcapng::{Capture, Direction};
@@ -21,16 +23,18 @@ use bellwire_device::{
     Status, Transport, TransportLimits, Verdict,
 };
 use bellwire_protocol::reliable::{
-    self, Body, Channel, Config, Endpoint, Event, FunctionId, GateState, PeerId, SendError, Why,
+    self, Channel, Config, Endpoint, Event, FunctionId, GateState, PeerId, SendError, Why,
 };
 use bellwire_ring::memory::{Memory, View};
 use bellwire_wire::frame::seek::SeekBody;
+use intake::{Bytes, Intake};
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
+use whereabouts::{ASK_PAUSE_NS, TOLD};
 
 /// Longest payload of a packet, whatever the network's frames carry, so that all devices agree: in one frame over loopback, in
 /// many elsewhere (H-25).
@@ -62,10 +66,6 @@ const TIMEOUT_NS: [u64; 2] = [20_000_000, 500_000_000];
 const TARGET_DELAY_NS: u64 = 10_000_000;
 /// What is due so soon, in ns, is not worth a sleep: acknowledgements that wait for a frame to ride on, mostly.
 const NEAR_NS: u64 = 30_000;
-/// Time between two rounds of questions for further places of nodes, in ns.
-const ROUND_NS: u64 = 1_000_000_000;
-/// First and longest pause between two questions for a node's place, in ns.
-const ASK_PAUSE_NS: [u64; 2] = [2_000_000, 200_000_000];
 /// How long a function that is closed waits for its peers to have all that it sent, in ns.
 const LINGER_NS: u64 = 500_000_000;
 
@@ -84,6 +84,8 @@ pub struct EthernetTransport<Io: FrameIo, R: Route<Path = Io::Path>> {
     pub(crate) events: VecDeque<Event>,
     /// Nodes that are known to be at a further place.
     further: Vec<(u32, Io::Path)>,
+    /// Where nodes were told to be while links wait for them.
+    told: Vec<(u32, Io::Path)>,
     /// When nodes are next asked for, that may be at further places.
     next_round_ns: u64,
     /// Who asked for our place, and which function of his.
@@ -146,6 +148,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
             gates: HashMap::new(),
             events: VecDeque::new(),
             further: Vec::new(),
+            told: Vec::new(),
             next_round_ns: 0,
             answers: Vec::new(),
             capture,
@@ -186,29 +189,22 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         self.pumped_ns = if staged { self.clock.now_ns() } else { now_ns };
     }
 
-    /// Sends a question or an answer about places. It is lost if there is no room now: it will be asked again.
-    fn say(&mut self, to: Io::Path, said: Said, function: u8) {
-        let Some(room) = self.io.room() else { return };
-        seek::emit(said, self.address.function, function, room);
-        if let Some(capture) = &self.capture {
-            let bytes = room[..seek::FRAME_BYTES].to_vec();
-            let header = self.io.capture_header(to, Direction::Sent, &bytes);
-            capture.frame(Direction::Sent, &header, &bytes);
-        }
-        self.io.stage(to, seek::FRAME_BYTES);
-        self.unsent = true;
-    }
-
-    fn seek_body(&self) -> SeekBody {
-        let frame_bytes = self.io.frame_bytes() as u32;
-        SeekBody { from: self.address.node, to: ANYBODY, frame_bytes }
-    }
-
     /// Takes in frames and what they complete. Returns how much happened.
     fn take_frames(&mut self, sink: &mut impl Sink, budget: usize, now_ns: u64) -> usize {
         let own = self.address.node;
-        let Self { io, endpoint, links, places, route, answers, further, capture, events, .. } =
-            self;
+        let Self {
+            io,
+            endpoint,
+            links,
+            places,
+            route,
+            answers,
+            further,
+            told,
+            capture,
+            events,
+            ..
+        } = self;
         let mut intake = Intake { links, sink, packets: 0 };
         // Those who were refused come first: else whose frames come next would take the room that they wait for.
         if endpoint.has_deliverable() {
@@ -224,6 +220,9 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
                 if route.learn(body.from, from) {
                     further.push((body.from, from));
                 }
+                if !intake.links.asked.is_empty() && told.len() < TOLD {
+                    told.push((body.from, from));
+                }
                 let ours = body.to == own || body.to == ANYBODY;
                 if matches!(said, Said::Where(_)) && ours && answers.len() < ANSWERS {
                     answers.push((from, body, function));
@@ -235,7 +234,11 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
             while let Some(event) = endpoint.poll_event() {
                 // Packets of a new link may be in the very next frame; the rest can wait.
                 match event {
-                    Event::Up { peer, address } => intake.links.came_up(peer, address),
+                    Event::Up { peer, address } => {
+                        intake.links.came_up(peer, address);
+                        // Wherever it was told to be: it is here.
+                        route.learn(address.node, from);
+                    }
                     other => events.push_back(other),
                 }
             }
@@ -262,7 +265,12 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
             match event {
                 Event::Up { peer, address } => self.links.came_up(peer, address),
                 Event::Gates { .. } => {}
-                Event::Down { peer, why, .. } => match self.links.number_of(peer) {
+                Event::Down { peer, why, address } => match self.links.number_of(peer) {
+                    // Where it was told to be is somebody else.
+                    Some(number) if why == Why::NotHere && self.links.seek_again(number) => {
+                        self.route.forget(address.node);
+                        self.endpoint.close(peer, self.clock.now_ns());
+                    }
                     Some(number) => self.links.lose(number, status_of(why)),
                     None => self.endpoint.close(peer, self.clock.now_ns()),
                 },
@@ -272,96 +280,6 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
             told += self.settle_links(sink);
         }
         told
-    }
-
-    /// Looks for nodes that are being sought, and tells of links that are down.
-    #[cold]
-    fn settle_links(&mut self, sink: &mut impl Sink) -> usize {
-        let now_ns = self.clock.now_ns();
-        let mut told = 0;
-        for number in self.links.unsettled.clone() {
-            let Some(Link { peer, state }) = self.links.at_mut(number) else { continue };
-            let peer = *peer;
-            match state {
-                State::Seeking { give_up_ns, ask_again_ns, pause_ns } => {
-                    let left = give_up_ns.saturating_sub(now_ns);
-                    if let Some(path) = self.route.find(peer) {
-                        told += 1;
-                        match self.connect(peer, path, left, now_ns) {
-                            Some(id) => self.links.found(number, id),
-                            None => self.links.lose(number, Status::Unreachable),
-                        }
-                    } else if left == 0 {
-                        self.links.lose(number, Status::Unreachable);
-                        told += 1;
-                    } else if now_ns >= *ask_again_ns {
-                        *ask_again_ns = now_ns + *pause_ns;
-                        *pause_ns = (2 * *pause_ns).min(ASK_PAUSE_NS[1]);
-                        if let Some(everybody) = self.route.everybody() {
-                            let body = SeekBody { to: peer.node, ..self.seek_body() };
-                            self.say(everybody, Said::Where(body), EVERY_FUNCTION);
-                        }
-                    }
-                }
-                State::Down { why, told: heard, .. } if !*heard => {
-                    *heard = true;
-                    let why = *why;
-                    self.links.unsettled.retain(|&other| other != number);
-                    sink.link_down(LinkId(number), peer, why);
-                    told += 1;
-                }
-                _ => self.links.unsettled.retain(|&other| other != number),
-            }
-        }
-        told
-    }
-
-    fn connect(
-        &mut self,
-        peer: FunctionAddress,
-        path: Io::Path,
-        patience_ns: u64,
-        now_ns: u64,
-    ) -> Option<PeerId> {
-        let path = self.places.number(path)?;
-        let id = FunctionId { node: peer.node, function: peer.function };
-        let id = self.endpoint.connect(id, path, patience_ns, now_ns)?;
-        for further in self.route.others(peer) {
-            if let Some(path) = self.places.number(further) {
-                self.endpoint.add_path(id, path);
-            }
-        }
-        // Now is a good time to ask whether there are more.
-        self.next_round_ns = 0;
-        self.next_tick_ns = 0;
-        Some(id)
-    }
-
-    /// Lets links use further places of their nodes that have been told (H-29).
-    #[cold]
-    fn add_paths(&mut self) {
-        for (node, place) in std::mem::take(&mut self.further) {
-            let Some(path) = self.places.number(place) else { continue };
-            for id in self.links.of_node(node) {
-                self.endpoint.add_path(id, path);
-            }
-        }
-    }
-
-    /// Asks for all nodes that may be at further places than are known, some second after the last time.
-    fn ask_for_further_places(&mut self, now_ns: u64) {
-        if now_ns < self.next_round_ns {
-            return;
-        }
-        self.next_round_ns = now_ns + ROUND_NS;
-        let mut nodes = self.links.nodes();
-        nodes.retain(|&node| self.route.is_incomplete(node));
-        for node in nodes {
-            if let Some(everybody) = self.route.everybody() {
-                let body = SeekBody { to: node, ..self.seek_body() };
-                self.say(everybody, Said::Where(body), EVERY_FUNCTION);
-            }
-        }
     }
 
     /// Hands out packets that we sent to ourselves.
@@ -453,6 +371,9 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
                 _ => {}
             }
         }
+        for asked in &self.links.asked {
+            next = next.min(asked.ask_again_ns);
+        }
         next
     }
 
@@ -479,61 +400,6 @@ fn status_of(why: Why) -> Status {
         }
         Why::Closed | Why::Dead | Why::Restarted => Status::PeerGone,
         Why::Accused | Why::Violation => Status::ProtocolViolation,
-    }
-}
-
-/// Packets on their way from the protocol to the engine.
-struct Intake<'a, S> {
-    links: &'a mut Links,
-    sink: &'a mut S,
-    packets: usize,
-}
-
-impl<S: Sink> reliable::Sink for Intake<'_, S> {
-    #[inline]
-    fn packet(
-        &mut self,
-        peer: PeerId,
-        _: Channel,
-        words: [u64; 3],
-        payload: &[u8],
-    ) -> reliable::Verdict {
-        let Some((number, link)) =
-            self.links.number_of(peer).and_then(|n| Some((n, self.links.at(n)?)))
-        else {
-            // The news of this link comes right behind.
-            return reliable::Verdict::Stalled;
-        };
-        match self.sink.packet(LinkId(number), link.peer, words, View::of(payload)) {
-            Verdict::Taken => {
-                self.packets += 1;
-                reliable::Verdict::Taken
-            }
-            Verdict::Stalled => reliable::Verdict::Stalled,
-            Verdict::Violation => reliable::Verdict::Violation,
-        }
-    }
-
-    #[inline]
-    fn delivered(&mut self, peer: PeerId, count: u64) {
-        if let Some(number) = self.links.number_of(peer) {
-            self.sink.delivered(LinkId(number), count);
-        }
-    }
-}
-
-/// Bytes that others may change while the protocol reads them.
-struct Bytes<'a>(View<'a>);
-
-impl Body for Bytes<'_> {
-    #[inline]
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    #[inline]
-    fn read(&self, offset: usize, into: &mut [u8]) {
-        self.0.read(offset, into);
     }
 }
 
@@ -571,7 +437,10 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
         let state = if peer == self.address {
             State::Own(VecDeque::new())
         } else if let Some(path) = self.route.find(peer) {
-            State::Known(self.connect(peer, path, patience_ns, now_ns).ok_or(full)?)
+            let id = self.connect(peer, path, patience_ns, now_ns).ok_or(full)?;
+            let number = self.links.add(peer, State::Known(id));
+            self.doubt(number, patience_ns, now_ns);
+            return Ok(LinkId(number));
         } else {
             let give_up_ns = now_ns.saturating_add(patience_ns);
             State::Seeking { give_up_ns, ask_again_ns: now_ns, pause_ns: ASK_PAUSE_NS[0] }
@@ -676,6 +545,9 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
         self.unread.set(false);
         if !self.further.is_empty() {
             self.add_paths();
+        }
+        if !self.links.asked.is_empty() {
+            self.ask_again(now_ns);
         }
         done += self.take_events(sink);
         done += self.take_own(sink, budget);

@@ -1,0 +1,62 @@
+//! What the protocol and the engine hand each other: packets that came, and bytes to be sent.
+
+use crate::links::Links;
+use bellwire_device::{LinkId, Sink, Verdict};
+use bellwire_protocol::reliable::{self, Body, Channel, PeerId};
+use bellwire_ring::memory::View;
+
+/// Packets on their way from the protocol to the engine.
+pub(super) struct Intake<'a, S> {
+    pub links: &'a mut Links,
+    pub sink: &'a mut S,
+    /// Packets that were taken.
+    pub packets: usize,
+}
+
+impl<S: Sink> reliable::Sink for Intake<'_, S> {
+    #[inline]
+    fn packet(
+        &mut self,
+        peer: PeerId,
+        _: Channel,
+        words: [u64; 3],
+        payload: &[u8],
+    ) -> reliable::Verdict {
+        let Some((number, link)) =
+            self.links.number_of(peer).and_then(|n| Some((n, self.links.at(n)?)))
+        else {
+            // The news of this link comes right behind.
+            return reliable::Verdict::Stalled;
+        };
+        match self.sink.packet(LinkId(number), link.peer, words, View::of(payload)) {
+            Verdict::Taken => {
+                self.packets += 1;
+                reliable::Verdict::Taken
+            }
+            Verdict::Stalled => reliable::Verdict::Stalled,
+            Verdict::Violation => reliable::Verdict::Violation,
+        }
+    }
+
+    #[inline]
+    fn delivered(&mut self, peer: PeerId, count: u64) {
+        if let Some(number) = self.links.number_of(peer) {
+            self.sink.delivered(LinkId(number), count);
+        }
+    }
+}
+
+/// Bytes that others may change while the protocol reads them.
+pub(super) struct Bytes<'a>(pub View<'a>);
+
+impl Body for Bytes<'_> {
+    #[inline]
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    #[inline]
+    fn read(&self, offset: usize, into: &mut [u8]) {
+        self.0.read(offset, into);
+    }
+}

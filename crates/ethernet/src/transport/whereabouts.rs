@@ -1,0 +1,191 @@
+//! Where peers are: asking for them, answering, and what becomes of links meanwhile.
+//!
+//! Whoever answers first is believed first, but not for good: as long as nobody answers the link's own question at that place, it is asked
+//! again where the node is, and the link's question goes wherever that is told to be. So a wrong answer costs time, and no more.
+
+use super::EthernetTransport;
+use crate::frame_io::FrameIo;
+use crate::link_header::EVERY_FUNCTION;
+use crate::links::{Asked, Link, State};
+use crate::pcapng::Direction;
+use crate::route::Route;
+use crate::seek::{self, ANYBODY, Said};
+use bellwire_device::{FunctionAddress, LinkId, Sink, Status};
+use bellwire_protocol::reliable::{FunctionId, PeerId};
+use bellwire_wire::frame::seek::SeekBody;
+
+/// Places that were told and are not looked at yet, at most.
+pub(super) const TOLD: usize = 64;
+/// Time between two rounds of questions for further places of nodes, in ns.
+const ROUND_NS: u64 = 1_000_000_000;
+/// First and longest pause between two questions for a node's place, in ns.
+pub(super) const ASK_PAUSE_NS: [u64; 2] = [2_000_000, 200_000_000];
+/// How long a peer may leave the question of a link unanswered until it is asked where its node is, in ns.
+const DOUBT_NS: u64 = 20_000_000;
+
+impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
+    /// Sends a question or an answer about places. It is lost if there is no room now: it will be asked again.
+    pub(super) fn say(&mut self, to: Io::Path, said: Said, function: u8) {
+        let Some(room) = self.io.room() else { return };
+        seek::emit(said, self.address.function, function, room);
+        if let Some(capture) = &self.capture {
+            let bytes = room[..seek::FRAME_BYTES].to_vec();
+            let header = self.io.capture_header(to, Direction::Sent, &bytes);
+            capture.frame(Direction::Sent, &header, &bytes);
+        }
+        self.io.stage(to, seek::FRAME_BYTES);
+        self.unsent = true;
+    }
+
+    pub(super) fn seek_body(&self) -> SeekBody {
+        let frame_bytes = self.io.frame_bytes() as u32;
+        SeekBody { from: self.address.node, to: ANYBODY, frame_bytes }
+    }
+
+    /// Looks for nodes that are being sought, and tells of links that are down.
+    #[cold]
+    pub(super) fn settle_links(&mut self, sink: &mut impl Sink) -> usize {
+        let now_ns = self.clock.now_ns();
+        let mut told = 0;
+        for number in self.links.unsettled.clone() {
+            let Some(Link { peer, state }) = self.links.at_mut(number) else { continue };
+            let peer = *peer;
+            match state {
+                State::Seeking { give_up_ns, ask_again_ns, pause_ns } => {
+                    let left = give_up_ns.saturating_sub(now_ns);
+                    if let Some(path) = self.route.find(peer) {
+                        told += 1;
+                        match self.connect(peer, path, left, now_ns) {
+                            Some(id) => {
+                                self.links.found(number, id);
+                                self.doubt(number, left, now_ns);
+                            }
+                            None => self.links.lose(number, Status::Unreachable),
+                        }
+                    } else if left == 0 {
+                        self.links.lose(number, Status::Unreachable);
+                        told += 1;
+                    } else if now_ns >= *ask_again_ns {
+                        *ask_again_ns = now_ns + *pause_ns;
+                        *pause_ns = (2 * *pause_ns).min(ASK_PAUSE_NS[1]);
+                        self.ask_for(peer.node);
+                    }
+                }
+                State::Down { why, told: heard, .. } if !*heard => {
+                    *heard = true;
+                    let why = *why;
+                    self.links.unsettled.retain(|&other| other != number);
+                    sink.link_down(LinkId(number), peer, why);
+                    told += 1;
+                }
+                _ => self.links.unsettled.retain(|&other| other != number),
+            }
+        }
+        told
+    }
+
+    pub(super) fn connect(
+        &mut self,
+        peer: FunctionAddress,
+        path: Io::Path,
+        patience_ns: u64,
+        now_ns: u64,
+    ) -> Option<PeerId> {
+        let path = self.places.number(path)?;
+        let id = FunctionId { node: peer.node, function: peer.function };
+        let id = self.endpoint.connect(id, path, patience_ns, now_ns)?;
+        for further in self.route.others(peer) {
+            if let Some(path) = self.places.number(further) {
+                self.endpoint.add_path(id, path);
+            }
+        }
+        // Now is a good time to ask whether there are more.
+        self.next_round_ns = 0;
+        self.next_tick_ns = 0;
+        Some(id)
+    }
+
+    /// Lets links use further places of their nodes that have been told (H-29).
+    #[cold]
+    pub(super) fn add_paths(&mut self) {
+        for (node, place) in std::mem::take(&mut self.further) {
+            let Some(path) = self.places.number(place) else { continue };
+            for id in self.links.of_node(node) {
+                self.endpoint.add_path(id, path);
+            }
+        }
+    }
+
+    /// Somebody told where the peer of a link is that has just been asked there: perhaps it is elsewhere.
+    pub(super) fn doubt(&mut self, number: u32, patience_ns: u64, now_ns: u64) {
+        if self.route.everybody().is_some() {
+            self.links.asked.push(Asked {
+                number,
+                give_up_ns: now_ns.saturating_add(patience_ns),
+                ask_again_ns: now_ns + DOUBT_NS,
+                pause_ns: DOUBT_NS,
+            });
+        }
+    }
+
+    /// Asks again where nodes are that do not answer, and lets the protocol ask wherever they were told to be.
+    #[cold]
+    pub(super) fn ask_again(&mut self, now_ns: u64) {
+        for (node, place) in std::mem::take(&mut self.told) {
+            let Some(path) = self.places.number(place) else { continue };
+            for id in self.links.of_node(node) {
+                self.endpoint.guess_path(id, path);
+            }
+        }
+        let mut asked = std::mem::take(&mut self.links.asked);
+        asked.retain_mut(|asked| {
+            let Some(Link { peer, state: State::Known(id) }) = self.links.at(asked.number) else {
+                return false;
+            };
+            let (peer, id) = (*peer, *id);
+            if now_ns >= asked.ask_again_ns {
+                asked.ask_again_ns = now_ns + asked.pause_ns;
+                asked.pause_ns = (2 * asked.pause_ns).min(ASK_PAUSE_NS[1]);
+                self.ask_for(peer.node);
+            }
+            let is_up = self.endpoint.is_up(id);
+            if is_up {
+                self.add_others(id, peer);
+            }
+            !is_up
+        });
+        self.links.asked = asked;
+    }
+
+    /// Gives a link the paths by other interfaces, which are forgotten with the guesses.
+    fn add_others(&mut self, id: PeerId, peer: FunctionAddress) {
+        let others = self.route.others(peer);
+        if others.is_empty() {
+            return;
+        }
+        for place in self.route.find(peer).into_iter().chain(others) {
+            if let Some(path) = self.places.number(place) {
+                self.endpoint.add_path(id, path);
+            }
+        }
+    }
+
+    /// Asks everybody for the place of a node.
+    fn ask_for(&mut self, node: u32) {
+        if let Some(everybody) = self.route.everybody() {
+            let body = SeekBody { to: node, ..self.seek_body() };
+            self.say(everybody, Said::Where(body), EVERY_FUNCTION);
+        }
+    }
+
+    /// Asks for all nodes that may be at further places than are known, some second after the last time.
+    pub(super) fn ask_for_further_places(&mut self, now_ns: u64) {
+        if now_ns < self.next_round_ns {
+            return;
+        }
+        self.next_round_ns = now_ns + ROUND_NS;
+        let mut nodes = self.links.nodes();
+        nodes.retain(|&node| self.route.is_incomplete(node));
+        nodes.into_iter().for_each(|node| self.ask_for(node));
+    }
+}
