@@ -204,7 +204,7 @@ pub struct LinksConfig {
 
 /// What is charged to the processor of a program that uses the machine as the device `model:chpp`; what hardware does, and the
 /// start of an operation (`host.cpu_start`), is charged by the machine itself.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProgramConfig {
     /// A look at the rings, whether it finds something or not.
