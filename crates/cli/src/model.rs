@@ -26,10 +26,12 @@ Examples:
   bellwire model explain --op put --bytes 4096
   bellwire model explain --op nap-immediate --bytes 1 --json
   bellwire model explain --op get --bytes 64 --config mine.toml
-  bellwire model explain --op put --bytes 4096 --svg put.svg --trace put.pftrace --vcd put.vcd
+  bellwire model explain --op put --bytes 4096 --svg put.svg --trace put.pftrace --vcd put.vcd --pcap put.pcapng
 
 A trace is opened at ui.perfetto.dev, or with any other viewer of Perfetto traces; waveforms with `gtkwave put.vcd` or
-`surfer put.vcd`. Both show every packet and every queue of both nodes, in virtual time.")]
+`surfer put.vcd`. Both show every packet and every queue of both nodes, in virtual time. The capture is for
+`wireshark put.pcapng`; it has an interface for each direction of each link, with PCIe packets or network packets as they
+are, byte by byte.")]
     Explain(explain::Arguments),
     /// Runs a machine or a network under load until it is steady, and tells latency, throughput and what limits them
     ///

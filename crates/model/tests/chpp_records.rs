@@ -17,6 +17,7 @@ fn noted(kind: Kind, bytes: u64) -> (Single, Machine) {
     single_on(&Config::prototype(), kind, bytes, |machine| {
         machine.open_journal();
         machine.watch_signals();
+        machine.capture_frames();
     })
     .unwrap()
 }
@@ -226,6 +227,113 @@ fn wrong_waveforms_are_refused() {
         read_waveforms(&format!("{right}#999999999\n1~~~~\n")).unwrap_err().contains("no signal")
     );
     assert!(read_waveforms(&right.replace("1 ps", "1 ns")).unwrap_err().contains("unit of time"));
+}
+
+/// A frame as a reader of captures sees it: the interface's name and link type, picoseconds, bytes.
+type Captured = (String, i32, u64, Vec<u8>);
+
+/// Reads a capture with a parser that others wrote.
+fn read_capture(bytes: &[u8]) -> Result<Vec<Captured>, String> {
+    use pcap_parser::{Block, PcapNGOption, parse_block_le};
+    let (mut left, mut interfaces, mut frames) = (bytes, Vec::new(), Vec::new());
+    while !left.is_empty() {
+        let (rest, block) = parse_block_le(left).map_err(|error| format!("{error:?}"))?;
+        left = rest;
+        match block {
+            Block::SectionHeader(_) => {}
+            Block::InterfaceDescription(interface) => {
+                if interface.if_tsresol != 12 {
+                    return Err("times are not in picoseconds".to_owned());
+                }
+                let name = interface.options.iter().find(|option| option.code.0 == 2);
+                let name = name.and_then(|option: &PcapNGOption| option.as_str().ok());
+                let name = name.ok_or("an interface without name")?;
+                interfaces.push((name.to_owned(), interface.linktype.0));
+            }
+            Block::EnhancedPacket(packet) => {
+                let (name, link) =
+                    interfaces.get(packet.if_id as usize).ok_or("a frame of no interface")?;
+                let time = u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low);
+                let data = packet.data.get(..packet.caplen as usize).ok_or("a frame is cut")?;
+                frames.push((name.clone(), *link, time, data.to_vec()));
+            }
+            other => return Err(format!("{other:?} does not belong here")),
+        }
+    }
+    Ok(frames)
+}
+
+/// Captures, read by a parser that others wrote, hold every packet of every link: network packets parse, and carry what was sent; reads are answered
+/// in full, by completions whose byte counts run down to nothing; what is written into the receiver's memory is what was sent.
+#[test]
+fn captures_hold_what_went_over_the_links() {
+    let bytes = 1000;
+    let (_, machine) =
+        single_on(&Config::prototype(), Kind::Put, bytes, Machine::capture_frames).unwrap();
+    let frames = read_capture(&bellwire_model::chpp::record::frames::capture(&machine)).unwrap();
+    assert!(frames.windows(2).all(|pair| pair[0].2 <= pair[1].2), "in the order of time");
+    let sent: Vec<u8> =
+        (0..bytes as usize).map(bellwire_model::chpp::experiments::single::pattern).collect();
+
+    for wire in ["interface 0 to controller", "controller to interface 1"] {
+        let mut carried = Vec::new();
+        for (_, link, _, bytes) in frames.iter().filter(|frame| frame.0 == wire) {
+            assert_eq!(*link, 147);
+            let packet = bellwire_wire::packet::PacketRepr::parse(bytes).unwrap();
+            carried.extend_from_slice(packet.payload);
+        }
+        assert_eq!(carried, sent, "{wire}");
+    }
+    // Reads that interface 0 sent: tag, and DWs asked for.
+    let dwords = |frame: &[u8]| (usize::from(frame[2]) & 3) << 8 | usize::from(frame[3]);
+    let mut asked = std::collections::VecDeque::new();
+    for (wire, _, _, frame) in &frames {
+        if wire == "interface 0 to host" && frame[0] == 0x20 {
+            assert_eq!(frame.len(), 16);
+            asked.push_back((frame[6], dwords(frame)));
+        }
+    }
+    assert_eq!(asked.len(), 1 + 8, "the descriptor, and 1000 B in pieces of 128");
+    let mut left: HashMap<u8, usize> = asked.iter().copied().collect();
+    for (wire, _, _, frame) in &frames {
+        if wire == "host 0 to interface" && frame[0] == 0x4a {
+            let tag = frame[10];
+            assert_eq!(frame.len(), 12 + 4 * dwords(frame));
+            let count = usize::from(frame[6]) << 8 | usize::from(frame[7]);
+            assert_eq!(count.div_ceil(4), left[&tag], "bytes of this and all later completions");
+            *left.get_mut(&tag).unwrap() -= dwords(frame);
+        }
+    }
+    assert!(left.values().all(|dwords| *dwords == 0), "{left:?}");
+    // Writes of interface 1: data, and the event of 32 B.
+    let mut written = Vec::new();
+    for (wire, _, _, frame) in &frames {
+        if wire == "interface 1 to host" && frame[0] == 0x60 {
+            written.extend_from_slice(&frame[16..]);
+        }
+    }
+    assert_eq!(written[..sent.len()], sent[..]);
+    assert_eq!(written.len(), sent.len() + 32);
+    // The doorbell: a store into the window of function 0 of node 0.
+    let doorbell = frames.iter().find(|frame| frame.3[0] == 0x60).unwrap();
+    assert_eq!(
+        (doorbell.0.as_str(), &doorbell.3[8..16]),
+        ("host 0 to interface", &[0, 0, 1, 0, 0, 0, 0, 0][..])
+    );
+}
+
+/// Canary: a capture that is cut off, or whose frames name an interface that there is not, is refused.
+#[test]
+fn wrong_captures_are_refused() {
+    let (_, machine) =
+        single_on(&Config::prototype(), Kind::Put, 64, Machine::capture_frames).unwrap();
+    let right = bellwire_model::chpp::record::frames::capture(&machine);
+    read_capture(&right).unwrap();
+    assert!(read_capture(&right[..right.len() - 3]).is_err());
+    let mut stray = right.clone();
+    let frame = bellwire_wire::pcapng::packet;
+    frame(&mut stray, (99, 0), None, (&[], &[1, 2, 3]));
+    assert!(read_capture(&stray).unwrap_err().contains("no interface"));
 }
 
 /// Noting things changes nothing of what happens.

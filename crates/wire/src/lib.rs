@@ -49,6 +49,7 @@ pub mod frame;
 pub mod header;
 pub mod link;
 pub mod packet;
+pub mod pcapng;
 pub mod primitive;
 pub mod recut;
 pub mod span;

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use bellwire_model::chpp::Machine;
-use bellwire_model::chpp::record::{perfetto, vcd};
+use bellwire_model::chpp::record::{frames, perfetto, vcd};
 use std::path::{Path, PathBuf};
 
 /// Files for programs that show what a machine did.
@@ -14,12 +14,15 @@ pub struct Records {
     /// Also writes waveforms of queues and handshakes, for GTKWave or Surfer (VCD)
     #[arg(long, value_name = "FILE")]
     vcd: Option<PathBuf>,
+    /// Also writes what went over each link, for Wireshark (pcapng, times in picoseconds)
+    #[arg(long, value_name = "FILE")]
+    pcap: Option<PathBuf>,
 }
 
 impl Records {
     /// Whether none was asked for.
     pub fn is_empty(&self) -> bool {
-        self.trace.is_none() && self.vcd.is_none()
+        self.trace.is_none() && self.vcd.is_none() && self.pcap.is_none()
     }
 
     /// Has a machine note what these files need, before it runs.
@@ -30,6 +33,9 @@ impl Records {
         if self.trace.is_some() || self.vcd.is_some() {
             machine.watch_signals();
         }
+        if self.pcap.is_some() {
+            machine.capture_frames();
+        }
     }
 
     /// Writes them.
@@ -39,6 +45,9 @@ impl Records {
         }
         if let Some(file) = &self.vcd {
             write_file(file, vcd::waveforms(machine))?;
+        }
+        if let Some(file) = &self.pcap {
+            write_file(file, frames::capture(machine))?;
         }
         Ok(())
     }

@@ -78,8 +78,7 @@ fn fabric(file: &Path, text: &str, json: bool, records: &Records) -> Result<Outc
     let (_, mut experiment) =
         network::Plan::read(text).map_err(|error| anyhow!("{}: {error}", file.display()))?;
     if !records.is_empty() {
-        let why =
-            "traces and waveforms are made of a machine, [chpp], not of a network of routers alone";
+        let why = "traces, waveforms and captures are made of a machine, [chpp], not of a network of routers alone";
         return Err(WrongUsage::error(format!("{}: {why}", file.display())));
     }
     let bar = bar();

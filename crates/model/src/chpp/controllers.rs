@@ -174,6 +174,12 @@ impl Controllers {
         (output < self.nodes).then_some(controller * self.nodes + output)
     }
 
+    /// The controller that a granted packet goes on to, if it leaves by a link.
+    pub fn controller_behind(&self, controller: usize, grant: &Grant) -> Option<usize> {
+        let port = self.link_port(grant.bound.output.into())?;
+        self.links.as_ref()?.far_end(controller, port).map(|(far, _)| far)
+    }
+
     /// Lets a granted packet of `bytes` leave by its link; gives when it is whole at the far end, where it goes into the channel that was
     /// kept for it.
     pub fn depart(

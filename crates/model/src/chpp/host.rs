@@ -219,7 +219,9 @@ impl Host {
         let about = self.processors[number].ringing.pop_front()?;
         let target = port.memory.slice_mut(about.place, about.descriptor.len())?;
         target.copy_from_slice(&about.descriptor);
-        Some((about.doorbell(), port.doorbell(wires, about.operation)))
+        let doorbell = about.doorbell();
+        let taken = port.doorbell(wires, about.operation, (about.function, 0, doorbell.word));
+        Some((doorbell, taken))
     }
 
     /// A processor waits for the lock of the engine, in turn, and then stores its descriptor word by word (B-01).
@@ -257,10 +259,13 @@ impl Host {
             let operation = next.operation;
             self.busy += processor.prepare(wires, (self.node, number), operation, now);
         }
-        let words = about.descriptor.len().div_ceil(8);
         let mut taken = now;
-        for _ in 0..words {
-            taken = port.doorbell(wires, about.operation);
+        for (at, chunk) in about.descriptor.chunks(8).enumerate() {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            let place = 0x400 + 8 * (at as u64 % 256);
+            let store = (about.function, place, u64::from_le_bytes(word));
+            taken = port.doorbell(wires, about.operation, store);
         }
         Some((about.doorbell(), about.descriptor, taken))
     }

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::record::MOST_NOTES;
+use super::record::frames::{Frames, Wire};
 use crate::units::{Span, Time};
 
 /// A place that an operation passes, in the order of a PUT (Figs. 11 and 12).
@@ -152,6 +153,7 @@ pub struct Step {
 pub struct Journal {
     marks: Option<Vec<Mark>>,
     cut: bool,
+    frames: Option<Frames>,
 }
 
 impl Journal {
@@ -176,6 +178,24 @@ impl Journal {
             } else {
                 self.cut = true;
             }
+        }
+    }
+
+    /// Begins to note what goes over links, for [`super::record::frames`].
+    pub fn capture(&mut self) {
+        self.frames.get_or_insert_default();
+    }
+
+    /// What went over links, if that was noted.
+    pub fn frames(&self) -> Option<&Frames> {
+        self.frames.as_ref()
+    }
+
+    /// Notes a frame that is on a wire at `time`; what it looks like is only asked if anybody wants to know.
+    #[inline]
+    pub(super) fn frame(&mut self, time: Time, wire: Wire, bytes: impl FnOnce() -> Vec<u8>) {
+        if let Some(frames) = &mut self.frames {
+            frames.note(time, wire, bytes());
         }
     }
 

@@ -17,6 +17,7 @@ use super::host::Notice;
 use super::io::{self, Access, Io};
 use super::journal::{Cause, Explanation, Journal, Stage};
 use super::node::Node;
+use super::record::frames::Wire;
 use super::record::signals::Signals;
 use super::tags::Tag;
 use super::upload::Blocked;
@@ -265,6 +266,11 @@ impl Machine {
     /// Begins to note how full each queue is and who is ready, for [`super::record`].
     pub fn watch_signals(&mut self) {
         self.hardware.signals.get_or_insert_default();
+    }
+
+    /// Begins to note what goes over links, for [`super::record::frames`].
+    pub fn capture_frames(&mut self) {
+        self.hardware.journal.capture();
     }
 
     /// What was noted of queues and handshakes; empty if nobody asked for it.
@@ -607,13 +613,18 @@ impl Hardware {
                     self.journal.mark(operation, part, Stage::Dispatch, None, arrives);
                 }
                 let class = grant.bound.place.into();
+                self.journal.frame(arrives, Wire::OutOf(node as u8), || bytes.clone());
                 self.nodes[node].receiver.landing.push_back((class, packet));
                 schedule.at(arrives, Happening::Arrived { node: node as u8 });
             } else {
                 // The bytes have a header of 16; on the wires it is as long as the configuration says.
-                let bytes = bytes.len() as u64 + self.config.nic.packet_header.count() - 16;
+                let length = bytes.len() as u64 + self.config.nic.packet_header.count() - 16;
                 let arrives =
-                    self.controllers.depart(schedule, &self.config, controller, (&grant, bytes));
+                    self.controllers.depart(schedule, &self.config, controller, (&grant, length));
+                if let Some(far) = self.controllers.controller_behind(controller, &grant) {
+                    let wire = Wire::Between(controller as u8, far as u8);
+                    self.journal.frame(arrives, wire, || bytes.clone());
+                }
                 let stage = if is_get { Stage::GetTrip } else { Stage::ControllerLink };
                 self.journal.mark(operation, part, stage, None, arrives);
             }

@@ -15,6 +15,7 @@ use bellwire_wire::tail::Tail;
 use super::data::DataUnit;
 use super::descriptor::{Command, Extract};
 use super::journal::{Cause, Stage};
+use super::record::frames::Wire;
 use super::{Happening, Packet, Wires};
 use crate::units::{Span, Time};
 
@@ -151,6 +152,7 @@ impl Packer {
             bytes.resize(packet.buffer_len(), 0);
             packet.emit(&mut bytes).expect("the packet has exactly this length");
             self.data = payload;
+            wires.journal.frame(head, Wire::Into(input as u8), || bytes.clone());
             let handle = wires.packets.put(Packet { bytes, operation, part, is_get: false });
             wires.controllers.inject(
                 wires.schedule,
@@ -208,6 +210,7 @@ impl Packer {
         let mut buffer = wires.spare.pop().unwrap_or_default();
         buffer.resize(packet.buffer_len(), 0);
         packet.emit(&mut buffer).expect("the packet has exactly this length");
+        wires.journal.frame(head, Wire::Into(input as u8), || buffer.clone());
         let handle = wires.packets.put(Packet { bytes: buffer, operation, part: 0, is_get: true });
         wires.controllers.inject(wires.schedule, (input, channel), (handle, output, beats), head);
         self.packets += 1;

@@ -13,6 +13,7 @@ use super::memory::HostMemory;
 use super::pcie::{
     COMPLETION_BYTES, Credits, Link, Passage, REQUEST_BYTES, Run, cut_completions, dword_bytes,
 };
+use super::record::frames::{self, Wire};
 use super::tags::{Tag, TagAllocator};
 use super::{Happening, Wires};
 use crate::engine::Random;
@@ -244,6 +245,9 @@ impl Port {
         let passage = self.up.transmit(credited, REQUEST_BYTES);
         let access = self.memory.serve_read(passage.arrives, run.length);
         self.non_posted.occupy(access.begins + wires.config.pcie.latency, 0);
+        wires.journal.frame(passage.begins, Wire::Up(self.node), || {
+            frames::read_request(self.node, tag.index() as u8, run.address, run.length)
+        });
         if let Some(Note { operation, part, module, memory }) = note {
             wires.journal.mark(operation, part, module, Some(Cause::Credit), credited);
             wires.journal.mark(operation, part, module, Some(Cause::Link), passage.begins);
@@ -285,6 +289,12 @@ impl Port {
         ) {
             let data = dword_bytes(completion);
             let passage = self.down.transmit(now, COMPLETION_BYTES + data);
+            let from = (completion.address - run.address) as usize;
+            wires.journal.frame(passage.begins, Wire::Down(self.node), || {
+                let data = &read.bytes[from..from + completion.length as usize];
+                let left = run.length - from as u64;
+                frames::completion(self.node, tag.index() as u8, completion.address, left, data)
+            });
             let begins = wires.config.nic.edge(passage.arrives).max(self.bus_free_at);
             let taken = wires.config.nic.packet_time(data);
             self.bus_busy += taken;
@@ -307,9 +317,14 @@ impl Port {
         }
     }
 
-    /// A doorbell leaves for the window, now; gives when the internal bus has taken it.
-    pub fn doorbell(&mut self, wires: &mut Wires, operation: u32) -> Time {
-        let (passage, begins) = self.store(wires);
+    /// A doorbell, or a word of a descriptor, leaves for its place in the window of a function, now; gives when the internal bus has taken it.
+    pub fn doorbell(
+        &mut self,
+        wires: &mut Wires,
+        operation: u32,
+        (function, place, word): (usize, u64, u64),
+    ) -> Time {
+        let (passage, begins) = self.store(wires, (function, place, word));
         let arrives = wires.config.nic.edge(passage.arrives);
         let stage = Stage::DoorbellWrite;
         wires.journal.mark(operation, None, stage, Some(Cause::Link), passage.begins);
@@ -321,14 +336,30 @@ impl Port {
 
     /// Another store of the processor leaves for the window, now.
     pub fn window_write(&mut self, wires: &mut Wires, write: WindowWrite) {
-        self.store(wires);
+        let store = match write {
+            WindowWrite::Consumed { function, queue_pair, ring, count } => {
+                (function, 0x100 + 16 * queue_pair as u64 + 8 * ring as u64, count)
+            }
+            WindowWrite::SlotsPosted { function, queue_pair, count } => {
+                (function, 0x200 + 8 * queue_pair as u64, count)
+            }
+        };
+        self.store(wires, store);
         self.incoming.push_back(Incoming::Window(write));
         wires.schedule.at(self.bus_free_at, Happening::Incoming { node: self.node });
     }
 
     /// Eight bytes from the processor: over the wires, and then over the internal bus.
-    fn store(&mut self, wires: &mut Wires) -> (Passage, Time) {
+    fn store(
+        &mut self,
+        wires: &mut Wires,
+        (function, place, word): (usize, u64, u64),
+    ) -> (Passage, Time) {
         let passage = self.down.transmit(wires.schedule.now(), REQUEST_BYTES + 8);
+        wires.journal.frame(passage.begins, Wire::Down(self.node), || {
+            let address = frames::window_address(self.node, function, place);
+            frames::write_request(self.node, address, &word.to_le_bytes())
+        });
         let begins = wires.config.nic.edge(passage.arrives).max(self.bus_free_at);
         let taken = wires.config.nic.packet_time(8);
         self.bus_busy += taken;
@@ -391,6 +422,9 @@ impl Port {
         let passage = self.up.transmit(credited, REQUEST_BYTES + data);
         let access = self.memory.serve_write(passage.arrives, data);
         self.posted.occupy(access.begins + wires.config.pcie.latency, units);
+        wires.journal.frame(passage.begins, Wire::Up(self.node), || {
+            frames::write_request(self.node, write.address, &write.bytes)
+        });
         let Note { operation, part, module, memory } = note;
         wires.journal.mark(operation, part, module, Some(Cause::Credit), credited);
         wires.journal.mark(operation, part, module, Some(Cause::Link), passage.begins);

@@ -4,12 +4,13 @@
 //! |---|---|---|---|
 //! | Perfetto trace | [`perfetto::trace`] | the journal and the signals | ui.perfetto.dev |
 //! | waveforms (VCD) | [`vcd::waveforms`] | the signals | GTKWave, Surfer |
-//! | captures (pcapng) | [`frames::pcapng`] | the frames | Wireshark |
+//! | captures (pcapng) | [`frames::capture`] | the frames | Wireshark |
 //!
 //! A machine notes nothing unless it is asked to, before it runs: `Machine::open_journal`, `Machine::watch_signals`,
 //! `Machine::capture_frames`. What is noted has a limit, [`MOST_NOTES`], so that a long run does not fill the memory; what comes after that is
 //! left out, and the files say so.
 
+pub mod frames;
 pub mod perfetto;
 pub mod signals;
 pub mod vcd;
