@@ -102,6 +102,10 @@ fn time_scales_with_the_clocks() {
             bellwire_model::chpp::experiments::single::single(config, kind, 777).unwrap().latency
         };
         assert_eq!(at(&slow), at(&config) * 2, "{kind:?}");
+        // Canary: a single time that stays as it was is noticed.
+        let mut forgotten = slow.clone();
+        forgotten.pcie.latency = config.pcie.latency;
+        assert_ne!(at(&forgotten), at(&config) * 2, "{kind:?}");
     }
 }
 

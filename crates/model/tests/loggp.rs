@@ -147,5 +147,8 @@ fn doubling_every_time_doubles_the_end() {
     };
     for (messages, bytes) in [(1, 1), (7, 100), (50, 4096)] {
         assert_eq!(end(twice, messages, bytes), 2 * end(NETWORK, messages, bytes));
+        // Canary: a single time that stays as it was is noticed.
+        let forgotten = LogGp { latency, ..twice };
+        assert_ne!(end(forgotten, messages, bytes), 2 * end(NETWORK, messages, bytes));
     }
 }

@@ -93,22 +93,29 @@ fn latency_without_load_follows_the_formula() {
     check_zero_load(&Topology::torus(4, 2).unwrap(), &config, 8, 1.0).unwrap_err();
 }
 
+/// Whether packets in `network` cross as many links as the graph of `topology` says. Gives what is wrong.
+fn check_hops(network: &Topology, topology: &Topology) -> Result<(), String> {
+    let config = FabricConfig { vcs: 2, ..FabricConfig::default() };
+    let report = experiment(network, &config, Traffic::uniform(0.1, 2), 20_000, 2);
+    let (got, expected) = (report.mean_hops - 1.0, topology.mean_distance());
+    // up*/down* takes detours on some graphs; there the walk is longer, never shorter.
+    let detour = if topology.name() == "two rings" { 0.3 } else { 0.0 };
+    if got > expected * 0.97 - 0.01 && got < expected * 1.03 + 0.01 + detour {
+        Ok(())
+    } else {
+        Err(format!("{}: {got}, {expected}", topology.name()))
+    }
+}
+
 /// Packets cross as many routers as the graph says: torus n k/4, mesh n (k^2-1)/(3k), hypercube n/2, and one more.
 // shows: C-02
 #[test]
 fn packets_take_as_many_hops_as_the_graph_says() {
     for topology in topologies() {
-        let config = FabricConfig { vcs: 2, ..FabricConfig::default() };
-        let report = experiment(&topology, &config, Traffic::uniform(0.1, 2), 20_000, 2);
-        let (got, expected) = (report.mean_hops - 1.0, topology.mean_distance());
-        // up*/down* takes detours on some graphs; there the walk is longer, never shorter.
-        let detour = if topology.name() == "two rings" { 0.3 } else { 0.0 };
-        assert!(
-            got > expected * 0.97 - 0.01 && got < expected * 1.03 + 0.01 + detour,
-            "{}: {got}, {expected}",
-            topology.name()
-        );
+        check_hops(&topology, &topology).unwrap();
     }
+    // Canary: a torus that lacks its wrap-around links is noticed.
+    check_hops(&Topology::mesh(4, 2).unwrap(), &Topology::torus(4, 2).unwrap()).unwrap_err();
 }
 
 /// The five topologies of Table 1, built and run at 64 and at 4,096 processors: packets travel H(P) links, as near as the
@@ -142,14 +149,25 @@ fn the_topologies_of_table_1_have_their_distances() {
     }
 }
 
+/// Whether a saturated network carries no more than `bound`, and at least the share `least` of it. Gives what is wrong.
+fn check_bisection(topology: &Topology, bound: f64, least: f64) -> Result<(), String> {
+    let config = FabricConfig { vcs: 4, iterations: 2, ..FabricConfig::default() };
+    let saturated = Traffic { arrival: Arrival::Saturated, ..Traffic::uniform(1.0, 4) };
+    let report = experiment(topology, &config, saturated, 8_000, 3);
+    let got = report.throughput.mean;
+    if got <= bound && got >= bound * least && report.limit.binding {
+        Ok(())
+    } else {
+        Err(format!("{}: {got}, bound {bound}\n{report}", topology.name()))
+    }
+}
+
 /// No network carries more than its bisection allows (torus 8/k, mesh 4/k beats per node and cycle), and none comes to a
 /// standstill under more load than it can carry. Rings fall back far beyond saturation, as they do in other simulators: what is
 /// under way keeps new packets out.
 // shows: C-02
 #[test]
 fn saturation_is_bounded_by_the_bisection() {
-    let config = FabricConfig { vcs: 4, iterations: 2, ..FabricConfig::default() };
-    let saturated = Traffic { arrival: Arrival::Saturated, ..Traffic::uniform(1.0, 4) };
     for (topology, bound, least) in [
         (Topology::mesh(8, 2), 4.0 / 8.0, 0.55),
         (Topology::torus(8, 2), 8.0 / 8.0, 0.4),
@@ -157,16 +175,11 @@ fn saturation_is_bounded_by_the_bisection() {
         (Topology::hypercube(6), 1.0, 0.4),
         (Topology::ring(12), 8.0 / 12.0, 0.25),
     ] {
-        let topology = topology.unwrap();
-        let report = experiment(&topology, &config, saturated.clone(), 8_000, 3);
-        let got = report.throughput.mean;
-        assert!(
-            got <= bound && got >= bound * least,
-            "{}: {got}, bound {bound}\n{report}",
-            topology.name()
-        );
-        assert!(report.limit.binding, "{report}");
+        check_bisection(&topology.unwrap(), bound, least).unwrap();
     }
+    // Canaries: a mesh with wrap-around links that nobody told of carries more than a mesh can, and one that is cut to a line less than it should.
+    check_bisection(&Topology::torus(8, 2).unwrap(), 4.0 / 8.0 * 0.8, 0.55).unwrap_err();
+    check_bisection(&Topology::mesh(64, 1).unwrap(), 4.0 / 8.0, 0.55).unwrap_err();
 }
 
 fn hot_spot(allocation: Allocation, weights: Vec<u32>, seed: u64) -> Report {
@@ -229,16 +242,27 @@ fn more_credits_never_hurt() {
     }
     // One stream over one line: a beat takes 3 + 2 cycles there, its credit 1 back; 6 credits make it whole.
     for credits in [1, 2, 3, 5, 6, 7, 12] {
-        let config =
-            FabricConfig { buffer_beats: credits, terminal_cycles: 3, ..FabricConfig::default() };
-        let traffic = Traffic {
-            pattern: Pattern::Shift(1),
-            arrival: Arrival::Saturated,
-            sizes: Sizes::Beats(1),
-        };
-        let report = experiment(&Topology::crossbar(2).unwrap(), &config, traffic, 4_000, 4);
-        let expected = (f64::from(credits) / 6.0).min(1.0);
-        assert!((report.throughput.mean - expected).abs() < 0.003, "{credits} credits: {report}");
+        check_credit_loop(credits, 1, 6.0).unwrap();
+    }
+    // Canary: a credit that takes a cycle longer to come back is noticed.
+    check_credit_loop(3, 2, 6.0).unwrap_err();
+}
+
+/// Whether one stream over one line has `credits` in each `round_trip` cycles, if credits take `credit_cycles` back. Gives what is wrong.
+fn check_credit_loop(credits: u32, credit_cycles: u32, round_trip: f64) -> Result<(), String> {
+    let config = FabricConfig {
+        buffer_beats: credits,
+        terminal_cycles: 3,
+        credit_cycles,
+        ..FabricConfig::default()
+    };
+    let traffic =
+        Traffic { pattern: Pattern::Shift(1), arrival: Arrival::Saturated, sizes: Sizes::Beats(1) };
+    let report = experiment(&Topology::crossbar(2).unwrap(), &config, traffic, 4_000, 4);
+    let expected = (f64::from(credits) / round_trip).min(1.0);
+    match (report.throughput.mean - expected).abs() < 0.003 {
+        true => Ok(()),
+        false => Err(format!("{credits} credits: {report}")),
     }
 }
 
@@ -259,6 +283,11 @@ fn names_and_clocks_do_not_matter() {
         let width = other.latency_cycles.half_width + base.latency_cycles.half_width;
         assert!(distance < 2.0 * width, "{terminal}: {base}{other}");
     }
+    // Canary: a little more of hot traffic is noticed.
+    let hotter = Traffic { pattern: Pattern::HotSpot { terminal: 0, share: 0.13 }, ..to(0) };
+    let hotter = experiment(&topology, &config, hotter, 100_000, 1);
+    let distance = (hotter.latency_cycles.mean - base.latency_cycles.mean).abs();
+    assert!(distance > 2.0 * (hotter.latency_cycles.half_width + base.latency_cycles.half_width));
     let half = FabricConfig { clock: Frequency::from_mhz(125), ..config };
     let slower = experiment(&topology, &half, to(0), 100_000, 1);
     assert_eq!(slower.latency, base.latency);

@@ -332,3 +332,26 @@ impl Controllers {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chpp::config::LinksConfig;
+    use crate::network::Shape;
+
+    /// Canary: a credit that is lost on its way over a link, and one too many, are found by the audit.
+    #[test]
+    fn lost_credits_are_found() {
+        let mut config = Config::prototype();
+        let topology = Shape::Ring { routers: 4 };
+        let latency = config.pcie.latency;
+        config.links = Some(LinksConfig { topology, channel_packets: 8, latency });
+        let mut controllers = Controllers::new(&config, &mut Random::new(1)).unwrap();
+        controllers.audit(Time::ZERO).unwrap();
+        controllers.returning += 1;
+        controllers.audit(Time::ZERO).unwrap_err();
+        controllers.returning = 0;
+        controllers.link_packets += 1;
+        controllers.audit(Time::ZERO).unwrap_err();
+    }
+}

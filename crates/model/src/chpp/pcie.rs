@@ -307,13 +307,19 @@ mod tests {
     /// With c credits that come back after r, throughput is c / r; a request waits exactly until a credit is back.
     #[test]
     fn credits_bound_throughput() {
-        let mut credits = Credits::new(4, 1000);
         let round = Span::from_ns(100);
-        let mut now = Time::ZERO;
-        for _ in 0..400 {
-            now = credits.earliest(now, 1);
-            credits.occupy(now + round, 1);
-        }
-        assert_eq!(now, Time::ZERO + round * 99);
+        let last = |headers, data| {
+            let mut credits = Credits::new(headers, data);
+            let mut now = Time::ZERO;
+            for _ in 0..400 {
+                now = credits.earliest(now, 1);
+                credits.occupy(now + round, 1);
+            }
+            now
+        };
+        assert_eq!(last(4, 1000), Time::ZERO + round * 99);
+        assert_eq!(last(1000, 4), Time::ZERO + round * 99);
+        // Canary: a credit more is noticed.
+        assert_ne!(last(5, 1000), Time::ZERO + round * 99);
     }
 }
