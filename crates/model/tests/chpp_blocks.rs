@@ -2,13 +2,14 @@
 
 mod oracle;
 
-use bellwire_model::chpp::config::Start;
+use bellwire_model::chpp::config::{Arbitration, Start};
 use bellwire_model::chpp::experiments::Kind;
 use bellwire_model::chpp::experiments::single::{endpoint, post};
 use bellwire_model::chpp::host::Notice;
 use bellwire_model::chpp::machine::{Desk, Program};
 use bellwire_model::chpp::port::RingKind;
 use bellwire_model::chpp::{Config, Machine, Stopped};
+use bellwire_model::engine::Policy;
 use bellwire_model::units::{Span, Time};
 use bellwire_wire::descriptor::{DescriptorRepr, Work};
 use bellwire_wire::endpoint::Endpoint;
@@ -399,4 +400,41 @@ fn configurations_are_checked() {
         let error = Config::parse(&PROTOTYPE.replacen(from, to, 1)).unwrap_err().to_string();
         assert!(error.contains(said), "{error}");
     }
+}
+
+/// Three nodes flood a fourth: with turns they get equal shares of its output, with weights theirs, and with strict priority the first gets the most.
+/// The order that the policy promises is the crossbar's and nobody else's: all interfaces are alike.
+#[test]
+fn inputs_share_an_output_as_the_policy_says() {
+    let shares = |policy, weights: &[u32]| {
+        let mut config = Config::prototype();
+        config.crossbar.arbitration = Arbitration { policy, weights: weights.to_vec() };
+        // Enough that each input always has a packet waiting.
+        config.crossbar.receive_packets = 8;
+        let mut machine = Machine::new(&config, 1).unwrap();
+        let mut desk = machine.desk();
+        let far = desk.free_memory(0, 0);
+        let puts: Vec<(u8, u32)> = (1..4)
+            .flat_map(|node: u8| (0..20).map(move |_| node))
+            .map(|node| {
+                let places = (desk.free_memory(node.into(), 0), far);
+                let ends = (endpoint(node), endpoint(0));
+                (node, post(&mut desk, Kind::Put, ends, places, 65536).unwrap())
+            })
+            .collect();
+        machine.run(&mut (), Time::ZERO + Span::from_ns(200_000)).unwrap();
+        let mut landed = [0.0; 4];
+        for (node, put) in puts {
+            landed[usize::from(node)] += machine.operations()[put as usize].landed_bytes as f64;
+        }
+        let all: f64 = landed.iter().sum();
+        landed.map(|bytes| bytes / all)
+    };
+    let near = |got: f64, expected: f64| (got - expected).abs() < 0.03;
+    let fair = shares(Policy::RoundRobin, &[]);
+    assert!(fair[1..].iter().all(|share| near(*share, 1.0 / 3.0)), "{fair:?}");
+    let weighted = shares(Policy::Weighted, &[1, 1, 2, 1]);
+    assert!(near(weighted[2], 0.5) && near(weighted[1], 0.25), "{weighted:?}");
+    let strict = shares(Policy::Strict, &[]);
+    assert!(strict[1] > 0.5 && strict[3] < 0.2, "{strict:?}");
 }

@@ -320,3 +320,76 @@ fn nonsense_is_refused() {
     machine.run_to_end(&mut recorder).unwrap();
     assert_eq!(machine.nodes()[1].receiver.counters.unknown, injected);
 }
+
+/// The software of a long transfer: a NAP asks where to, a NAP answers, a PUT moves the data, and when the receiver has its event it says so by a NAP.
+struct Rendezvous {
+    bytes: u64,
+    /// What each node was sent, in order.
+    seen: Vec<(usize, Primitive)>,
+    /// What the target's memory held when the last NAP was read.
+    at_the_end: Vec<u8>,
+}
+
+impl Rendezvous {
+    fn nap(desk: &mut Desk<'_>, from: u8, to: u8, word: u64) {
+        let destination = endpoint(to);
+        let (bytes, magic) = (word.to_le_bytes(), desk.key(destination));
+        let descriptor = DescriptorRepr {
+            destination,
+            queue_pair: 0,
+            traffic_class: 0,
+            magic,
+            wants_event: true,
+            work: Work::NapImmediate(&bytes),
+            tail: Tail::EMPTY,
+        };
+        desk.post(from.into(), 0, &descriptor).unwrap();
+    }
+}
+
+impl Program for Rendezvous {
+    fn notified(&mut self, notice: &Notice, desk: &mut Desk<'_>) {
+        if notice.ring != RingKind::Receive {
+            return;
+        }
+        self.seen.push((notice.node, notice.event.primitive));
+        let target = desk.free_memory(1, 0) + 12345;
+        let word = |desk: &Desk<'_>| {
+            let bytes = desk.memory(notice.event.address, 8).unwrap();
+            u64::from_le_bytes(bytes.try_into().unwrap())
+        };
+        match self.seen.len() {
+            // The receiver is asked for room, and names a place.
+            1 => {
+                assert_eq!(word(desk), self.bytes);
+                Rendezvous::nap(desk, 1, 0, target);
+            }
+            // The sender knows the place.
+            2 => {
+                let (near, far) = (desk.free_memory(0, 0), word(desk));
+                post(desk, Kind::Put, (endpoint(0), endpoint(1)), (near, far), self.bytes).unwrap();
+            }
+            // The receiver has all of it.
+            3 => Rendezvous::nap(desk, 1, 0, self.bytes),
+            _ => self.at_the_end = desk.memory(target, self.bytes as usize).unwrap().to_vec(),
+        }
+    }
+}
+
+/// A long transfer takes two NAPs beforehand, one each way, and one at the end; when that is read, all data of the PUT is in the receiver's memory.
+// shows: C-23, C-24
+#[test]
+fn two_naps_agree_and_one_ends() {
+    let mut machine = machine();
+    let mut desk = machine.desk();
+    let (near, bytes) = (desk.free_memory(0, 0), 50_000);
+    let source = desk.memory_mut(near, bytes).unwrap();
+    source.iter_mut().enumerate().for_each(|(at, byte)| *byte = pattern(at));
+    let expected = source.to_vec();
+    Rendezvous::nap(&mut desk, 0, 1, bytes as u64);
+    let mut program = Rendezvous { bytes: bytes as u64, seen: Vec::new(), at_the_end: Vec::new() };
+    machine.run_to_end(&mut program).unwrap();
+    let (nap, put) = (Primitive::Nap, Primitive::Put);
+    assert_eq!(program.seen, [(1, nap), (0, nap), (1, put), (0, nap)]);
+    assert_eq!(program.at_the_end, expected);
+}

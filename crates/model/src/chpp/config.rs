@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::Policy;
+use crate::engine::{Arbiter, Policy, Random};
 use crate::network::{Shape, TopologyError};
 use crate::units::{Bytes, Frequency, Rate, Span, Time};
 
@@ -91,13 +91,13 @@ pub enum Start {
     Descriptor,
 }
 
-/// How the functions' FIFOs share the engine (C-40, C-41).
+/// How several share one resource: functions the engine (C-40, C-41), inputs of a crossbar an output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Arbitration {
     /// Who is next.
     pub policy: Policy,
-    /// Turns of each function in a round, for the policy `weighted`; a function without a weight has 1.
+    /// Turns of each function or input in a round, for the policy `weighted`; whoever has no weight has 1.
     #[serde(default)]
     pub weights: Vec<u32>,
 }
@@ -132,6 +132,16 @@ pub struct PcieConfig {
     pub non_posted_headers: u64,
 }
 
+/// How a random time is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Distribution {
+    /// All from nothing to the most are equally likely.
+    Uniform,
+    /// Short ones are likely, long ones possible.
+    Exponential,
+}
+
 /// A host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -148,8 +158,10 @@ pub struct HostConfig {
     pub lock_passed_on: Span,
     /// Time of a memory access without contention.
     pub memory_latency: Span,
-    /// Most additional time of a read.
+    /// Additional time of a read: the most of it if it is drawn evenly, its mean if it is drawn exponentially.
     pub memory_jitter: Span,
+    /// How the additional time of a read is drawn.
+    pub memory_distribution: Distribution,
     /// Throughput of the memory.
     pub memory_rate: Rate,
     /// Records of an event ring.
@@ -174,6 +186,8 @@ pub struct CrossbarConfig {
     pub receive_packets: usize,
     /// GET packets have a channel of their own (C-27).
     pub get_channel: bool,
+    /// How inputs share an output.
+    pub arbitration: Arbitration,
 }
 
 /// I/O devices, and the PCIe crossbar before them (C-03, C-55).
@@ -469,6 +483,20 @@ fn merge(table: &mut toml::Table, changes: &toml::Table) {
             _ => {
                 table.insert(key.clone(), change.clone());
             }
+        }
+    }
+}
+
+impl Arbitration {
+    /// An arbiter over so many.
+    pub fn arbiter(&self, requesters: usize, random: &mut Random) -> Arbiter {
+        let weight = |at| self.weights.get(at).copied().unwrap_or(1);
+        match self.policy {
+            Policy::Weighted => {
+                let weights: Vec<u32> = (0..requesters).map(weight).collect();
+                Arbiter::weighted(&weights, random)
+            }
+            policy => Arbiter::new(policy, requesters, random),
         }
     }
 }

@@ -127,7 +127,7 @@ impl Crossbar {
             places: (0..ports * kinds).map(|at| places(at / kinds, at % kinds)).collect(),
             kinds,
             by_output: (0..ports)
-                .map(|_| Arbiter::new(Policy::RoundRobin, ports, random))
+                .map(|_| config.crossbar.arbitration.arbiter(ports, random))
                 .collect(),
             by_input: (0..ports)
                 .map(|_| Arbiter::new(Policy::RoundRobin, channels, random))

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::config::NicConfig;
-use crate::engine::{Arbiter, Policy, Random};
+use crate::engine::{Arbiter, Random};
 use crate::stats::{Imbalance, Occupancy};
 use crate::units::Time;
 
@@ -31,12 +31,7 @@ pub struct Doorbells {
 impl Doorbells {
     /// Empty FIFOs.
     pub fn new(config: &NicConfig, random: &mut Random) -> Doorbells {
-        let weight = |function| config.arbitration.weights.get(function).copied().unwrap_or(1);
-        let weights: Vec<u32> = (0..config.functions).map(weight).collect();
-        let arbiter = match config.arbitration.policy {
-            Policy::Weighted => Arbiter::weighted(&weights, random),
-            policy => Arbiter::new(policy, config.functions, random),
-        };
+        let arbiter = config.arbitration.arbiter(config.functions, random);
         Doorbells {
             fifos: vec![VecDeque::with_capacity(config.doorbell_depth); config.functions],
             depth: config.doorbell_depth,

@@ -3,6 +3,7 @@
 //! Ports: a read or write arrives from the bus; a read is ready, a write is visible, at the time that is returned. All accesses share one
 //! memory channel, so that they wait for each other (contention), and a read then takes the latency of the memory.
 
+use super::config::{Distribution, HostConfig};
 use crate::engine::Random;
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -15,6 +16,7 @@ pub struct HostMemory {
     bytes: Vec<u8>,
     latency: Span,
     jitter: Span,
+    distribution: Distribution,
     rate: Rate,
     free_at: Time,
     random: Random,
@@ -35,20 +37,14 @@ pub struct Access {
 
 impl HostMemory {
     /// Zeros, `length` of them, at the addresses of `node`.
-    pub fn new(
-        node: usize,
-        length: u64,
-        latency: Span,
-        jitter: Span,
-        rate: Rate,
-        random: Random,
-    ) -> HostMemory {
+    pub fn new(node: usize, length: u64, host: &HostConfig, random: Random) -> HostMemory {
         HostMemory {
             base: (node as u64) << NODE_SHIFT,
             bytes: vec![0; length as usize],
-            latency,
-            jitter,
-            rate,
+            latency: host.memory_latency,
+            jitter: host.memory_jitter,
+            distribution: host.memory_distribution,
+            rate: host.memory_rate,
             free_at: Time::ZERO,
             random,
             accesses: 0,
@@ -76,8 +72,11 @@ impl HostMemory {
     /// A read that arrives at `time`; calls come in the order of arrival.
     pub fn serve_read(&mut self, time: Time, bytes: u64) -> Access {
         let begins = self.occupy(time, bytes);
-        let more =
-            if self.jitter == Span::ZERO { 0 } else { self.random.below(self.jitter.ps() + 1) };
+        let more = match self.distribution {
+            _ if self.jitter == Span::ZERO => 0,
+            Distribution::Uniform => self.random.below(self.jitter.ps() + 1),
+            Distribution::Exponential => self.random.exponential_of(self.jitter.ps()),
+        };
         Access { begins, done: self.free_at + self.latency + Span::from_ps(more) }
     }
 
@@ -93,5 +92,37 @@ impl HostMemory {
         self.accesses += 1;
         self.free_at = begins + self.rate.time(Bytes::new(bytes));
         begins
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chpp::Config;
+
+    /// Reads take the latency of the memory and, drawn as was asked for, something more: of an even draw the mean is half of the most and the
+    /// mean square a third of its square, of an exponential one the mean and twice its square. Canary: each is far from the other.
+    #[test]
+    fn additional_times_are_drawn_as_asked() {
+        let moments = |distribution| {
+            let mut host = Config::prototype().host;
+            (host.memory_jitter, host.memory_distribution) = (Span::from_ns(100), distribution);
+            let mut memory = HostMemory::new(0, 4096, &host, Random::new(3));
+            let (mut sum, mut squares) = (0.0, 0.0);
+            for at in 0..100_000u64 {
+                let access = memory.serve_read(Time::from_ps(at * 1_000_000), 64);
+                let served = access.begins + host.memory_rate.time(Bytes::new(64));
+                let more = (access.done - served - host.memory_latency).as_ns() / 100.0;
+                sum += more / 100_000.0;
+                squares += more * more / 100_000.0;
+            }
+            (sum, squares)
+        };
+        let near = |got: f64, expected: f64| (got / expected - 1.0).abs() < 0.03;
+        let (mean, square) = moments(Distribution::Uniform);
+        assert!(near(mean, 0.5) && near(square, 1.0 / 3.0), "{mean} {square}");
+        let (mean, square) = moments(Distribution::Exponential);
+        assert!(near(mean, 1.0) && near(square, 2.0), "{mean} {square}");
+        assert!(!near(moments(Distribution::Uniform).0, mean));
     }
 }

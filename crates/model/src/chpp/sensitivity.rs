@@ -11,7 +11,8 @@ use toml::{Table, Value};
 use super::Config;
 
 /// Choices that are neither a number nor yes or no: name of the key, and what it can be.
-const CHOICES: [(&str, &[&str]); 2] = [
+const CHOICES: [(&str, &[&str]); 3] = [
+    ("memory_distribution", &["uniform", "exponential"]),
     ("start", &["doorbell", "descriptor"]),
     ("policy", &["round-robin", "weighted", "strict", "random"]),
 ];
