@@ -109,7 +109,7 @@ pub(crate) fn open(
     Ok(if costs[0] <= costs[1] { by_xdp(fast, measured) } else { by_packet(plain, measured) })
 }
 
-/// How long a queue may be busy because the kernel still clears up after its last owner.
+/// How long the hook may be busy because the kernel still clears up after its last owner.
 const CLEARING_UP: Duration = Duration::from_millis(100);
 
 /// AF_XDP in the best mode that the driver has.

@@ -21,10 +21,14 @@ use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 use umem::Umem;
 
 /// Frames that one queue may have received and not handed over, and that may be on their way out: a power of two.
 const RING_ENTRIES: u32 = 1024;
+
+/// How long a queue may stay busy after its last owner has closed it.
+const CLEARING_UP: Duration = Duration::from_secs(5);
 
 /// How frames get into and out of our memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -99,9 +103,21 @@ impl XdpIo {
         let umem = Umem::new(chunk_bytes, chunks)?;
         let mut queues: Vec<Queue> = Vec::new();
         let address = |chunk: usize| (chunk * chunk_bytes) as u64;
+        let attach = || Attached::attach(interface.index, count, function, mode.hook());
+        let mut attached = None;
         for number in 0..count {
             let first = queues.first().map(|queue| queue.socket.as_fd());
-            let mut queue = Queue::open(&umem, interface.index, number, first, mode)?;
+            let open = || Queue::open(&umem, interface.index, number, first, mode);
+            let mut queue = match open() {
+                Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+                    // If the hook is taken, too, that is its owner's queue. If not, the queue is free as soon as the kernel comes to it.
+                    if attached.is_none() {
+                        attached = Some(attach()?);
+                    }
+                    when_free(open)?
+                }
+                opened => opened?,
+            };
             let chunks = RING_ENTRIES as usize * number as usize..;
             for chunk in chunks.take(RING_ENTRIES as usize) {
                 assert!(queue.fill.produce(address(chunk)), "the ring was empty");
@@ -110,7 +126,7 @@ impl XdpIo {
             queues.push(queue);
         }
         // Only now, when it is known that the sockets can be had.
-        let attached = Attached::attach(interface.index, count, function, mode.hook())?;
+        let attached = attached.map_or_else(attach, Ok)?;
         for (number, queue) in (0..).zip(&queues) {
             attached.serve(number, queue.socket.as_fd())?;
         }
@@ -179,6 +195,23 @@ impl XdpIo {
             }
         }
         false
+    }
+}
+
+/// Opens a queue whose last owner has closed it. The kernel lets go of it later, in a worker, after everybody who may still look at the
+/// socket has finished: some milliseconds, or many if the processors are busy.
+#[cold]
+fn when_free(open: impl Fn() -> io::Result<Queue>) -> io::Result<Queue> {
+    let since = Instant::now();
+    loop {
+        match open() {
+            Err(error)
+                if error.raw_os_error() == Some(libc::EBUSY) && since.elapsed() < CLEARING_UP =>
+            {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            opened => return opened,
+        }
     }
 }
 
@@ -365,5 +398,38 @@ impl FrameIo for XdpIo {
             }
         }
         counters
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{enter_new_namespace, ip};
+    use std::sync::mpsc::channel;
+
+    /// A queue that is still busy, though nobody has the hook, is waited for; one whose owner has the hook is not to be had.
+    #[test]
+    fn a_queue_that_is_let_go_is_waited_for() {
+        enter_new_namespace()
+            .and_then(|()| ip("link add wire0 type veth peer name wire1\nlink set wire0 up"))
+            .expect("NOT RUN: making a network namespace needs root, and ip of iproute2");
+        let interface = Interface::find("wire0").expect("it was just made");
+        let umem = Umem::new(umem::chunk_bytes(1514).expect("short frames"), 64).expect("memory");
+        let before = Queue::open(&umem, interface.index, 0, None, Mode::Generic).expect("a queue");
+        let busy = Queue::open(&umem, interface.index, 0, None, Mode::Generic).err();
+        assert_eq!(busy.and_then(|error| error.raw_os_error()), Some(libc::EBUSY));
+        let (told, asked) = channel();
+        let owner = std::thread::spawn(move || {
+            asked.recv().expect("the other thread lives");
+            std::thread::sleep(Duration::from_millis(300));
+            drop((before, umem));
+        });
+        told.send(()).expect("the other thread lives");
+        let opened = XdpIo::open(&interface, 0, Mode::Generic).expect("in a while");
+        owner.join().expect("no panic");
+        let refused = XdpIo::open(&interface, 1, Mode::Generic).err();
+        assert_eq!(refused.and_then(|error| error.raw_os_error()), Some(libc::EBUSY));
+        drop(opened);
+        XdpIo::open(&interface, 1, Mode::Generic).expect("when the kernel has let go of it");
     }
 }
