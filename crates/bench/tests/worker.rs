@@ -1,5 +1,10 @@
 //! The processes behind a figure: they answer lines, check what arrives, and leave nothing behind.
 
+#[allow(dead_code, reason = "the program has more uses for it")]
+#[path = "../src/network.rs"]
+mod network;
+
+use network::Network;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -12,11 +17,20 @@ struct Worker {
 
 /// Starts an in-house contender on the CPUs 0 and 1; `None` on a machine that has only one.
 fn start(name: &str) -> Option<Worker> {
+    start_on(name, None)
+}
+
+/// As [`start`], between the two sides of a network if there is one.
+fn start_on(name: &str, network: Option<&Network>) -> Option<Worker> {
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
         return None;
     }
-    let mut child = Command::new(env!("CARGO_BIN_EXE_bellwire-bench"))
-        .args(["worker", name, "0", "1"])
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bellwire-bench"));
+    command.args(["worker", name, "0", "1"]);
+    if let Some(network) = network {
+        network.hold(&mut command);
+    }
+    let mut child = command
         .stdin(Stdio::piped())
         .stderr(Stdio::null())
         .stdout(Stdio::piped())
@@ -97,6 +111,39 @@ fn in_house_contenders_answer_and_end() {
         drop(worker.orders.take());
         assert!(worker.child.wait().expect("a child").success(), "{name} did not end well");
         assert!(!followers.into_iter().any(exists), "{name} left a follower behind");
+    }
+}
+
+/// The paper's two experiments, and the peer that it compares with, between two namespaces: the same program measures round trips and streams
+/// over Bellwire and over TCP, of 128 and 1,196 bytes as the paper has them and of others, and every message is checked by who receives it.
+// shows: B-22, H-26, H-27
+#[test]
+fn the_network_is_measured_as_tcp_is() {
+    // SAFETY: has no arguments and cannot fail.
+    let is_root = unsafe { libc::geteuid() } == 0;
+    assert!(is_root, "NOT RUN: namespaces need root");
+    for name in ["tcp", "bellwire-eth-packet", "bellwire-eth-xdp", "bellwire-udp"] {
+        let network = Network::new(1500, false).expect("namespaces and a wire");
+        let worker = start_on(name, Some(&network));
+        let mut worker = worker.expect("NOT RUN: two processes need two CPUs");
+        let ready = worker.answer();
+        assert!(ready.starts_with("ready "), "{name}: {ready}");
+        let mut measure = |op: &str, bytes: usize, count: u64| {
+            let answer = worker.ask(&format!("run {op} {bytes} {count}"));
+            let time_ns = answer.strip_prefix("ns ").and_then(|time| time.parse().ok());
+            assert!(time_ns > Some(0_u64), "{name}, {op} of {bytes} bytes: {answer}");
+        };
+        for bytes in [8, 128, 1_196, 4_096] {
+            measure("latency", bytes, 20);
+        }
+        for bytes in [8, 128, 1_196] {
+            measure("rate", bytes, 500);
+        }
+        for bytes in [65_536, 1 << 20] {
+            measure("stream", bytes, 20);
+        }
+        drop(worker.orders.take());
+        assert!(worker.child.wait().expect("a child").success(), "{name} did not end well");
     }
 }
 
