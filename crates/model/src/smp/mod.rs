@@ -12,6 +12,7 @@
 //! bytes look like is in `bellwire_wire::link`.
 
 pub mod bench;
+pub mod cc;
 pub mod config;
 pub mod experiments;
 pub mod lanes;

@@ -36,6 +36,12 @@ pub enum Refused {
         /// Its length, header counted.
         length_dw: usize,
     },
+    /// A packet is longer than the longest (4.2).
+    #[error("a packet of {length_dw} DW exceeds 128, header counted; cut its data at 496 B")]
+    TooLong {
+        /// Its length, header counted.
+        length_dw: usize,
+    },
     /// It cannot be written, or was not what it claims.
     #[error(transparent)]
     Wire(#[from] WireError),
@@ -55,6 +61,9 @@ impl NetworkPacket {
         let length_dw = self.length_dw();
         if self.header.class == Class::Coherence && length_dw > LONGEST_COHERENCE_DW {
             return Err(Refused::CoherenceTooLong { length_dw });
+        }
+        if length_dw > HEADER_DW + MAX_DATA_DW {
+            return Err(Refused::TooLong { length_dw });
         }
         let channel = self.channel;
         let bare = |address, payload| Tlp { channel, requester: 0, tag: 0, address, payload };

@@ -1,0 +1,223 @@
+//! Every state that one line can get into, with a few nodes that read, write and evict whenever they can, and every order in which
+//! messages can come.
+//!
+//! Data is reduced to whether it is what was written last: a write makes all other copies, in caches, memory and messages, stale.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::cache::{Access, CacheLine, State};
+use super::checker::check_copies;
+use super::home::HomeLine;
+use super::message::Kind;
+use super::{Fault, NODES};
+
+/// The last content written, and anything else.
+const FRESH: u64 = 1;
+const STALE: u64 = 0;
+
+/// One state of the whole system: caches, directory, and messages on their way, each way and channel a queue.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct System {
+    caches: Vec<CacheLine>,
+    home: HomeLine,
+    /// To the home: requests and answers of each node.
+    requests: Vec<VecDeque<(Kind, u64)>>,
+    answers: Vec<VecDeque<(Kind, u64)>>,
+    /// From the home, to each node.
+    orders: Vec<VecDeque<(Kind, u64)>>,
+}
+
+/// What was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Explored {
+    /// States.
+    pub states: usize,
+    /// Steps between them.
+    pub steps: usize,
+    /// Most messages that were on their way at once, on one way and channel.
+    pub longest_queue: usize,
+}
+
+/// Visits every state that `nodes` caches of one line can get into, and checks in each that copies are coherent, that reads give what was
+/// written last, that every message has an answer, and that from everywhere all can come to rest.
+///
+/// # Errors
+/// A sentence that says what is wrong.
+///
+/// # Panics
+/// If `nodes` is not 1 to 4.
+pub fn explore(nodes: usize, fault: Option<Fault>) -> Result<Explored, String> {
+    assert!((1..=NODES).contains(&nodes), "1 to 4 nodes");
+    let mut first = System {
+        caches: vec![CacheLine::default(); nodes],
+        home: HomeLine::default(),
+        requests: vec![VecDeque::new(); nodes],
+        answers: vec![VecDeque::new(); nodes],
+        orders: vec![VecDeque::new(); nodes],
+    };
+    first.home.memory = FRESH;
+    let mut numbers: HashMap<System, u32> = HashMap::from([(first.clone(), 0)]);
+    let mut came_from: Vec<Vec<u32>> = vec![Vec::new()];
+    let mut at_rest = vec![0];
+    let mut queue = VecDeque::from([(0, first)]);
+    let (mut steps, mut longest_queue) = (0, 0);
+    while let Some((number, system)) = queue.pop_front() {
+        for next in system.successors(fault)? {
+            next.check()?;
+            steps += 1;
+            let count = numbers.len() as u32;
+            let entry = *numbers.entry(next.clone()).or_insert(count);
+            if entry == count {
+                longest_queue = longest_queue.max(next.longest_queue());
+                came_from.push(Vec::new());
+                if next.is_at_rest() {
+                    at_rest.push(entry);
+                }
+                queue.push_back((entry, next));
+            }
+            came_from[entry as usize].push(number);
+        }
+    }
+    // Whatever comes to rest, backwards: nothing may be left over.
+    let mut ends = vec![false; numbers.len()];
+    let mut stack = at_rest;
+    while let Some(number) = stack.pop() {
+        if !std::mem::replace(&mut ends[number as usize], true) {
+            stack.extend(&came_from[number as usize]);
+        }
+    }
+    let stuck = ends.iter().filter(|ends| !**ends).count();
+    if stuck > 0 {
+        return Err(format!("{stuck} of {} states never come to rest", numbers.len()));
+    }
+    Ok(Explored { states: numbers.len(), steps, longest_queue })
+}
+
+impl System {
+    fn successors(&self, fault: Option<Fault>) -> Result<Vec<System>, String> {
+        let mut found = Vec::new();
+        for node in 0..self.caches.len() {
+            self.accesses(node, &mut found)?;
+            for queue in [Queue::Request, Queue::Answer, Queue::Order] {
+                found.extend(self.deliver(node, queue, fault)?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// What the processor of a node can do now.
+    fn accesses(&self, node: usize, found: &mut Vec<System>) -> Result<(), String> {
+        type Does = fn(&mut CacheLine) -> Access;
+        let all: [Does; 3] = [CacheLine::read, |line| line.write(FRESH), CacheLine::evict];
+        for (which, does) in all.into_iter().enumerate() {
+            let mut next = self.clone();
+            let data = next.caches[node].data;
+            match does(&mut next.caches[node]) {
+                Access::Busy => continue,
+                Access::Asks(kind) => next.requests[node].push_back((kind, sent(kind, data))),
+                Access::Hit if which == 0 => self.check_read(node)?,
+                Access::Hit if which == 1 => next.grow_stale(node),
+                Access::Hit => {}
+            }
+            if next != *self {
+                next.forget_unused();
+                found.push(next);
+            }
+        }
+        Ok(())
+    }
+
+    fn deliver(
+        &self,
+        node: usize,
+        queue: Queue,
+        fault: Option<Fault>,
+    ) -> Result<Option<System>, String> {
+        let mut next = self.clone();
+        let from = match queue {
+            Queue::Request => &mut next.requests[node],
+            Queue::Answer => &mut next.answers[node],
+            Queue::Order => &mut next.orders[node],
+        };
+        let Some((kind, data)) = from.pop_front() else { return Ok(None) };
+        if queue != Queue::Order {
+            let mut said = Vec::new();
+            let handled = next.home.handle(node as u8, kind, data, fault, &mut said);
+            handled.map_err(|error| error.to_string())?;
+            for (to, kind, data) in said {
+                next.orders[usize::from(to)].push_back((kind, data));
+            }
+            return Ok(Some(next));
+        }
+        let wanted = next.caches[node].state;
+        let answer = next.caches[node].handle(kind, data, fault);
+        if let Some(kind) = answer.map_err(|error| error.to_string())? {
+            let data = next.caches[node].data;
+            next.answers[node].push_back((kind, sent(kind, data)));
+        } else if kind != Kind::PutDone {
+            // What was waited for has come: the access is done before anything else happens.
+            next.check_read(node)?;
+            if matches!(wanted, State::WantsExclusive | State::Upgrades) {
+                next.caches[node].write(FRESH);
+                next.grow_stale(node);
+            }
+        }
+        next.forget_unused();
+        Ok(Some(next))
+    }
+
+    fn check_read(&self, node: usize) -> Result<(), String> {
+        match self.caches[node].data {
+            FRESH => Ok(()),
+            _ => Err(format!("node {node} reads what was overwritten: {:?}", self.caches)),
+        }
+    }
+
+    /// A node has written: all other content is out of date.
+    fn grow_stale(&mut self, writer: usize) {
+        let queues = [&mut self.requests, &mut self.answers, &mut self.orders];
+        for message in queues.into_iter().flatten().flatten() {
+            message.1 = STALE;
+        }
+        self.caches.iter_mut().for_each(|line| line.data = STALE);
+        self.home.memory = STALE;
+        self.home.replace_data(STALE);
+        self.caches[writer].data = FRESH;
+    }
+
+    /// What nobody will look at any more must not tell states apart.
+    fn forget_unused(&mut self) {
+        for line in &mut self.caches {
+            if !line.state.is_readable() && line.state != State::GivesUp {
+                line.data = STALE;
+            }
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        check_copies(0, self.caches.iter()).map_err(|error| error.to_string())
+    }
+
+    fn longest_queue(&self) -> usize {
+        let queues = [&self.requests, &self.answers, &self.orders];
+        queues.into_iter().flatten().map(VecDeque::len).max().unwrap_or(0)
+    }
+
+    fn is_at_rest(&self) -> bool {
+        self.longest_queue() == 0
+            && self.home.is_idle()
+            && self.caches.iter().all(|line| line.state.is_stable())
+    }
+}
+
+/// Content goes only with those that carry it.
+fn sent(kind: Kind, data: u64) -> u64 {
+    if kind.has_data() { data } else { STALE }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Queue {
+    Request,
+    Answer,
+    Order,
+}

@@ -1,0 +1,155 @@
+//! What coherence units say to each other.
+
+use bellwire_wire::link::network::{Class, NetworkHeader};
+
+use crate::smp::network::NetworkPacket;
+
+/// Bytes of a line: 8 DW, the largest power of two that fits a packet of 16 DW with its header (S-32).
+pub const LINE_BYTES: usize = 32;
+
+/// A node's number.
+pub type Node = u8;
+
+/// A message of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Message {
+    /// What it says.
+    pub kind: Kind,
+    /// Whose it is.
+    pub from: Node,
+    /// Whom it is for.
+    pub to: Node,
+    /// The line, by its number.
+    pub line: u32,
+    /// Content of the line, for those kinds that carry it.
+    pub data: u64,
+}
+
+/// What a message says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Cache to home: I want to read.
+    GetS,
+    /// Cache to home: I want to write.
+    GetM,
+    /// Cache to home: I give up what I own; with data.
+    Put,
+    /// Home to owner: others want to read; keep a shared copy.
+    Fetch,
+    /// Home to owner: another wants to write; give it up.
+    FetchInvalidate,
+    /// Home to sharer: another wants to write; give it up.
+    Invalidate,
+    /// Home to cache: a shared copy; with data.
+    Shared,
+    /// Home to cache: the only copy; with data.
+    Exclusive,
+    /// Home to cache: your Put is done.
+    PutDone,
+    /// Owner to home: what it was asked for; with data.
+    Fetched,
+    /// Sharer to home: given up.
+    Invalidated,
+}
+
+impl Kind {
+    /// All kinds, by their codes.
+    pub const ALL: [Kind; 11] = [
+        Kind::GetS,
+        Kind::GetM,
+        Kind::Put,
+        Kind::Fetch,
+        Kind::FetchInvalidate,
+        Kind::Invalidate,
+        Kind::Shared,
+        Kind::Exclusive,
+        Kind::PutDone,
+        Kind::Fetched,
+        Kind::Invalidated,
+    ];
+
+    /// Virtual channel: requests, which may have to wait at the home, on 0, and all else on 1 (S-14).
+    pub const fn channel(self) -> u8 {
+        match self {
+            Kind::GetS | Kind::GetM | Kind::Put => 0,
+            _ => 1,
+        }
+    }
+
+    /// Whether the line's content goes with it.
+    pub const fn has_data(self) -> bool {
+        matches!(self, Kind::Put | Kind::Shared | Kind::Exclusive | Kind::Fetched)
+    }
+
+    /// Whether it is for the directory, not for a cache.
+    pub const fn is_for_home(self) -> bool {
+        matches!(self, Kind::GetS | Kind::GetM | Kind::Put | Kind::Fetched | Kind::Invalidated)
+    }
+}
+
+impl Message {
+    /// The packet that carries it: 4 DW of header as the paper counts, and 8 DW of line if it has data.
+    pub fn to_packet(self) -> NetworkPacket {
+        let operation = Kind::ALL.iter().position(|kind| *kind == self.kind).unwrap_or(0) as u8;
+        let header = NetworkHeader {
+            class: Class::Coherence,
+            operation,
+            target: self.to,
+            source: self.from,
+            tag: 0,
+            address: u64::from(self.line) * LINE_BYTES as u64,
+        };
+        // A line holds its content four times over, so that damage shows.
+        let data = match self.kind.has_data() {
+            true => self.data.to_le_bytes().repeat(LINE_BYTES / 8),
+            false => Vec::new(),
+        };
+        NetworkPacket { header, channel: self.kind.channel(), data }
+    }
+
+    /// The message in a packet; nothing if it is none.
+    pub fn from_packet(packet: &NetworkPacket) -> Option<Message> {
+        let header = packet.header;
+        let kind = *Kind::ALL.get(usize::from(header.operation))?;
+        let line = u32::try_from(header.address / LINE_BYTES as u64).ok()?;
+        let mut words = packet
+            .data
+            .chunks_exact(8)
+            .map(|word| u64::from_le_bytes(word.try_into().expect("chunks have eight bytes")));
+        let data = words.next().unwrap_or(0);
+        let length = if kind.has_data() { LINE_BYTES } else { 0 };
+        let is_whole = packet.data.len() == length && words.all(|word| word == data);
+        let is_right = header.class == Class::Coherence
+            && header.address % LINE_BYTES as u64 == 0
+            && packet.channel == kind.channel();
+        (is_whole && is_right).then_some(Message {
+            kind,
+            from: header.source,
+            to: header.target,
+            line,
+            data,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::smp::config::Header;
+    use crate::smp::network::LONGEST_COHERENCE_DW;
+
+    /// Every message fits a coherence packet and comes back from it.
+    // shows: S-09, S-32
+    #[test]
+    fn messages_fit_their_packets() {
+        for kind in Kind::ALL {
+            let data = if kind.has_data() { 0x1234_5678_9abc } else { 0 };
+            let message = Message { kind, from: 3, to: 1, line: 77, data };
+            let packet = message.to_packet();
+            assert!(packet.length_dw() <= LONGEST_COHERENCE_DW);
+            let tlp = packet.to_tlp(Header::Optimised).unwrap();
+            let back = NetworkPacket::from_tlp(&tlp, Header::Optimised).unwrap();
+            assert_eq!(Message::from_packet(&back), Some(message));
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! All lines of one node: its cache, and the directory of the lines whose home it is.
+
+use super::cache::{Access, CacheLine, State};
+use super::home::{HomeLine, Said};
+use super::message::{Kind, Message, Node};
+use super::{Fault, Unexpected};
+
+/// What a processor wants of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Want {
+    /// Its content.
+    Read,
+    /// To write this.
+    Write(u64),
+}
+
+/// What an access comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Done at once; the content afterwards.
+    Done(u64),
+    /// Done when the answer comes; [`Unit::handle`] will say so.
+    Waits,
+    /// Not now: the line or every place of the cache is in use by something under way.
+    Busy,
+}
+
+/// An access that waited is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// The line.
+    pub line: u32,
+    /// What was wanted.
+    pub want: Want,
+    /// The content afterwards.
+    pub data: u64,
+}
+
+/// The coherence unit of a node.
+#[derive(Clone, Debug)]
+pub struct Unit {
+    node: Node,
+    nodes: u8,
+    /// The cache: every line that there is, most of them invalid.
+    lines: Vec<CacheLine>,
+    /// Lines whose home is here: every `nodes`th one.
+    homes: Vec<HomeLine>,
+    wants: Vec<Option<Want>>,
+    /// Lines that the cache may hold, and holds.
+    capacity: usize,
+    held: usize,
+    /// Where the search for a line to evict begins.
+    victim: usize,
+    fault: Option<Fault>,
+    said: Vec<Said>,
+}
+
+impl Unit {
+    /// A unit of one of `nodes`, whose cache holds `capacity` of `lines` lines.
+    pub fn new(node: Node, nodes: u8, lines: u32, capacity: usize, fault: Option<Fault>) -> Unit {
+        let of_home = lines.div_ceil(u32::from(nodes)) as usize;
+        Unit {
+            node,
+            nodes,
+            lines: vec![CacheLine::default(); lines as usize],
+            homes: vec![HomeLine::default(); of_home],
+            wants: vec![None; lines as usize],
+            capacity,
+            held: 0,
+            victim: 0,
+            fault,
+            said: Vec::new(),
+        }
+    }
+
+    /// The node that keeps the directory of a line.
+    pub fn home_of(&self, line: u32) -> Node {
+        (line % u32::from(self.nodes)) as Node
+    }
+
+    /// A line in the cache.
+    pub fn cached(&self, line: u32) -> &CacheLine {
+        &self.lines[line as usize]
+    }
+
+    /// The processor accesses a line; messages go to `out`.
+    pub fn access(&mut self, line: u32, want: Want, out: &mut Vec<Message>) -> Outcome {
+        let at = line as usize;
+        let is_new = self.lines[at].state == State::Invalid;
+        if is_new && self.held >= self.capacity && !self.make_room(out) {
+            return Outcome::Busy;
+        }
+        let access = match want {
+            Want::Read => self.lines[at].read(),
+            Want::Write(data) => self.lines[at].write(data),
+        };
+        match access {
+            Access::Hit => Outcome::Done(self.lines[at].data),
+            Access::Busy => Outcome::Busy,
+            Access::Asks(kind) => {
+                self.held += usize::from(is_new);
+                self.wants[at] = Some(want);
+                out.push(self.message(kind, self.home_of(line), line, 0));
+                Outcome::Waits
+            }
+        }
+    }
+
+    /// A message comes; answers go to `out`. Says which access is done by it, if any.
+    ///
+    /// # Errors
+    /// [`Unexpected`], if the protocol has a hole.
+    pub fn handle(
+        &mut self,
+        message: Message,
+        out: &mut Vec<Message>,
+    ) -> Result<Option<Done>, Unexpected> {
+        let Message { kind, from, line, data, .. } = message;
+        let at = line as usize;
+        if kind.is_for_home() {
+            let mut said = std::mem::take(&mut self.said);
+            let home = &mut self.homes[at / usize::from(self.nodes)];
+            home.handle(from, kind, data, self.fault, &mut said)?;
+            out.extend(said.drain(..).map(|(to, kind, data)| self.message(kind, to, line, data)));
+            self.said = said;
+            return Ok(None);
+        }
+        let was_held = self.lines[at].state != State::Invalid;
+        let answer = self.lines[at].handle(kind, data, self.fault)?;
+        let now = self.lines[at];
+        if let Some(kind) = answer {
+            let data = if kind.has_data() { now.data } else { 0 };
+            out.push(self.message(kind, from, line, data));
+        }
+        // An answer to a request changes one valid state to another; only giving up frees a place.
+        self.held -= usize::from(was_held && now.state == State::Invalid);
+        if !matches!(kind, Kind::Shared | Kind::Exclusive) {
+            return Ok(None);
+        }
+        let Some(want) = self.wants[at].take() else { return Ok(None) };
+        if let Want::Write(data) = want {
+            // The access is done before anything else can take the line away again.
+            self.lines[at].write(data);
+        }
+        Ok(Some(Done { line, want, data: self.lines[at].data }))
+    }
+
+    /// Whether nothing is under way here.
+    pub fn is_idle(&self) -> bool {
+        self.homes.iter().all(HomeLine::is_idle)
+            && self.lines.iter().all(|line| line.state.is_stable())
+    }
+
+    /// Gives up a line that nothing is under way for.
+    fn make_room(&mut self, out: &mut Vec<Message>) -> bool {
+        for step in 0..self.lines.len() {
+            let at = (self.victim + step) % self.lines.len();
+            if !self.lines[at].state.is_stable() || self.lines[at].state == State::Invalid {
+                continue;
+            }
+            self.victim = at + 1;
+            let line = at as u32;
+            let data = self.lines[at].data;
+            return match self.lines[at].evict() {
+                Access::Hit => {
+                    self.held -= 1;
+                    true
+                }
+                // Its place is free when the home has answered.
+                Access::Asks(kind) => {
+                    out.push(self.message(kind, self.home_of(line), line, data));
+                    false
+                }
+                Access::Busy => false,
+            };
+        }
+        false
+    }
+
+    fn message(&self, kind: Kind, to: Node, line: u32, data: u64) -> Message {
+        Message { kind, from: self.node, to, line, data }
+    }
+}
