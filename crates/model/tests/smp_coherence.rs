@@ -19,7 +19,6 @@ const FAULTS: [Fault; 5] = [
 fn every_state_of_a_small_system_is_sound() {
     let two = explore(2, None).unwrap();
     let three = explore(3, None).unwrap();
-    println!("{two:?} {three:?}");
     assert!(two.states > 100 && three.states > 10 * two.states, "{two:?} {three:?}");
     // Queues are bounded by the protocol: a node has one request for a line under way, and the home one question.
     assert!(three.longest_queue <= 2, "{three:?}");

@@ -66,7 +66,7 @@ pub enum LinkEvent {
         /// On which virtual channel.
         channel: u8,
     },
-    /// For the user: another packet can be offered.
+    /// For the user: a packet went on to the wire for the first time, so another can be offered.
     Room {
         /// Where.
         end: u8,
@@ -148,7 +148,6 @@ pub struct End {
     update: [bool; CHANNELS],
     again_at: [Option<Time>; CHANNELS],
     again_left: [u32; CHANNELS],
-    refused_room: [bool; CHANNELS],
     frames: VecDeque<Flying>,
     link_packets: VecDeque<(Time, [u8; DLLP_BYTES])>,
     timer_at: Option<Time>,
@@ -275,7 +274,6 @@ impl<E: Event> Link<E> {
         debug_assert!(Tlp::parse(&tlp).is_ok_and(|tlp| tlp.channel == channel), "no such TLP");
         let at = &mut self.ends[usize::from(end)];
         if !at.send.has_room(channel.into()) {
-            at.refused_room[usize::from(channel)] = true;
             return Err(tlp);
         }
         let ready = at.send.enter(schedule.now(), channel.into(), tlp, &self.config);
@@ -399,10 +397,8 @@ impl<E: Event> Link<E> {
                 at.counters.tlp_bytes += packet.tlp.len() as u64;
                 let room = packet.tlp.len();
                 at.transmitter.push(packet, room).expect("next asked for room");
-                if std::mem::take(&mut at.refused_room[channel]) {
-                    let event = LinkEvent::Room { end, channel: channel as u8 };
-                    schedule.settle((self.wrap)(self.index, event));
-                }
+                let event = LinkEvent::Room { end, channel: channel as u8 };
+                schedule.settle((self.wrap)(self.index, event));
             }
             Next::Idle(None) => {}
             Next::Idle(Some(ready)) => self.wake_line(schedule, end, ready),
@@ -621,7 +617,6 @@ impl End {
             update: [false; CHANNELS],
             again_at: [None; CHANNELS],
             again_left: [0; CHANNELS],
-            refused_room: [false; CHANNELS],
             frames: VecDeque::new(),
             link_packets: VecDeque::new(),
             timer_at: None,
@@ -634,6 +629,11 @@ impl End {
     /// Packets sent, by channel.
     pub fn sent(&self) -> [u64; CHANNELS] {
         self.send.sent
+    }
+
+    /// Packets taken from the network layer, by channel.
+    pub fn handed(&self) -> [u64; CHANNELS] {
+        self.send.handed
     }
 
     /// Bits that the lanes towards the other end have flipped.

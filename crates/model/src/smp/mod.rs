@@ -6,6 +6,9 @@
 //!   transport   virtual channels, credits, receive buffers    lanes      striping, time on the wire, bit errors
 //!   link        the whole: both ends, in time                 config     parameters
 //!   bench       two nodes with stimuli and a checker
+//!
+//!   lmu         which link leads to a node                    lbt        transfers of large blocks
+//!   cc          coherence of caches                           system     2 or 4 nodes with all of it
 //! ```
 //!
 //! [`experiments`] are those of the paper. The link layer's numbers, replay and credits are code without time or I/O in `bellwire_protocol::link_layer`; what the
@@ -16,8 +19,11 @@ pub mod cc;
 pub mod config;
 pub mod experiments;
 pub mod lanes;
+pub mod lbt;
 pub mod link;
+pub mod lmu;
 pub mod network;
+pub mod system;
 pub mod training;
 pub mod transport;
 

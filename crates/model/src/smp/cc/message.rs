@@ -120,7 +120,7 @@ impl Message {
         let length = if kind.has_data() { LINE_BYTES } else { 0 };
         let is_whole = packet.data.len() == length && words.all(|word| word == data);
         let is_right = header.class == Class::Coherence
-            && header.address % LINE_BYTES as u64 == 0
+            && header.address.is_multiple_of(LINE_BYTES as u64)
             && packet.channel == kind.channel();
         (is_whole && is_right).then_some(Message {
             kind,

@@ -1,0 +1,154 @@
+//! The unit for transfers of large blocks from the memory of one node to that of another (S-05 to S-07; SMP paper, section 2).
+//!
+//! Software fills the descriptor registers; the unit cuts the block into packets of the largest payload, sends them, and raises one
+//! interrupt when the last has been sent. Sent is not arrived: above the link layer nobody acknowledges (and need not, as the link
+//! loses nothing).
+
+use bellwire_wire::link::DW_BYTES;
+use bellwire_wire::link::network::{Class, NetworkHeader};
+
+use super::lmu::Way;
+use super::network::{LONGEST_BLOCK_BYTES, NetworkPacket};
+
+/// Transfers that one unit works on at once: one for each interface.
+pub const TRANSFERS: usize = 3;
+
+/// The descriptor registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Registers {
+    /// Start address, in bytes.
+    pub start: u64,
+    /// Length, in bytes.
+    pub length: u64,
+    /// Target node.
+    pub target: u8,
+    /// Start address at the target, in bytes.
+    pub target_start: u64,
+}
+
+/// Why a transfer was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// Something is not a multiple of 4 bytes, or nothing is to be moved.
+    #[error("addresses and length must be multiples of 4 bytes, and the length not 0; round them")]
+    Misaligned,
+    /// The block is not in memory.
+    #[error("the block ends beyond the memory of a node; see address and length")]
+    OutOfMemory,
+    /// It is to be sent to this node, or to one that is not there.
+    #[error("node {0} is this one or does not exist; choose another")]
+    NoTarget(u8),
+    /// All sets of registers are in use.
+    #[error("{TRANSFERS} transfers are under way; wait for an interrupt")]
+    Busy,
+}
+
+/// A transfer under way.
+#[derive(Clone, Copy, Debug)]
+struct Transfer {
+    registers: Registers,
+    sent: u64,
+    /// The last packet, when it has been handed to the link: by which way, and as the how-manieth of its channel.
+    last: Option<(Way, u64)>,
+}
+
+/// The unit of one node.
+#[derive(Debug, Default)]
+pub struct Lbt {
+    transfers: [Option<Transfer>; TRANSFERS],
+    next: usize,
+    /// Packets made.
+    pub packets: u64,
+}
+
+impl Lbt {
+    /// Starts a transfer; the number tells its packets and its interrupt.
+    ///
+    /// # Errors
+    /// [`Refused`]; nothing was started then.
+    pub fn start(
+        &mut self,
+        registers: Registers,
+        node: u8,
+        nodes: u8,
+        memory_bytes: u64,
+    ) -> Result<u8, Refused> {
+        let Registers { start, length, target, target_start } = registers;
+        let aligned = |value: u64| value.is_multiple_of(DW_BYTES as u64);
+        if ![start, length, target_start].into_iter().all(aligned) || length == 0 {
+            return Err(Refused::Misaligned);
+        }
+        let fits = |start: u64| start.checked_add(length).is_some_and(|end| end <= memory_bytes);
+        if !fits(start) || !fits(target_start) {
+            return Err(Refused::OutOfMemory);
+        }
+        if target == node || target >= nodes {
+            return Err(Refused::NoTarget(target));
+        }
+        let free = self.transfers.iter().position(Option::is_none).ok_or(Refused::Busy)?;
+        self.transfers[free] = Some(Transfer { registers, sent: 0, last: None });
+        Ok(free as u8)
+    }
+
+    /// The next packet of a transfer that `accepts` what it would send, in turn; and whether it is the transfer's last.
+    pub fn next(
+        &mut self,
+        node: u8,
+        memory: &[u8],
+        accepts: impl Fn(&NetworkPacket) -> bool,
+    ) -> Option<(NetworkPacket, bool)> {
+        for step in 0..TRANSFERS {
+            let number = (self.next + step) % TRANSFERS;
+            let Some(transfer) = self.transfers[number].as_mut() else { continue };
+            let Registers { start, length, target, target_start } = transfer.registers;
+            let left = length - transfer.sent;
+            if left == 0 {
+                continue;
+            }
+            let piece = left.min(LONGEST_BLOCK_BYTES as u64);
+            let from = (start + transfer.sent) as usize;
+            let header = NetworkHeader {
+                class: Class::Block,
+                operation: u8::from(piece == left),
+                target,
+                source: node,
+                tag: number as u8,
+                address: target_start + transfer.sent,
+            };
+            let data = memory[from..from + piece as usize].to_vec();
+            let packet = NetworkPacket { header, channel: 0, data };
+            if accepts(&packet) {
+                transfer.sent += piece;
+                self.next = number + 1;
+                self.packets += 1;
+                return Some((packet, piece == left));
+            }
+        }
+        None
+    }
+
+    /// The last packet of a transfer was handed to the link, as the `count`th of its channel.
+    pub fn last_handed(&mut self, number: u8, way: Way, count: u64) {
+        if let Some(transfer) = &mut self.transfers[usize::from(number)] {
+            transfer.last = Some((way, count));
+        }
+    }
+
+    /// The transfers whose last packet has been sent, given how many packets each link has sent: an interrupt for each.
+    pub fn interrupts(&mut self, sent: impl Fn(Way) -> u64) -> Vec<u8> {
+        let mut raised = Vec::new();
+        for (number, transfer) in self.transfers.iter_mut().enumerate() {
+            let last = transfer.and_then(|transfer| transfer.last);
+            if last.is_some_and(|(way, count)| sent(way) >= count) {
+                *transfer = None;
+                raised.push(number as u8);
+            }
+        }
+        raised
+    }
+
+    /// Whether no transfer is under way.
+    pub fn is_idle(&self) -> bool {
+        self.transfers.iter().all(Option::is_none)
+    }
+}

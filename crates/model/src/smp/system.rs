@@ -1,0 +1,391 @@
+//! Two or four processors with all their units and links, in time (S-01 to S-08; SMP paper, section 3 and Fig. 3).
+
+use std::collections::VecDeque;
+
+use bellwire_wire::link::network::Class;
+
+use crate::engine::{Ended, Event, Model, Random, Schedule, run};
+use crate::units::{Span, Time};
+
+use super::cc::checker::{Golden, check_copies};
+use super::cc::message::Message;
+use super::cc::unit::{Done, Outcome, Unit, Want};
+use super::config::Config;
+use super::lbt::{Lbt, Refused, Registers};
+use super::link::{Link, LinkEvent};
+use super::lmu::{Lmu, Way, links_of};
+use super::network::NetworkPacket;
+
+/// Bytes of a node's memory that block transfers can reach.
+pub const MEMORY_BYTES: usize = 1 << 20;
+
+/// How long a message takes inside of a node, from its cache to its directory or back.
+const INSIDE: Span = Span::from_ns(8);
+
+/// How long a processor waits between accesses.
+const THINKS: Span = Span::from_ns(4);
+
+/// What can happen in a system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnSystem {
+    /// On a link.
+    Link {
+        /// Its number.
+        link: u16,
+        /// What.
+        event: LinkEvent,
+    },
+    /// A message has crossed inside of a node.
+    Inside {
+        /// The node.
+        node: u8,
+    },
+    /// A processor makes its next access.
+    Accesses {
+        /// The node.
+        node: u8,
+    },
+}
+
+impl Event for OnSystem {
+    fn trace(self) -> u64 {
+        match self {
+            OnSystem::Link { link, event } => event.trace() | u64::from(link) << 8,
+            OnSystem::Inside { node } => 1 << 32 | u64::from(node),
+            OnSystem::Accesses { node } => 2 << 32 | u64::from(node),
+        }
+    }
+}
+
+/// Random accesses of the processors to shared lines.
+#[derive(Clone, Copy, Debug)]
+pub struct Sharing {
+    /// Lines in all.
+    pub lines: u32,
+    /// Lines that a cache holds.
+    pub capacity: usize,
+    /// Accesses of each node.
+    pub accesses: u64,
+    /// Accesses of a node that may wait at once.
+    pub waiting: usize,
+}
+
+/// An interrupt of a block unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interrupt {
+    /// The transfer's number.
+    pub transfer: u8,
+    /// When.
+    pub at: Time,
+    /// Packets that the node's links had sent on channel 0 by then.
+    pub sent: u64,
+}
+
+/// A processor with its units.
+pub struct Node {
+    /// Memory for block transfers.
+    pub memory: Vec<u8>,
+    /// Link management.
+    pub lmu: Lmu,
+    /// Block transfers.
+    pub lbt: Lbt,
+    /// Interrupts, in order.
+    pub interrupts: Vec<Interrupt>,
+    /// Block packets that came: from which node, of which transfer, at which address.
+    pub blocks: Vec<(u8, u8, u64)>,
+    /// Packets of coherence that came, from each node.
+    pub messages: Vec<u64>,
+    cc: Unit,
+    inside: VecDeque<Message>,
+    accesses_left: u64,
+    waiting: usize,
+    random: Random,
+    /// Accesses done.
+    pub accesses_done: u64,
+}
+
+/// All of them.
+pub struct System {
+    /// Processors.
+    pub nodes: Vec<Node>,
+    /// Links, by the numbers of [`links_of`].
+    pub links: Vec<Link<OnSystem>>,
+    ends: Vec<[usize; 2]>,
+    config: Config,
+    sharing: Sharing,
+    golden: Golden,
+    /// The first law that was broken.
+    pub fault: Option<String>,
+}
+
+/// The system in time.
+pub struct Running {
+    /// Processors and links.
+    pub system: System,
+    /// Time.
+    pub schedule: Schedule<OnSystem>,
+}
+
+impl Running {
+    /// A system of 2, 3 or 4 nodes whose links are up.
+    ///
+    /// # Errors
+    /// A sentence, if so many nodes cannot be joined.
+    pub fn new(
+        nodes: usize,
+        config: &Config,
+        sharing: Sharing,
+        seed: u64,
+    ) -> Result<Running, String> {
+        config.check().map_err(|error| error.to_string())?;
+        let ends = links_of(nodes)?;
+        let mut schedule = Schedule::new(seed, config.cycle());
+        let wrap = |link, event| OnSystem::Link { link, event };
+        let links = (0..ends.len() as u16)
+            .map(|link| Link::trained(config, link, wrap, &mut schedule))
+            .collect();
+        let node = |at: usize, schedule: &mut Schedule<OnSystem>| Node {
+            memory: vec![0; MEMORY_BYTES],
+            lmu: Lmu::new(at, nodes, &ends),
+            lbt: Lbt::default(),
+            interrupts: Vec::new(),
+            blocks: Vec::new(),
+            messages: vec![0; nodes],
+            cc: Unit::new(at as u8, nodes as u8, sharing.lines, sharing.capacity, None),
+            inside: VecDeque::new(),
+            accesses_left: sharing.accesses,
+            waiting: 0,
+            random: schedule.random.fork(at as u64),
+            accesses_done: 0,
+        };
+        let nodes = (0..nodes).map(|at| node(at, &mut schedule)).collect();
+        let golden = Golden::new(sharing.lines as usize);
+        let config = config.clone();
+        let system = System { nodes, links, ends, config, sharing, golden, fault: None };
+        let mut running = Running { system, schedule };
+        for node in 0..running.system.nodes.len() as u8 {
+            running.schedule.at(Time::ZERO, OnSystem::Accesses { node });
+        }
+        Ok(running)
+    }
+
+    /// Fills a node's descriptor registers and starts the transfer.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub fn start(&mut self, node: u8, registers: Registers) -> Result<u8, Refused> {
+        let nodes = self.system.nodes.len() as u8;
+        let at = &mut self.system.nodes[usize::from(node)];
+        let number = at.lbt.start(registers, node, nodes, MEMORY_BYTES as u64)?;
+        self.system.send_blocks(&mut self.schedule, usize::from(node));
+        Ok(number)
+    }
+
+    /// Goes on until nothing is left to happen or `until`.
+    pub fn run(&mut self, until: Time) -> Ended {
+        run(&mut self.system, &mut self.schedule, until)
+    }
+
+    /// Checks that all is done, nothing is left anywhere, and no law was broken.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong.
+    pub fn audit(&self) -> Result<(), String> {
+        if let Some(fault) = &self.system.fault {
+            return Err(fault.clone());
+        }
+        for (at, node) in self.system.nodes.iter().enumerate() {
+            let idle = node.cc.is_idle() && node.lbt.is_idle() && node.lmu.is_empty();
+            if !idle || node.accesses_left > 0 || node.waiting > 0 {
+                return Err(format!("node {at} has not come to rest"));
+            }
+        }
+        for link in &self.system.links {
+            link.audit(self.schedule.now()).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+}
+
+impl System {
+    fn access(&mut self, schedule: &mut Schedule<OnSystem>, node: u8) {
+        let at = usize::from(node);
+        let own = &mut self.nodes[at];
+        if own.accesses_left == 0 || own.waiting >= self.sharing.waiting {
+            return;
+        }
+        let line = own.random.below(self.sharing.lines.into()) as u32;
+        let is_write = own.random.below(3) == 0;
+        let want = if is_write { Want::Write(self.golden.fresh()) } else { Want::Read };
+        let mut out = Vec::new();
+        match own.cc.access(line, want, &mut out) {
+            Outcome::Busy => {}
+            Outcome::Waits => {
+                own.accesses_left -= 1;
+                own.waiting += 1;
+            }
+            Outcome::Done(data) => {
+                own.accesses_left -= 1;
+                self.settle(at, Done { line, want, data });
+            }
+        }
+        self.check(line);
+        self.send_messages(schedule, at, &out);
+        schedule.after(THINKS, OnSystem::Accesses { node });
+    }
+
+    fn settle(&mut self, node: usize, done: Done) {
+        self.nodes[node].accesses_done += 1;
+        match done.want {
+            Want::Write(value) => self.golden.wrote(done.line, value),
+            Want::Read => {
+                if let Err(error) = self.golden.read(node as u8, done.line, done.data) {
+                    self.fault.get_or_insert(error.to_string());
+                }
+            }
+        }
+    }
+
+    fn check(&mut self, line: u32) {
+        let copies = self.nodes.iter().map(|node| node.cc.cached(line));
+        if let Err(error) = check_copies(line, copies) {
+            self.fault.get_or_insert(error.to_string());
+        }
+    }
+
+    fn message_comes(&mut self, schedule: &mut Schedule<OnSystem>, node: usize, message: Message) {
+        let mut out = Vec::new();
+        match self.nodes[node].cc.handle(message, &mut out) {
+            Err(error) => {
+                self.fault.get_or_insert(error.to_string());
+            }
+            Ok(None) => {}
+            Ok(Some(done)) => {
+                self.nodes[node].waiting -= 1;
+                self.settle(node, done);
+                schedule.settle(OnSystem::Accesses { node: node as u8 });
+            }
+        }
+        self.check(message.line);
+        self.send_messages(schedule, node, &out);
+    }
+
+    fn send_messages(&mut self, schedule: &mut Schedule<OnSystem>, node: usize, out: &[Message]) {
+        for message in out {
+            if usize::from(message.to) == node {
+                self.nodes[node].inside.push_back(*message);
+                schedule.after(INSIDE, OnSystem::Inside { node: node as u8 });
+                continue;
+            }
+            let packet = message.to_packet();
+            let way = self.nodes[node].lmu.way(&packet).expect("all nodes are joined");
+            self.nodes[node].lmu.send(way, packet);
+            self.pump(schedule, node, way);
+        }
+    }
+
+    /// Lets the block unit fill the link management's queues.
+    fn send_blocks(&mut self, schedule: &mut Schedule<OnSystem>, node: usize) {
+        loop {
+            let Node { lbt, lmu, memory, .. } = &mut self.nodes[node];
+            let accepts = |packet: &NetworkPacket| {
+                lmu.way(packet).is_ok_and(|way| lmu.has_room(way, packet.channel))
+            };
+            let Some((packet, _)) = lbt.next(node as u8, memory, accepts) else { return };
+            let way = lmu.way(&packet).expect("it was asked for");
+            lmu.send(way, packet);
+            self.pump(schedule, node, way);
+        }
+    }
+
+    /// Offers a link what waits for it.
+    fn pump(&mut self, schedule: &mut Schedule<OnSystem>, node: usize, way: Way) {
+        let link = &mut self.links[usize::from(way.link)];
+        for channel in 0..self.config.channels {
+            while let Some(packet) = self.nodes[node].lmu.queue(way.link, channel).front() {
+                let tlp = packet.to_tlp(self.config.header).expect("units make packets that fit");
+                let ends = packet.header.class == Class::Block && packet.header.operation == 1;
+                let tag = packet.header.tag;
+                if link.offer(schedule, way.end, channel, tlp).is_err() {
+                    break;
+                }
+                self.nodes[node].lmu.queue(way.link, channel).pop_front();
+                if ends {
+                    let count = link.end(way.end).handed()[usize::from(channel)];
+                    self.nodes[node].lbt.last_handed(tag, way, count);
+                }
+            }
+        }
+    }
+
+    /// A link has sent a packet: there is room for others, and a transfer may have ended.
+    fn link_sent(&mut self, schedule: &mut Schedule<OnSystem>, link: u16, end: u8) {
+        let node = self.ends[usize::from(link)][usize::from(end)];
+        self.pump(schedule, node, Way { link, end });
+        let links = &self.links;
+        let sent = |way: Way| links[usize::from(way.link)].end(way.end).sent()[0];
+        let Node { lbt, interrupts, .. } = &mut self.nodes[node];
+        for transfer in lbt.interrupts(sent) {
+            let at = schedule.now();
+            let of_node = self.ends.iter().enumerate().filter_map(|(link, ends)| {
+                let end = ends.iter().position(|other| *other == node)?;
+                Some(links[link].end(end as u8).sent()[0])
+            });
+            interrupts.push(Interrupt { transfer, at, sent: of_node.sum() });
+        }
+        self.send_blocks(schedule, node);
+    }
+
+    fn packet_comes(&mut self, schedule: &mut Schedule<OnSystem>, link: u16, end: u8, channel: u8) {
+        let node = self.ends[usize::from(link)][usize::from(end)];
+        while let Some(tlp) = self.links[usize::from(link)].take(schedule, end, channel) {
+            let packet = match NetworkPacket::from_tlp(&tlp, self.config.header) {
+                Ok(packet) if usize::from(packet.header.target) == node => packet,
+                wrong => {
+                    self.fault.get_or_insert(format!("node {node} gets {wrong:?}"));
+                    continue;
+                }
+            };
+            let header = packet.header;
+            if header.class == Class::Block {
+                let start = header.address as usize;
+                self.nodes[node].memory[start..start + packet.data.len()]
+                    .copy_from_slice(&packet.data);
+                self.nodes[node].blocks.push((header.source, header.tag, header.address));
+                continue;
+            }
+            match Message::from_packet(&packet) {
+                Some(message) => {
+                    self.nodes[node].messages[usize::from(message.from)] += 1;
+                    self.message_comes(schedule, node, message);
+                }
+                None => {
+                    self.fault.get_or_insert(format!("node {node} gets {packet:?}"));
+                }
+            }
+        }
+    }
+}
+
+impl Model for System {
+    type Event = OnSystem;
+
+    fn handle(&mut self, event: OnSystem, schedule: &mut Schedule<OnSystem>) {
+        match event {
+            OnSystem::Accesses { node } => self.access(schedule, node),
+            OnSystem::Inside { node } => {
+                let at = usize::from(node);
+                if let Some(message) = self.nodes[at].inside.pop_front() {
+                    self.message_comes(schedule, at, message);
+                }
+            }
+            OnSystem::Link { link, event } => match event {
+                LinkEvent::Room { end, .. } => self.link_sent(schedule, link, end),
+                LinkEvent::Arrived { end, channel } => {
+                    self.packet_comes(schedule, link, end, channel);
+                }
+                event => self.links[usize::from(link)].handle(schedule, event),
+            },
+        }
+    }
+}
