@@ -16,7 +16,9 @@ pub struct QueuePair {
 }
 
 /// Which kind of descriptor finished, or which remote event arrived.
+// A whole word: see `Completion`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u64)]
 #[non_exhaustive]
 pub enum Operation {
     /// A posted send.
@@ -93,16 +95,19 @@ impl fmt::Display for Status {
 
 /// A finished descriptor, or an event.
 ///
-/// Small, and moved word by word, because it is written and read a moment later on the path of every message.
+/// It is written, moved through a few results and read within nanoseconds, on the path of every message, so it is laid out to be moved in
+/// pieces that are always the same. Compilers move a structure in the widest pieces, from its start on; and the word that tells the
+/// variants of an enum apart on its own, with the widest pieces on both sides of it. That word is the last one here, so that both
+/// are the same.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Completion {
+    /// The buffer that was posted; `None` for immediate data and events. [`Completion::into_buffers`] has those of a chain.
+    pub buffer: Option<Buffer>,
     /// The queue pair that it was posted to (a shared receive: the one that the message was addressed to).
     pub queue_pair: QueuePair,
     /// Receive and event: the sender. Send, put, get, atomic: whom it was for.
     pub peer: Address,
-    /// What finished.
-    pub operation: Operation,
     /// How.
     pub status: Status,
     /// The engine's: whether `word` is an immediate value.
@@ -112,8 +117,6 @@ pub struct Completion {
     pub context: u64,
     /// Bytes moved; after an error, how many for certain.
     pub length: usize,
-    /// The buffer that was posted; `None` for immediate data and events. [`Completion::into_buffers`] has those of a chain.
-    pub buffer: Option<Buffer>,
     /// The engine's: the immediate value, or what was in memory before an atomic.
     #[doc(hidden)]
     pub word: u64,
@@ -121,6 +124,8 @@ pub struct Completion {
     #[doc(hidden)]
     #[allow(clippy::box_collection)]
     pub rest: Option<Box<Vec<Buffer>>>,
+    /// What finished.
+    pub operation: Operation,
 }
 
 impl Completion {
@@ -148,4 +153,4 @@ impl Completion {
 }
 
 #[cfg(target_pointer_width = "64")]
-const _: () = assert!(size_of::<Completion>() == 96 && size_of::<Option<Completion>>() == 96);
+const _: () = assert!(size_of::<Completion>() == 104 && size_of::<Option<Completion>>() == 104);

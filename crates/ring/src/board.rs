@@ -60,7 +60,7 @@ impl<W: Words> Board<W> {
     }
 
     /// The stamp of a region: changes when its key dies; 0 when there is none.
-    #[inline]
+    #[inline(always)]
     pub fn stamp(&self, region: usize) -> u64 {
         if region >= self.regions {
             return 0;

@@ -125,7 +125,7 @@ impl<'a> View<'a> {
     }
 
     /// Copies all of `from` to the start of this window; both may be shared, and may overlap. Panics if it does not fit.
-    #[inline]
+    #[inline(always)]
     pub fn copy_from(&self, from: View<'_>) {
         assert!(self.writable, "write through a view that is only for reading");
         assert!(
@@ -134,6 +134,16 @@ impl<'a> View<'a> {
             from.length,
             self.length
         );
+        if from.length <= SHORT_BYTES {
+            // SAFETY: both windows are mapped and long enough; so short a copy reads all before it writes.
+            unsafe { copy_bytes(from.start.as_ptr(), self.start.as_ptr(), from.length) }
+        } else {
+            self.copy_long(from);
+        }
+    }
+
+    /// The rest of [`View::copy_from`].
+    fn copy_long(&self, from: View<'_>) {
         if self.overlaps(&from) {
             // SAFETY: both windows are mapped for their lifetimes and long enough.
             unsafe { std::ptr::copy(from.start.as_ptr(), self.start.as_ptr(), from.length) }
@@ -208,9 +218,12 @@ impl fmt::Debug for View<'_> {
     }
 }
 
+/// What [`copy_bytes`] reads as a whole before it writes.
+const SHORT_BYTES: usize = 32;
+
 /// Copies `length` bytes between memory that does not overlap.
 ///
-/// Up to one cache line goes in a few overlapping moves, because a call of `memcpy` costs as much as the message itself; more
+/// Up to [`SHORT_BYTES`] go in a few moves, all read before the first is written, because a call of `memcpy` costs as much as the message itself; more
 /// goes through `memcpy`, whose body the compiler cannot see, so that it can neither split nor repeat a read of foreign memory.
 ///
 /// # Safety
@@ -229,7 +242,7 @@ pub unsafe fn copy_bytes(from: *const u8, to: *mut u8, length: usize) {
             }
             4..=7 => pair::<u32>(from, to, length),
             8..=16 => pair::<u64>(from, to, length),
-            17..=32 => pair::<u128>(from, to, length),
+            17..=SHORT_BYTES => pair::<u128>(from, to, length),
             _ => {
                 libc::memcpy(to.cast(), from.cast(), length);
             }
@@ -408,12 +421,13 @@ pub trait Holder {
 /// load across two stores of a moment ago waits until both have reached the cache.
 #[repr(C)]
 pub struct Piece<H> {
-    start: NonNull<u8>,
     length: usize,
     /// The vector's capacity; or where the part starts in its memory.
     extra: usize,
     /// `None` for a vector.
     holder: Option<H>,
+    /// The last word, because an option tells its variants apart by it, and compilers move it on its own.
+    start: NonNull<u8>,
 }
 
 // SAFETY: a vector of bytes may go to another thread, and memory is accessed through views, which tolerate concurrency.

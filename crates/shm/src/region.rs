@@ -266,8 +266,28 @@ impl ShmTransport {
         answer
     }
 
+    /// The part of the peer's region, if it is mapped, its key still valid, and this allowed: the shortest way.
+    #[inline(always)]
+    fn mapped(
+        &self,
+        link: LinkId,
+        key: RemoteKey,
+        needed: Rights,
+        (offset, length): (u64, usize),
+    ) -> Option<View<'_>> {
+        let up = self.links.get(link.0 as usize)?.as_deref()?.up()?;
+        let slot = usize::from(key.index);
+        let reach = up.regions.get(slot)?.as_ref()?;
+        let Reach::Mapped { key: known, stamp, rights, memory } = reach else { return None };
+        if (*known, *stamp) != (key.key, up.board.stamp(slot)) {
+            return None;
+        }
+        allow(*rights, needed, memory.len() as u64, offset, length as u64).ok()?;
+        memory.view().part(offset as usize, length)
+    }
+
     /// Runs `mapped` on the part of the peer's region, or `attached` with its address there.
-    #[inline]
+    #[cold]
     fn direct(
         &mut self,
         link: LinkId,
@@ -315,6 +335,7 @@ impl ShmTransport {
         }
     }
 
+    #[inline(always)]
     pub(crate) fn direct_put(
         &mut self,
         link: LinkId,
@@ -322,17 +343,24 @@ impl ShmTransport {
         offset: u64,
         from: View<'_>,
     ) -> Direct {
-        self.direct(
-            link,
-            key,
-            Rights::REMOTE_WRITE,
-            (offset, from.len()),
-            |there| {
+        match self.mapped(link, key, Rights::REMOTE_WRITE, (offset, from.len())) {
+            Some(there) => {
                 there.copy_from(from);
                 Direct::Done(0)
-            },
-            |process, address| process.write(address, from),
-        )
+            }
+            None => self.first_put(link, key, offset, from),
+        }
+    }
+
+    /// A put to memory that is not mapped, or not yet, or not any more, or that may not be written.
+    #[cold]
+    fn first_put(&mut self, link: LinkId, key: RemoteKey, offset: u64, from: View<'_>) -> Direct {
+        let mapped = |there: View<'_>| {
+            there.copy_from(from);
+            Direct::Done(0)
+        };
+        let attached = |process: Process, address| process.write(address, from);
+        self.direct(link, key, Rights::REMOTE_WRITE, (offset, from.len()), mapped, attached)
     }
 
     pub(crate) fn direct_get(
@@ -342,17 +370,12 @@ impl ShmTransport {
         offset: u64,
         into: View<'_>,
     ) -> Direct {
-        self.direct(
-            link,
-            key,
-            Rights::REMOTE_READ,
-            (offset, into.len()),
-            |there| {
-                into.copy_from(there);
-                Direct::Done(0)
-            },
-            |process, address| process.read(address, into),
-        )
+        let mapped = |there: View<'_>| {
+            into.copy_from(there);
+            Direct::Done(0)
+        };
+        let attached = |process: Process, address| process.read(address, into);
+        self.direct(link, key, Rights::REMOTE_READ, (offset, into.len()), mapped, attached)
     }
 
     pub(crate) fn direct_atomic(

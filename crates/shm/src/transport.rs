@@ -429,7 +429,7 @@ impl Transport for ShmTransport {
         self.retract_region(key);
     }
 
-    #[inline]
+    #[inline(always)]
     fn put(&mut self, link: LinkId, key: RemoteKey, offset: u64, from: View<'_>) -> Direct {
         self.direct_put(link, key, offset, from)
     }

@@ -2,7 +2,7 @@
 
 use bellwire_device::{Buffer, Completion};
 use std::mem::{MaybeUninit, offset_of};
-use std::ptr::{addr_of, addr_of_mut};
+use std::ptr::addr_of_mut;
 
 /// Handle of a completion queue.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -118,7 +118,7 @@ impl Place {
     pub(crate) fn put(&mut self, completion: Completion) -> &mut Completion {
         // SAFETY: the place is ours.
         unsafe {
-            write_in_words(self.0.as_mut_ptr(), completion);
+            write_in_pieces(self.0.as_mut_ptr(), completion);
             self.0.assume_init_mut()
         }
     }
@@ -131,7 +131,7 @@ impl Taken<'_> {
     #[inline(always)]
     pub(crate) fn completion(self) -> Completion {
         // SAFETY: a `Taken` is made of a place that holds a completion, once, when that ceases to be counted.
-        unsafe { read_in_words(self.0.0.as_ptr()) }
+        unsafe { self.0.0.assume_init_read() }
     }
 }
 
@@ -176,81 +176,92 @@ impl Hand {
     }
 }
 
-/// Puts a completion in its place, word by word.
+/// Puts a completion in its place, in [`Piece`]s.
 ///
 /// A processor forwards a store of a moment ago to a load only if the load lies inside the store. A completion is built of small
-/// fields and popped at once: moved as the compiler likes, in the widest pieces, each piece would have to wait until its fields have
-/// reached the cache, which takes longer than all else that is done here.
+/// fields, popped at once, and then moved from call to call by whoever polls: moved as the compiler likes, in the widest pieces, each
+/// piece would have to wait until its fields have reached the cache, which takes longer than all else that is done here.
 ///
 /// Nothing between the making of the completion and this may panic, or it is made in memory first, to be dropped by the panic.
 ///
 /// # Safety
 /// As for [`std::ptr::write`].
 #[inline(always)]
-unsafe fn write_in_words(slot: *mut Completion, completion: Completion) {
-    let Completion { queue_pair, peer, operation, status, has_immediate, .. } = completion;
-    let Completion { context, length, buffer, word, rest, .. } = completion;
+unsafe fn write_in_pieces(slot: *mut Completion, completion: Completion) {
+    let Completion { buffer, queue_pair, peer, operation, status, has_immediate, .. } = completion;
+    let Completion { context, length, word, rest, .. } = completion;
     let two = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
-    let kind = operation as u64 | (status as u64) << 8 | (has_immediate as u64) << 16;
-    // SAFETY: the slot is the caller's; the first four words are the first five fields, as asserted below.
+    let how = status as u64 | (has_immediate as u64) << 8;
+    // SAFETY: the slot is the caller's; each piece is what lies there in a completion, as asserted below.
     unsafe {
-        let words = slot.cast::<u64>();
-        words.write(two(queue_pair.number, queue_pair.slot));
-        words.add(1).write(two(queue_pair.generation, peer.node));
-        words.add(2).write(two(peer.queue_pair, peer.function.into()));
-        words.add(3).write(kind);
-        addr_of_mut!((*slot).context).write(context);
-        addr_of_mut!((*slot).length).write(length);
         addr_of_mut!((*slot).buffer).write(buffer);
-        addr_of_mut!((*slot).word).write(word);
-        addr_of_mut!((*slot).rest).write(rest);
+        let pieces = slot.cast::<Piece>();
+        let pair = two(queue_pair.number, queue_pair.slot);
+        piece::write(pieces.add(2), pair, two(queue_pair.generation, peer.node));
+        piece::write(pieces.add(3), two(peer.queue_pair, peer.function.into()), how);
+        piece::write(pieces.add(4), context, length as u64);
+        match rest {
+            None => piece::write(pieces.add(5), word, 0),
+            Some(_) => {
+                addr_of_mut!((*slot).word).write(word);
+                addr_of_mut!((*slot).rest).write(rest);
+            }
+        }
+        addr_of_mut!((*slot).operation).write(operation);
     }
 }
 
 const _: () = {
-    assert!(offset_of!(Completion, queue_pair.number) == 0);
-    assert!(offset_of!(Completion, queue_pair.slot) == 4);
-    assert!(offset_of!(Completion, queue_pair.generation) == 8);
-    assert!(offset_of!(Completion, peer.node) == 12);
-    assert!(offset_of!(Completion, peer.queue_pair) == 16);
-    assert!(offset_of!(Completion, peer.function) == 20);
-    assert!(offset_of!(Completion, operation) == 24);
-    assert!(offset_of!(Completion, status) == 25);
-    assert!(offset_of!(Completion, has_immediate) == 26);
-    assert!(offset_of!(Completion, context) == 32);
+    assert!(offset_of!(Completion, buffer) == 0 && size_of::<Option<Buffer>>() == 32);
+    assert!(offset_of!(Completion, queue_pair.number) == 32);
+    assert!(offset_of!(Completion, queue_pair.slot) == 36);
+    assert!(offset_of!(Completion, queue_pair.generation) == 40);
+    assert!(offset_of!(Completion, peer.node) == 44);
+    assert!(offset_of!(Completion, peer.queue_pair) == 48);
+    assert!(offset_of!(Completion, peer.function) == 52);
+    assert!(offset_of!(Completion, status) == 56);
+    assert!(offset_of!(Completion, has_immediate) == 57);
+    assert!(offset_of!(Completion, context) == 64);
+    assert!(offset_of!(Completion, length) == 72);
+    assert!(offset_of!(Completion, word) == 80);
+    assert!(offset_of!(Completion, rest) == 88);
+    assert!(offset_of!(Completion, operation) == PIECES * size_of::<Piece>());
     assert!(cfg!(target_endian = "little"));
 };
 
-/// A word, of which perhaps only a part is understood.
-type Word = MaybeUninit<u64>;
+/// Pieces of a completion before its operation.
+const PIECES: usize = 6;
 
-/// A completion in the pieces in which it is moved: words, and the buffer, which is one thing wherever it goes.
-#[repr(C)]
-struct Pieces {
-    head: [Word; 6],
-    buffer: MaybeUninit<Option<Buffer>>,
-    tail: [Word; 2],
+use piece::Piece;
+
+/// The pieces in which a completion is moved: two words, as wide as what compilers move structures in.
+#[cfg(target_arch = "x86_64")]
+mod piece {
+    use std::arch::x86_64::{__m128i, _mm_set_epi64x, _mm_storeu_si128};
+    use std::mem::MaybeUninit;
+
+    pub(super) type Piece = MaybeUninit<__m128i>;
+
+    /// # Safety
+    /// As for [`std::ptr::write_unaligned`].
+    #[inline(always)]
+    pub(super) unsafe fn write(to: *mut Piece, low: u64, high: u64) {
+        // SAFETY: the caller's; every processor of this kind has the instruction.
+        unsafe { _mm_storeu_si128(to.cast(), _mm_set_epi64x(high as i64, low as i64)) }
+    }
 }
 
-const _: () = assert!(offset_of!(Completion, buffer) == offset_of!(Pieces, buffer));
+/// The pieces in which a completion is moved.
+#[cfg(not(target_arch = "x86_64"))]
+mod piece {
+    pub(super) type Piece = [u64; 2];
 
-/// Moves a completion out, as it was put in.
-///
-/// # Safety
-/// As for [`std::ptr::read`].
-#[inline(always)]
-unsafe fn read_in_words(slot: *const Completion) -> Completion {
-    let pieces = slot.cast::<Pieces>();
-    // SAFETY: all of it lies in the slot, which holds a completion. Volatile, or the compiler would make wider loads of words.
-    unsafe {
-        let word = |at: *const Word| at.cast::<[Word; 1]>().read_volatile()[0];
-        let head: *const Word = addr_of!((*pieces).head).cast();
-        let tail: *const Word = addr_of!((*pieces).tail).cast();
-        std::mem::transmute::<Pieces, Completion>(Pieces {
-            head: std::array::from_fn(|at| word(head.add(at))),
-            buffer: addr_of!((*pieces).buffer).read(),
-            tail: std::array::from_fn(|at| word(tail.add(at))),
-        })
+    /// # Safety
+    /// As for [`std::ptr::write`].
+    #[inline(always)]
+    pub(super) unsafe fn write(to: *mut Piece, low: u64, high: u64) {
+        // SAFETY: the caller's.
+        unsafe { to.write([low, high]) }
     }
 }
 

@@ -123,11 +123,20 @@ impl<'a> Send<'a> {
 /// One-sided write: local bytes to a peer's memory, without the peer's program. A chain descriptor (C-28): sources and
 /// destinations may differ in number and sizes, but not in sum (C-29).
 #[derive(Debug)]
-pub struct Put {
-    pub(crate) sources: LocalChain,
+pub struct Put<'a> {
+    pub(crate) source: Source<'a>,
     pub(crate) destinations: RemoteChain,
     pub(crate) event: Option<Event>,
     pub(crate) context: u64,
+    pub(crate) signaled: bool,
+}
+
+#[derive(Debug)]
+pub(crate) enum Source<'a> {
+    /// Inside the descriptor (C-17).
+    Immediate(&'a [u8]),
+    /// At source addresses (C-18).
+    Chain(LocalChain),
 }
 
 /// The S-Flag of a put: which queue pair hears of it, and with which value.
@@ -137,11 +146,23 @@ pub(crate) struct Event {
     pub(crate) immediate: Option<u64>,
 }
 
-impl Put {
-    /// From local buffers to parts of regions of one function.
+impl<'a> Put<'a> {
+    /// From local buffers, which the completion gives back, to parts of regions of one function.
     #[inline]
     pub fn new(sources: impl Into<LocalChain>, destinations: impl Into<RemoteChain>) -> Self {
-        Put { sources: sources.into(), destinations: destinations.into(), event: None, context: 0 }
+        Self::of(Source::Chain(sources.into()), destinations.into())
+    }
+
+    /// Data inside the descriptor: copied before the post returns, so there is no buffer to give back. At most
+    /// [`crate::Limits::eager_bytes`].
+    #[inline]
+    pub fn immediate(bytes: &'a [u8], destinations: impl Into<RemoteChain>) -> Self {
+        Self::of(Source::Immediate(bytes), destinations.into())
+    }
+
+    #[inline]
+    fn of(source: Source<'a>, destinations: RemoteChain) -> Self {
+        Put { source, destinations, event: None, context: 0, signaled: true }
     }
 
     /// A number that comes back in the completion.
@@ -156,6 +177,12 @@ impl Put {
     #[inline]
     pub fn event(mut self, queue_pair: u32, immediate: Option<u64>) -> Self {
         self.event = Some(Event { queue_pair, immediate });
+        self
+    }
+    /// No completion if it succeeds (its buffers are dropped then); one if it fails.
+    #[inline]
+    pub fn unsignaled(mut self) -> Self {
+        self.signaled = false;
         self
     }
 }

@@ -264,6 +264,7 @@ impl Function {
     /// # Errors
     /// With the buffer: [`Error::QueueFull`], [`Error::WrongState`] (disconnected, or uses a shared receive queue),
     /// [`Error::NoSuchQueuePair`].
+    #[inline(always)]
     pub fn post_receive(
         &mut self,
         queue_pair: QueuePair,
@@ -300,7 +301,11 @@ impl Function {
     /// With the descriptor: [`Error::UnequalSums`], [`Error::BadChain`], [`Error::OutOfRange`] (a part lies outside its key's
     /// region), and those of [`Function::post_send`]. Nothing has moved then.
     #[inline(always)]
-    pub fn post_put(&mut self, queue_pair: QueuePair, mut put: Put) -> Result<(), Refused<Put>> {
+    pub fn post_put<'a>(
+        &mut self,
+        queue_pair: QueuePair,
+        mut put: Put<'a>,
+    ) -> Result<(), Refused<Put<'a>>> {
         if !self.fork.is_same_process() {
             return Err(Refused::new(Error::Forked, put));
         }

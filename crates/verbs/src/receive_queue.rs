@@ -1,7 +1,7 @@
 //! The receives that wait at one queue pair, or at a shared receive queue.
 
 use bellwire_device::Buffer;
-use std::mem::MaybeUninit;
+use std::mem::{ManuallyDrop, MaybeUninit};
 
 /// A buffer that waits for a message.
 #[derive(Debug)]
@@ -9,6 +9,9 @@ pub(crate) struct Receive {
     pub(crate) buffer: Buffer,
     pub(crate) context: u64,
 }
+
+type Word = MaybeUninit<u64>;
+const RECEIVE_WORDS: usize = size_of::<Receive>() / size_of::<Word>();
 
 /// Receives in the order in which they were posted: a ring that grows to what is posted at once.
 ///
@@ -49,8 +52,17 @@ impl ReceiveQueue {
             self.grow();
         }
         let place = self.place(self.next);
-        // SAFETY: `grow` left at least one slot, so that the mask keeps the place below their number.
-        unsafe { self.slots.get_unchecked_mut(place) }.write(receive);
+        let receive = ManuallyDrop::new(receive);
+        // SAFETY: `grow` left at least one slot, so that the mask keeps the place below their number. The receive is moved there.
+        unsafe {
+            let slot = self.slots.get_unchecked_mut(place).as_mut_ptr();
+            let words = (&raw const receive).cast::<[Word; RECEIVE_WORDS]>();
+            for at in 0..RECEIVE_WORDS {
+                // Word by word, which volatile keeps from becoming pieces of two: the program has perhaps written these a moment ago.
+                let word = words.cast::<[Word; 1]>().add(at).read_volatile();
+                slot.cast::<[Word; 1]>().add(at).write(word);
+            }
+        }
         self.next = self.next.wrapping_add(1);
     }
 

@@ -3,7 +3,7 @@
 use super::bytes::{Ground, Kind, Random, assert_same, kinds, pattern, sizes};
 use super::stage::{A, B, Stage};
 use super::{Buffer, Fixture};
-use bellwire::{Error, Get, Operation, Put, RemoteSlice, Rights, Send};
+use bellwire::{Error, Get, Operation, Put, RemoteKey, RemoteSlice, Rights, Send, Status};
 
 /// The part of a ground's region at a place of this kind, as a peer names it; `None` for vectors, which have no key.
 fn remote(ground: &Ground, kind: Kind, length: usize) -> Option<RemoteSlice> {
@@ -65,6 +65,55 @@ pub fn get_every_size_and_memory(fixture: &dyn Fixture) {
         }
     }
     assert!(stage.nodes[B].poll().is_none(), "the target's program takes no part");
+}
+
+/// A put of data inside the descriptor lands like any other and gives no buffer back, a silent one completes only if it fails, and
+/// one that is too long for a descriptor is refused.
+// shows: C-17
+pub fn puts_can_be_immediate_and_silent(fixture: &dyn Fixture) {
+    let mut stage = Stage::pair(fixture);
+    let there = Ground::new(&mut stage.nodes[B], Rights::REMOTE_WRITE);
+    let queue_pair = stage.nodes[A].queue_pair;
+    let eager = stage.nodes[A].function.limits().eager_bytes;
+    for size in [0, 1, 8, 33, eager] {
+        for into in [Kind::Allocated(1), Kind::Registered(0)] {
+            let destination = remote(&there, into, size).expect("a region");
+            for signaled in [true, false] {
+                stage.case = format!("{size} bytes to {into:?}, signaled: {signaled}");
+                let mut bytes = pattern(size as u64 + signaled as u64, size);
+                let landed = there.destination(into, size);
+                let put = Put::immediate(&bytes, destination).context(7);
+                let put = if signaled { put } else { put.unsignaled() };
+                stage.nodes[A].function.post_put(queue_pair, put).expect("posted");
+                let sent = bytes.clone();
+                bytes.fill(0);
+                if signaled {
+                    let done = stage.success(A);
+                    assert_eq!((done.operation, done.context), (Operation::Put, 7), "{done:?}");
+                    assert!(done.buffer.is_none() && done.length == size, "{done:?}");
+                } else {
+                    stage.until("the put to finish", |stage| {
+                        let state = stage.nodes[A].function.query(queue_pair).unwrap();
+                        (state.posted_sends == 0).then_some(())
+                    });
+                    assert!(stage.nodes[A].poll().is_none(), "a silent success; {}", stage.case);
+                }
+                there.assert_received(into, &landed, &sent, &stage.case);
+            }
+        }
+    }
+    let key = there.allocated.remote_key();
+    let node = &mut stage.nodes[A];
+    let bytes = vec![1; eager + 1];
+    let put = Put::immediate(&bytes, key.slice(0, eager as u64 + 1));
+    let refused = node.function.post_put(queue_pair, put).expect_err("too long");
+    assert!(matches!(refused.error, Error::TooLong { .. }), "{}", refused.error);
+    let wrong = RemoteKey { key: !key.key, ..key };
+    let put = Put::immediate(&[1; 8], wrong.slice(0, 8)).unsignaled().context(8);
+    stage.nodes[A].function.post_put(queue_pair, put).expect("posted");
+    let failed = stage.next(A);
+    assert_eq!((failed.status, failed.context), (Status::WrongKey, 8), "{failed:?}");
+    assert!(failed.buffer.is_none(), "{failed:?}");
 }
 
 fn single(buffer: Buffer) -> Vec<Buffer> {

@@ -24,7 +24,8 @@ pub trait Port: std::marker::Send {
         queue_pair: QueuePair,
         send: &mut Send<'_>,
     ) -> Result<()>;
-    fn post_put(&mut self, core: &mut Core, queue_pair: QueuePair, put: &mut Put) -> Result<()>;
+    fn post_put(&mut self, core: &mut Core, queue_pair: QueuePair, put: &mut Put<'_>)
+    -> Result<()>;
     fn post_get(
         &mut self,
         core: &mut Core,
@@ -95,7 +96,12 @@ impl<T: Transport> Port for T {
         core.post_send(self, queue_pair, send)
     }
 
-    fn post_put(&mut self, core: &mut Core, queue_pair: QueuePair, put: &mut Put) -> Result<()> {
+    fn post_put(
+        &mut self,
+        core: &mut Core,
+        queue_pair: QueuePair,
+        put: &mut Put<'_>,
+    ) -> Result<()> {
         core.post_put(self, queue_pair, put)
     }
 

@@ -11,10 +11,10 @@ use super::send::registered;
 use super::waiting::{Outcome, Posted, Tried, Work};
 use super::*;
 use crate::Put;
-use crate::descriptor::{Chain, Event, LocalChain, RemoteChain};
+use crate::descriptor::{Chain, Event, LocalChain, RemoteChain, Source};
 use bellwire_device::{
-    Address, Buffer, Direct, Kind, Operation as Finished, PacketFlags, PacketHeader, QueuePair,
-    Refusal, RemoteSlice, Rights,
+    Address, Direct, Kind, Operation as Finished, PacketFlags, PacketHeader, QueuePair, Refusal,
+    RemoteSlice, Rights,
 };
 use bellwire_ring::memory::View;
 
@@ -24,6 +24,8 @@ const FAILED_PUTS: usize = 1024;
 /// A put that is under way.
 pub(crate) struct PutWork {
     pub(crate) sources: LocalChain,
+    /// Whether the sources are a copy of ours of data that was inside the descriptor, so that nobody is given them back.
+    pub(super) ours: bool,
     destinations: RemoteChain,
     event: Option<Event>,
     pub(super) total: u64,
@@ -131,7 +133,7 @@ impl Core {
         &mut self,
         transport: &mut T,
         queue_pair: QueuePair,
-        put: &mut Put,
+        put: &mut Put<'_>,
     ) -> Result<()> {
         if self.puts_at_once(transport, queue_pair, put) {
             return Ok(());
@@ -139,20 +141,25 @@ impl Core {
         self.post_longer_put(transport, queue_pair, put)
     }
 
-    /// Carries out a put of one short buffer to memory that is reached directly: the shortest way. `false`: nothing was done, because
+    /// Carries out a put of one short piece to memory that is reached directly: the shortest way. `false`: nothing was done, because
     /// something is otherwise.
     #[inline(always)]
     fn puts_at_once<T: Transport>(
         &mut self,
         transport: &mut T,
         queue_pair: QueuePair,
-        put: &mut Put,
+        put: &mut Put<'_>,
     ) -> bool {
-        let (Chain::One(buffer), Chain::One(slice)) = (&put.sources.0, &put.destinations.0) else {
-            return false;
-        };
         let QueuePair { slot, generation, .. } = queue_pair;
         let Some(entry) = self.queue_pairs.find_mut(slot, generation) else { return false };
+        let Chain::One(slice) = &put.destinations.0 else { return false };
+        let from = match &put.source {
+            Source::Immediate(bytes) if bytes.len() <= self.limits.eager_bytes => View::of(bytes),
+            Source::Chain(LocalChain(Chain::One(buffer))) if registered(&self.regions, buffer) => {
+                buffer.view()
+            }
+            _ => return false,
+        };
         let owner = slice.key.owner();
         let (link, to) = match entry.route {
             Route::Connected { link, peer } if peer.function_address() == owner => (link, peer),
@@ -162,21 +169,22 @@ impl Core {
             },
             _ => return false,
         };
-        let length = buffer.len();
-        let ring = &mut self.completion_queues[entry.send_completions];
+        let length = from.len();
+        let ring = match put.signaled {
+            true => Some(&mut self.completion_queues[entry.send_completions]),
+            false => None,
+        };
         if length == 0
             || length > SLICE_BYTES
             || slice.length != length as u64
             || check_bounds(slice.key, slice.offset, slice.length).is_err()
             || put.event.is_some()
             || !entry.sends.is_empty()
-            || entry.posted_sends >= entry.send_depth
-            || !ring.has_room()
-            || !registered(&self.regions, buffer)
+            || ring.as_ref().is_some_and(|ring| !ring.has_room())
         {
             return false;
         }
-        let Direct::Done(_) = transport.put(link, slice.key, slice.offset, buffer.view()) else {
+        let Direct::Done(_) = transport.put(link, slice.key, slice.offset, from) else {
             return false;
         };
         let tally = &mut entry.tally;
@@ -184,9 +192,8 @@ impl Core {
         tally.sends_completed += 1;
         tally.puts += 1;
         tally.put_bytes += length as u64;
-        let sources = std::mem::replace(&mut put.sources.0, Chain::Many(Vec::new()));
-        let (buffer, rest) = sources.into_parts();
-        ring.push(Completion {
+        let Some(ring) = ring else { return true };
+        let completion = ring.push(Completion {
             queue_pair,
             operation: Finished::Put,
             status: Status::Success,
@@ -195,9 +202,16 @@ impl Core {
             has_immediate: false,
             word: 0,
             peer: to,
-            buffer,
-            rest,
+            buffer: None,
+            rest: None,
         });
+        // Put in its place afterwards, because a choice of two would be made in memory first.
+        if let Source::Chain(_) = put.source
+            && let Source::Chain(LocalChain(chain)) =
+                std::mem::replace(&mut put.source, Source::Immediate(&[]))
+        {
+            (completion.buffer, completion.rest) = chain.into_parts();
+        }
         true
     }
 
@@ -207,10 +221,19 @@ impl Core {
         &mut self,
         transport: &mut T,
         queue_pair: QueuePair,
-        put: &mut Put,
+        put: &mut Put<'_>,
     ) -> Result<()> {
         let slot = self.room_to_post(queue_pair)?;
-        let (total, owner) = self.check_chain(&put.sources, &put.destinations, true)?;
+        let mut copy = None;
+        let sources = match &put.source {
+            Source::Chain(sources) => sources,
+            Source::Immediate(bytes) if bytes.len() > self.limits.eager_bytes => {
+                let (length, maximum) = (bytes.len(), self.limits.eager_bytes);
+                return Err(Error::TooLong { length, maximum, what: "data inside a descriptor" });
+            }
+            Source::Immediate(bytes) => copy.insert(LocalChain::from(bytes.to_vec())),
+        };
+        let (total, owner) = self.check_chain(sources, &put.destinations, true)?;
         let (link, mut to) = self.route_to_owner(transport, queue_pair, owner)?;
         if let Some(event) = put.event {
             if to.queue_pair != 0 && to.queue_pair != event.queue_pair {
@@ -220,11 +243,15 @@ impl Core {
             }
             to.queue_pair = event.queue_pair;
         }
-        let empty = Put::new(Vec::<Buffer>::new(), Vec::<RemoteSlice>::new());
-        let Put { sources, destinations, event, context } = std::mem::replace(put, empty);
-        let way = Way::Direct;
-        let work = Work::Put(PutWork { sources, destinations, event, total, done: 0, way });
-        self.accept(transport, slot, Posted { link, to, context, signaled: true, work });
+        let empty = Put::immediate(&[], Vec::<RemoteSlice>::new());
+        let Put { source, destinations, event, context, signaled } = std::mem::replace(put, empty);
+        let (sources, ours) = match (source, copy) {
+            (Source::Chain(sources), _) => (sources, false),
+            (Source::Immediate(_), copy) => (copy.expect("it was made above"), true),
+        };
+        let work = PutWork { sources, ours, destinations, event, total, done: 0, way: Way::Direct };
+        let work = Work::Put(work);
+        self.accept(transport, slot, Posted { link, to, context, signaled, work });
         Ok(())
     }
 

@@ -81,6 +81,7 @@ impl Work {
         let operation = self.operation();
         let (buffer, rest) = match self {
             Work::Message(message) => (message.data.into_buffer(), None),
+            Work::Put(put) if put.ours => (None, None),
             Work::Put(put) => put.sources.0.into_parts(),
             Work::Get(get) => get.destinations.0.into_parts(),
             Work::Atomic(_) | Work::Accept(_) => (None, None),

@@ -88,7 +88,7 @@ fn bad_chains_move_nothing() {
     let other = world.sides[2].function.allocate(100, Rights::REMOTE_WRITE).unwrap();
     let (key, foreign) = (region.remote_key(), other.remote_key());
     let a = &mut world.sides[0];
-    let mut refuse = |put: Put| a.function.post_put(a.qp, put).unwrap_err();
+    let mut refuse = |put: Put<'static>| a.function.post_put(a.qp, put).unwrap_err();
     let refused = refuse(Put::new(vec![vec![1; 8], vec![1; 9]], vec![key.slice(0, 16)]));
     assert!(
         matches!(refused.error, Error::UnequalSums { sources: 17, destinations: 16 }),
