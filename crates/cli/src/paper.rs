@@ -1,10 +1,11 @@
 //! `bellwire paper`: how far the project has come with the papers that it joins, and their experiments on its models.
 
 use crate::command::{Outcome, WrongUsage, print_json};
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow};
 use bellwire_model::chpp::experiments::Experiment;
-use bellwire_model::{chpp, smp};
+use bellwire_model::{chpp, damq_pd, smp};
 use bellwire_papers::{Paper, Query, State, scoreboard};
+use std::path::PathBuf;
 
 /// What the project shows of the papers that it joins
 #[derive(clap::Args)]
@@ -36,6 +37,18 @@ Examples:
   bellwire paper chpp --list                     their names
   bellwire paper chpp --json | jq '.[].values'")]
     Chpp(Experiments),
+    /// Runs the experiments of the DAMQ-PD paper on the model of its descriptor interface
+    ///
+    /// Each value stands beside the published one with its relative error. Nothing is calibrated, and nothing published is ever printed as a
+    /// result.
+    #[command(after_help = "\
+Examples:
+  bellwire paper damq-pd                         all experiments
+  bellwire paper damq-pd rate                    one of them
+  bellwire paper damq-pd --list                  their names
+  bellwire paper damq-pd fig9 --vcd run.vcd      the run of 3.3, for GTKWave
+  bellwire paper damq-pd --json | jq '.[].values'")]
+    DamqPd(DamqPd),
     /// Runs the experiments of the SMP paper on the model of its direct link
     ///
     /// Each value stands beside the published one with its relative error, and says whether a constant was fitted to it or the
@@ -74,13 +87,40 @@ struct Experiments {
     json: bool,
 }
 
+#[derive(clap::Args)]
+struct DamqPd {
+    #[command(flatten)]
+    experiments: Experiments,
+    /// Writes the waveform of the run of 3.3 (Fig. 9) to this file, as a value change dump
+    #[arg(long, value_name = "FILE")]
+    vcd: Option<PathBuf>,
+    /// Draws the run of 3.3 (Fig. 9) into this file
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
 /// Prints what was asked for.
 pub fn run(arguments: &Arguments) -> Result<Outcome> {
     match &arguments.what {
         What::Rows(rows) => print_rows(rows),
         What::Chpp(chosen) => run_experiments(&chpp::experiments::EXPERIMENTS, chosen),
+        What::DamqPd(chosen) => run_damq_pd(chosen),
         What::SmpInterconnect(chosen) => run_experiments(&smp::experiments::EXPERIMENTS, chosen),
     }
+}
+
+/// Writes the files that were asked for, and runs experiments.
+fn run_damq_pd(DamqPd { experiments, vcd, svg }: &DamqPd) -> Result<Outcome> {
+    use damq_pd::experiments::{EXPERIMENTS, fig9, waveform};
+    let run = |cycles| fig9::test(damq_pd::Organisation::DamqPd, fig9::Reader::Eager, 1, cycles);
+    let drawn = [(vcd, waveform::vcd(&run(200))), (svg, waveform::svg(&run(72)))];
+    for (file, text) in drawn {
+        if let Some(file) = file {
+            std::fs::write(file, text)
+                .with_context(|| format!("cannot write {}", file.display()))?;
+        }
+    }
+    run_experiments(&EXPERIMENTS, experiments)
 }
 
 /// Runs experiments; fails if one cannot be run, or misses the paper without saying why.

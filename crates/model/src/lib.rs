@@ -3,6 +3,7 @@
 //! Read from the top down:
 //!
 //! - [`chpp`]: the network interface of the cHPP paper with its host, controller and experiments;
+//! - [`damq_pd`]: the descriptor interface of the DAMQ-PD paper with its host and experiments;
 //! - [`engine`]: the event core, how a hardware block is written, connected and run;
 //! - [`network`]: switches and networks of them;
 //! - [`smp`]: the direct link of the SMP paper, and the units that use it;
@@ -15,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 pub mod chpp;
+pub mod damq_pd;
 pub mod engine;
 pub mod network;
 pub mod smp;

@@ -1,0 +1,38 @@
+//! What `bellwire paper damq-pd` prints and writes.
+
+mod support;
+
+use serde_json::Value;
+use support::{bellwire, run};
+
+/// An experiment prints its values beside those published, none of them calibrated, and its JSON form has the same.
+#[test]
+fn an_experiment_runs() {
+    let list = run(bellwire().args(["paper", "damq-pd", "--list"]));
+    assert!(list.code == 0 && list.stdout.contains("policies"), "{}", list.stdout);
+    let table = run(bellwire().args(["paper", "damq-pd", "analysis"]));
+    assert!(table.code == 0 && table.stdout.contains("P + Q"), "{}", table.stdout);
+    let json = run(bellwire().args(["paper", "damq-pd", "start", "--json"]));
+    assert_eq!(json.code, 0, "{}", json.stderr);
+    let reports: Value = serde_json::from_str(&json.stdout).unwrap();
+    let values = reports[0]["values"].as_array().unwrap();
+    assert!(values.len() > 5 && values.iter().all(|value| value["role"] == "predicted"));
+}
+
+/// The waveform and the drawing of the run of 3.3 are written where one asks for them, and a place that cannot be written is named.
+#[test]
+fn the_run_is_written() {
+    let folder = support::Folder::new("damq-pd");
+    let (vcd, svg) = (folder.path().join("run.vcd"), folder.path().join("run.svg"));
+    let output = run(bellwire()
+        .args(["paper", "damq-pd", "start", "--vcd"])
+        .arg(&vcd)
+        .arg("--svg")
+        .arg(&svg));
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    assert!(std::fs::read_to_string(vcd).unwrap().contains("$enddefinitions"));
+    assert!(std::fs::read_to_string(svg).unwrap().starts_with("<svg"));
+    let nowhere = folder.path().join("no/such/folder");
+    let output = run(bellwire().args(["paper", "damq-pd", "start", "--vcd"]).arg(&nowhere));
+    assert!(output.code != 0 && output.stderr.contains("no/such/folder"), "{}", output.stderr);
+}

@@ -1,0 +1,97 @@
+//! The bus: wires each way, and what travels on them.
+//!
+//! A packet takes the wires for its bytes and the header's, one after the other in the order in which they are given; the other end takes it
+//! `one_way` after its last byte.
+
+use super::config::BusConfig;
+use crate::units::{Bytes, Span, Time};
+
+/// What a packet is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Traffic {
+    /// Words of a descriptor that a process writes.
+    PioWrite,
+    /// A doorbell.
+    Doorbell,
+    /// A process reads the interface for credits, and its answer.
+    PioRead,
+    /// The interface reads a descriptor, and its words.
+    DescriptorRead,
+    /// The interface reads message data, and the data.
+    DataRead,
+    /// The interface writes a port's status line in host memory.
+    Status,
+}
+
+/// The wires of one direction.
+#[derive(Clone, Debug)]
+pub struct Wires {
+    free_at: Time,
+    /// How long they were taken.
+    pub busy: Span,
+    packets: [u64; 6],
+    bytes: [u64; 6],
+}
+
+/// Both directions.
+#[derive(Clone, Debug)]
+pub struct Bus {
+    config: BusConfig,
+    /// From host to interface.
+    pub down: Wires,
+    /// From interface to host.
+    pub up: Wires,
+}
+
+/// A packet's way.
+#[derive(Clone, Copy, Debug)]
+pub struct Passage {
+    /// When its first byte is on the wires.
+    pub begins: Time,
+    /// When the other end takes it.
+    pub arrives: Time,
+}
+
+impl Wires {
+    fn new() -> Wires {
+        Wires { free_at: Time::ZERO, busy: Span::ZERO, packets: [0; 6], bytes: [0; 6] }
+    }
+
+    /// Packets of a kind.
+    pub fn packets(&self, traffic: Traffic) -> u64 {
+        self.packets[traffic as usize]
+    }
+
+    /// Bytes of packets of a kind, headers included.
+    pub fn bytes(&self, traffic: Traffic) -> u64 {
+        self.bytes[traffic as usize]
+    }
+
+    fn transmit(&mut self, config: &BusConfig, now: Time, traffic: Traffic, bytes: u64) -> Passage {
+        let bytes = bytes + config.header.count();
+        let begins = now.max(self.free_at);
+        let takes = config.rate.time(Bytes::new(bytes));
+        self.free_at = begins + takes;
+        self.busy += takes;
+        self.packets[traffic as usize] += 1;
+        self.bytes[traffic as usize] += bytes;
+        Passage { begins, arrives: self.free_at + config.one_way }
+    }
+}
+
+impl Bus {
+    /// Idle wires.
+    pub fn new(config: &BusConfig) -> Bus {
+        Bus { config: config.clone(), down: Wires::new(), up: Wires::new() }
+    }
+
+    /// Sends a packet of `bytes` to the interface, now.
+    pub fn send_down(&mut self, now: Time, traffic: Traffic, bytes: u64) -> Passage {
+        self.down.transmit(&self.config, now, traffic, bytes)
+    }
+
+    /// Sends a packet of `bytes` to the host, now.
+    pub fn send_up(&mut self, now: Time, traffic: Traffic, bytes: u64) -> Passage {
+        self.up.transmit(&self.config, now, traffic, bytes)
+    }
+}

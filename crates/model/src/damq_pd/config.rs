@@ -1,0 +1,225 @@
+//! The parameters, read from TOML; `damq_pd.toml` is the paper's interface and says where each value comes from.
+
+use bellwire_protocol::GrantPolicy;
+use serde::Deserialize;
+
+use crate::units::{Bytes, Frequency, Rate, Span};
+
+/// The interface of the paper.
+pub const PAPER: &str = include_str!("damq_pd.toml");
+
+/// Words of the longest descriptor: 128 B.
+pub const LONGEST: u16 = 4;
+
+/// All parameters of an interface with its host.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The network interface.
+    pub nic: NicConfig,
+    /// The credit manager.
+    pub credits: CreditConfig,
+    /// The bus between host and interface.
+    pub bus: BusConfig,
+    /// Processes and their queues.
+    pub host: HostConfig,
+}
+
+/// The network interface.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NicConfig {
+    /// Frequency of all blocks.
+    pub clock: Frequency,
+    /// Bytes of a word.
+    pub word: Bytes,
+    /// Words for descriptors that come by PIO.
+    pub depth: usize,
+    /// Virtual ports, 1..=64.
+    pub ports: usize,
+    /// How the words are organised.
+    pub organisation: Organisation,
+    /// Least cycles from one descriptor to the next in the send engine.
+    pub engine_cycles: u64,
+    /// Words for descriptors that come by DMA.
+    pub landing: usize,
+    /// Descriptor reads under way.
+    pub tags: usize,
+    /// Reads of message data under way.
+    pub data_reads: usize,
+}
+
+/// How the words are organised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Organisation {
+    /// One buffer for all ports.
+    DamqPd,
+    /// An equal part for each port, and credits of its own (B-09).
+    Samq,
+    /// One buffer, whose pointers are a cycle late (B-10).
+    DamqPf,
+}
+
+/// The credit manager.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CreditConfig {
+    /// How much is granted at a time.
+    pub policy: Policy,
+    /// Words of the least grant.
+    pub least: u16,
+}
+
+/// The policies of `bellwire-protocol`, by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Policy {
+    /// All that is free.
+    All,
+    /// Half of it.
+    HalfOfFree,
+    /// What the port's history suggests.
+    History,
+}
+
+impl Policy {
+    /// All of them.
+    pub const ALL: [Policy; 3] = [Policy::All, Policy::HalfOfFree, Policy::History];
+
+    /// As it stands in a configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Policy::All => "all",
+            Policy::HalfOfFree => "half-of-free",
+            Policy::History => "history",
+        }
+    }
+}
+
+impl From<Policy> for GrantPolicy {
+    fn from(policy: Policy) -> GrantPolicy {
+        match policy {
+            Policy::All => GrantPolicy::All,
+            Policy::HalfOfFree => GrantPolicy::HalfOfFree,
+            Policy::History => GrantPolicy::History,
+        }
+    }
+}
+
+/// The bus.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BusConfig {
+    /// What the wires carry each way.
+    pub rate: Rate,
+    /// Bytes around each packet.
+    pub header: Bytes,
+    /// Most bytes of a processor's store that leave as one packet (D-12).
+    pub burst: Bytes,
+    /// From the end of a packet on the wires until it is taken at the other end.
+    pub one_way: Span,
+    /// From a processor's read of the interface to its answer.
+    pub pio_read: Span,
+    /// From a read of host memory to its data.
+    pub dma_read: Span,
+}
+
+/// Processes and their queues.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostConfig {
+    /// How descriptors are submitted.
+    pub submission: Submission,
+    /// Descriptors that a port's queue in host memory holds (D-20).
+    pub queue: usize,
+    /// Processor time to write a descriptor.
+    pub store: Span,
+}
+
+/// How descriptors are submitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Submission {
+    /// By PIO as long as there are credits, else by DMA (D-16).
+    PioAndDma,
+    /// By PIO only: without credits a process polls (B-11).
+    Pio,
+    /// By DMA only (B-12).
+    Dma,
+}
+
+/// Why a configuration cannot be built.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The text is not TOML of this form.
+    #[error("the configuration cannot be read: {0}")]
+    Form(#[from] toml::de::Error),
+    /// A value that no interface can have.
+    #[error("`{name}` is {value}; it must lie in {least}..={most}")]
+    Range {
+        /// Section and key.
+        name: &'static str,
+        /// The value found.
+        value: u64,
+        /// The least that would do.
+        least: u64,
+        /// The most that would do.
+        most: u64,
+    },
+}
+
+impl Config {
+    /// The paper's interface.
+    pub fn paper() -> Config {
+        Config::parse(PAPER).expect("the paper's interface is checked by a test")
+    }
+
+    /// Reads and checks a configuration.
+    ///
+    /// # Errors
+    /// [`ConfigError::Form`] with line and column for unknown keys, missing keys and wrong types; those of
+    /// [`Config::check`].
+    pub fn parse(text: &str) -> Result<Config, ConfigError> {
+        let config: Config = toml::from_str(text)?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Refuses values that no interface can have.
+    ///
+    /// # Errors
+    /// The first of them.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let Config { nic, credits, bus, host } = self;
+        let longest = u64::from(LONGEST);
+        // A descriptor must fit what one port can be granted.
+        let slice = match nic.organisation {
+            Organisation::Samq => nic.depth / nic.ports.max(1),
+            Organisation::DamqPd | Organisation::DamqPf => nic.depth,
+        } as u64;
+        let ranges = [
+            ("nic.ports", nic.ports as u64, 1..=64),
+            ("nic.depth", nic.depth as u64, longest..=32_768),
+            ("nic.depth for each port", slice, longest..=32_768),
+            ("nic.landing", nic.landing as u64, longest..=32_768),
+            ("nic.engine_cycles", nic.engine_cycles, 1..=1_000_000),
+            ("nic.tags", nic.tags as u64, 1..=4096),
+            ("nic.data_reads", nic.data_reads as u64, 1..=65_536),
+            ("nic.word", nic.word.count(), 8..=4096),
+            ("credits.least", u64::from(credits.least), longest..=slice),
+            ("bus.burst", bus.burst.count(), 1..=4096),
+            ("bus.header", bus.header.count(), 0..=4096),
+            ("bus.pio_read (ps)", bus.pio_read.ps(), 2 * bus.one_way.ps()..=1 << 40),
+            ("bus.dma_read (ps)", bus.dma_read.ps(), 2 * bus.one_way.ps()..=1 << 40),
+            ("host.queue", host.queue as u64, 1..=65_536),
+        ];
+        for (name, value, range) in ranges {
+            if !range.contains(&value) {
+                let (least, most) = range.into_inner();
+                return Err(ConfigError::Range { name, value, least, most });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,107 @@
+//! Sections 3.1 and 3.2 (D-23, D-24, D-25): storage, capacity and utilisation, counted in runs instead of computed.
+
+use crate::chpp::experiments::report::{Report, Role};
+use crate::damq_pd::{Config, LONGEST, Load, Machine, Organisation, Submission, Way};
+use crate::units::Time;
+
+/// What ports brought into an interface whose send engine stands still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Filled {
+    /// Words of the data memory that PIO may use.
+    pub words: usize,
+    /// The most of them that were in use.
+    pub peak: usize,
+    /// Words of descriptors that port 0 submitted.
+    pub submitted: u64,
+}
+
+/// Lets `active` of the ports submit all they can while nothing leaves. `queued` lets them go on in host memory when the buffer is full.
+///
+/// # Errors
+/// A sentence, if it cannot be run.
+pub fn fill(config: &Config, active: usize, queued: bool) -> Result<Filled, String> {
+    let mut config = config.clone();
+    config.host.submission = if queued { Submission::PioAndDma } else { Submission::Pio };
+    let mut loads = vec![Load::IDLE; config.nic.ports];
+    loads[..active].fill(Load::SATURATED);
+    let mut machine = Machine::new(&config, &loads, 1).map_err(|error| error.to_string())?;
+    machine.engine_stopped = true;
+    // Long enough for the buffer and the queue to fill; processes that are refused poll for ever.
+    machine.run(Time::from_ps(400_000_000)).map_err(|stalled| stalled.to_string())?;
+    machine.check()?;
+    let submitted: u64 = machine.processes[0].submitted.iter().sum();
+    Ok(Filled {
+        words: machine.buffer.memory.depth() - config.nic.landing,
+        peak: machine.buffer.peak[Way::Pio as usize],
+        submitted: submitted * u64::from(LONGEST),
+    })
+}
+
+/// An interface with `ports` ports and `depth` words in all.
+pub fn interface(organisation: Organisation, ports: usize, depth: usize) -> Config {
+    let mut config = Config::paper();
+    config.nic.organisation = organisation;
+    config.nic.ports = ports;
+    config.nic.depth = depth;
+    config
+}
+
+/// Runs the experiment.
+///
+/// # Errors
+/// A sentence, if a run is impossible.
+pub fn run() -> Result<Report, String> {
+    let mut report =
+        Report::new("analysis", "storage, capacity and utilisation, counted", "D-23, D-24, D-25");
+    let (ports, depth) = (16, 1024);
+    let queue = (Config::paper().host.queue * usize::from(LONGEST)) as f64;
+    let (samq, damq) = (Organisation::Samq, Organisation::DamqPd);
+    let mut value = |what: String, unit, model: f64, published: f64| {
+        report.value(what, unit, Role::Predicted, model, Some(published));
+    };
+    // Same storage, N M = P: what one port can have under way.
+    let part = (depth / ports) as f64;
+    let with_parts = fill(&interface(samq, ports, depth), 1, true)?;
+    let shared = fill(&interface(damq, ports, depth), 1, true)?;
+    value(
+        "same storage: words of SAMQ (N M)".into(),
+        "words",
+        with_parts.words as f64,
+        part * 16.0,
+    );
+    value("same storage: words of DAMQ-PD (P)".into(), "words", shared.words as f64, 1024.0);
+    let most = "most words that one port has under way";
+    value(format!("SAMQ, {most} (M + Q)"), "words", with_parts.submitted as f64, part + queue);
+    value(format!("DAMQ-PD, {most} (P + Q)"), "words", shared.submitted as f64, 1024.0 + queue);
+    // Same capacity, M = P: what it takes.
+    let small = 256;
+    let with_parts = fill(&interface(samq, ports, small * ports), 1, true)?;
+    let shared = fill(&interface(damq, ports, small), 1, true)?;
+    let same = "same capacity (M = P = 256): words of";
+    value(format!("{same} SAMQ (N M)"), "words", with_parts.words as f64, (small * ports) as f64);
+    value(format!("{same} DAMQ-PD (P)"), "words", shared.words as f64, small as f64);
+    let equal = with_parts.submitted == shared.submitted;
+    for active in [1, 4, 8, 12, 16] {
+        for (name, organisation, published) in
+            [("SAMQ", samq, active as f64 / ports as f64), ("DAMQ-PD", damq, 1.0)]
+        {
+            let filled = fill(&interface(organisation, ports, depth), active, false)?;
+            let used = filled.peak as f64 / filled.words as f64;
+            value(format!("{name}: peak use, {active} of {ports} active"), "1", used, published);
+        }
+    }
+    report.claim("with M = P one port can have as much under way in both", equal);
+    report.note(format!(
+        "Control memory of DAMQ-PD beside {} bits of words (257 each): address queue and free list {} bits each, tickets {} bits, and for each port two \
+         lists of two pointers and two counts, {} bits. SAMQ needs only the pointers.",
+        257 * depth,
+        10 * depth,
+        16 * depth,
+        ports * 2 * (2 * 10 + 2 * 11),
+    ));
+    report.note(
+        "DMA needs 128 more words for what the prefetcher has asked for, in SAMQ as in DAMQ-PD; an entry of the host queue is free again when its \
+         descriptor has left the interface, so these do not add to what can be under way.",
+    );
+    Ok(report)
+}

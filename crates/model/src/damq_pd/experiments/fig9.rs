@@ -1,0 +1,136 @@
+//! Section 3.3 and Fig. 9 (D-26, D-04 to D-08): in each cycle a random one of four ports writes a word; a port with four words may be read, four in a row.
+
+use crate::chpp::experiments::report::{Report, Role};
+use crate::damq_pd::{Config, DescriptorBuffer, Organisation, Way, Word, Write};
+use crate::engine::Random;
+
+/// Ports of the test.
+pub const PORTS: usize = 4;
+
+/// What happened in a cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// The port that wrote, whose number was the value.
+    pub wrote: Option<u8>,
+    /// The port whose word left.
+    pub left: Option<u8>,
+    /// Words in the memory.
+    pub inside: u16,
+}
+
+/// When the reader begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reader {
+    /// As soon as a port has four words.
+    Eager,
+    /// When so many words are inside that some port must have four at any time: three for each and one more.
+    Patient,
+}
+
+/// Runs the test for some cycles, and notes each.
+pub fn test(organisation: Organisation, reader: Reader, seed: u64, cycles: usize) -> Vec<Sample> {
+    let depth = Config::paper().nic.depth;
+    let mut buffer = DescriptorBuffer::new(organisation, PORTS, depth, 4);
+    let mut random = Random::new(seed);
+    let mut words = [0u64; PORTS];
+    let mut reads = reader == Reader::Eager;
+    (0..cycles)
+        .map(|_| {
+            let port = random.below(PORTS as u64) as u8;
+            // The output rate of a baseline may be lower than the input rate; what would not fit is not written.
+            let fits = buffer.inside[0] + 2 < depth / PORTS;
+            let write = fits.then(|| {
+                let written = &mut words[port as usize];
+                *written += 1;
+                // Every fourth word of a port ends what may be read in a row.
+                let word = Word { bits: port.into(), last: *written % 4 == 0 };
+                Write { port, way: Way::Pio, word }
+            });
+            reads |= buffer.inside[0] > 3 * PORTS;
+            let read = buffer.cycle(write, reads);
+            let inside = buffer.inside[0] as u16;
+            Sample {
+                wrote: write.map(|write| write.port),
+                left: read.map(|read| read.port),
+                inside,
+            }
+        })
+        .collect()
+}
+
+/// Cycles in which no word left: how many, and the number of the last.
+pub fn gaps(samples: &[Sample]) -> (usize, Option<usize>) {
+    let gaps = || samples.iter().enumerate().filter(|(_, sample)| sample.left.is_none());
+    (gaps().count(), gaps().next_back().map(|(at, _)| at))
+}
+
+/// A row of digits for what went in and one for what came out, a dot for a cycle without.
+pub fn picture(samples: &[Sample]) -> [String; 2] {
+    let digit = |port: Option<u8>| port.map_or('.', |port| char::from(b'0' + port));
+    [
+        samples.iter().map(|sample| digit(sample.wrote)).collect(),
+        samples.iter().map(|sample| digit(sample.left)).collect(),
+    ]
+}
+
+/// Runs the experiment.
+///
+/// # Errors
+/// None; it is a run of the buffer alone.
+pub fn run() -> Result<Report, String> {
+    const SEEDS: u64 = 1000;
+    const CYCLES: usize = 2000;
+    let mut report = Report::new("fig9", "the run of 3.3", "D-04, D-05, D-06, D-07, D-08, D-26");
+    let mut claims = Vec::new();
+    for (name, reader) in [("eager", Reader::Eager), ("patient", Reader::Patient)] {
+        let (mut first, mut count, mut worst, mut early, mut latest) = (0, 0, 0, 0, 0);
+        for seed in 0..SEEDS {
+            let samples = test(Organisation::DamqPd, reader, seed, CYCLES);
+            first += samples.iter().position(|sample| sample.left.is_some()).unwrap_or(CYCLES);
+            early += gaps(&samples[..20]).0;
+            let (gaps, end) = gaps(&samples);
+            count += gaps;
+            worst = worst.max(gaps);
+            latest = latest.max(end.map_or(0, |end| end + 1));
+        }
+        let mean = |sum: usize| sum as f64 / SEEDS as f64;
+        let mut value = |what: &str, value| {
+            report.value(format!("{name} reader: {what}"), "cycles", Role::Predicted, value, None);
+        };
+        value("mean until the first word leaves", mean(first));
+        value("mean without output", mean(count));
+        value("most without output", worst as f64);
+        value("mean without output in the first 20", mean(early));
+        value("the latest gap ends at", latest as f64);
+        claims.push((name, worst, latest));
+    }
+    for (name, worst, latest) in claims {
+        report
+            .claim(format!("{name} reader: gaps only in the first ten-odd cycles"), latest < 20)
+            .explain(
+                "Ten-odd cycles of gap there are in all, in every run: 12 words, 3 for each of 4 ports, can lie inside without a port having 4, and 4 are in \
+                 the pipeline. But a reader that begins as soon as a port has 4 words spreads them: it has read some ports down when the others \
+                 are short. Fig. 9 shows one run, perhaps a short one; or its reader waits at first, as the patient one does.",
+            );
+        report
+            .claim(format!("{name} reader: ten-odd cycles of gap in all, in each run"), worst < 20);
+    }
+    let late = test(Organisation::DamqPf, Reader::Eager, 1, CYCLES);
+    let out = late.iter().filter(|sample| sample.left.is_some()).count();
+    report.value(
+        "DAMQ-PF: words that leave in a cycle",
+        "1",
+        Role::Predicted,
+        out as f64 / CYCLES as f64,
+        None,
+    );
+    for (name, reader) in [("eager", Reader::Eager), ("patient", Reader::Patient)] {
+        let [wrote, left] = picture(&test(Organisation::DamqPd, reader, 1, 72));
+        report.note(format!("{name} reader, in:  {wrote}"));
+        report.note(format!("{name} reader, out: {left}"));
+    }
+    report.note(
+        "`bellwire paper damq-pd fig9 --vcd FILE` writes its waveform, `--svg FILE` draws it.",
+    );
+    Ok(report)
+}

@@ -1,0 +1,66 @@
+//! Three grant policies under three loads (D-14): the paper's own heuristic is lost, so this is how ours was chosen.
+
+use super::measure::{Measured, Window, fairness, measure};
+use crate::chpp::experiments::report::{Report, Role};
+use crate::damq_pd::{Config, LONGEST, Load, Policy};
+use crate::units::Span;
+
+/// Ports of the comparison.
+pub const PORTS: usize = 16;
+
+/// A load of [`PORTS`] ports, by name.
+pub fn loads() -> [(&'static str, Vec<Load>); 4] {
+    let open = |millions_s: f64, burst| Load {
+        gap: Span::from_ps((1e6 / millions_s) as u64),
+        burst,
+        start: Span::ZERO,
+        words: LONGEST,
+        messages: u32::MAX,
+    };
+    let each = |millions_s: f64, burst| vec![open(millions_s / PORTS as f64, burst); PORTS];
+    // One port has as much to send as all others together.
+    let mut skewed = vec![open(30.0 / (PORTS - 1) as f64, 1); PORTS];
+    skewed[0] = open(30.0, 1);
+    let saturated = Load { start: Span::from_ns(3000), ..Load::SATURATED };
+    [
+        ("balanced", each(100.0, 1)),
+        ("skewed", skewed),
+        ("bursty", each(80.0, 64)),
+        ("saturated", vec![saturated; PORTS]),
+    ]
+}
+
+/// Runs one load under one policy.
+///
+/// # Errors
+/// A sentence, if it cannot be run.
+pub fn run_one(policy: Policy, loads: &[Load]) -> Result<Measured, String> {
+    let mut config = Config::paper();
+    config.nic.ports = loads.len();
+    config.credits.policy = policy;
+    measure(&config, loads, 1, Window::OPEN)
+}
+
+/// Runs the experiment.
+///
+/// # Errors
+/// A sentence, if a run is impossible.
+pub fn run() -> Result<Report, String> {
+    let mut report =
+        Report::new("policies", "grant policies: rate, fairness, latency", "D-14, D-16, D-18");
+    for (name, loads) in loads() {
+        for policy in Policy::ALL {
+            let run = run_one(policy, &loads)?;
+            let what = |quantity: &str| format!("{name}, {}: {quantity}", policy.name());
+            let mut value = |quantity, unit, value| {
+                report.value(what(quantity), unit, Role::Predicted, value, None);
+            };
+            value("rate", "M/s", run.rate);
+            value("mean latency", "ns", run.mean_ns);
+            value("99th percentile", "ns", run.p99_ns);
+            value("by DMA", "%", run.dma_share * 100.0);
+            value("fairness", "1", fairness(&run.by_port));
+        }
+    }
+    Ok(report)
+}

@@ -1,0 +1,88 @@
+//! Section 1 (D-31, B-11): a process that finds the buffer full polls, and its reads cost bus bandwidth that data could use.
+
+use super::measure::Window;
+use crate::chpp::experiments::report::{Report, Role};
+use crate::damq_pd::{Config, Load, Machine, Submission, Traffic};
+use crate::units::{Bytes, Rate, Time};
+
+/// What a way of submission leaves for data.
+#[derive(Clone, Copy, Debug)]
+pub struct Polling {
+    /// Message data that came over the bus, in GB/s.
+    pub data: f64,
+    /// PIO reads for credits, in millions per second.
+    pub reads: f64,
+    /// Share of the wires to the interface that they took, in percent.
+    pub share: f64,
+}
+
+/// Ports of the comparison.
+pub const PORTS: usize = 64;
+/// Words of its buffer: a small one, which is full most of the time.
+pub const DEPTH: usize = 64;
+
+/// Ports that always have messages of 1 KiB of data: the wires are the bottleneck, so that the buffer is full. Packets have their headers.
+///
+/// # Errors
+/// A sentence, if it cannot be run.
+pub fn polling(submission: Submission) -> Result<Polling, String> {
+    const DATA_BYTES: u64 = 1024;
+    let mut config = Config::paper();
+    config.nic.ports = PORTS;
+    config.nic.depth = DEPTH;
+    config.host.submission = submission;
+    config.bus.header = Bytes::new(24);
+    config.bus.rate = Rate::from_bytes_per_second(15_753_846_153);
+    let mut machine =
+        Machine::new(&config, &[Load::SATURATED; PORTS], 1).map_err(|error| error.to_string())?;
+    machine.set_data_bytes(DATA_BYTES);
+    let Window { warm_up_ns, counted_ns } = Window::SATURATED;
+    let until = |ns| Time::from_ps(ns * 1000);
+    machine.run(until(warm_up_ns)).map_err(|stalled| stalled.to_string())?;
+    let count = |machine: &Machine| {
+        let sent: u64 = machine.ports.iter().map(|port| port.sent).sum();
+        let down = &machine.bus.down;
+        (sent, down.packets(Traffic::PioRead), down.bytes(Traffic::PioRead))
+    };
+    let before = count(&machine);
+    machine.run(until(warm_up_ns + counted_ns)).map_err(|stalled| stalled.to_string())?;
+    machine.check()?;
+    let after = count(&machine);
+    let ns = counted_ns as f64;
+    Ok(Polling {
+        data: ((after.0 - before.0) * DATA_BYTES) as f64 / ns,
+        reads: (after.1 - before.1) as f64 * 1e3 / ns,
+        share: (after.2 - before.2) as f64 / ns / 15.753_846 * 100.0,
+    })
+}
+
+/// Runs the experiment.
+///
+/// # Errors
+/// A sentence, if a run is impossible.
+pub fn run() -> Result<Report, String> {
+    let mut report = Report::new("polling", "what polling costs the bus", "D-31, B-11, B-12");
+    let mut results = Vec::new();
+    for (name, submission) in [
+        ("PIO alone", Submission::Pio),
+        ("PIO and DMA", Submission::PioAndDma),
+        ("DMA alone", Submission::Dma),
+    ] {
+        let result = polling(submission)?;
+        let mut value = |quantity: &str, unit, value| {
+            report.value(format!("{name}, {quantity}"), unit, Role::Predicted, value, None);
+        };
+        value("data over the bus", "GB/s", result.data);
+        value("reads for credits", "M/s", result.reads);
+        value("share of the wires", "%", result.share);
+        results.push(result);
+    }
+    report.claim(
+        "with PIO alone reads that poll appear on the bus and data gets less of it",
+        results[0].reads > 2.0 * results[1].reads && results[0].data < results[1].data,
+    );
+    report.note(format!(
+        "{PORTS} ports, a buffer of {DEPTH} words, 1 KiB of data for each message, 24 B around each packet; the wires to the interface are the bottleneck."
+    ));
+    Ok(report)
+}

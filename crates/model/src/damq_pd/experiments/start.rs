@@ -1,0 +1,82 @@
+//! Section 1 (D-10, D-11, D-12, D-30): what a start costs by PIO and by DMA, step by step.
+
+use crate::chpp::experiments::report::{Report, Role};
+use crate::damq_pd::{Config, Entry, Load, Machine, Submission, Traffic};
+use crate::units::{Bytes, Span, Time};
+
+/// A single message on an idle machine.
+pub struct Start {
+    /// Its steps.
+    pub steps: Vec<Entry>,
+    /// From the beginning until the descriptor leaves the buffer.
+    pub latency: Span,
+    /// The machine afterwards.
+    pub machine: Machine,
+}
+
+/// Submits one message of four words by `submission`; its process has credits already if it uses PIO.
+///
+/// # Errors
+/// A sentence, if it cannot be run.
+pub fn start(config: &Config, submission: Submission) -> Result<Start, String> {
+    let mut config = config.clone();
+    config.host.submission = submission;
+    config.nic.ports = 1;
+    let load = Load { messages: 1, ..Load::SATURATED };
+    let mut machine = Machine::new(&config, &[load], 1).map_err(|error| error.to_string())?;
+    if submission != Submission::Dma {
+        machine.processes[0].credits = machine.credits.request(0);
+    }
+    machine.set_data_bytes(256);
+    machine.journal.open();
+    machine.run(Time::from_ps(1 << 40)).map_err(|stalled| stalled.to_string())?;
+    let latency = Span::from_ps(machine.ports[0].latency.most());
+    Ok(Start { steps: machine.journal.steps(0, 0), latency, machine })
+}
+
+/// Runs the experiment.
+///
+/// # Errors
+/// A sentence, if a run is impossible.
+pub fn run() -> Result<Report, String> {
+    let paper = Config::paper();
+    let mut report = Report::new("start", "a start by PIO and by DMA", "D-10, D-11, D-12, D-30");
+    let pio = start(&paper, Submission::Pio)?;
+    let dma = start(&paper, Submission::Dma)?;
+    for (name, start, steps) in [("PIO", &pio, 6.0), ("DMA", &dma, 9.0)] {
+        let counted = start.steps.len() as f64;
+        report.value(format!("steps by {name}"), "steps", Role::Predicted, counted, Some(steps));
+        let latency = start.latency.as_ns();
+        report.value(format!("start by {name}"), "ns", Role::Predicted, latency, None);
+        let told: Vec<String> = start
+            .steps
+            .iter()
+            .map(|entry| format!("{:?} {:.1} ns", entry.step, entry.at.since(Time::ZERO).as_ns()))
+            .collect();
+        report.note(format!("{name}: {}", told.join(", ")));
+    }
+    for (bus, read_ns) in [("PCIe 2.0", 600), ("HT 2.0", 500)] {
+        let mut config = paper.clone();
+        config.bus.dma_read = Span::from_ns(read_ns);
+        let dma = start(&config, Submission::Dma)?;
+        let more = dma.latency.as_ns() - pio.latency.as_ns();
+        let published = Some(read_ns as f64);
+        report.value(format!("DMA above PIO, {bus}"), "ns", Role::Predicted, more, published);
+    }
+    // Write combining matters once packets have headers.
+    let mut headers = paper.clone();
+    headers.bus.header = Bytes::new(24);
+    let mut without = headers.clone();
+    without.bus.burst = Bytes::new(8);
+    for (name, config) in [("with", &headers), ("without", &without)] {
+        let start = start(config, Submission::Pio)?;
+        let packets = start.machine.bus.down.packets(Traffic::PioWrite) as f64;
+        let what = |quantity: &str| format!("{name} write combining, {quantity}");
+        report.value(what("packets"), "1", Role::Predicted, packets, None);
+        let bytes = start.machine.bus.down.bytes(Traffic::PioWrite) as f64;
+        report.value(what("bytes on the wires"), "B", Role::Predicted, bytes, None);
+        let latency = start.latency.as_ns();
+        report.value(what("start"), "ns", Role::Predicted, latency, None);
+    }
+    Ok(report)
+}

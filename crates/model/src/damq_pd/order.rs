@@ -1,0 +1,73 @@
+//! Which of a port's two lists is next: order over changes between PIO and DMA (D-19).
+//!
+//! The paper is silent on it. A process's stores reach the interface in their order: words of descriptors and doorbells alike. So each word that
+//! comes by PIO gets a *ticket*, the number of doorbells that its port has rung before. The head of the PIO list is next if all DMA
+//! descriptors before its ticket have left; else the DMA list is. That is the order of submission, however often a process changes
+//! over, and nobody waits for a list to drain. It costs a small memory beside the address queue and two counters for each port.
+
+use super::word::Way;
+
+/// Tickets by address, and counts for each port. Counts go round.
+#[derive(Clone, Debug)]
+pub struct Order {
+    tickets: Box<[u32]>,
+    ports: Box<[Port]>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Port {
+    rung: u32,
+    left: u32,
+    /// Ticket of the head of the PIO list.
+    head: u32,
+}
+
+impl Order {
+    /// For `depth` words and `ports` ports.
+    pub fn new(depth: usize, ports: usize) -> Order {
+        Order { tickets: vec![0; depth].into(), ports: vec![Port::default(); ports].into() }
+    }
+
+    /// The port has rung for one more DMA descriptor.
+    #[inline]
+    pub fn rung(&mut self, port: u8) {
+        let rung = &mut self.ports[port as usize].rung;
+        *rung = rung.wrapping_add(1);
+    }
+
+    /// The ticket of a word of the port that comes now.
+    #[inline]
+    pub fn ticket(&self, port: u8) -> u32 {
+        self.ports[port as usize].rung
+    }
+
+    /// A word that came by PIO lies at `address`; it is the head of its list if `first`.
+    #[inline]
+    pub fn came(&mut self, port: u8, address: u16, ticket: u32, first: bool) {
+        self.tickets[address as usize] = ticket;
+        if first {
+            self.ports[port as usize].head = ticket;
+        }
+    }
+
+    /// The word at `address` is the head of the PIO list now.
+    #[inline]
+    pub fn heads(&mut self, port: u8, address: u16) {
+        self.ports[port as usize].head = self.tickets[address as usize];
+    }
+
+    /// A DMA descriptor of the port has left.
+    #[inline]
+    pub fn left(&mut self, port: u8) {
+        let left = &mut self.ports[port as usize].left;
+        *left = left.wrapping_add(1);
+    }
+
+    /// Whose turn it is; `pio_words` is the length of the PIO list.
+    #[inline]
+    pub fn turn(&self, port: u8, pio_words: u16) -> Way {
+        let Port { left, head, .. } = self.ports[port as usize];
+        let all_before_left = left.wrapping_sub(head) as i32 >= 0;
+        if pio_words > 0 && all_before_left { Way::Pio } else { Way::Dma }
+    }
+}

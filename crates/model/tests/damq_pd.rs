@@ -1,0 +1,351 @@
+//! The descriptor interface of DAMQ-PD: what its blocks promise, by example. The oracle of its buffer stands beside the buffer.
+
+use bellwire_model::damq_pd::experiments::start::start;
+use bellwire_model::damq_pd::{
+    Config, DescriptorBuffer, Load, Machine, Organisation, Policy, Step, Submission, Traffic, Way,
+    Word, Write,
+};
+use bellwire_model::units::{Bytes, Span, Time};
+
+/// Later than any of these tests' runs end.
+const END: Time = Time::from_ps(1 << 42);
+
+fn machine(config: &Config, loads: &[Load]) -> Machine {
+    let mut config = config.clone();
+    config.nic.ports = loads.len();
+    Machine::new(&config, loads, 1).expect("the configuration is sound")
+}
+
+fn run(machine: &mut Machine, until: Time) {
+    machine.run(until).expect("it does not stall");
+    machine.check().expect("nothing is lost");
+}
+
+fn word(last: bool) -> Word {
+    Word { bits: 0, last }
+}
+
+/// A word goes in every cycle for a million cycles, and after five cycles of gap one comes out every cycle: four for the descriptor and the
+/// pipeline behind it.
+// shows: D-04, D-05
+#[test]
+fn a_word_a_cycle_goes_in_and_comes_out() {
+    const CYCLES: u64 = 1_000_000;
+    let mut buffer = DescriptorBuffer::new(Organisation::DamqPd, 4, 64, 4);
+    let mut gaps = Vec::new();
+    for cycle in 0..CYCLES {
+        let write =
+            Write { port: (cycle / 4 % 4) as u8, way: Way::Pio, word: word(cycle % 4 == 3) };
+        if buffer.cycle(Some(write), true).is_none() {
+            gaps.push(cycle);
+        }
+    }
+    assert_eq!(gaps, (0..7).collect::<Vec<_>>());
+    // One is in the input register still.
+    assert_eq!(buffer.memory.writes, CYCLES - 1);
+    buffer.check().unwrap();
+}
+
+/// A port with three words is never picked, however long it waits and whatever others do; with its fourth it is.
+// shows: D-06, D-07
+#[test]
+fn three_words_are_not_enough() {
+    let mut buffer = DescriptorBuffer::new(Organisation::DamqPd, 2, 64, 4);
+    let write = |port, last| Some(Write { port, way: Way::Pio, word: word(last) });
+    for _ in 0..3 {
+        assert_eq!(buffer.cycle(write(0, false), true), None);
+    }
+    for cycle in 0..10_000 {
+        let read = buffer.cycle(write(1, cycle % 4 == 3), true);
+        assert!(read.is_none_or(|read| read.port == 1));
+        assert_eq!(buffer.arbiter.eligible() & 1, 0);
+    }
+    buffer.cycle(write(0, true), true);
+    let own = (0..40).filter_map(|_| buffer.cycle(None, true)).filter(|read| read.port == 0);
+    assert_eq!(own.count(), 4);
+}
+
+/// Ports that always have descriptors leave in strict turns.
+// shows: D-08
+#[test]
+fn saturated_ports_take_turns() {
+    const PORTS: u8 = 16;
+    let mut buffer = DescriptorBuffer::new(Organisation::DamqPd, PORTS.into(), 1024, 4);
+    // Lists of different length, and then all of them leave.
+    for port in 0..PORTS {
+        for _ in 0..8 + port % 3 {
+            for at in 0..4 {
+                buffer.cycle(Some(Write { port, way: Way::Pio, word: word(at == 3) }), false);
+            }
+        }
+    }
+    let mut turns = Vec::new();
+    while turns.len() < 8 * usize::from(PORTS) {
+        turns.extend(buffer.cycle(None, true).filter(|read| read.word.last).map(|read| read.port));
+    }
+    for (at, port) in turns.into_iter().enumerate() {
+        assert_eq!(port, at as u8 % PORTS);
+    }
+}
+
+/// With DMA alone and all ports saturated, the prefetcher has fetched as often for each, within one.
+// shows: D-09
+#[test]
+fn prefetch_takes_turns() {
+    let mut config = Config::paper();
+    config.host.submission = Submission::Dma;
+    let mut machine = machine(&config, &[Load::SATURATED; 24]);
+    run(&mut machine, Time::from_ps(200_000_000));
+    let fetched = &machine.prefetcher.fetched;
+    let (least, most) = (fetched.iter().min().unwrap(), fetched.iter().max().unwrap());
+    assert!(*least > 300 && most - least <= 1, "{fetched:?}");
+}
+
+/// A submission by PIO takes the six steps of Fig. 2, and no DMA read for the descriptor.
+// shows: D-10
+#[test]
+fn pio_takes_six_steps() {
+    let start = start(&Config::paper(), Submission::Pio).unwrap();
+    let steps: Vec<Step> = start.steps.iter().map(|entry| entry.step).collect();
+    assert_eq!(
+        steps,
+        [
+            Step::DataPrepared,
+            Step::DescriptorWritten,
+            Step::LogicEntered,
+            Step::DataReadBegins,
+            Step::DataCame,
+            Step::Sent
+        ]
+    );
+    assert_eq!(start.machine.bus.up.packets(Traffic::DescriptorRead), 0);
+}
+
+/// A submission by DMA takes the nine steps of Fig. 1: one PIO write and one DMA read deliver the descriptor.
+// shows: D-11
+#[test]
+fn dma_takes_nine_steps() {
+    let start = start(&Config::paper(), Submission::Dma).unwrap();
+    let steps: Vec<Step> = start.steps.iter().map(|entry| entry.step).collect();
+    assert_eq!(
+        steps,
+        [
+            Step::DataPrepared,
+            Step::DescriptorPrepared,
+            Step::DoorbellRung,
+            Step::PrefetchEntered,
+            Step::DescriptorReadBegins,
+            Step::DescriptorCame,
+            Step::DataReadBegins,
+            Step::DataCame,
+            Step::Sent
+        ]
+    );
+    let bus = &start.machine.bus;
+    assert_eq!((bus.down.packets(Traffic::Doorbell), bus.down.packets(Traffic::PioWrite)), (1, 0));
+    assert_eq!(bus.up.packets(Traffic::DescriptorRead), 1);
+}
+
+/// The 16 stores of a descriptor leave as two bursts, and their start is within 7 % of that of a single packet, reading out included; without combining they are 16
+/// packets of four times the bytes of overhead.
+// shows: D-12
+#[test]
+fn stores_are_combined() {
+    let mut config = Config::paper();
+    config.bus.header = Bytes::new(24);
+    let begin = |config: &Config, words| {
+        let mut machine = machine(config, &[Load { messages: 1, words, ..Load::SATURATED }]);
+        machine.processes[0].credits = machine.credits.request(0);
+        run(&mut machine, END);
+        let down = &machine.bus.down;
+        (
+            machine.ports[0].latency.mean(),
+            down.packets(Traffic::PioWrite),
+            down.bytes(Traffic::PioWrite),
+        )
+    };
+    let (whole, packets, bytes) = begin(&config, 4);
+    assert_eq!((packets, bytes), (2, 128 + 2 * 24));
+    // A descriptor of one word leaves as a single packet. Its reading out takes fewer cycles too.
+    let (single, ..) = begin(&config, 1);
+    assert!(whole < 1.07 * single, "{whole} ps against {single} ps");
+    config.bus.burst = Bytes::new(8);
+    let (_, packets, bytes) = begin(&config, 4);
+    assert_eq!((packets, bytes), (16, 128 + 16 * 24));
+}
+
+/// In any mix of loads, at any moment, words in the buffer and unspent credits are at most what was granted, and that is at most the buffer.
+// shows: D-13, D-14
+#[test]
+fn credits_bound_what_is_written() {
+    for policy in Policy::ALL {
+        let mut config = Config::paper();
+        config.nic.depth = 96;
+        config.credits.policy = policy;
+        let mut loads = [Load { words: 0, ..Load::SATURATED }; 12];
+        loads[3] = Load { gap: Span::from_ns(300), burst: 20, ..loads[3] };
+        let mut machine = machine(&config, &loads);
+        for step in 1..20_000 {
+            run(&mut machine, Time::from_ps(step * 6_000));
+            let held: u32 = (0..12).map(|port| u32::from(machine.credits.held(port))).sum();
+            let unspent: u32 = machine.processes.iter().map(|p| u32::from(p.credits)).sum();
+            let inside = machine.buffer.inside[Way::Pio as usize] as u32;
+            assert!(inside + unspent <= held && held + machine.credits.free() == 96);
+        }
+        assert_eq!(machine.buffer.overflows, 0);
+    }
+}
+
+/// A lone port asks once for each grant, each time for 600 ns in which it submits nothing, and gets the whole buffer.
+// shows: D-14, D-15
+#[test]
+fn each_grant_takes_a_read() {
+    let mut machine = machine(&Config::paper(), &[Load::SATURATED]);
+    run(&mut machine, Time::from_ps(200_000_000));
+    let process = &machine.processes[0];
+    let answered = machine.credits.grants;
+    assert!(process.reads - answered <= 1 && machine.credits.refusals == 0);
+    // The request waits for the last words on the wires, 8 ns at most, and for nothing else.
+    let mean = process.asked.as_ns() / answered as f64;
+    assert!((600.0..608.0).contains(&mean), "{mean} ns");
+    assert!(machine.buffer.peak[Way::Pio as usize] <= 1024);
+    assert!(process.submitted[Way::Pio as usize] / answered > 200);
+}
+
+/// While one port holds the whole buffer and uses nothing, another submits by DMA: it asks once, waits for that one read, and never again. When the
+/// hog has used its credits up, the other goes back to PIO, with no further question.
+// shows: D-16, D-17, D-18
+#[test]
+fn a_hog_makes_others_use_dma_until_it_is_done() {
+    let hog = Load { gap: Span::from_ns(800), burst: 256, messages: 256, ..Load::SATURATED };
+    let other = Load { gap: Span::from_ns(100), messages: 2000, ..Load::SATURATED };
+    let mut machine = machine(&Config::paper(), &[hog, other]);
+    let mut held = 0;
+    while held < 1024 {
+        held += machine.credits.request(0);
+    }
+    machine.processes[0].credits = held;
+    // The hog begins at a moment drawn from an exponential distribution; until then it has written nothing.
+    let mut now = Time::ZERO;
+    let mut by_dma = 0;
+    while machine.processes[0].posted() == 0 {
+        by_dma = machine.ports[1].left[Way::Dma as usize];
+        now += Span::from_ns(100);
+        run(&mut machine, now);
+    }
+    assert!(by_dma > 20, "the other is served while the hog holds everything: {by_dma}");
+    assert_eq!(machine.ports[1].left[Way::Pio as usize], 0);
+    assert_eq!(machine.processes[1].reads, 1);
+    // The answer is given at a clock edge, so that a cycle may be added.
+    assert!((600.0..602.1).contains(&machine.processes[1].asked.as_ns()));
+    run(&mut machine, END);
+    let other = &machine.processes[1];
+    assert!(other.submitted[Way::Pio as usize] > 1000, "{:?}", other.submitted);
+    assert_eq!(machine.left_over(), 0);
+}
+
+/// A burst beyond the buffer is taken in by the queue in host memory, up to its depth, while the send engine stands still; then all leave in order.
+// shows: D-20
+#[test]
+fn bursts_are_absorbed_up_to_the_queue() {
+    let mut config = Config::paper();
+    config.host.queue = 500;
+    let mut machine = machine(&config, &[Load { messages: 2000, ..Load::SATURATED }]);
+    machine.engine_stopped = true;
+    run(&mut machine, Time::from_ps(1 << 30));
+    assert_eq!(machine.processes[0].posted(), 1024 / 4 + 500);
+    assert_eq!(machine.queues[0].most, 500);
+    machine.engine_stopped = false;
+    run(&mut machine, END);
+    assert_eq!(machine.ports[0].latency.count(), 2000);
+}
+
+/// Descriptors of one to four words, 32 to 128 B, are submitted by both ways and leave whole; the machine compares each word.
+// shows: D-21
+#[test]
+fn descriptors_of_all_sizes_go_through() {
+    for submission in [Submission::PioAndDma, Submission::Pio, Submission::Dma] {
+        let mut config = Config::paper();
+        config.host.submission = submission;
+        let load = Load { words: 0, messages: 3000, ..Load::SATURATED };
+        let mut machine = machine(&config, &[load; 6]);
+        run(&mut machine, END);
+        assert_eq!(machine.latencies_ns.len(), 18_000);
+    }
+}
+
+/// 16, 32 and 64 ports run on the same design, all of them served alike.
+// shows: D-22
+#[test]
+fn ports_are_many() {
+    for ports in [16, 32, 64] {
+        let mut machine = machine(&Config::paper(), &vec![Load::SATURATED; ports]);
+        run(&mut machine, Time::from_ps(500_000_000));
+        let left: Vec<u64> = machine.ports.iter().map(|port| port.left.iter().sum()).collect();
+        let (least, most) = (left.iter().min().unwrap(), left.iter().max().unwrap());
+        assert!(*least * 10 >= *most * 7, "{left:?}");
+    }
+}
+
+/// With PIO alone a process that finds the buffer full polls, and submits nothing meanwhile; no descriptor is read by DMA.
+// shows: B-11
+#[test]
+fn pio_alone_polls() {
+    let mut config = Config::paper();
+    config.nic.depth = 64;
+    config.host.submission = Submission::Pio;
+    let mut machine = machine(&config, &[Load::SATURATED; 8]);
+    machine.engine_stopped = true;
+    let until = Time::from_ps(60_000_000);
+    run(&mut machine, until);
+    let reads: u64 = machine.processes.iter().map(|process| process.reads).sum();
+    assert!(reads > 700, "60 us of eight processes, a read of 600 ns after the other: {reads}");
+    let submitted: u64 = machine.processes.iter().map(|process| u64::from(process.posted())).sum();
+    assert_eq!(submitted, 64 / 4);
+    assert_eq!(machine.bus.up.packets(Traffic::DescriptorRead), 0);
+    // It polls as long as it has to, and then goes on.
+    machine.engine_stopped = false;
+    run(&mut machine, Time::from_ps(120_000_000));
+    assert!(machine.processes.iter().all(|process| process.posted() > 20));
+}
+
+/// With DMA alone a process never stands still before its queue is full, asks for nothing, and each descriptor costs one read.
+// shows: B-12
+#[test]
+fn dma_alone_reads_each_descriptor() {
+    let mut config = Config::paper();
+    config.host.submission = Submission::Dma;
+    let mut machine = machine(&config, &[Load { messages: 900, ..Load::SATURATED }; 4]);
+    run(&mut machine, END);
+    let bus = &machine.bus;
+    assert_eq!(bus.up.packets(Traffic::DescriptorRead), 3600);
+    assert_eq!(bus.down.packets(Traffic::Doorbell), 3600);
+    assert_eq!(bus.down.packets(Traffic::PioRead), 0);
+    assert!(machine.processes.iter().all(|process| process.asked == Span::ZERO));
+}
+
+/// The same configuration, loads and seed give the same run.
+#[test]
+fn runs_repeat() {
+    let run = || {
+        let load = Load { gap: Span::from_ns(90), burst: 5, words: 0, ..Load::SATURATED };
+        let mut machine = machine(&Config::paper(), &[load; 9]);
+        run(&mut machine, Time::from_ps(100_000_000));
+        machine.latencies_ns
+    };
+    assert_eq!(run(), run());
+}
+
+/// What no interface can have is refused with its name and what would do.
+#[test]
+fn impossible_configurations_are_refused() {
+    let refusal = |change: fn(&mut Config)| {
+        let mut config = Config::paper();
+        change(&mut config);
+        config.check().unwrap_err().to_string()
+    };
+    assert!(refusal(|config| config.nic.ports = 65).contains("`nic.ports` is 65"));
+    assert!(refusal(|config| config.credits.least = 2000).contains("1024"));
+    assert!(refusal(|config| config.bus.pio_read = Span::from_ns(499)).contains("pio_read"));
+    assert!(Config::parse("[nic]\nclock = \"1 GHz\"\ncolour = 1").is_err());
+}
