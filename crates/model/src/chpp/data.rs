@@ -23,7 +23,7 @@ struct Slot {
 /// Registers and queues of the three modules.
 pub struct DataUnit {
     /// Commands in order; the packer is at the first.
-    pub commands: VecDeque<Command>,
+    pub commands: VecDeque<Box<Command>>,
     /// Which of them the data read module is at.
     reading: usize,
     reorder_bytes: u64,
@@ -211,7 +211,7 @@ impl DataUnit {
     }
 
     /// The first command has been packed.
-    pub fn finished(&mut self) -> Option<Command> {
+    pub fn finished(&mut self) -> Option<Box<Command>> {
         self.reading = self.reading.saturating_sub(1);
         self.commands.pop_front()
     }

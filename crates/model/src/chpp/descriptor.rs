@@ -288,7 +288,7 @@ pub fn extract_local(
     match command(&repr, source, destination, repr.magic, &layouts[function], operation, now) {
         Ok(mut command) => {
             command.descriptor = Some(address);
-            Extract::Command(Box::new(command))
+            Extract::Command(command)
         }
         Err(status) => refused(source, destination, repr.work.primitive(), status),
     }
@@ -300,7 +300,7 @@ pub fn extract_remote(
     ports: usize,
     layouts: &[Layout],
     now: Time,
-) -> Option<Command> {
+) -> Option<Box<Command>> {
     let repr = DescriptorRepr::parse(&get.bytes).ok()?;
     let Work::Get { return_magic, .. } = repr.work else { return None };
     if usize::from(get.from.cpu()) >= ports {
@@ -318,7 +318,7 @@ fn command(
     layout: &Layout,
     operation: u32,
     now: Time,
-) -> Result<Command, Status> {
+) -> Result<Box<Command>, Status> {
     let total = repr.work.total_bytes().map_err(|_| Status::BadDescriptor)?;
     let (primitive, list, moves, immediate) = match repr.work {
         Work::NapImmediate(data) => (Primitive::Nap, None, Vec::new(), Some(data.to_vec())),
@@ -334,7 +334,7 @@ fn command(
     if sources.iter().any(|run| !layout.holds(run.address, run.length)) {
         return Err(Status::SourceFault);
     }
-    Ok(Command {
+    Ok(Box::new(Command {
         operation,
         source,
         destination,
@@ -354,5 +354,5 @@ fn command(
         sent: 0,
         parts: 0,
         extracted: now,
-    })
+    }))
 }

@@ -164,7 +164,7 @@ impl Machine {
             notices: VecDeque::new(),
             grants: Vec::new(),
         };
-        Ok(Machine { hardware, schedule: Schedule::new(random.word(), config.nic.cycle()) })
+        Ok(Machine { hardware, schedule: Schedule::new(random.word(), config.nic.cycle() * 4) })
     }
 
     /// Where to post and to look at memory, now.

@@ -172,6 +172,7 @@ pub enum Happening {
 }
 
 impl Event for Happening {
+    #[inline]
     fn trace(self) -> u64 {
         let (kind, a, b) = match self {
             Happening::Wake { token } => (0, token & 0xffff, token >> 16),

@@ -304,7 +304,7 @@ impl Node {
                 match extract_remote(&get, ports, &self.layouts, now) {
                     Some(command) => {
                         self.descriptors.counters.remote_gets += 1;
-                        self.descriptors.held_remote = Some(Box::new(command));
+                        self.descriptors.held_remote = Some(command);
                     }
                     None => self.descriptors.counters.refused += 1,
                 }
@@ -326,12 +326,12 @@ impl Node {
         if self.data.commands.len() < depth
             && let Some(command) = self.descriptors.held_remote.take()
         {
-            self.accept(wires, *command);
+            self.accept(wires, command);
             accepted = true;
         }
         self.descriptors.held = match self.descriptors.held.take() {
             Some(Extract::Command(command)) if self.data.commands.len() < depth => {
-                self.accept(wires, *command);
+                self.accept(wires, command);
                 accepted = true;
                 None
             }
@@ -371,7 +371,7 @@ impl Node {
         }
     }
 
-    fn accept(&mut self, wires: &mut Wires, mut command: super::descriptor::Command) {
+    fn accept(&mut self, wires: &mut Wires, mut command: Box<super::descriptor::Command>) {
         let now = wires.now();
         wires.journal.mark(
             command.operation,

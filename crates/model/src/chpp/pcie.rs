@@ -26,6 +26,8 @@ pub const PAGE_BYTES: u64 = 4096;
 pub struct Link {
     /// Bytes per second.
     rate: u64,
+    /// Picoseconds of a byte, if they are a whole number, as 250 at 4 GB/s.
+    byte_ps: Option<u64>,
     /// Time of a link-layer packet.
     dllp: Span,
     latency: Span,
@@ -64,6 +66,9 @@ impl Link {
         let rate = config.rate();
         Link {
             rate: rate.bytes_per_second(),
+            byte_ps: 1_000_000_000_000_u64
+                .is_multiple_of(rate.bytes_per_second())
+                .then(|| 1_000_000_000_000 / rate.bytes_per_second()),
             dllp: rate.time(Bytes::new(DLLP_BYTES)),
             latency,
             free_at: Time::ZERO,
@@ -95,7 +100,10 @@ impl Link {
 
     /// How long `bytes`, which are less than 2^20, take on the wires, rounded up to a picosecond.
     pub fn time(&self, bytes: u64) -> Span {
-        Span::from_ps((bytes * 1_000_000_000_000).div_ceil(self.rate))
+        Span::from_ps(match self.byte_ps {
+            Some(byte_ps) => bytes * byte_ps,
+            None => (bytes * 1_000_000_000_000).div_ceil(self.rate),
+        })
     }
 
     /// When the wires are free.
