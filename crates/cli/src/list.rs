@@ -2,6 +2,7 @@
 
 use crate::command::{Outcome, print_json};
 use anyhow::{Context, Result};
+use bellwire::FunctionAddress;
 use bellwire_shm::name::{Listening, listening};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -10,7 +11,8 @@ use std::fs;
 /// Lists the jobs, nodes and functions that are open on this host
 #[derive(clap::Args)]
 #[command(after_help = "\
-The process is shown if it can be found: of other users only by root, of other containers not at all.
+The process is shown if it can be found: of other users only by root, of other containers not at all. Of the simulated device
+(model:chpp), which exists inside a process, only the functions of processes that can be looked into are listed.
 
 Examples:
   bellwire list
@@ -72,7 +74,27 @@ pub fn functions() -> Result<Vec<Function>> {
             program: pid.and_then(program_of),
         }
     };
-    Ok(listening.into_iter().map(describe).collect())
+    let mut functions: Vec<Function> = listening.into_iter().map(describe).collect();
+    functions.extend(processes().into_iter().flat_map(simulated));
+    Ok(functions)
+}
+
+/// The simulated functions of a process, which nobody else can reach and no socket shows.
+fn simulated(pid: i32) -> Vec<Function> {
+    let shown = u32::try_from(pid).ok().map_or_else(Vec::new, crate::stat::functions_of);
+    let user = || {
+        let owner = fs::metadata(format!("/proc/{pid}")).ok()?;
+        Some(std::os::unix::fs::MetadataExt::uid(&owner).to_string())
+    };
+    let describe = |(device, address): (String, FunctionAddress)| Function {
+        device,
+        node: address.node,
+        function: address.function,
+        user: user().unwrap_or_else(|| "?".into()),
+        pid: Some(pid),
+        program: program_of(pid),
+    };
+    shown.into_iter().filter(|(device, _)| device.starts_with("model:")).map(describe).collect()
 }
 
 /// The device that has this job. `auto` devices meet in jobs that are named after their network.

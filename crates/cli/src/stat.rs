@@ -3,6 +3,7 @@
 use crate::command::{Outcome, WrongUsage, print_json, printable};
 use crate::list::{processes, program_of};
 use anyhow::{Context, Result, bail, ensure};
+use bellwire::FunctionAddress;
 use bellwire::stat::files_of;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -120,6 +121,18 @@ const FORMAT: u64 = 1;
 
 /// More than the longest snapshot, which lists 256 queue pairs.
 const MOST_BYTES: u64 = 4 << 20;
+
+/// Devices and addresses of the functions that a process shows, as far as they make sense.
+pub fn functions_of(pid: u32) -> Vec<(String, FunctionAddress)> {
+    let functions = Process::look(pid).map_or_else(|_| Vec::new(), |process| process.functions);
+    let known = |Function { snapshot, .. }: Function| {
+        let (node, function) = snapshot.address.split_once('.')?;
+        let address =
+            FunctionAddress { node: node.parse().ok()?, function: function.parse().ok()? };
+        Some((printable(&snapshot.device_name), address))
+    };
+    functions.into_iter().filter_map(known).collect()
+}
 
 impl Process {
     fn look(pid: u32) -> Result<Process> {

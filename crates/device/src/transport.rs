@@ -109,6 +109,12 @@ pub trait Transport: Send {
     /// What is possible.
     fn limits(&self) -> TransportLimits;
 
+    /// What keys of memory are drawn from, on devices where one seed must always give the same run and whose peers are all in this process;
+    /// `None`: from the kernel, so that nobody can guess them.
+    fn seed(&self) -> Option<u64> {
+        None
+    }
+
     /// The time that deadlines and waits go by: the real one, except on devices whose time is simulated.
     #[inline]
     fn now(&self) -> Instant {

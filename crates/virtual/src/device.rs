@@ -91,7 +91,7 @@ impl VirtualDevice {
                 let (seed, programs) = (options.seed.unwrap_or(1), options.programs.unwrap_or(0));
                 let nic = Nic::new(&config, seed);
                 let nic = nic.map_err(|error| unavailable(error.to_string(), "other values"))?;
-                let world = Arc::new(World::new(nic, programs));
+                let world = Arc::new(World::new(nic, seed, programs));
                 worlds.retain(|_, known| known.world.strong_count() > 0);
                 let known = Known { world: Arc::downgrade(&world), config, seed, programs };
                 worlds.insert(name.clone(), known);

@@ -268,6 +268,11 @@ impl Nic {
         self.config.program.copy.time(Bytes::new(bytes as u64))
     }
 
+    /// Packets that may be on their way to a place or unread there at once.
+    pub(crate) fn expects(&self, place: usize) -> usize {
+        self.places[place].expects
+    }
+
     /// Whether a packet of `length` bytes can be sent between two places now: the sender's interface takes one more operation (C-33)
     /// and the receiver has read enough of what it was sent before.
     pub(crate) fn takes(

@@ -137,8 +137,18 @@ impl Transport for VirtualTransport {
         }
     }
 
+    fn seed(&self) -> Option<u64> {
+        // Each function has keys of its own.
+        let FunctionAddress { node, function } = self.address;
+        Some(self.world.seed ^ u64::from(node) << 32 ^ u64::from(function) << 8)
+    }
+
     fn now(&self) -> Instant {
-        self.world.base + Duration::from_nanos(self.clock.get().ps() / 1000)
+        // The driver may have been busy with other functions since.
+        let state = self.world.lock();
+        let driver = state.seats[self.place].as_ref().map(|seat| state.turns[seat.driver].clock);
+        let clock = driver.map_or(self.clock.get(), |clock| clock.max(self.clock.get()));
+        self.world.base + Duration::from_nanos(clock.ps() / 1000)
     }
 
     fn link(&mut self, peer: FunctionAddress, patience: Duration) -> Result<LinkId, Error> {
@@ -204,10 +214,11 @@ impl Transport for VirtualTransport {
             Condition::Up => {}
         }
         let far = wire.far(end);
-        let (has_room, to) = (wire.has_room(far), turn.place_of_end(index, far).ok_or(down)?);
-        if !has_room || !turn.nic.takes((self.place, to), header, length) {
+        let to = turn.place_of_end(index, far).ok_or(down)?;
+        if !turn.has_room(index, far, (self.place, to), header, length) {
             turn.want_room(self.place);
-            if !has_room || !turn.nic.takes((self.place, to), header, length) {
+            if !turn.has_room(index, far, (self.place, to), header, length) {
+                turn.wires[index].wants[far] = true;
                 return Err(Refusal::Busy);
             }
         }
@@ -217,14 +228,16 @@ impl Transport for VirtualTransport {
         let mut turn = self.world.enter(self.place, cost);
         let tag = Tag { wire: index, end: far };
         if turn.wires[index].condition != Condition::Up
-            || !turn.nic.takes((self.place, to), header, length)
+            || !turn.has_room(index, far, (self.place, to), header, length)
         {
             turn.want_room(self.place);
+            turn.wires[index].wants[far] = true;
             self.leave(turn);
             return Err(Refusal::Busy);
         }
         let started = turn.nic.send((self.place, to), tag, header, head, body);
         turn.wires[index].flying[far] += 1;
+        turn.wires[index].wants[far] = false;
         turn.spend_until(started);
         let me = turn.me();
         turn.turns[me].vain.end();

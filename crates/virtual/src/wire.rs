@@ -19,6 +19,8 @@ pub(crate) struct Wire {
     pub(crate) inbox: [VecDeque<Packet>; 2],
     /// Packets on their way towards each end.
     pub(crate) flying: [usize; 2],
+    /// The last try to send towards each end found no room.
+    pub(crate) wants: [bool; 2],
     /// Each end has been told, or does not want to be, that it is over.
     pub(crate) told: [bool; 2],
 }

@@ -6,7 +6,7 @@ use crate::nic::{Nic, Tag};
 use crate::seat::{Seat, Waits};
 use crate::turns::{Doing, Turns};
 use crate::wire::{Condition, Packet, Wire};
-use bellwire_device::{Error, FunctionAddress, Gate, LinkId, Status};
+use bellwire_device::{Error, FunctionAddress, Gate, LinkId, PacketHeader, Status};
 use bellwire_model::chpp::config::ProgramConfig;
 use bellwire_model::units::{Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,6 +48,7 @@ impl Lead {
 pub(crate) struct World {
     /// Virtual time zero, for those who count in instants.
     pub(crate) base: Instant,
+    pub(crate) seed: u64,
     state: Mutex<State>,
 }
 
@@ -81,7 +82,7 @@ pub(crate) struct Turn<'w> {
 }
 
 impl World {
-    pub(crate) fn new(nic: Nic, programs: usize) -> World {
+    pub(crate) fn new(nic: Nic, seed: u64, programs: usize) -> World {
         let seats = (0..nic.hosts() * nic.config.nic.functions * nic.config.nic.queue_pairs)
             .map(|_| None)
             .collect();
@@ -101,7 +102,7 @@ impl World {
             refusals: 0,
             lead: Lead { room: LEAD, at: Instant::now() },
         };
-        World { base: Instant::now(), state: Mutex::new(state) }
+        World { base: Instant::now(), seed, state: Mutex::new(state) }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
@@ -245,7 +246,7 @@ impl World {
             if state.nic.now() < limit {
                 // Nothing happens until then. If somebody may still call, the time passes as fast as it does outside.
                 let left = patience.saturating_sub(since.elapsed());
-                if until.is_none() || !left.is_zero() && !state.all_wait() {
+                if until.is_none() || !left.is_zero() && !state.knows_all() {
                     let left = if until.is_none() { TICK } else { left.min(TICK) };
                     state = self.wait(state, me, left);
                     continue;
@@ -402,16 +403,9 @@ impl State {
         }
     }
 
-    /// Whether nobody can call before time has passed: every open function is being waited for in a call, or all programs that there
-    /// are to be are in the world.
-    fn all_wait(&self) -> bool {
-        let waits = |seat: &Seat| {
-            let driver = &self.turns[seat.driver];
-            let asks = driver.doing == Doing::Asks && driver.used == seat.address;
-            asks || matches!(seat.waits, Waits::Sleeps | Waits::Spins)
-        };
+    /// Whether all programs that there are to be are here, so that nobody else can call while time passes.
+    fn knows_all(&self) -> bool {
         self.programs > 0 && !self.turns.somebody_is_away()
-            || self.seats.iter().flatten().all(waits)
     }
 
     /// The program has looked at the function at `place` and found something, or not.
@@ -502,6 +496,7 @@ impl State {
             numbers: [None; 2],
             inbox: Default::default(),
             flying: [0; 2],
+            wants: [false; 2],
             told: [false; 2],
         };
         let index = match self.free_wires.pop() {
@@ -610,6 +605,31 @@ impl State {
             let far = self.wires[index].far(end);
             self.news_at(index, far);
         }
+    }
+
+    /// Whether a packet towards `end` of a wire has room: on the wire, at the sender's interface, and in its share of what the receiver's
+    /// place expects at once.
+    pub(crate) fn has_room(
+        &self,
+        index: usize,
+        end: usize,
+        (from, to): (usize, usize),
+        header: PacketHeader,
+        length: usize,
+    ) -> bool {
+        let wire = &self.wires[index];
+        if !wire.has_room(end) || !self.nic.takes((from, to), header, length) {
+            return false;
+        }
+        let expects = self.nic.expects(to);
+        // All who have, or want, something on its way to this function get equal shares.
+        let Some(seat) = &self.seats[to] else { return true };
+        let active = |&&(index, end): &&(usize, usize)| {
+            let wire = &self.wires[index];
+            wire.flying[end] > 0 || wire.wants[end]
+        };
+        let active = seat.links.iter().flatten().filter(active).count();
+        wire.flying[end] < (expects / active.max(1)).max(1)
     }
 
     /// There was no room for a packet of the function at `place`: it wants to hear when there is. What its interface has finished is

@@ -118,7 +118,7 @@ impl Report {
             shm(&checks),
             eth(),
             udp(),
-            not_yet("model", "the model of a network card is a later version's"),
+            model(),
             not_yet("rtl", "the synthesizable network card is a later version's"),
         ];
         Report { devices, checks }
@@ -186,6 +186,24 @@ fn udp() -> DeviceReport {
             usable: false,
             why: format!("its self-test on 127.0.0.1 failed: {}", crate::command::sentence(&error)),
             hint: Some("ip link set lo up, and a firewall that lets UDP pass on lo".into()),
+        },
+    }
+}
+
+/// The simulated device, by what its self-test says.
+fn model() -> DeviceReport {
+    match selftest::run("model:chpp:doctor") {
+        Ok(_) => DeviceReport {
+            device: "model",
+            usable: true,
+            why: "model:chpp, simulated inside one process, in virtual time".into(),
+            hint: None,
+        },
+        Err(error) => DeviceReport {
+            device: "model",
+            usable: false,
+            why: format!("its self-test failed: {}", crate::command::sentence(&error)),
+            hint: Some("more memory: a modelled host needs 64 MiB of addresses".into()),
         },
     }
 }

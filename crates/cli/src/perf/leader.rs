@@ -112,7 +112,7 @@ impl Leader {
                 Op::Send => ping_pong_send(end, bytes, batches, batch)?,
                 Op::Put => ping_pong_put(end, bytes, batches, batch)?,
                 Op::Get => {
-                    let times = timed(batches, batch, |_| end.get(bytes))?;
+                    let times = timed(end, batches, batch, |end, _| end.get(bytes))?;
                     end.say(&Order::Rest)?;
                     times
                 }
@@ -135,17 +135,17 @@ impl Leader {
     pub fn stream(&mut self, op: Op, bytes: usize, count: u64) -> Result<Stream> {
         self.begin(&Order::Stream { op, bytes, count })?;
         let spans = self.all(|end| {
-            let start = Instant::now();
+            let start = end.function.now();
             match op {
                 // Over when the receiving program has seen the last one.
                 Op::Send => {
                     end.stream_out(bytes, count)?;
                     done(end)?;
-                    Ok((start, Instant::now()))
+                    Ok((start, end.function.now()))
                 }
                 Op::Put | Op::Get => {
                     end.stream_alone(op == Op::Put, bytes, count)?;
-                    let span = (start, Instant::now());
+                    let span = (start, end.function.now());
                     end.say(&Order::Rest)?;
                     done(end)?;
                     Ok(span)
@@ -159,6 +159,11 @@ impl Leader {
         let last = spans.iter().map(|span| span.1).max().context("no pair")?;
         let total = rate(count * spans.len() as u64, (first, last));
         Ok(Stream { rates: spans.iter().map(|&span| rate(count, span)).collect(), total })
+    }
+
+    /// The time, by the device's clock.
+    pub fn now(&self) -> Instant {
+        self.pairs.first().map_or_else(Instant::now, |pair| pair.end.function.now())
     }
 
     /// Sends the followers away.
@@ -208,7 +213,7 @@ impl Leader {
 
 fn ping_pong_send(end: &mut End, bytes: usize, batches: u64, batch: u64) -> Result<Vec<f64>> {
     let mut to_post = end.post_receives(bytes, batches * batch)?;
-    timed(batches, batch, |stamp| {
+    timed(end, batches, batch, |end, stamp| {
         end.send(bytes, 0, stamp, false)?;
         let buffer = end.receive(bytes, stamp)?;
         end.post_again(buffer, &mut to_post)
@@ -218,7 +223,7 @@ fn ping_pong_send(end: &mut End, bytes: usize, batches: u64, batch: u64) -> Resu
 fn ping_pong_put(end: &mut End, bytes: usize, batches: u64, batch: u64) -> Result<Vec<f64>> {
     let event = end.event_of()?;
     end.clear_ball(bytes)?;
-    let times = timed(batches, batch, |turn| {
+    let times = timed(end, batches, batch, |end, turn| {
         end.throw(bytes, turn + 1, event)?;
         end.catch(bytes, turn + 1, event)
     })?;
@@ -226,15 +231,20 @@ fn ping_pong_put(end: &mut End, bytes: usize, batches: u64, batch: u64) -> Resul
     Ok(times)
 }
 
-/// Does `one` again and again, and returns the mean time of each batch in nanoseconds.
-fn timed(batches: u64, batch: u64, mut one: impl FnMut(u64) -> Result<()>) -> Result<Vec<f64>> {
+/// Does `one` again and again, and returns the mean time of each batch in nanoseconds, by the device's clock.
+fn timed(
+    end: &mut End,
+    batches: u64,
+    batch: u64,
+    mut one: impl FnMut(&mut End, u64) -> Result<()>,
+) -> Result<Vec<f64>> {
     let mut times = Vec::with_capacity(batches as usize);
-    let mut before = Instant::now();
+    let mut before = end.function.now();
     for number in 0..batches {
         for turn in number * batch..(number + 1) * batch {
-            one(turn)?;
+            one(end, turn)?;
         }
-        let now = Instant::now();
+        let now = end.function.now();
         times.push((now - before).as_nanos() as f64 / batch as f64);
         before = now;
     }

@@ -41,6 +41,9 @@ use plan::{PAIRS, Plan, Sizes, Wishes};
 /// unless both sides spin, when its event comes. Rate and bandwidth are those of a stream with a window of 4 to 64 transfers,
 /// each with its completion; the median of the rounds is shown.
 ///
+/// Of a simulated device (model:chpp) all times are virtual, both sides are threads of this process, and there is nothing to compare with:
+/// its figures say nothing of this computer.
+///
 /// Every byte is compared at the receiver in a pass of its own before each size is timed; inside the timed runs the receiver
 /// checks the number that every message begins with.
 #[derive(clap::Args)]
@@ -54,6 +57,7 @@ Examples:
   bellwire perf --ops send --sizes 8..4MiB
   bellwire perf --wait block             both sides sleep while they wait
   bellwire perf --pairs 4                four pairs at once
+  bellwire perf model:chpp --quick       the simulated interface of the cHPP paper, in virtual time
   bellwire perf --json | jq '.rows[] | select(.bytes == 8)'
 In two terminals:
   bellwire perf shm:test --listen

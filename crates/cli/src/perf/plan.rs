@@ -85,6 +85,11 @@ impl Plan {
                 "--cpus: this program may not use CPU {cpu}, only {allowed:?}"
             )));
         }
+        let simulated = super::sides::is_simulated(&device);
+        if simulated && !cpus.is_empty() {
+            return Err(WrongUsage::error("--cpus: a simulated device does not care"));
+        }
+        let allowed = if simulated { &[] } else { allowed };
         ops.dedup();
         if ops.is_empty() {
             ops = vec![Op::Send, Op::Put, Op::Get];
@@ -105,15 +110,22 @@ impl Plan {
             }
         };
         let crowded = cpus.len() < 2 * usize::from(pairs);
-        let wait = wait.unwrap_or(if crowded { WaitMode::Block } else { WaitMode::Spin });
+        let sleeps = crowded && !simulated;
+        let wait = wait.unwrap_or(if sleeps { WaitMode::Block } else { WaitMode::Spin });
         let default: &[usize] = if quick {
             &[8, 4 << 10, 64 << 10]
         } else {
             &[8, 64, 512, 4 << 10, 64 << 10, 1 << 20, 4 << 20]
         };
         let sizes = sizes.map_or_else(|| default.to_vec(), |sizes| sizes.0);
-        let (rounds, sample_ms) = if quick { (1, 10) } else { (5, 30) };
-        let sample = Duration::from_millis(sample_ms);
+        let (rounds, sample_us) = match (simulated, quick) {
+            (false, true) => (1, 10_000),
+            (false, false) => (5, 30_000),
+            // Virtual time, in which every round would be like the first.
+            (true, true) => (1, 100),
+            (true, false) => (1, 1_000),
+        };
+        let sample = Duration::from_micros(sample_us);
         Ok(Plan {
             device,
             ops,

@@ -22,7 +22,23 @@ pub struct Report {
     /// Times that other programs took the leader's processor away: each spoils the figures that it falls into.
     pub interruptions: u64,
     pub rows: Vec<Row>,
-    pub limits: Limits,
+    /// Nothing on a simulated device, which shares no limit with this machine.
+    pub limits: Option<Limits>,
+    /// There on a simulated device, whose times are all virtual.
+    pub simulated: Option<Simulated>,
+}
+
+/// What was simulated.
+#[derive(Clone, Copy, Serialize)]
+pub struct Simulated {
+    /// Virtual time from the first node until the end.
+    pub virtual_ns: f64,
+    /// Packets of the engine that crossed.
+    pub packets: u64,
+    /// Events of the machine.
+    pub events: u64,
+    /// Hash of all events and their times: equal if two runs did the same.
+    pub trace_hash: u64,
 }
 
 /// Where the two sides run; empty: anywhere.
@@ -54,7 +70,8 @@ pub struct Row {
     pub line_ns: Option<Spread>,
     /// Messages whose every byte was compared.
     pub compared_messages: u64,
-    pub ratios: Ratios,
+    /// Nothing on a simulated device.
+    pub ratios: Option<Ratios>,
 }
 
 /// How many times as good as something else at the same size; above 1 Bellwire is better.
@@ -101,6 +118,7 @@ impl Report {
         connect: Option<&str>,
         carried_by: String,
         interruptions: u64,
+        simulated: Option<Simulated>,
         findings: Vec<Findings>,
     ) -> Report {
         let all_lines: Vec<f64> = findings
@@ -111,9 +129,12 @@ impl Report {
         let mut rows = Vec::new();
         let mut limits = Vec::new();
         for finding in &findings {
-            let limit = LimitRow::of(finding);
-            rows.extend(finding.ops.iter().map(|(op, figures)| Row::of(*op, figures, &limit)));
-            limits.push(limit);
+            let limit = simulated.is_none().then(|| LimitRow::of(finding));
+            let row = |(op, figures): &(Op, Figures)| {
+                Row::of(*op, figures, finding.bytes, limit.as_ref())
+            };
+            rows.extend(finding.ops.iter().map(row));
+            limits.extend(limit);
         }
         Report {
             device: plan.device.clone(),
@@ -127,8 +148,23 @@ impl Report {
             },
             interruptions,
             rows,
-            limits: Limits { line_ns: Spread::of(&all_lines), rows: limits },
+            limits: simulated
+                .is_none()
+                .then(|| Limits { line_ns: Spread::of(&all_lines), rows: limits }),
+            simulated,
         }
+    }
+
+    /// The sizes, in order.
+    pub fn sizes(&self) -> Vec<usize> {
+        let mut sizes: Vec<usize> = self.rows.iter().map(|row| row.bytes).collect();
+        sizes.dedup();
+        sizes
+    }
+
+    /// The comparison for a size, if there is one.
+    pub fn limit(&self, bytes: usize) -> Option<&LimitRow> {
+        self.limits.as_ref()?.rows.iter().find(|row| row.bytes == bytes)
     }
 
     /// The row of an operation and size, if that was measured.
@@ -138,8 +174,7 @@ impl Report {
 }
 
 impl Row {
-    fn of(op: Op, figures: &Figures, limit: &LimitRow) -> Row {
-        let bytes = limit.bytes;
+    fn of(op: Op, figures: &Figures, bytes: usize, limit: Option<&LimitRow>) -> Row {
         let latency_ns = spread(&figures.times_ns);
         let rate = median(&figures.totals).unwrap_or(0.0);
         let bandwidth = rate * bytes as f64;
@@ -161,14 +196,14 @@ impl Row {
             pair_rates_msgs_per_s: (0..pairs).map(share).collect(),
             line_ns,
             compared_messages: figures.compared,
-            ratios: Ratios {
+            ratios: limit.map(|limit| Ratios {
                 line_latency: line_ns.map(|line| line.p50 / latency_ns.p50),
                 unix_latency: limit.unix.latency_ns.p50 / latency_ns.p50,
                 tcp_latency: limit.tcp.latency_ns.p50 / latency_ns.p50,
                 unix_rate: rate / limit.unix.rate_msgs_per_s,
                 tcp_rate: rate / limit.tcp.rate_msgs_per_s,
                 memcpy_bandwidth: bandwidth / limit.memcpy_bytes_per_s,
-            },
+            }),
         }
     }
 }

@@ -40,9 +40,14 @@ pub struct Findings {
     pub memcpy: Vec<f64>,
 }
 
-/// Measures everything that was planned.
-pub fn measure_all(plan: &Plan, leader: &mut Leader, limits: &mut Limits) -> Result<Vec<Findings>> {
-    let steps = plan.sizes.len() * plan.rounds * (plan.ops.len() + 2);
+/// Measures everything that was planned, and beside it the machine's limits, if there is a machine.
+pub fn measure_all(
+    plan: &Plan,
+    leader: &mut Leader,
+    limits: &mut Option<Limits>,
+) -> Result<Vec<Findings>> {
+    let sockets = if limits.is_some() { 2 } else { 0 };
+    let steps = plan.sizes.len() * plan.rounds * (plan.ops.len() + sockets);
     // Hidden by itself if standard error is no terminal.
     let bar = ProgressBar::new(steps as u64).with_style(
         ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}").context("a template")?,
@@ -59,7 +64,7 @@ pub fn measure_all(plan: &Plan, leader: &mut Leader, limits: &mut Limits) -> Res
 fn measure_size(
     plan: &Plan,
     leader: &mut Leader,
-    limits: &mut Limits,
+    limits: &mut Option<Limits>,
     bytes: usize,
     bar: &ProgressBar,
 ) -> Result<Findings> {
@@ -77,30 +82,38 @@ fn measure_size(
         findings.ops.push((op, Figures { compared, ..Figures::default() }));
         counts.push(counted);
     }
-    for socket in [Socket::Unix, Socket::Tcp] {
-        counts.push(Counts::find_socket(plan, limits, socket, bytes)?);
-        findings.sockets.push((socket, Figures { batch: 1, ..Figures::default() }));
+    let mut copies = 0;
+    if let Some(limits) = limits {
+        for socket in [Socket::Unix, Socket::Tcp] {
+            counts.push(Counts::find_socket(plan, limits, socket, bytes)?);
+            findings.sockets.push((socket, Figures { batch: 1, ..Figures::default() }));
+        }
+        copies = count_for(
+            plan.sample,
+            4,
+            timed(|count| {
+                limits.memcpy(bytes, count);
+                Ok(())
+            }),
+        )?;
     }
-    let copies = count_for(plan.sample, 4, |count| {
-        limits.memcpy(bytes, count);
-        Ok(())
-    })?;
 
     for _ in 0..plan.rounds {
         let mut counts = counts.iter();
         for (op, figures) in &mut findings.ops {
             begin(op.word());
             let counts = counts.next().context("counts of every operation")?;
-            figures.lines_ns.extend(limits.line_ns()?);
+            figures.lines_ns.extend(line_ns(limits)?);
             let latency = leader.latency(*op, bytes, counts.round_trips, counts.short)?;
             figures.times_ns.extend(latency.times_ns);
             figures.batch = latency.batch;
-            figures.lines_ns.extend(limits.line_ns()?);
+            figures.lines_ns.extend(line_ns(limits)?);
             let stream = leader.stream(*op, bytes, counts.messages)?;
             figures.totals.push(stream.total);
             figures.shares.push(stream.rates);
-            figures.lines_ns.extend(limits.line_ns()?);
+            figures.lines_ns.extend(line_ns(limits)?);
         }
+        let Some(limits) = limits else { continue };
         for (socket, figures) in &mut findings.sockets {
             begin(match socket {
                 Socket::Unix => "Unix socket",
@@ -115,6 +128,10 @@ fn measure_size(
     Ok(findings)
 }
 
+fn line_ns(limits: &mut Option<Limits>) -> Result<Option<f64>> {
+    limits.as_mut().map_or(Ok(None), Limits::line_ns)
+}
+
 /// How many make a sample.
 struct Counts {
     round_trips: u64,
@@ -126,13 +143,17 @@ struct Counts {
 impl Counts {
     fn find(plan: &Plan, leader: &mut Leader, op: Op, bytes: usize) -> Result<Counts> {
         let mut one_way_ns = f64::MAX;
+        // By the device's clock, so that a simulated one always measures the same.
         let round_trips = count_for(plan.sample, 4, |count| {
+            let start = leader.now();
             let times_ns = leader.latency(op, bytes, count, false)?.times_ns;
             one_way_ns = median(&times_ns).unwrap_or(one_way_ns);
-            Ok(())
+            Ok(leader.now() - start)
         })?;
         let messages = count_for(plan.sample, window(bytes), |count| {
-            leader.stream(op, bytes, count).map(drop)
+            let start = leader.now();
+            leader.stream(op, bytes, count)?;
+            Ok(leader.now() - start)
         })?;
         Ok(Counts { round_trips, messages, short: Leader::is_short(one_way_ns) })
     }
@@ -143,22 +164,34 @@ impl Counts {
         socket: Socket,
         bytes: usize,
     ) -> Result<Counts> {
-        let round_trips =
-            count_for(plan.sample, 4, |count| limits.ping_pong(socket, bytes, count).map(drop))?;
-        let messages =
-            count_for(plan.sample, 16, |count| limits.stream(socket, bytes, count).map(drop))?;
+        let ping_pong = timed(|count| limits.ping_pong(socket, bytes, count).map(drop));
+        let round_trips = count_for(plan.sample, 4, ping_pong)?;
+        let stream = timed(|count| limits.stream(socket, bytes, count).map(drop));
+        let messages = count_for(plan.sample, 16, stream)?;
         Ok(Counts { round_trips, messages, short: false })
     }
 }
 
-/// Finds how many of something take about as long as a sample should, by doing it `first` times and then more.
-fn count_for(sample: Duration, first: u64, mut run: impl FnMut(u64) -> Result<()>) -> Result<u64> {
+/// Does something so many times, and tells how long it took.
+fn timed(mut run: impl FnMut(u64) -> Result<()>) -> impl FnMut(u64) -> Result<Duration> {
+    move |count| {
+        let start = Instant::now();
+        run(count)?;
+        Ok(start.elapsed())
+    }
+}
+
+/// Finds how many of something take about as long as a sample should, by doing it `first` times and then more. `run` does it and tells
+/// how long it took.
+fn count_for(
+    sample: Duration,
+    first: u64,
+    mut run: impl FnMut(u64) -> Result<Duration>,
+) -> Result<u64> {
     const MOST: u64 = 1 << 26;
     let mut count = first;
     loop {
-        let start = Instant::now();
-        run(count)?;
-        let took = start.elapsed().max(Duration::from_nanos(100));
+        let took = run(count)?.max(Duration::from_nanos(100));
         if took >= sample / 8 || count >= MOST {
             let scaled = count as f64 * sample.as_secs_f64() / took.as_secs_f64();
             return Ok((scaled as u64).clamp(first.min(4), MOST));

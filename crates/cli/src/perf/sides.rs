@@ -5,16 +5,22 @@ use super::follower;
 use super::leader::{Leader, cpu_of};
 use super::limits::Limits;
 use super::plan::{PAIRS, Plan};
-use super::report::Report;
+use super::report::{Report, Simulated};
 use super::rounds::measure_all;
 use crate::child::{Child, follow_parent};
-use crate::command::{Outcome, complain};
+use crate::command::{Outcome, WrongUsage, complain};
 use crate::host::{Elsewhere, is_local, node_of};
 use anyhow::{Context, Result};
 use bellwire::{Address, Device, DeviceOptions};
 
 /// Measures as planned, with the follower that is called `connect`, or with one that is started here and ends with us.
 pub fn measure(plan: &Plan, connect: Option<&str>) -> Result<Report> {
+    if is_simulated(&plan.device) {
+        if connect.is_some() {
+            return Err(in_one_process());
+        }
+        return simulate(plan);
+    }
     if let Some(cpu) = cpu_of(&plan.leader_cpus, 0) {
         crate::cpu::stay_on(cpu).with_context(|| format!("cannot run on CPU {cpu}"))?;
     }
@@ -35,13 +41,58 @@ pub fn measure(plan: &Plan, connect: Option<&str>) -> Result<Report> {
     let mut leader = Leader::connect(&device, follower, plan.pairs, plan.wait, cpus, &plan.sizes)?;
     let follower_cpu = cpu_of(&plan.follower_cpus, 0);
     let longest = plan.sizes.iter().copied().max().unwrap_or(0);
-    let mut limits = Limits::start(follower_cpu, follower_cpu.is_some(), longest)?;
+    let mut limits = Some(Limits::start(follower_cpu, follower_cpu.is_some(), longest)?);
     let before = crate::cpu::interruptions();
     let findings = measure_all(plan, &mut leader, &mut limits)?;
     let interruptions = crate::cpu::interruptions().saturating_sub(before);
     leader.bye()?;
     drop(child);
-    Ok(Report::new(plan, connect, device.describe(), interruptions, findings))
+    Ok(Report::new(plan, connect, device.describe(), interruptions, None, findings))
+}
+
+/// Measures a simulated device, which exists in one process only: the follower is a thread.
+fn simulate(plan: &Plan) -> Result<Report> {
+    // The time begins when both have begun, so that every run is the same. Further pairs come and go with their threads.
+    let name = match plan.pairs {
+        1 if !plan.device.contains("programs=") => {
+            let joint = if plan.device.contains('?') { '&' } else { '?' };
+            format!("{}{joint}programs=2", plan.device)
+        }
+        _ => plan.device.clone(),
+    };
+    let (device, other) = (open(&name, PAIRS)?, open(&name, PAIRS)?);
+    let to = Address::new(other.node(), 0, 0);
+    let follower = std::thread::Builder::new().name("follower".to_owned());
+    let follower = follower.spawn(move || follower::serve(&other, 0)).context("a thread")?;
+    let measured = Leader::connect(&device, to, plan.pairs, plan.wait, (&[], &[]), &plan.sizes)
+        .and_then(|mut leader| {
+            let findings = measure_all(plan, &mut leader, &mut None)?;
+            leader.bye()?;
+            Ok(findings)
+        });
+    // What ended the follower is the better reason, if it ended by itself.
+    let served = follower.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    let findings = measured.map_err(|error| served.err().unwrap_or(error))?;
+    let time = device.virtual_time().context("the device's time is not virtual")?;
+    let simulated = Simulated {
+        virtual_ns: time.now_ps as f64 / 1e3,
+        packets: time.packets,
+        events: time.events,
+        trace_hash: time.trace_hash,
+    };
+    Ok(Report::new(plan, None, device.describe(), 0, Some(simulated), findings))
+}
+
+/// Whether a device of this name is simulated.
+pub fn is_simulated(device: &str) -> bool {
+    device.starts_with("model:")
+}
+
+/// That another process cannot be the other side.
+fn in_one_process() -> anyhow::Error {
+    WrongUsage::error(
+        "model:chpp exists inside one process, and perf runs both sides there: leave out --listen and --connect",
+    )
 }
 
 /// Serves the process that started us, which then knows our node.
@@ -55,6 +106,9 @@ pub fn serve_parent(device: &str) -> Result<Outcome> {
 
 /// Serves one leader after the other, until interrupted.
 pub fn listen(name: &str) -> Result<Outcome> {
+    if is_simulated(name) {
+        return Err(in_one_process());
+    }
     let device = open(name, PAIRS)?;
     let Elsewhere { place, device: other, us } = Elsewhere::of(&device, name);
     println!("Listening as node {} of {}. {place}:", device.node(), device.name());

@@ -1,7 +1,7 @@
 //! The figures as tables for people.
 
 use super::order::{Op, WaitMode};
-use super::report::{Report, Row};
+use super::report::{Ratios, Report};
 use crate::units::{bandwidth, bytes, rate, ratio, time};
 
 /// Prints everything, and what to try next.
@@ -31,13 +31,26 @@ fn print_head(report: &Report) {
         WaitMode::Block => "both sides sleep while they wait",
     };
     let pairs = if *pairs == 1 { "1 pair".to_owned() } else { format!("{pairs} pairs at once") };
+    if let Some(simulated) = &report.simulated {
+        println!(
+            "Both sides in this process, {pairs}, {waiting}. ALL TIMES ARE VIRTUAL: those of the simulated machine, not of this computer."
+        );
+        println!(
+            "{} of virtual time, {} packets, {} events, trace {:016x}.",
+            time(simulated.virtual_ns),
+            simulated.packets,
+            simulated.events,
+            simulated.trace_hash
+        );
+        return;
+    }
     match (&affinity.leader_cpus[..], &affinity.follower_cpus[..]) {
         ([], _) | (_, []) => println!("Two processes on no CPU in particular, {pairs}, {waiting}."),
         (ours, theirs) => {
             println!("Two processes on CPUs {ours:?} and {theirs:?}, {pairs}, {waiting}.")
         }
     }
-    if let Some(line) = &report.limits.line_ns {
+    if let Some(line) = report.limits.as_ref().and_then(|limits| limits.line_ns.as_ref()) {
         println!(
             "Between these CPUs a cache line takes {} (fastest {}, slowest of 100 {}): nothing can be faster.",
             time(line.p50),
@@ -54,25 +67,31 @@ fn print_head(report: &Report) {
 }
 
 fn print_latency(report: &Report) {
-    println!("\nLATENCY of one message, one way: the middle one, and the slowest of 100");
+    println!(
+        "\n{}LATENCY of one message, one way: the middle one, and the slowest of 100",
+        virtual_word(report)
+    );
     let mut table = Table::new(report);
     table.heading("send", 2);
     table.heading("put", 2);
     table.heading("get*", 2);
-    table.plain(&["cache line", "Unix", "TCP", "vs Unix"]);
-    for limit in &report.limits.rows {
-        table.begin(limit.bytes);
+    if report.limits.is_some() {
+        table.plain(&["cache line", "Unix", "TCP", "vs Unix"]);
+    }
+    for size in report.sizes() {
+        table.begin(size);
         let mut line = None;
         for op in &table.ops.clone() {
-            let row = report.row(*op, limit.bytes);
+            let row = report.row(*op, size);
             line = line.or(row.and_then(|row| row.line_ns).map(|line| line.p50));
             table.cell(row.map(|row| time(row.latency_ns.p50)));
             table.cell(row.map(|row| time(row.latency_ns.p99)));
         }
+        let Some(limit) = report.limit(size) else { continue };
         table.cell(line.map(time));
         table.cell(Some(time(limit.unix.latency_ns.p50)));
         table.cell(Some(time(limit.tcp.latency_ns.p50)));
-        table.cell(table.first(report, limit.bytes).map(|row| ratio(row.ratios.unix_latency)));
+        table.cell(table.ratios(report, size).map(|ratios| ratio(ratios.unix_latency)));
     }
     table.print();
     if report.row(Op::Get, report.rows[0].bytes).is_some() {
@@ -81,31 +100,38 @@ fn print_latency(report: &Report) {
 }
 
 fn print_streams(report: &Report) {
-    println!("\nSTREAM of many messages: how many a second, and from 4 KiB on how many bytes");
+    println!(
+        "\n{}STREAM of many messages: how many a second, and from 4 KiB on how many bytes",
+        virtual_word(report)
+    );
     let mut table = Table::new(report);
     table.heading("send", 1);
     table.heading("put", 1);
     table.heading("get", 1);
-    table.plain(&["memcpy", "Unix", "TCP", "vs Unix"]);
-    for limit in &report.limits.rows {
-        table.begin(limit.bytes);
+    if report.limits.is_some() {
+        table.plain(&["memcpy", "Unix", "TCP", "vs Unix"]);
+    }
+    for size in report.sizes() {
+        table.begin(size);
         let show = |per_s: f64| {
-            if limit.bytes < BANDWIDTH_FROM_BYTES {
-                rate(per_s)
-            } else {
-                bandwidth(per_s * limit.bytes as f64)
-            }
+            if size < BANDWIDTH_FROM_BYTES { rate(per_s) } else { bandwidth(per_s * size as f64) }
         };
         for op in &table.ops.clone() {
-            let row = report.row(*op, limit.bytes);
+            let row = report.row(*op, size);
             table.cell(row.map(|row| show(row.rate_msgs_per_s)));
         }
-        table.cell(Some(show(limit.memcpy_bytes_per_s / limit.bytes as f64)));
+        let Some(limit) = report.limit(size) else { continue };
+        table.cell(Some(show(limit.memcpy_bytes_per_s / size as f64)));
         table.cell(Some(show(limit.unix.rate_msgs_per_s)));
         table.cell(Some(show(limit.tcp.rate_msgs_per_s)));
-        table.cell(table.first(report, limit.bytes).map(|row| ratio(row.ratios.unix_rate)));
+        table.cell(table.ratios(report, size).map(|ratios| ratio(ratios.unix_rate)));
     }
     table.print();
+}
+
+/// What stands before headings of times that are not real.
+fn virtual_word(report: &Report) -> &'static str {
+    if report.simulated.is_some() { "VIRTUAL " } else { "" }
 }
 
 fn print_shares(report: &Report) {
@@ -135,7 +161,9 @@ fn print_foot(report: &Report) {
 
 /// What somebody who has seen this will want to see.
 fn next(report: &Report) -> &'static str {
-    if report.pairs > 1 {
+    if report.simulated.is_some() {
+        "bellwire model explain        (where the time of one operation goes)"
+    } else if report.pairs > 1 {
         "bellwire perf --json          (all figures, for a program)"
     } else if report.wait == WaitMode::Spin {
         "bellwire perf --wait block    (both sides sleep while they wait: what does that cost?)"
@@ -190,9 +218,9 @@ impl Table {
         }
     }
 
-    /// The row that the last column compares: of sends if there are any.
-    fn first<'a>(&self, report: &'a Report, bytes: usize) -> Option<&'a Row> {
-        report.row(*self.ops.first()?, bytes)
+    /// What the last column compares: of sends if there are any.
+    fn ratios<'a>(&self, report: &'a Report, bytes: usize) -> Option<&'a Ratios> {
+        report.row(*self.ops.first()?, bytes)?.ratios.as_ref()
     }
 
     fn print(self) {

@@ -171,6 +171,16 @@ macro_rules! conformance_host_checks {
         $crate::$then! { $fixture
             host: functions_as_configured weights_share_the_receiver equal_weights_share_equally
                 wrong_keys_are_counted absurd_regions;
+        }
+    };
+}
+
+/// As `conformance_checks!`, for devices that reach other processes.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! conformance_process_checks {
+    ($then:ident $fixture:ident) => {
+        $crate::$then! { $fixture
             process: messages memory many_processes_to_one sleepers_wake_each_other connections a_killed_peer a_silent_peer
                 node_numbers_are_owned forked_children_open_their_own;
         }
@@ -190,7 +200,34 @@ macro_rules! conformance_tests {
 macro_rules! conformance_host_tests {
     ($fixture:ident) => {
         $crate::conformance_host_checks! { conformance_test_functions $fixture }
+        $crate::conformance_process_checks! { conformance_test_functions $fixture }
     };
+}
+
+/// For a device that exists inside one process: a test of each check, and for each check with further processes a test that says in the
+/// output that it is left out, and why.
+#[macro_export]
+macro_rules! conformance_tests_of_one_process {
+    ($fixture:ident) => {
+        $crate::conformance_checks! { conformance_test_functions $fixture }
+        $crate::conformance_process_checks! { conformance_left_out $fixture }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! conformance_left_out {
+    ($fixture:ident $($topic:ident: $($check:ident)*;)*) => {$(
+        mod $topic {
+            $(
+                #[test]
+                #[ignore = "the device exists inside one process, and this check starts another"]
+                fn $check() {
+                    $crate::conformance::run($crate::conformance::$topic::$check, &super::$fixture());
+                }
+            )*
+        }
+    )*};
 }
 
 #[doc(hidden)]
@@ -221,9 +258,10 @@ pub type Check = fn(&dyn Fixture);
 
 /// The check of this name, `TOPIC::CHECK`.
 pub fn find(name: &str) -> Option<Check> {
-    const CHECKS: [&[(&str, Check)]; 2] = [
+    const CHECKS: [&[(&str, Check)]; 3] = [
         crate::conformance_checks!(conformance_check_table NONE),
         crate::conformance_host_checks!(conformance_check_table NONE),
+        crate::conformance_process_checks!(conformance_check_table NONE),
     ];
     CHECKS.into_iter().flatten().find(|(known, _)| *known == name).map(|(_, check)| *check)
 }

@@ -129,6 +129,7 @@ impl Core {
     pub(crate) fn new(
         address: FunctionAddress,
         device: TransportLimits,
+        seed: Option<u64>,
         options: &FunctionOptions,
     ) -> Result<Core> {
         let unusable = |why: String| Error::DeviceUnavailable {
@@ -173,7 +174,7 @@ impl Core {
             channels: Vec::new(),
             hand: Hand::new(),
             links: Links::new(),
-            regions: Regions::new(address, limits.regions),
+            regions: Regions::new(address, limits.regions, seed),
             backlog: Backlog::new(options.backlog_bytes, limits.queue_pairs),
             operations: Outstanding::new(options.outstanding as u16),
             transfers: Outstanding::new(TRANSFERS),

@@ -76,7 +76,7 @@ pub trait Port: std::marker::Send {
 
 impl<T: Transport> Port for T {
     fn start(&self, options: &FunctionOptions) -> Result<Core> {
-        Core::new(self.address(), self.limits(), options)
+        Core::new(self.address(), self.limits(), self.seed(), options)
     }
 
     fn progress(&mut self, core: &mut Core) -> usize {

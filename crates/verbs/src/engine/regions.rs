@@ -25,15 +25,15 @@ enum Entry {
 }
 
 impl Regions {
-    /// At most `limit` regions of `owner`.
-    pub(crate) fn new(owner: FunctionAddress, limit: usize) -> Self {
+    /// At most `limit` regions of `owner`. `seed`: what keys are drawn from, if not from the kernel.
+    pub(crate) fn new(owner: FunctionAddress, limit: usize, seed: Option<u64>) -> Self {
         let limit = limit.min(1 << 16);
         Regions {
             owner,
             entries: Vec::new(),
             free: VecDeque::new(),
             limit,
-            secrets: Secrets::new(),
+            secrets: Secrets::new(seed),
         }
     }
 
@@ -108,11 +108,13 @@ pub(crate) struct Request {
 struct Secrets {
     pool: [u8; 512],
     used: usize,
+    /// Words come from here instead, on a simulated device.
+    seed: Option<u64>,
 }
 
 impl Secrets {
-    fn new() -> Self {
-        Secrets { pool: [0; 512], used: 512 }
+    fn new(seed: Option<u64>) -> Self {
+        Secrets { pool: [0; 512], used: 512, seed }
     }
 
     /// Never zero.
@@ -133,6 +135,17 @@ impl Secrets {
     }
 
     fn fill(&mut self) -> Result<()> {
+        self.used = 0;
+        if let Some(state) = &mut self.seed {
+            for word in self.pool.chunks_exact_mut(8) {
+                // Splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
+                *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+                let mixed = (*state ^ *state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+                let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+                word.copy_from_slice(&(mixed ^ mixed >> 31).to_le_bytes());
+            }
+            return Ok(());
+        }
         let mut filled = 0;
         while filled < self.pool.len() {
             let flags = rustix::rand::GetRandomFlags::empty();
@@ -145,7 +158,6 @@ impl Secrets {
                 }
             }
         }
-        self.used = 0;
         Ok(())
     }
 }

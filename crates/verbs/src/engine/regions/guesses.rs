@@ -10,7 +10,7 @@ const REGIONS: usize = 64;
 /// returns how often that was granted. What is refused must be refused because of its key.
 fn hits(bits: u32, guesses: u64) -> u64 {
     let mask = u64::MAX >> (64 - bits);
-    let mut regions = Regions::new(FunctionAddress { node: 1, function: 2 }, REGIONS);
+    let mut regions = Regions::new(FunctionAddress { node: 1, function: 2 }, REGIONS, None);
     for _ in 0..REGIONS {
         let mut key = regions.reserve(4096).unwrap();
         key.key &= mask;
