@@ -39,12 +39,19 @@ are, byte by byte.")]
     /// `[topology]` and `[router]` are a network of routers alone, packet by packet. Both take uniform, permutation, shift,
     /// hot-spot and all-to-all traffic, open loop (random, bursts) and closed loop. The warm-up is found (MSER-5) and left out; means come with 95 %
     /// confidence. One seed gives one run: the trace hash at the end is the same on every machine.
+    ///
+    /// A schedule of a message-passing program in GOAL, the format of LogGOPSim, runs to its end instead: `[schedule]` in a plan with `[chpp]` names
+    /// it, or the file itself is given. Ranks are functions of nodes; short messages go as NAPs, long ones ask and go as PUTs. What waits for
+    /// each other, or is never sent or received, is named with its line.
     #[command(after_help = "\
 Examples:
   bellwire model run --example chpp > load.toml      a file that explains itself; change what you like
   bellwire model run load.toml
   bellwire model run load.toml --json --trace load.pftrace
-  bellwire model run --example network > torus.toml")]
+  bellwire model run --example network > torus.toml
+  bellwire model run --example goal > program.goal
+  bellwire model run program.goal --trace program.pftrace
+  bellwire model run --example schedule > plan.toml  the same with a machine of your own")]
     Run(run::Arguments),
     /// Prints the parameters of the cHPP model, to be changed and given to --config
     Parameters,

@@ -96,6 +96,35 @@ fn examples_run() {
     assert_eq!(run(bellwire().args(["model", "run"])).code, 2);
 }
 
+/// Schedules run as they are, or from a plan beside them; one that does not end is explained on standard error.
+#[test]
+fn schedules_run() {
+    let folder = std::env::temp_dir().join(format!("bellwire-goal-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    for (example, name) in [("goal", "program.goal"), ("schedule", "plan.toml")] {
+        let example = run(bellwire().args(["model", "run", "--example", example]));
+        std::fs::write(folder.join(name), &example.stdout).unwrap();
+    }
+    for name in ["program.goal", "plan.toml"] {
+        let lines = run(bellwire().args(["model", "run"]).arg(folder.join(name)));
+        assert_eq!(lines.code, 0, "{}", lines.stderr);
+        assert!(lines.stdout.contains("4 eager, 3 rendezvous"), "{}", lines.stdout);
+    }
+    let json = run(bellwire().args(["model", "run", "--json"]).arg(folder.join("program.goal")));
+    let outcome: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(outcome["rank_times"].as_array().unwrap().len(), 4);
+    let stuck = "num_ranks 2\nrank 0 {\nrecv 8b from 1\n}\nrank 1 {\nrecv 8b from 0\n}\n";
+    std::fs::write(folder.join("stuck.goal"), stuck).unwrap();
+    let output = run(bellwire().args(["model", "run"]).arg(folder.join("stuck.goal")));
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(output.code, 1);
+    assert!(
+        output.stderr.contains("rank 1, line 6: recv 8b from 0 tag 0 is never sent"),
+        "{}",
+        output.stderr
+    );
+}
+
 /// An experiment prints its values beside those published, and says which are calibrated.
 #[test]
 fn an_experiment_runs() {

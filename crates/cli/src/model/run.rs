@@ -1,16 +1,19 @@
-//! `bellwire model run`: a machine or a network under load.
+//! `bellwire model run`: a machine or a network under load, or a program's schedule.
 
 use super::read_file;
 use super::records::Records;
 use crate::command::{Outcome, WrongUsage, print_json};
 use anyhow::{Result, anyhow};
+use bellwire_model::chpp::Config;
+use bellwire_model::chpp::workload::SchedulePlan;
+use bellwire_model::goal::{self, Schedule};
 use bellwire_model::{chpp, network};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The file; `--example` prints one
+    /// The file: a plan in TOML, of which `--example` prints one, or a schedule in GOAL (`*.goal`)
     #[arg(required_unless_present = "example")]
     config: Option<PathBuf>,
     /// Prints a file that explains every parameter, instead of running one
@@ -29,6 +32,10 @@ enum Example {
     Chpp,
     /// A network of routers
     Network,
+    /// The cHPP machine under a program's schedule; the schedule is another file
+    Schedule,
+    /// A schedule, in GOAL
+    Goal,
 }
 
 /// Runs what the file says.
@@ -39,16 +46,63 @@ pub fn run(Arguments { config, example, json, records }: &Arguments) -> Result<O
             match example {
                 Example::Chpp => chpp::workload::EXAMPLE,
                 Example::Network => network::EXAMPLE,
+                Example::Schedule => chpp::workload::SCHEDULE_EXAMPLE,
+                Example::Goal => goal::EXAMPLE,
             }
         );
         return Ok(Outcome::Done);
     }
     let Some(file) = config else { return Err(WrongUsage::error("give a file, or --example")) };
     let text = read_file(file)?;
+    if file.extension().is_some_and(|extension| extension == "goal") {
+        return program(file, &text, None, *json, records);
+    }
+    if has_table(&text, "schedule") {
+        let (plan, config) =
+            SchedulePlan::read(&text).map_err(|error| anyhow!("{}: {error}", file.display()))?;
+        let goal = file.parent().unwrap_or(Path::new("")).join(&plan.schedule.goal);
+        let text = read_file(&goal)?;
+        return program(&goal, &text, Some((plan, config)), *json, records);
+    }
     match has_table(&text, "chpp") {
         true => machine(file, &text, *json, records),
         false => fabric(file, &text, *json, records),
     }
+}
+
+/// Runs a schedule, on the machine of a plan or on one that has a node for each rank, as far as there can be so many.
+fn program(
+    file: &Path,
+    text: &str,
+    plan: Option<(SchedulePlan, Config)>,
+    json: bool,
+    records: &Records,
+) -> Result<Outcome> {
+    let wrong = |error: &dyn std::fmt::Display| anyhow!("{}: {error}", file.display());
+    let schedule = Schedule::read(text).map_err(|error| wrong(&error))?;
+    let (config, eager, seed) = match plan {
+        Some((plan, config)) => (config, plan.schedule.eager.count(), plan.seed),
+        None => {
+            let mut config = Config::prototype();
+            config.crossbar.ports = schedule.ranks.len().clamp(2, 16);
+            config.crossbar.channels = 4;
+            (config, 1024, 0)
+        }
+    };
+    let mut execution = chpp::workload::Execution::new(&config, schedule, eager, seed)
+        .map_err(|error| wrong(&error))?;
+    records.prepare(&mut execution.machine);
+    let bar = bar();
+    let outcome = execution.run(|share| bar.set_position((share * 100.0) as u64));
+    bar.finish_and_clear();
+    records.write(&execution.machine)?;
+    let outcome = outcome.map_err(|error| wrong(&error))?;
+    if json {
+        print_json(&outcome)?;
+    } else {
+        print!("{outcome}");
+    }
+    Ok(Outcome::Done)
 }
 
 /// Whether a file has this table. One that cannot be read has none; reading it in earnest says why.

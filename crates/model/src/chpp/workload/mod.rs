@@ -1,13 +1,22 @@
-//! The machine under load: synthetic traffic from a TOML file, measured in its steady state.
+//! The machine under load: synthetic traffic from a TOML file, measured in its steady state, or a program's schedule.
 //!
 //! - `plan`: what a file says, and what is wrong with it;
 //! - `traffic`: who sends what to whom, and when;
-//! - `report`: what came of it.
+//! - `report`: what came of it;
+//! - `schedule`: programs of message passing (GOAL) instead, and `blame`, why one does not end.
 
+mod blame;
+mod message;
 mod plan;
 mod report;
+mod room;
+mod schedule;
 mod traffic;
 
-pub use plan::{Arrival, Duration, EXAMPLE, Operation, Plan, PlanError, Sizes, Traffic};
-pub use report::{Percentiles, Report};
+pub use plan::{
+    Arrival, Duration, EXAMPLE, Operation, Plan, PlanError, SCHEDULE_EXAMPLE, SchedulePlan,
+    ScheduleSource, Sizes, Traffic,
+};
+pub use report::{Limit, Percentiles, Report};
+pub use schedule::{Execution, MOST_EAGER_BYTES, Outcome};
 pub use traffic::Workload;

@@ -35,6 +35,54 @@ pub struct Plan {
     pub seed: u64,
 }
 
+/// A program's schedule on a machine. See [`SCHEDULE_EXAMPLE`].
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SchedulePlan {
+    /// Parameters of the machine that differ from the prototype's, in the form of `chpp.toml`.
+    pub chpp: toml::Table,
+    /// What runs on it.
+    pub schedule: ScheduleSource,
+    /// Decides everything that is drawn.
+    #[serde(default)]
+    pub seed: u64,
+}
+
+/// Where a schedule is, and how its messages are sent.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScheduleSource {
+    /// A file in GOAL; a relative path begins at the folder of the plan.
+    pub goal: std::path::PathBuf,
+    /// Messages up to this length are sent at once (C-53).
+    #[serde(default = "eager")]
+    pub eager: Bytes,
+}
+
+fn eager() -> Bytes {
+    Bytes::new(1024)
+}
+
+/// A plan for a schedule, that says what every parameter means.
+pub const SCHEDULE_EXAMPLE: &str = include_str!("schedule.toml");
+
+impl SchedulePlan {
+    /// Reads a plan; gives the machine's parameters too. The schedule itself is in another file.
+    ///
+    /// # Errors
+    /// What is wrong, in which line, and what to do.
+    pub fn read(text: &str) -> Result<(SchedulePlan, Config), PlanError> {
+        let plan: SchedulePlan = toml::from_str(text)
+            .map_err(|error| PlanError::Form(error.to_string().trim_end().to_owned()))?;
+        let config = configure(&plan.chpp, text)?;
+        fits_memory(&config).map_err(|(parameter, why)| PlanError::Wrong {
+            line: line_of(text, parameter),
+            why: format!("`{parameter}` {why}"),
+        })?;
+        Ok((plan, config))
+    }
+}
+
 /// A kind of traffic.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -167,15 +215,7 @@ impl Plan {
     fn check(&self, config: &Config) -> Result<(), (&'static str, String)> {
         let Plan { traffic, run, .. } = self;
         let nodes = config.nodes();
-        let memory = nodes as u64 * config.nic.functions as u64 * config.host.window.count();
-        if memory > MOST_MEMORY {
-            let why = format!(
-                "makes memories of {} altogether, but {} is the most; give each function less, or take fewer",
-                Bytes::new(memory),
-                Bytes::new(MOST_MEMORY)
-            );
-            return Err(("window", why));
-        }
+        fits_memory(config)?;
         // What a pattern can be is known where it is drawn from.
         network::Traffic { pattern: traffic.pattern.clone(), ..network::Traffic::uniform(0.5, 1) }
             .check(nodes as u32)
@@ -229,6 +269,21 @@ impl Plan {
         }
         Ok(())
     }
+}
+
+/// Refuses more memory than a machine that simulates has.
+fn fits_memory(config: &Config) -> Result<(), (&'static str, String)> {
+    let functions = (config.nodes() * config.nic.functions) as u64;
+    let memory = functions * config.host.window.count();
+    if memory <= MOST_MEMORY {
+        return Ok(());
+    }
+    let why = format!(
+        "makes memories of {} altogether, but {} is the most; give each function less, or take fewer",
+        Bytes::new(memory),
+        Bytes::new(MOST_MEMORY)
+    );
+    Err(("window", why))
 }
 
 fn place(line: usize) -> String {

@@ -1,0 +1,689 @@
+//! A schedule of a message-passing program on the machine: what an MPI library would do with the interface (C-53; cHPP section 3.4).
+//!
+//! Ranks are the functions of the nodes: rank r is function r / n of node r mod n of n nodes. Its messages go by queue pair 0, and each carries 16 bytes of
+//! software tail: what it is, who sends, tag, number, length.
+//!
+//! - **Eager**, up to `eager` bytes: one NAP with its data inside. The send is over when the processor has written it.
+//! - **Rendezvous**, above: a NAP asks; when a receive matches, a NAP answers with an address; a PUT moves the data. The send is over when its send event is
+//!   there, the receive when that of the receiver is.
+//!
+//! Receives match messages as MPI wants it: in the order in which they began, by source and tag, -1 being any; messages of one sender are looked at in
+//! order. `calc` and the start of a send take the rank's processor, one after the other in the order in which they become ready; receiving costs no
+//! processor time, as in the rest of the model. All data is checked when it comes.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use bellwire_wire::descriptor::{DescriptorRepr, Work as Moves};
+use bellwire_wire::endpoint::Endpoint;
+use bellwire_wire::entry::{Chain, Entry};
+use bellwire_wire::primitive::Primitive;
+
+use super::message::{ANSWERS, ASKS, DATA, EAGER, Message, content, matches};
+use super::report::Limit;
+use super::room::Room;
+use crate::chpp::config::{Config, Start};
+use crate::chpp::host::Notice;
+use crate::chpp::machine::{Desk, Machine, Program};
+use crate::chpp::port::RingKind;
+use crate::goal::{Schedule, Work};
+use crate::units::{Span, Time};
+
+/// Eager messages are NAPs.
+pub const MOST_EAGER_BYTES: u64 = 2048;
+
+/// A machine and the program that runs on it.
+pub struct Execution {
+    /// The machine. It can be made to note things before it runs, and be looked at afterwards.
+    pub machine: Machine,
+    ranks: Ranks,
+}
+
+/// What a run found.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Outcome {
+    /// When the last operation was over.
+    pub time: Span,
+    /// When the last operation of each rank was over.
+    pub rank_times: Vec<Span>,
+    /// Messages that went at once.
+    pub eager: u64,
+    /// Messages that asked first.
+    pub rendezvous: u64,
+    /// Bytes of messages.
+    pub bytes: u64,
+    /// The most messages that waited at a rank for a receive.
+    pub most_unexpected: usize,
+    /// The resource that was busiest.
+    pub limit: Limit,
+    /// Events of the core.
+    pub events: u64,
+    /// Hash of everything that happened; 16 hexadecimal digits in JSON.
+    #[serde(serialize_with = "crate::stats::hexadecimal")]
+    pub trace_hash: u64,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "time         {}", self.time)?;
+        let ranks: Vec<String> = self.rank_times.iter().take(16).map(Span::to_string).collect();
+        let more = self.rank_times.len() - ranks.len();
+        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+        writeln!(f, "ranks        {}{more}", ranks.join(", "))?;
+        let Outcome { eager, rendezvous, bytes, most_unexpected, .. } = self;
+        writeln!(f, "messages     {eager} eager, {rendezvous} rendezvous; {bytes} B, all as sent")?;
+        writeln!(
+            f,
+            "unexpected   {most_unexpected} messages at most waited at a rank for a receive"
+        )?;
+        writeln!(f, "limit        {}", self.limit.why)?;
+        writeln!(f, "trace        {:016x}, {} events", self.trace_hash, self.events)
+    }
+}
+
+/// All ranks.
+struct Ranks {
+    config: Config,
+    eager: u64,
+    nodes: usize,
+    ranks: Vec<RankState>,
+    schedule: Schedule,
+    /// What the operations of the machine are for, by their number.
+    posted: Vec<Purpose>,
+    eager_sent: u64,
+    rendezvous_sent: u64,
+    bytes: u64,
+    most_unexpected: usize,
+    /// Data that was not what was sent.
+    wrong: Option<String>,
+}
+
+/// One rank.
+#[derive(Default)]
+struct RankState {
+    operations: Vec<OperationState>,
+    cpus: Vec<Cpu>,
+    /// Receives that began and wait, in order.
+    receives: VecDeque<usize>,
+    /// Messages that came and match no receive yet, in order.
+    unexpected: VecDeque<Message>,
+    /// Rendezvous that a receive matched and that wait for room in memory: receive, message.
+    roomless: VecDeque<(usize, Message)>,
+    /// Where rendezvous data of this rank may land, and the pieces given out.
+    room: Option<Room>,
+    /// Messages under way: number by number.
+    sends: Vec<usize>,
+    /// Operations that the interface was given and has not sent.
+    outstanding: usize,
+}
+
+#[derive(Clone, Default)]
+struct OperationState {
+    /// Whether it is over when its send event is there, instead of when the processor has written it.
+    ends_with_event: bool,
+    /// Requirements that are not met.
+    left: usize,
+    begun: bool,
+    over: Option<Time>,
+    /// Whom its beginning, and its end, are news for.
+    on_begin: Vec<usize>,
+    on_end: Vec<usize>,
+}
+
+/// A processor of a rank.
+#[derive(Clone, Default)]
+struct Cpu {
+    busy: bool,
+    ready: VecDeque<usize>,
+}
+
+/// What an operation of the machine is for.
+#[derive(Clone, Copy)]
+enum Purpose {
+    /// An eager message of a rank's operation, that is over with its send event.
+    Eager { rank: usize, operation: usize },
+    /// A question or an answer.
+    Control { rank: usize },
+    /// The data of a rendezvous.
+    Data { rank: usize, operation: usize },
+}
+
+impl Execution {
+    /// Prepares a schedule on a machine. `eager` is the most bytes that a message sends without asking.
+    ///
+    /// # Errors
+    /// A sentence, with the line of the schedule: more ranks than functions, messages that have no room.
+    pub fn new(
+        config: &Config,
+        schedule: Schedule,
+        eager: u64,
+        seed: u64,
+    ) -> Result<Execution, String> {
+        let mut machine = Machine::new(config, seed).map_err(|error| error.to_string())?;
+        let (nodes, functions, count) =
+            (config.nodes(), config.nic.functions, schedule.ranks.len());
+        if count > nodes * functions {
+            return Err(format!(
+                "num_ranks is {count}, but there are {} places: {functions} functions of {nodes} nodes; give the machine more nodes (`crossbar.ports`, `links`) or functions (`nic.functions`)",
+                nodes * functions
+            ));
+        }
+        if eager > MOST_EAGER_BYTES {
+            return Err(format!(
+                "`eager` is {eager} B, but a NAP carries {MOST_EAGER_BYTES} B at most"
+            ));
+        }
+        let calculated = schedule.operations().map(|(_, operation)| match operation.work {
+            Work::Calculate { ns } => ns,
+            _ => 0,
+        });
+        if calculated.fold(0, u64::saturating_add) > LONGEST_NS {
+            return Err(format!(
+                "all `calc` together take more than the {LONGEST_NS} ns (a day) that are the most"
+            ));
+        }
+        // Half of a window is for what is sent, rings included; the other half for what comes.
+        let half = config.host.window.count() / 2;
+        for (rank, operation) in schedule.operations() {
+            let line = operation.line;
+            match operation.work {
+                Work::Send { bytes, .. } | Work::Receive { bytes, .. } if bytes > half / 2 => {
+                    return Err(format!(
+                        "line {line}: {bytes} B are more than the {} B that have room at a rank; give `host.window` more, or cut the message",
+                        half / 2
+                    ));
+                }
+                // Processors are a handful of numbers; a schedule that names more than that is not meant so.
+                _ if operation.cpu >= MOST_CPUS => {
+                    return Err(format!(
+                        "line {line}: cpu {} of rank {rank}, but {MOST_CPUS} is the most",
+                        operation.cpu
+                    ));
+                }
+                _ => {}
+            }
+        }
+        let ranks = Ranks {
+            config: config.clone(),
+            eager,
+            nodes,
+            ranks: schedule.ranks.iter().map(|rank| RankState::new(rank, half)).collect(),
+            schedule,
+            posted: Vec::new(),
+            eager_sent: 0,
+            rendezvous_sent: 0,
+            bytes: 0,
+            most_unexpected: 0,
+            wrong: None,
+        };
+        ranks.fill(&mut machine.desk())?;
+        Ok(Execution { machine, ranks })
+    }
+
+    /// Lets all ranks run to their ends. Calls `done` now and then with the share of operations that are over.
+    ///
+    /// # Errors
+    /// A sentence: the machine came to a standstill, or the program did: which operations wait for which, with their lines.
+    pub fn run(&mut self, mut done: impl FnMut(f64)) -> Result<Outcome, String> {
+        let Execution { machine, ranks } = self;
+        ranks.begin(&mut machine.desk());
+        let all = ranks.schedule.operations().count().max(1) as f64;
+        loop {
+            // Longer and longer: a program may compute for a day.
+            let until = machine.now() + Span::from_ns(100_000) + (machine.now() - Time::ZERO) / 8;
+            let ended = machine.run(ranks, until).map_err(|stopped| stopped.to_string())?;
+            let over = ranks.ranks.iter().flat_map(|rank| &rank.operations);
+            done(over.filter(|operation| operation.over.is_some()).count() as f64 / all);
+            if ended == crate::engine::Ended::Quiet {
+                break;
+            }
+        }
+        done(1.0);
+        machine.audit().map_err(|imbalance| imbalance.to_string())?;
+        if let Some(wrong) = ranks.wrong.take() {
+            return Err(wrong);
+        }
+        if let Some(stuck) = super::blame::stuck(&ranks.view()) {
+            return Err(stuck);
+        }
+        let rank_times: Vec<Span> = ranks
+            .ranks
+            .iter()
+            .map(|rank| {
+                let times = rank.operations.iter().filter_map(|operation| operation.over);
+                times.max().unwrap_or(Time::ZERO) - Time::ZERO
+            })
+            .collect();
+        let busiest = machine.busiest().into_iter().next();
+        let (resource, utilisation) =
+            busiest.map_or((String::new(), 0.0), |busy| (busy.resource, busy.share));
+        let why =
+            format!("{resource} was busiest, in use {:.0} % of the time", utilisation * 100.0);
+        Ok(Outcome {
+            time: rank_times.iter().copied().max().unwrap_or(Span::ZERO),
+            rank_times,
+            eager: ranks.eager_sent,
+            rendezvous: ranks.rendezvous_sent,
+            bytes: ranks.bytes,
+            most_unexpected: ranks.most_unexpected,
+            limit: Limit { resource, utilisation, why },
+            events: machine.events(),
+            trace_hash: machine.trace_hash(),
+        })
+    }
+}
+
+/// A day.
+const LONGEST_NS: u64 = 86_400_000_000_000;
+
+const MOST_CPUS: u32 = 256;
+
+impl RankState {
+    fn new(rank: &crate::goal::Rank, room: u64) -> RankState {
+        let mut operations = vec![OperationState::default(); rank.operations.len()];
+        for (at, operation) in rank.operations.iter().enumerate() {
+            operations[at].left = operation.requires.len() + operation.irequires.len();
+            for &on in &operation.requires {
+                operations[on].on_end.push(at);
+            }
+            for &on in &operation.irequires {
+                operations[on].on_begin.push(at);
+            }
+        }
+        let cpus = rank.operations.iter().map(|operation| operation.cpu as usize + 1).max();
+        RankState {
+            operations,
+            cpus: vec![Cpu::default(); cpus.unwrap_or(0)],
+            room: Some(Room::new(room)),
+            ..RankState::default()
+        }
+    }
+}
+
+/// What an explanation needs to know.
+pub(super) struct View<'a> {
+    /// The schedule.
+    pub schedule: &'a Schedule,
+    /// By rank and operation: begun, over.
+    pub states: Vec<Vec<(bool, bool)>>,
+    /// Sends, by rank and operation, whose eager messages nobody received.
+    pub unreceived: Vec<(usize, usize)>,
+}
+
+impl Ranks {
+    pub(super) fn view(&self) -> View<'_> {
+        let state = |operation: &OperationState| (operation.begun, operation.over.is_some());
+        let states = self.ranks.iter().map(|rank| rank.operations.iter().map(state).collect());
+        let messages = self.ranks.iter().flat_map(|rank| &rank.unexpected);
+        let eager = messages.filter(|message| message.kind == EAGER);
+        let unreceived = eager.filter_map(|message| {
+            let rank = message.from as usize;
+            let operation = self.ranks[rank].sends.get(message.number as usize)?;
+            Some((rank, *operation))
+        });
+        View {
+            schedule: &self.schedule,
+            states: states.collect(),
+            unreceived: unreceived.collect(),
+        }
+    }
+
+    fn place(&self, rank: usize) -> (usize, usize) {
+        (rank % self.nodes, rank / self.nodes)
+    }
+
+    fn endpoint(&self, rank: usize) -> Endpoint {
+        let (node, function) = self.place(rank);
+        Endpoint::new(node as u8, function as u8, 0)
+            .expect("ranks were counted against nodes and functions")
+    }
+
+    /// First address of what a rank sends, and of what it receives.
+    fn memory(&self, rank: usize, desk: &Desk<'_>) -> (u64, u64) {
+        let (node, function) = self.place(rank);
+        let half = self.config.host.window.count() / 2;
+        (desk.free_memory(node, function), desk.window(node, function) + half)
+    }
+
+    /// What each rank sends lies in its memory from the beginning.
+    fn fill(&self, desk: &mut Desk<'_>) -> Result<(), String> {
+        for (rank, all) in self.schedule.ranks.iter().enumerate() {
+            let sent = all.operations.iter().filter_map(|operation| match operation.work {
+                Work::Send { bytes, .. } => Some(bytes),
+                _ => None,
+            });
+            let (from, end) = self.memory(rank, desk);
+            let length = sent.max().unwrap_or(0) as usize;
+            if from + length as u64 > end {
+                return Err(format!(
+                    "rings and slots leave no room for the {length} B that rank {rank} sends; give `host.window` more"
+                ));
+            }
+            if let Some(memory) = desk.memory_mut(from, length) {
+                memory.iter_mut().enumerate().for_each(|(at, byte)| *byte = content(rank, at));
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, desk: &mut Desk<'_>) {
+        for rank in 0..self.ranks.len() {
+            for operation in 0..self.ranks[rank].operations.len() {
+                if self.ranks[rank].operations[operation].left == 0 {
+                    self.ready(rank, operation, desk);
+                }
+            }
+        }
+    }
+
+    /// Nothing is in the way of an operation any more, but perhaps the processor.
+    fn ready(&mut self, rank: usize, operation: usize, desk: &mut Desk<'_>) {
+        let what = &self.schedule.ranks[rank].operations[operation];
+        match what.work {
+            Work::Receive { .. } => {
+                self.begun(rank, operation, desk);
+                self.receive(rank, operation, desk);
+            }
+            Work::Send { .. } | Work::Calculate { .. } => {
+                let cpu = what.cpu as usize;
+                self.ranks[rank].cpus[cpu].ready.push_back(operation);
+                self.work(rank, cpu, desk);
+            }
+        }
+    }
+
+    /// A processor takes up what is next.
+    fn work(&mut self, rank: usize, cpu: usize, desk: &mut Desk<'_>) {
+        let state = &mut self.ranks[rank].cpus[cpu];
+        if state.busy {
+            return;
+        }
+        let Some(operation) = state.ready.pop_front() else { return };
+        state.busy = true;
+        self.begun(rank, operation, desk);
+        match self.schedule.ranks[rank].operations[operation].work {
+            Work::Calculate { ns } => {
+                self.wake(desk.now() + Span::from_ns(ns), rank, operation, desk)
+            }
+            Work::Send { bytes, to, tag } => self.send(rank, operation, (bytes, to, tag), desk),
+            Work::Receive { .. } => {}
+        }
+    }
+
+    /// The processor is done with an operation at `time`.
+    fn wake(&mut self, time: Time, rank: usize, operation: usize, desk: &mut Desk<'_>) {
+        let before: usize = self.ranks[..rank].iter().map(|rank| rank.operations.len()).sum();
+        desk.wake(time, (before + operation) as u32);
+    }
+
+    fn send(
+        &mut self,
+        rank: usize,
+        operation: usize,
+        (bytes, to, tag): (u64, u32, u32),
+        desk: &mut Desk<'_>,
+    ) {
+        let number = self.ranks[rank].sends.len() as u32;
+        self.ranks[rank].sends.push(operation);
+        let is_eager = bytes <= self.eager;
+        let message = Message {
+            kind: if is_eager { EAGER } else { ASKS },
+            from: rank as u32,
+            tag,
+            number,
+            bytes: bytes as u32,
+        };
+        self.bytes += bytes;
+        self.eager_sent += u64::from(is_eager);
+        self.rendezvous_sent += u64::from(!is_eager);
+        // Whether the processor begins at once, and when it will be done, is known if there is a place for the descriptor.
+        let begins = self.ranks[rank].outstanding < self.config.nic.doorbell_depth
+            && self.config.nic.start == Start::Doorbell;
+        let data: Vec<u8> = match is_eager {
+            true => (0..bytes as usize).map(|at| content(rank, at)).collect(),
+            false => Vec::new(),
+        };
+        let purpose = match is_eager {
+            true => Purpose::Eager { rank, operation },
+            false => Purpose::Control { rank },
+        };
+        self.ranks[rank].operations[operation].ends_with_event = is_eager && !begins;
+        let posted =
+            self.post(rank, to as usize, Moves::NapImmediate(&data), message, purpose, desk);
+        let started = desk.operations()[posted as usize].started;
+        let written = if begins { started + self.config.host.cpu_start } else { desk.now() };
+        self.wake(written, rank, operation, desk);
+    }
+
+    /// Posts for one rank to another; gives the machine's number of the operation.
+    fn post(
+        &mut self,
+        rank: usize,
+        to: usize,
+        work: Moves<'_>,
+        message: Message,
+        purpose: Purpose,
+        desk: &mut Desk<'_>,
+    ) -> u32 {
+        let (node, function) = self.place(rank);
+        let destination = self.endpoint(to);
+        let descriptor = DescriptorRepr {
+            destination,
+            queue_pair: 0,
+            traffic_class: 0,
+            magic: desk.key(destination),
+            wants_event: true,
+            work,
+            tail: message.tail(),
+        };
+        let number = desk
+            .post(node, function, &descriptor)
+            .expect("lengths were checked when the schedule was taken up");
+        self.ranks[rank].outstanding += 1;
+        debug_assert_eq!(number as usize, self.posted.len());
+        self.posted.push(purpose);
+        number
+    }
+
+    fn begun(&mut self, rank: usize, operation: usize, desk: &mut Desk<'_>) {
+        let state = &mut self.ranks[rank].operations[operation];
+        state.begun = true;
+        let news = std::mem::take(&mut state.on_begin);
+        self.met(rank, news, desk);
+    }
+
+    fn over(&mut self, rank: usize, operation: usize, desk: &mut Desk<'_>) {
+        let state = &mut self.ranks[rank].operations[operation];
+        state.over = Some(desk.now());
+        let news = std::mem::take(&mut state.on_end);
+        self.met(rank, news, desk);
+    }
+
+    /// A requirement of each of these is met.
+    fn met(&mut self, rank: usize, of: Vec<usize>, desk: &mut Desk<'_>) {
+        for operation in of {
+            let state = &mut self.ranks[rank].operations[operation];
+            state.left -= 1;
+            if state.left == 0 {
+                self.ready(rank, operation, desk);
+            }
+        }
+    }
+
+    /// A receive begins: it takes the first message that waits for it, or waits itself.
+    fn receive(&mut self, rank: usize, operation: usize, desk: &mut Desk<'_>) {
+        let work = self.schedule.ranks[rank].operations[operation].work;
+        let state = &mut self.ranks[rank];
+        let waits = state.unexpected.iter().position(|message| matches(work, message));
+        match waits.and_then(|at| state.unexpected.remove(at)) {
+            Some(message) => self.matched(rank, operation, message, desk),
+            None => state.receives.push_back(operation),
+        }
+    }
+
+    /// A message that can be received has come.
+    fn came(&mut self, rank: usize, message: Message, desk: &mut Desk<'_>) {
+        let operations = &self.schedule.ranks[rank].operations;
+        let state = &mut self.ranks[rank];
+        let waits = state.receives.iter().position(|&at| matches(operations[at].work, &message));
+        match waits.and_then(|at| state.receives.remove(at)) {
+            Some(operation) => self.matched(rank, operation, message, desk),
+            None => {
+                state.unexpected.push_back(message);
+                self.most_unexpected = self.most_unexpected.max(state.unexpected.len());
+            }
+        }
+    }
+
+    fn matched(&mut self, rank: usize, operation: usize, message: Message, desk: &mut Desk<'_>) {
+        let Work::Receive { bytes, .. } = self.schedule.ranks[rank].operations[operation].work
+        else {
+            return;
+        };
+        if bytes < message.bytes.into() {
+            let line = self.schedule.ranks[rank].operations[operation].line;
+            self.wrong.get_or_insert(format!(
+                "line {line}: rank {rank} receives {bytes} B, but rank {} sent {} B to it with tag {}",
+                message.from, message.bytes, message.tag
+            ));
+        }
+        if message.kind == EAGER {
+            return self.over(rank, operation, desk);
+        }
+        self.ranks[rank].roomless.push_back((operation, message));
+        self.answer(rank, desk);
+    }
+
+    /// Answers those who asked, as far as there is room for their data.
+    fn answer(&mut self, rank: usize, desk: &mut Desk<'_>) {
+        while let Some(&(operation, message)) = self.ranks[rank].roomless.front() {
+            let Some(at) =
+                self.ranks[rank].room.as_mut().and_then(|room| room.take(message.bytes.into()))
+            else {
+                return;
+            };
+            self.ranks[rank].roomless.pop_front();
+            let address = self.memory(rank, desk).1 + at;
+            if let Some(memory) = desk.memory_mut(address, message.bytes as usize) {
+                memory.fill(0);
+            }
+            // The answer goes back by the question's number, and says which receive it is for in the place of the tag.
+            let answer =
+                Message { kind: ANSWERS, from: rank as u32, tag: operation as u32, ..message };
+            let purpose = Purpose::Control { rank };
+            self.post(
+                rank,
+                message.from as usize,
+                Moves::NapImmediate(&address.to_le_bytes()),
+                answer,
+                purpose,
+                desk,
+            );
+        }
+    }
+
+    /// Somebody answered: the data goes to where they say.
+    fn answered(&mut self, rank: usize, message: Message, address: u64, desk: &mut Desk<'_>) {
+        let Message { from, tag, number, bytes, .. } = message;
+        let Some(&operation) = self.ranks[rank].sends.get(number as usize) else { return };
+        let (near, _) = self.memory(rank, desk);
+        let length = u64::from(bytes);
+        let (sources, destinations) =
+            ([Entry { address: near, length }], [Entry { address, length }]);
+        let work = Moves::Put(Chain {
+            sources: (&sources[..]).into(),
+            destinations: (&destinations[..]).into(),
+        });
+        let data = Message { kind: DATA, from: rank as u32, tag, number, bytes };
+        let purpose = Purpose::Data { rank, operation };
+        self.post(rank, from as usize, work, data, purpose, desk);
+    }
+
+    /// Whether what came is what was sent.
+    fn check(&mut self, rank: usize, message: Message, address: u64, desk: &Desk<'_>) {
+        let sender = message.from as usize;
+        let whole = desk.memory(address, message.bytes as usize).is_some_and(|bytes| {
+            bytes.iter().enumerate().all(|(at, &byte)| byte == content(sender, at))
+        });
+        if !whole {
+            self.wrong.get_or_insert(format!(
+                "message {} of rank {sender} came to rank {rank} with other data than was sent",
+                message.number
+            ));
+        }
+    }
+}
+
+impl Program for Ranks {
+    fn notified(&mut self, notice: &Notice, desk: &mut Desk<'_>) {
+        if notice.ring == RingKind::Send {
+            match self.posted[notice.operation as usize] {
+                Purpose::Eager { rank, operation } => {
+                    self.ranks[rank].outstanding -= 1;
+                    if self.ranks[rank].operations[operation].ends_with_event {
+                        self.over(rank, operation, desk);
+                    }
+                }
+                Purpose::Control { rank } => self.ranks[rank].outstanding -= 1,
+                Purpose::Data { rank, operation } => {
+                    self.ranks[rank].outstanding -= 1;
+                    self.over(rank, operation, desk);
+                }
+            }
+            return;
+        }
+        let rank = notice.function * self.nodes + notice.node;
+        let Some(message) = Message::read(&notice.event.tail) else { return };
+        let address = notice.event.address;
+        match message.kind {
+            EAGER => {
+                self.check(rank, message, address, desk);
+                self.came(rank, message, desk);
+            }
+            ASKS => self.came(rank, message, desk),
+            ANSWERS => {
+                let told = desk.memory(address, 8).and_then(|bytes| bytes.try_into().ok());
+                self.answered(rank, message, u64::from_le_bytes(told.unwrap_or_default()), desk);
+            }
+            DATA if notice.event.primitive == Primitive::Put => {
+                // An event says where its last packet went; the piece begins that much before it.
+                let (_, base) = self.memory(rank, desk);
+                let end = address + notice.event.length;
+                let begins = end - u64::from(message.bytes);
+                self.check(rank, message, begins, desk);
+                if let Some(room) = &mut self.ranks[rank].room {
+                    room.free(begins - base);
+                }
+                self.over(rank, message.tag as usize, desk);
+                self.answer(rank, desk);
+            }
+            _ => {}
+        }
+    }
+
+    /// The processor is done with an operation.
+    fn woken(&mut self, token: u32, desk: &mut Desk<'_>) {
+        let mut operation = token as usize;
+        let mut rank = 0;
+        while operation >= self.ranks[rank].operations.len() {
+            operation -= self.ranks[rank].operations.len();
+            rank += 1;
+        }
+        let what = &self.schedule.ranks[rank].operations[operation];
+        let (work, cpu) = (what.work, what.cpu as usize);
+        let ends = match work {
+            Work::Calculate { .. } => true,
+            Work::Send { bytes, .. } => {
+                // A held back eager send ends with its event, a rendezvous with that of its data.
+                let ends_later = self.ranks[rank].operations[operation].ends_with_event;
+                bytes <= self.eager && !ends_later
+            }
+            Work::Receive { .. } => false,
+        };
+        self.ranks[rank].cpus[cpu].busy = false;
+        if ends {
+            self.over(rank, operation, desk);
+        }
+        self.work(rank, cpu, desk);
+    }
+}
