@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test bench simulate guesses lint docs clean unit crash dissector canaries loom miri
+.PHONY: help run test bench simulate guesses lint docs clean unit crash dissector perfetto canaries loom miri
 
 # A fresh rustup puts cargo here before the shell knows of it.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -26,7 +26,7 @@ run: ## build Bellwire and measure the default device (two processes, under a mi
 	cargo build --release -p bellwire-cli
 	@$(target)/release/bellwire perf
 
-test: lint unit crash dissector ## run every check that the project has
+test: lint unit crash dissector perfetto ## run every check that the project has
 	@tools/together.sh canaries loom miri
 	@echo "make test: done"
 
@@ -48,6 +48,10 @@ crash: ## kill and stop processes at every step, and let hostile peers loose
 dissector: ## have tshark read frames of every kind with the project's dissector
 	@tools/need.sh cargo tshark
 	@tools/dissector.sh
+
+perfetto: ## have Perfetto's own schema read a trace of the model, if its Python package is there
+	@tools/need.sh cargo
+	@tools/perfetto.sh
 
 canaries: ## plant faults and see that the checkers catch them
 	@tools/need.sh cargo
