@@ -14,6 +14,8 @@ fn doctor_names_every_device() {
     assert_eq!(names, ["shm", "eth", "udp", "model", "rtl"].map(Some));
     assert!(devices.iter().all(|device| device["why"].as_str().is_some_and(|why| !why.is_empty())));
     assert_eq!(output.code, i32::from(devices[0]["usable"] != true));
+    // It needs nothing but memory.
+    assert_eq!(devices[3]["usable"], true, "{}", devices[3]);
     for check in object["checks"].as_array().expect("an array") {
         assert!(["good", "limited", "missing"].map(Some).contains(&check["state"].as_str()));
         assert_eq!(check["state"] == "good", check["hint"].is_null(), "{check}");
@@ -39,6 +41,24 @@ fn list_finds_the_process_behind_a_function() {
     assert!(run(bellwire().arg("list")).stdout.contains(&device));
     listener.kill();
     assert!(!run(bellwire().arg("list")).stdout.contains(&device));
+}
+
+/// Functions of the simulated device are listed with their process, in which all of them live.
+#[test]
+fn list_finds_simulated_functions() {
+    let device = format!("model:chpp:{}", unique("list"));
+    let running = Running::start(bellwire().args(["perf", &device, "--sizes", "4MiB"]));
+    support::until("both its functions", || {
+        let object = run(bellwire().args(["list", "--json"])).json();
+        let functions = object["functions"].as_array().expect("an array");
+        let own = |function: &&serde_json::Value| {
+            function["device"] == device && function["pid"] == running.0.id()
+        };
+        let nodes: Vec<_> =
+            functions.iter().filter(own).map(|function| &function["node"]).collect();
+        nodes.len() == 2 && nodes.iter().any(|node| **node == 1)
+    });
+    running.kill();
 }
 
 /// A process that waits shows its function from outside, stopped or not; one that does not use Bellwire is told from one that does

@@ -41,6 +41,37 @@ fn json_has_a_row_for_each_operation_and_size() {
     }
 }
 
+/// Of the simulated device both sides run in one process, all times are marked as virtual, and two runs find the same to the last
+/// digit; another process cannot be the other side.
+#[test]
+fn a_simulated_device_is_measured_in_virtual_time() {
+    let measure = || {
+        let output = run(bellwire().args(["perf", "model:chpp", "--quick", "--json"]));
+        assert_eq!(output.code, 0, "{}", output.stderr);
+        output.json()
+    };
+    let object = measure();
+    assert_eq!(object, measure(), "the same again");
+    assert!(object["simulated"]["trace_hash"].is_u64() && object["limits"].is_null(), "{object}");
+    assert_eq!(object["rows"].as_array().map(Vec::len), Some(9));
+    for row in object["rows"].as_array().expect("rows") {
+        let figure = |pointer: &str| row.pointer(pointer).and_then(Value::as_f64).expect(pointer);
+        // Virtual, and so the same here as everywhere: nothing crosses in less than the machine takes for a doorbell.
+        assert!(figure("/latency_ns/min") > 1_000.0 && row["ratios"].is_null(), "{row}");
+        assert!(figure("/bandwidth_bytes_per_s") < 3.2e9, "{row}");
+    }
+    let table = run(bellwire().args(["perf", "model:chpp", "--quick", "--sizes", "8"]));
+    assert!(table.stdout.contains("ALL TIMES ARE VIRTUAL"), "{}", table.stdout);
+    for heading in ["LATENCY", "STREAM"] {
+        assert!(table.stdout.contains(&format!("VIRTUAL {heading}")), "{}", table.stdout);
+    }
+    for other in [&["--listen"][..], &["--connect", "0"]] {
+        let output = run(bellwire().args(["perf", "model:chpp"]).args(other));
+        assert_eq!(output.code, 2, "{}", output.stdout);
+        assert!(output.stderr.contains("inside one process"), "{}", output.stderr);
+    }
+}
+
 /// The tables end with the command that does the same again and with what to try next; every way of waiting works.
 #[test]
 fn tables_end_with_what_to_do_next() {
