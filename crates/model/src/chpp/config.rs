@@ -13,6 +13,9 @@ pub const PROTOTYPE: &str = include_str!("chpp.toml");
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
+    /// What the links between controllers are.
+    #[serde(default)]
+    pub link: LinkKind,
     /// The network interfaces, all alike.
     pub nic: NicConfig,
     /// The bus between a host and its interface.
@@ -204,6 +207,18 @@ pub struct IoConfig {
     pub buffer: usize,
 }
 
+/// What a link between controllers is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LinkKind {
+    /// The wires of a PCIe link, whose link layer has no errors and no limits.
+    #[default]
+    Pcie,
+    /// The direct link of the SMP paper, in the setting that it recommends (docs/model-smp.md): frames, credits, replay. Its delays are its
+    /// own; `links.latency` is then only that of news about freed room.
+    Smp,
+}
+
 /// The links between controllers (C-02): PCIe links, as wide and fast as those to the hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -361,7 +376,7 @@ impl Config {
     /// # Errors
     /// The first of them.
     pub fn check(&self) -> Result<(), ConfigError> {
-        let Config { nic, pcie, host, crossbar, io, links, program } = self;
+        let Config { link: _, nic, pcie, host, crossbar, io, links, program } = self;
         let any = 1..=u64::MAX;
         let ranges = [
             ("nic.module_cycles", nic.module_cycles, 0..=1000),

@@ -13,6 +13,7 @@
 //! A packet keeps its place modulo n from link to link, so that each of the n groups is a network of its own whose ways close no ring; and GETs
 //! never wait for PUTs on their way.
 
+use super::carried::{CarriedLinks, Come, Crossing};
 use super::config::Config;
 use super::crossbar::{Bound, Crossbar, DATA, GET, Grant};
 use super::links::Links;
@@ -31,6 +32,8 @@ pub struct Controllers {
     get_channel: bool,
     crossbars: Vec<Crossbar>,
     links: Option<Links>,
+    /// What stands for the links' wires, where those are the SMP paper's.
+    carried: Option<CarriedLinks>,
     /// Room of each channel at the far end of a link.
     link_packets: usize,
     /// Credits that are on their way back over links.
@@ -76,10 +79,38 @@ impl Controllers {
             get_channel: config.crossbar.get_channel,
             crossbars,
             links,
+            carried: None,
             link_packets,
             returning: 0,
             seen: None,
         })
+    }
+
+    /// Lays the SMP paper's links instead of wires.
+    pub fn lay_smp_links(&mut self, schedule: &mut Schedule<Happening>) {
+        self.carried = self.links.as_ref().map(|links| CarriedLinks::new(links, schedule));
+    }
+
+    /// The SMP paper's links, where they are these.
+    pub fn carried(&self) -> Option<&CarriedLinks> {
+        self.carried.as_ref()
+    }
+
+    /// Something happens on a link of the SMP paper; the packet that has come by it and is now in the channel that was kept for it.
+    pub fn on_link(
+        &mut self,
+        schedule: &mut Schedule<Happening>,
+        config: &Config,
+        link: usize,
+        event: crate::smp::LinkEvent,
+    ) -> Option<Come> {
+        let come = self.carried.as_mut()?.handle(schedule, link, event)?;
+        let Come { crossing: Crossing { packet, beats, from, to, place }, far, .. } = come;
+        let input = self.nodes + usize::from(far.1) - 1;
+        let bound = self.bound((packet, from, to, beats), (far.0, input), place.into());
+        let head = config.nic.edge(schedule.now());
+        self.crossbars[far.0].inject(schedule, (input, place.into()), bound, head);
+        Some(come)
     }
 
     /// Nodes of all controllers.
@@ -180,19 +211,30 @@ impl Controllers {
         self.links.as_ref()?.far_end(controller, port).map(|(far, _)| far)
     }
 
-    /// Lets a granted packet of `bytes` leave by its link; gives when it is whole at the far end, where it goes into the channel that was
-    /// kept for it.
+    /// Lets a granted packet leave by its link; gives when it is whole at the far end, where it goes into the channel that was kept for it, or
+    /// nothing if the link itself will tell ([`Controllers::on_link`]). On the wires it is `longer` than its bytes.
     pub fn depart(
         &mut self,
         schedule: &mut Schedule<Happening>,
         config: &Config,
         controller: usize,
-        (grant, bytes): (&Grant, u64),
-    ) -> Time {
+        (grant, bytes, longer): (&Grant, &[u8], usize),
+    ) -> Option<Time> {
         let Grant { bound: Bound { packet, beats, from, to, output, place }, tail, .. } = *grant;
         let port = self.link_port(output.into());
-        let (Some(links), Some(port)) = (&mut self.links, port) else { return tail };
-        let Some((far, far_port)) = links.far_end(controller, port) else { return tail };
+        let (Some(links), Some(port)) = (&mut self.links, port) else { return Some(tail) };
+        let Some((far, far_port)) = links.far_end(controller, port) else { return Some(tail) };
+        if let Some(carried) = &mut self.carried {
+            // The link keeps what it cannot send yet; places at the far end bound how much that is.
+            let is_get = usize::from(place) >= self.halves * self.data_channels;
+            let mut bytes = bytes.to_vec();
+            bytes.resize(bytes.len() + longer, 0);
+            let crossing = Crossing { packet, beats, from, to, place };
+            let at = (controller, port);
+            carried.send(schedule, at, usize::from(is_get), (crossing, bytes));
+            return None;
+        }
+        let bytes = (bytes.len() + longer) as u64;
         let (now, module) = (schedule.now(), config.nic.module());
         let passage = links.transmit((controller, port), bytes, (now + module, tail));
         // Wires that are slower than the crossbar hold it up; nothing is stored between the two.
@@ -201,7 +243,7 @@ impl Controllers {
         let input = self.nodes + usize::from(far_port) - 1;
         let bound = self.bound((packet, from, to, beats), (far, input), place.into());
         self.crossbars[far].inject(schedule, (input, place.into()), bound, head);
-        head
+        Some(head)
     }
 
     /// A packet has crossed: gives the node whose input has room now, if it came from one; over a link, news of it goes back.
@@ -258,7 +300,11 @@ impl Controllers {
                     ),
                     Some((port, links)) => {
                         let Some((far, _)) = links.far_end(controller, port) else { continue };
-                        let busy = busy.max(links.wires(controller, port).busy);
+                        let wires = match &self.carried {
+                            Some(carried) => carried.busy((controller, port)),
+                            None => links.wires(controller, port).busy,
+                        };
+                        let busy = busy.max(wires);
                         tell(format!("link from controller {controller} to {far}"), busy);
                     }
                 }
@@ -310,7 +356,8 @@ impl Controllers {
         self.crossbars.iter().try_for_each(|crossbar| crossbar.audit(now))?;
         let Some(links) = &self.links else { return Ok(()) };
         let channels = self.halves * (self.data_channels + usize::from(self.get_channel));
-        let (mut rooms, mut known) = (0, self.returning);
+        let under_way = self.carried.as_ref().map_or(0, CarriedLinks::under_way);
+        let (mut rooms, mut known) = (0, self.returning + under_way);
         for (controller, crossbar) in self.crossbars.iter().enumerate() {
             for port in 1..links.topology().ports(controller).len() as u8 {
                 let Some((far, far_port)) = links.far_end(controller, port) else { continue };

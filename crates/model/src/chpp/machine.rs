@@ -151,7 +151,7 @@ impl Machine {
         let nodes = (0..config.nodes()).map(|node| Node::new(config, node, &mut random)).collect();
         let controllers = Controllers::new(config, &mut random)?;
         let io = Io::new(config, controllers.crossbars().len(), &mut Random::new(!seed));
-        let hardware = Hardware {
+        let mut hardware = Hardware {
             config: config.clone(),
             nodes,
             controllers,
@@ -164,7 +164,11 @@ impl Machine {
             notices: VecDeque::new(),
             grants: Vec::new(),
         };
-        Ok(Machine { hardware, schedule: Schedule::new(random.word(), config.nic.cycle() * 4) })
+        let mut schedule = Schedule::new(random.word(), config.nic.cycle() * 4);
+        if config.link == super::config::LinkKind::Smp {
+            hardware.controllers.lay_smp_links(&mut schedule);
+        }
+        Ok(Machine { hardware, schedule })
     }
 
     /// Where to post and to look at memory, now.
@@ -579,6 +583,15 @@ impl Hardware {
                 let (controller, output) = (controller.into(), output.into());
                 self.controllers.credited(schedule, controller, output, channel.into());
             }
+            Happening::OnLink { link, event } => {
+                let link = link.into();
+                let come = self.controllers.on_link(schedule, &self.config, link, event);
+                if let Some(come) = come {
+                    let arrives = self.config.nic.edge(schedule.now());
+                    let between = (come.near, come.far.0);
+                    self.came_by_link(come.crossing.packet, between, arrives);
+                }
+            }
             Happening::Arrived { node } => self.at(schedule, node.into(), Node::arrived),
             Happening::Uploads { node } => self.at(schedule, node.into(), Node::uploads),
             Happening::Visible { node } => self.at(schedule, node.into(), Node::visible),
@@ -618,18 +631,31 @@ impl Hardware {
                 schedule.at(arrives, Happening::Arrived { node: node as u8 });
             } else {
                 // The bytes have a header of 16; on the wires it is as long as the configuration says.
-                let length = bytes.len() as u64 + self.config.nic.packet_header.count() - 16;
-                let arrives =
-                    self.controllers.depart(schedule, &self.config, controller, (&grant, length));
-                if let Some(far) = self.controllers.controller_behind(controller, &grant) {
-                    let wire = Wire::Between(controller as u8, far as u8);
-                    self.journal.frame(arrives, wire, || bytes.clone());
+                let longer = (self.config.nic.packet_header.count() - 16) as usize;
+                let parcel = (&grant, bytes.as_slice(), longer);
+                let arrives = self.controllers.depart(schedule, &self.config, controller, parcel);
+                let far = self.controllers.controller_behind(controller, &grant);
+                if let (Some(arrives), Some(far)) = (arrives, far) {
+                    self.came_by_link(packet, (controller, far), arrives);
                 }
-                let stage = if is_get { Stage::GetTrip } else { Stage::ControllerLink };
-                self.journal.mark(operation, part, stage, None, arrives);
             }
         }
         self.grants = grants;
+    }
+
+    /// Notes that a packet has come from one controller to the next, or will have at `arrives`.
+    fn came_by_link(
+        &mut self,
+        packet: super::PacketHandle,
+        (near, far): (usize, usize),
+        arrives: Time,
+    ) {
+        let Packet { operation, part, is_get, ref bytes } = self.packets[packet];
+        let (stage, part) =
+            if is_get { (Stage::GetTrip, None) } else { (Stage::ControllerLink, Some(part)) };
+        let wire = Wire::Between(near as u8, far as u8);
+        self.journal.frame(arrives, wire, || bytes.clone());
+        self.journal.mark(operation, part, stage, None, arrives);
     }
 
     /// Who waits for whom in a machine in which nothing moves.

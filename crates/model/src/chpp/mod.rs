@@ -17,6 +17,7 @@
 //! an operation went; [`experiments`] are those of the paper. What the bytes look like is in `bellwire-wire`: descriptors,
 //! doorbells, packets and events are those of the real formats, and lie in the memory of the modelled hosts.
 
+pub mod carried;
 pub mod config;
 pub mod controllers;
 pub mod crossbar;
@@ -147,6 +148,13 @@ pub enum Happening {
         /// Channel at the far end.
         channel: u8,
     },
+    /// Something on a link between controllers, where those are the SMP paper's.
+    OnLink {
+        /// Its number.
+        link: u16,
+        /// What.
+        event: crate::smp::LinkEvent,
+    },
     /// A packet is through the receive dispatch of a node.
     Arrived {
         /// Node.
@@ -192,6 +200,7 @@ impl Event for Happening {
             Happening::Credited { controller, output, channel } => {
                 (14, output.into(), u32::from(channel) | u32::from(controller) << 16)
             }
+            Happening::OnLink { link, event } => (17, link.into(), event.trace() as u32),
             Happening::Arrived { node } => (11, node.into(), 0),
             Happening::Uploads { node } => (12, node.into(), 0),
             Happening::Visible { node } => (13, node.into(), 0),

@@ -11,9 +11,10 @@ use toml::{Table, Value};
 use super::Config;
 
 /// Choices that are neither a number nor yes or no: name of the key, and what it can be.
-const CHOICES: [(&str, &[&str]); 3] = [
+const CHOICES: [(&str, &[&str]); 4] = [
     ("memory_distribution", &["uniform", "exponential"]),
     ("start", &["doorbell", "descriptor"]),
+    ("link", &["pcie", "smp"]),
     ("policy", &["round-robin", "weighted", "strict", "random"]),
 ];
 

@@ -9,6 +9,7 @@
 //!
 //!   lmu         which link leads to a node                    lbt        transfers of large blocks
 //!   cc          coherence of caches                           system     2 or 4 nodes with all of it
+//!   guest       carries packets of other models
 //! ```
 //!
 //! [`experiments`] are those of the paper. The link layer's numbers, replay and credits are code without time or I/O in `bellwire_protocol::link_layer`; what the
@@ -18,6 +19,7 @@ pub mod bench;
 pub mod cc;
 pub mod config;
 pub mod experiments;
+pub mod guest;
 pub mod lanes;
 pub mod lbt;
 pub mod link;

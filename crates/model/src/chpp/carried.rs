@@ -1,0 +1,133 @@
+//! Links between controllers that are those of the SMP paper (`link = "smp"`): with frames, credits, replay and errors of their own.
+//!
+//! A packet is cut into TLPs, carried, and put together at the far end, where the place that the crossbar kept for it is free. So
+//! whatever arrives can be taken, and links cannot wait for each other. GETs have virtual channel 1, all else has 0.
+
+use std::collections::VecDeque;
+
+use super::links::Links;
+use super::{Happening, PacketHandle};
+use crate::engine::Schedule;
+use crate::smp::guest::Carrier;
+use crate::smp::transport::CHANNELS;
+use crate::smp::{Config, Link, LinkEvent};
+use crate::units::Span;
+
+/// A packet under way, and where it goes at the far end.
+#[derive(Clone, Copy, Debug)]
+pub struct Crossing {
+    /// The packet.
+    pub packet: PacketHandle,
+    /// Header and data, in beats of the bus.
+    pub beats: u64,
+    /// Node that it comes from.
+    pub from: u8,
+    /// Node that it goes to.
+    pub to: u8,
+    /// Channel at the far end that was kept for it.
+    pub place: u8,
+}
+
+/// A packet that has come.
+#[derive(Clone, Copy, Debug)]
+pub struct Come {
+    /// What it is.
+    pub crossing: Crossing,
+    /// Controller that it came from.
+    pub near: usize,
+    /// Controller and port that it came to.
+    pub far: (usize, u8),
+}
+
+/// Packets under way with their bytes, in order.
+type Queue = VecDeque<(Crossing, Vec<u8>)>;
+
+/// Controller and port.
+type Place = (usize, u8);
+
+/// All links of a machine.
+pub struct CarriedLinks {
+    carriers: Vec<Carrier<Happening>>,
+    /// Places of both ends of each link.
+    ends: Vec<[Place; 2]>,
+    /// By link, end that sent, and channel.
+    under_way: Vec<[[Queue; CHANNELS]; 2]>,
+}
+
+impl CarriedLinks {
+    /// One link for each pair of ports that the topology joins, in the recommended setting.
+    pub fn new(links: &Links, schedule: &mut Schedule<Happening>) -> CarriedLinks {
+        let controllers = links.topology().routers();
+        let places = (0..controllers).flat_map(|controller| {
+            (1..links.topology().ports(controller).len() as u8).map(move |port| (controller, port))
+        });
+        let ends: Vec<[Place; 2]> = places
+            .filter_map(|near| links.far_end(near.0, near.1).map(|far| [near, far]))
+            .filter(|[near, far]| near < far)
+            .collect();
+        let config = Config::recommended();
+        let wrap = |link, event| Happening::OnLink { link, event };
+        let carriers = (0..ends.len() as u16)
+            .map(|link| Carrier::new(Link::trained(&config, link, wrap, schedule)))
+            .collect();
+        let under_way = ends.iter().map(|_| Default::default()).collect();
+        CarriedLinks { carriers, ends, under_way }
+    }
+
+    /// Sends a packet of these bytes from a controller by a port.
+    pub fn send(
+        &mut self,
+        schedule: &mut Schedule<Happening>,
+        place: Place,
+        channel: usize,
+        (crossing, bytes): (Crossing, Vec<u8>),
+    ) {
+        let Some((link, end)) = self.end_at(place) else { return };
+        self.carriers[link].send(schedule, end, channel as u8, &bytes);
+        self.under_way[link][usize::from(end)][channel].push_back((crossing, bytes));
+    }
+
+    /// Lets something happen on a link; the packet that has come by it, if any.
+    ///
+    /// # Panics
+    /// If the link has changed a packet or its order: it promises not to.
+    pub fn handle(
+        &mut self,
+        schedule: &mut Schedule<Happening>,
+        link: usize,
+        event: LinkEvent,
+    ) -> Option<Come> {
+        let carried = self.carriers[link].handle(schedule, event)?;
+        let (end, channel) = (usize::from(carried.end), usize::from(carried.channel));
+        let (crossing, bytes) = self.under_way[link][1 - end][channel].pop_front()?;
+        assert!(bytes == carried.bytes, "what comes out of a link is what went in");
+        let ends = self.ends[link];
+        Some(Come { crossing, near: ends[1 - end].0, far: ends[end] })
+    }
+
+    /// Packets on links.
+    pub fn under_way(&self) -> u64 {
+        self.under_way.iter().flatten().flatten().map(|queue| queue.len() as u64).sum()
+    }
+
+    /// How long the wires that leave a controller by a port were busy.
+    pub fn busy(&self, place: Place) -> Span {
+        self.end_at(place)
+            .map_or(Span::ZERO, |(link, end)| self.carriers[link].link().end(end).counters.busy)
+    }
+
+    /// The links, each with the controllers at its ends.
+    pub fn links(&self) -> impl Iterator<Item = (&Link<Happening>, [usize; 2])> {
+        let ends = self.ends.iter().map(|ends| ends.map(|end| end.0));
+        self.carriers.iter().map(Carrier::link).zip(ends)
+    }
+
+    fn end_at(&self, place: Place) -> Option<(usize, u8)> {
+        let ends = self.ends.iter().enumerate();
+        let found = |(link, ends): (usize, &[Place; 2])| {
+            let end = ends.iter().position(|end| *end == place)?;
+            Some((link, end as u8))
+        };
+        ends.into_iter().find_map(found)
+    }
+}

@@ -1,0 +1,80 @@
+//! cHPP controllers that are joined by the direct link of the SMP paper instead of PCIe wires: one line of configuration.
+
+mod oracle;
+
+use bellwire_model::chpp::config::{LinkKind, LinksConfig};
+use bellwire_model::chpp::experiments::Kind;
+use bellwire_model::chpp::experiments::single::{endpoint, post};
+use bellwire_model::chpp::{Config, Machine};
+use bellwire_model::network::Shape;
+use bellwire_model::units::{Bytes, Span};
+use oracle::random_traffic;
+
+fn linked(topology: Shape, nodes: usize, channel_packets: usize) -> Config {
+    let mut config = Config::prototype();
+    config.link = LinkKind::Smp;
+    config.crossbar.ports = nodes;
+    config.links = Some(LinksConfig { topology, channel_packets, latency: config.pcie.latency });
+    config.nic.functions = 2;
+    config.host.window = Bytes::new(4 << 20);
+    config
+}
+
+/// Random traffic of all primitives among the nodes of controllers that the direct link joins arrives byte for byte, in several
+/// topologies, also with room for one packet at the far ends; the links lose no packet and no credit.
+// shows: C-02
+#[test]
+fn controllers_talk_over_direct_links() {
+    for (topology, nodes, channel_packets) in [
+        (Shape::FullyConnected { routers: 4 }, 2, 16),
+        (Shape::Ring { routers: 5 }, 2, 16),
+        (Shape::Torus { radix: 3, dimensions: 2 }, 1, 1),
+    ] {
+        let config = linked(topology.clone(), nodes, channel_packets);
+        let (machine, traffic) = random_traffic(&config, 3, 300, false);
+        assert_eq!((traffic.checked, traffic.mismatches), (300, 0), "{topology:?}");
+        machine.audit().unwrap();
+        let carried = machine.controllers().carried().unwrap();
+        assert_eq!(carried.under_way(), 0);
+        let sent: u64 = carried
+            .links()
+            .flat_map(|(link, _)| [link.end(0).sent(), link.end(1).sent()])
+            .flatten()
+            .sum();
+        assert!(sent > 200, "{topology:?}: {sent}");
+        assert!(carried.links().all(|(link, _)| link.end(0).counters.refused == 0));
+    }
+}
+
+/// The line `link = "smp"` is all that it takes, and anything else there is refused.
+#[test]
+fn one_line_chooses_the_link() {
+    let text = bellwire_model::chpp::config::PROTOTYPE;
+    let smp = text.replace("link = \"pcie\"", "link = \"smp\"");
+    assert_eq!(Config::parse(&smp).unwrap().link, LinkKind::Smp);
+    assert_eq!(Config::parse(text).unwrap().link, LinkKind::Pcie);
+    assert!(Config::parse(&text.replace("link = \"pcie\"", "link = \"hypertransport\"")).is_err());
+    // Without links between controllers there is none to be of either kind.
+    Machine::new(&Config::parse(&smp).unwrap(), 1).unwrap();
+}
+
+/// A short PUT between two controllers has its link's delay and no time that nobody answers for; the direct link's layers and Serdes take less than
+/// the 166 ns of the PCIe wires.
+#[test]
+fn the_delay_is_that_of_the_direct_link() {
+    let latency = |kind| {
+        let mut config = linked(Shape::FullyConnected { routers: 2 }, 1, 16);
+        config.link = kind;
+        let mut machine = Machine::new(&config, 1).unwrap();
+        machine.open_journal();
+        let mut desk = machine.desk();
+        let places = (desk.free_memory(0, 0), desk.free_memory(1, 0));
+        let put = post(&mut desk, Kind::Put, (endpoint(0), endpoint(1)), places, 1).unwrap();
+        machine.run_to_end(&mut ()).unwrap();
+        let latency = machine.operations()[put as usize].latency().unwrap();
+        assert_eq!(machine.explain(put).unwrap().accounted(), latency);
+        latency
+    };
+    let (pcie, smp) = (latency(LinkKind::Pcie), latency(LinkKind::Smp));
+    assert!(smp < pcie && pcie.saturating_sub(smp) < Span::from_ns(80), "{smp} {pcie}");
+}
