@@ -19,6 +19,8 @@ mod check;
 mod connect;
 mod control;
 mod device;
+#[doc(hidden)]
+pub mod fuzz;
 mod key;
 mod link;
 mod mapping;

@@ -105,7 +105,7 @@ pub fn listening() -> std::io::Result<Vec<Listening>> {
     Ok(found)
 }
 
-fn parse_line(line: &str) -> Option<Listening> {
+pub(crate) fn parse_line(line: &str) -> Option<Listening> {
     let (_, name) = line.rsplit_once('@')?;
     let mut parts = name.strip_prefix(PREFIX)?.strip_prefix('/')?.split('/');
     let found = Listening {

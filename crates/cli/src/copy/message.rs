@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
+use std::path::{Component, Path, PathBuf};
 
 /// A BLAKE3 hash.
 pub type Hash = [u8; blake3::OUT_LEN];
@@ -59,6 +60,17 @@ pub struct Entry {
     pub mode: u32,
     /// What it is.
     pub kind: Kind,
+}
+
+impl Entry {
+    /// Whether its path leads to a place inside the copy, and is written as we would write it: otherwise a name that came already would
+    /// be another one.
+    pub fn leads_inside(&self) -> bool {
+        let path = Path::new(&self.path);
+        let shortest: PathBuf = path.components().collect();
+        path.components().all(|part| matches!(part, Component::Normal(_)))
+            && shortest.as_os_str() == self.path
+    }
 }
 
 /// What an entry is.

@@ -5,7 +5,7 @@
 //! | `walk` | what is to be copied |
 //! | `sender`, `receiver` | the two sides |
 //! | `listen` | the receiving side that the user starts |
-//! | `message` | what they say to each other, and the hash of a tree |
+//! | `message` | what they say to each other, and the hash of a tree; `nonsense`: what somebody else might say |
 //! | `link`, `keep_alive` | the connection between them |
 //! | `place` | where the copy is made, and where it ends up |
 //! | `report` | what is told at the end |
@@ -14,6 +14,8 @@ mod keep_alive;
 mod link;
 mod listen;
 mod message;
+#[cfg(test)]
+mod nonsense;
 mod place;
 mod receiver;
 mod report;

@@ -11,7 +11,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{ErrorKind, Seek, SeekFrom, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 /// Bytes that all names of a copy may take while it is made, about five million of them: no sender can have more of our memory.
 const NAMES_BYTES: usize = 1 << 30;
@@ -190,10 +190,7 @@ impl Receiver<'_> {
     /// Whatever a sender says, nothing is written but inside the destination, and nothing through a link.
     fn check(&mut self, entry: &Entry) -> Result<()> {
         let path = Path::new(&entry.path);
-        let inside = path.components().all(|part| matches!(part, Component::Normal(_)));
-        // Written otherwise, a name that came already would be another one to us.
-        let shortest: PathBuf = path.components().collect();
-        ensure!(inside && shortest.as_os_str() == entry.path, "the name {path:?} leads elsewhere");
+        ensure!(entry.leads_inside(), "the name {path:?} leads elsewhere");
         self.names_bytes += entry.path.len() + NAME_BYTES;
         ensure!(
             self.names_bytes <= NAMES_BYTES,
