@@ -1,7 +1,7 @@
 //! The experiments of the DAMQ-PD paper: what the model gives is what the paper gives, or the report says why not.
 
 use bellwire_model::chpp::experiments::report::{Report, Role};
-use bellwire_model::damq_pd::experiments::{EXPERIMENTS, fig9, waveform};
+use bellwire_model::damq_pd::experiments::{EXPERIMENTS, fig9, submission, waveform};
 use bellwire_model::damq_pd::{Organisation, Policy};
 
 /// Runs an experiment, of which nothing may be calibrated and nothing may miss without an explanation.
@@ -157,4 +157,21 @@ fn the_waveform_is_readable() {
     let boxes = document.descendants().filter(|node| node.has_tag_name("rect")).count();
     let words = samples.iter().flat_map(|sample| [sample.wrote, sample.left]).flatten().count();
     assert_eq!(boxes, 1 + samples.len() + words);
+}
+
+/// The cHPP interface with each way of submission: all operations end and all laws hold; stored descriptors are not read; a shared buffer and rings leave
+/// what does not fit to doorbells.
+// shows: D-10, D-16
+#[test]
+fn submission() {
+    let report = report("submission");
+    println!("{report}");
+    for (_, start) in submission::WAYS {
+        for active in [1, 8] {
+            let stream = submission::stream(start, active).unwrap();
+            let stored = (stream.stored * stream.operations as f64 / 100.0).round() as u64;
+            assert_eq!(stream.reads + stored, stream.operations, "{start:?}");
+            assert!(stream.operations > 100);
+        }
+    }
 }

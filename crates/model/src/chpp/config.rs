@@ -74,6 +74,8 @@ pub struct NicConfig {
     pub slot_batch: usize,
     /// How software starts an operation.
     pub start: Start,
+    /// Words of 32 B of the buffer for stored descriptors (`damq-pd` and `ring`).
+    pub descriptor_words: u16,
     /// Bytes of a network packet's header; 16 in cHPP, 32 in others, 94 at most in InfiniBand (B-04).
     pub packet_header: Bytes,
     /// Packets are converted from the bus's protocol to the network's and back, whole, as between a bus and another network (B-05).
@@ -92,6 +94,10 @@ pub enum Start {
     Doorbell,
     /// The descriptor is stored into the engine, word by word, under a lock of all processors.
     Descriptor,
+    /// The descriptor is stored in bursts into a buffer that functions share under credits; without credits, as `Doorbell` (D-16).
+    DamqPd,
+    /// The descriptor is stored in bursts into the function's own part of the buffer; when that is full, as `Doorbell` (M-13).
+    Ring,
 }
 
 /// How several share one resource: functions the engine (C-40, C-41), inputs of a crossbar an output.
@@ -387,6 +393,7 @@ impl Config {
             ("nic.functions", nic.functions as u64, 1..=8),
             ("nic.queue_pairs", nic.queue_pairs as u64, 1..=4),
             ("nic.doorbell_depth", nic.doorbell_depth as u64, 1..=64),
+            ("nic.descriptor_words", nic.descriptor_words.into(), 4..=4096),
             ("nic.tags", nic.tags as u64, 1..=256),
             ("nic.put_payload", nic.put_payload.count(), 4..=4096),
             ("nic.packet_header", nic.packet_header.count(), 16..=1024),

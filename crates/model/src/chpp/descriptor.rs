@@ -32,6 +32,8 @@ pub struct Job {
     pub asked: u64,
     /// Bytes that have come.
     pub received: u64,
+    /// Words that it takes in the buffer for stored descriptors.
+    pub stored_words: u16,
     /// Whether the read module has got to it.
     pub may_read: bool,
 }
@@ -161,8 +163,8 @@ pub struct DescriptorUnit {
     pub jobs: VecDeque<Job>,
     /// Number of the first of them.
     pub first_job: u64,
-    /// Descriptors that processors stored into the engine, by function (B-01).
-    pub stored: Vec<VecDeque<Vec<u8>>>,
+    /// For each doorbell in the FIFO of a function, the descriptor if a processor stored it into the interface (B-01).
+    pub stored: Vec<VecDeque<Option<Vec<u8>>>>,
     /// GETs from elsewhere that wait.
     pub remote: VecDeque<RemoteGet>,
     /// What is being extracted.

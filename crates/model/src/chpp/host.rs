@@ -14,7 +14,9 @@ use core::num::NonZeroU64;
 use super::config::{Config, Start};
 use super::function::{DESCRIPTOR_PLACE, Layout, SLOT_BYTES};
 use super::journal::{Cause, Stage};
+use super::pcie::{COMPLETION_BYTES, REQUEST_BYTES};
 use super::port::{Doorbell, Port, RingKind, WindowWrite};
+use super::submission::{Submission, Way, words};
 use super::{Happening, Wires};
 use crate::units::{Span, Time};
 
@@ -66,6 +68,8 @@ struct Processor {
     ringing: VecDeque<AboutToRing>,
     /// Whether it is at the first of them (descriptor start).
     is_at_work: bool,
+    /// Until when it waits for the answer to a request for credits (`damq-pd`).
+    asks_until: Option<Time>,
 }
 
 /// A doorbell that a processor is about to store, or a descriptor.
@@ -111,6 +115,8 @@ pub struct Host {
     /// Until when the lock of the engine is taken, and by which processor (B-01).
     locked: (Time, usize),
     functions: Vec<FunctionState>,
+    /// Credits for descriptors that are stored into the interface.
+    pub submission: Submission,
     queue_pairs: Vec<QueuePairState>,
     per_function: usize,
     ring_entries: NonZeroU64,
@@ -153,6 +159,7 @@ impl Host {
             processors: (0..config.host.processors).map(|_| Processor::default()).collect(),
             locked: (Time::ZERO, 0),
             functions: functions.collect(),
+            submission: Submission::new(&config.nic),
             queue_pairs: queue_pairs.collect(),
             per_function: config.nic.queue_pairs,
             ring_entries: NonZeroU64::new(config.host.ring_entries).unwrap_or(NonZeroU64::MIN),
@@ -193,7 +200,7 @@ impl Host {
             let processor = &mut self.processors[number];
             processor.ringing.push_back(AboutToRing { function, operation, place, descriptor });
             let begins = match wires.config.nic.start {
-                Start::Doorbell => now.max(processor.busy_until),
+                Start::Doorbell | Start::DamqPd | Start::Ring => now.max(processor.busy_until),
                 Start::Descriptor if processor.is_at_work => continue,
                 Start::Descriptor => {
                     processor.is_at_work = true;
@@ -204,24 +211,71 @@ impl Host {
         }
     }
 
-    /// A processor has written a descriptor, and stores its doorbell (C-31); gives when the interface has it. With descriptor start it goes for the
-    /// lock instead, and gives nothing.
+    /// A processor has written a descriptor, and stores its doorbell (C-31), or the descriptor itself if there are credits; gives both and when the
+    /// interface has it. With descriptor start it goes for the lock instead, and without credits it may have to ask; it gives nothing then.
     pub fn rings(
         &mut self,
         wires: &mut Wires,
         port: &mut Port,
         number: usize,
-    ) -> Option<(Doorbell, Time)> {
+    ) -> Option<(Doorbell, Option<Vec<u8>>, Time)> {
         if wires.config.nic.start == Start::Descriptor {
             self.lock(wires, number);
+            return None;
+        }
+        if self.asks(wires, port, number) {
             return None;
         }
         let about = self.processors[number].ringing.pop_front()?;
         let target = port.memory.slice_mut(about.place, about.descriptor.len())?;
         target.copy_from_slice(&about.descriptor);
         let doorbell = about.doorbell();
-        let taken = port.doorbell(wires, about.operation, (about.function, 0, doorbell.word));
-        Some((doorbell, taken))
+        let AboutToRing { function, operation, place, descriptor } = about;
+        if matches!(wires.config.nic.start, Start::DamqPd | Start::Ring) {
+            let words = words(descriptor.len());
+            if self.submission.way(function, words) == Way::Store {
+                self.submission.store(function, words, place);
+                let taken = port.burst(wires, operation, function, &descriptor);
+                return Some((doorbell, Some(descriptor), taken));
+            }
+            self.submission.ring();
+        }
+        let taken = port.doorbell(wires, operation, (function, 0, doorbell.word));
+        Some((doorbell, None, taken))
+    }
+
+    /// Whether a processor has to wait for credits before it can go on with its first operation: it asks by a read of the interface (D-15).
+    fn asks(&mut self, wires: &mut Wires, port: &mut Port, number: usize) -> bool {
+        if wires.config.nic.start != Start::DamqPd {
+            return false;
+        }
+        let now = wires.now();
+        let Some(first) = self.processors[number].ringing.front() else { return false };
+        let (function, operation) = (first.function, first.operation);
+        let needed = words(first.descriptor.len());
+        let processor = &mut self.processors[number];
+        let until = match processor.asks_until {
+            Some(until) if until > now => until,
+            Some(_) => {
+                processor.asks_until = None;
+                self.submission.ask(function);
+                return false;
+            }
+            None if self.submission.way(function, needed) == Way::Ask => {
+                let request = port.down.transmit(now, REQUEST_BYTES);
+                let answer = port.up.time(COMPLETION_BYTES + 8) + wires.config.pcie.latency;
+                let until = request.arrives + answer;
+                wires.journal.mark(operation, None, Stage::Processor, Some(Cause::Credit), until);
+                processor.asks_until = Some(until);
+                processor.busy_until = processor.busy_until.max(until);
+                self.busy += until - now;
+                until
+            }
+            None => return false,
+        };
+        let (node, processor) = (self.node as u8, number as u8);
+        wires.schedule.at(until, Happening::Rings { node, processor });
+        true
     }
 
     /// A processor waits for the lock of the engine, in turn, and then stores its descriptor word by word (B-01).
@@ -356,6 +410,7 @@ impl Host {
 
     /// An operation has been sent: its descriptor's place is free for the next.
     fn sent(&mut self, wires: &mut Wires, function: usize, place: u64) {
+        self.submission.sent(function, place);
         let state = &mut self.functions[function];
         state.outstanding -= 1;
         state.places.push(place);

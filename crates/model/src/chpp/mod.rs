@@ -41,6 +41,7 @@ pub mod record;
 pub mod ring;
 pub mod sensitivity;
 pub mod slots;
+pub mod submission;
 pub mod tags;
 pub mod upload;
 pub mod workload;

@@ -20,6 +20,7 @@ use super::pcie::{Run, first_request};
 use super::port::{Doorbell, Incoming, Note, Port, Purpose, RingKind, WindowWrite, Written};
 use super::ring::EventRing;
 use super::slots::SlotCache;
+use super::submission::words;
 use super::tags::Tag;
 use super::upload::{Around, QueuePair, Receiver, write_event};
 use super::{Happening, Wires};
@@ -49,7 +50,7 @@ pub struct Node {
     /// Doorbells on their way into their FIFOs.
     ringing: VecDeque<Doorbell>,
     /// The descriptors that come with them, if they do not lie in memory.
-    storing: VecDeque<Vec<u8>>,
+    storing: VecDeque<Option<Vec<u8>>>,
     /// Send events that wait for room in their ring.
     pending_sent: VecDeque<(Leaving, Status)>,
     /// Whether a refill of slots found no tag.
@@ -139,7 +140,8 @@ impl Node {
         let now = wires.now();
         wires.journal.mark(operation, None, Stage::Doorbell, None, now);
         let is_kept = self.doorbells.push(function, word, operation, now);
-        if let Some(descriptor) = self.storing.pop_front().filter(|_| is_kept) {
+        let descriptor = self.storing.pop_front().flatten();
+        if is_kept {
             self.descriptors.stored[function].push_back(descriptor);
         }
         self.arbitrate(wires);
@@ -160,8 +162,8 @@ impl Node {
                 None,
                 now + module + module,
             );
-            // With descriptor start the descriptor is here already, and nothing is read.
-            let stored = self.descriptors.stored[function].pop_front();
+            // A descriptor that was stored is here already, and nothing is read.
+            let stored = self.descriptors.stored[function].pop_front().flatten();
             let doorbell = DoorbellRepr::parse(ring.word).ok();
             let doorbell = doorbell
                 .filter(|bell| self.layouts[function].holds(bell.address, bell.length.into()));
@@ -184,6 +186,7 @@ impl Node {
                 bytes: stored.unwrap_or_else(|| vec![0; length.into()]),
                 asked: here,
                 received: here,
+                stored_words: if here > 0 { words(length.into()) } else { 0 },
                 may_read: false,
             });
             wires
@@ -198,7 +201,7 @@ impl Node {
             job.may_read = true;
         }
         self.read_descriptors(wires);
-        if wires.config.nic.start == Start::Descriptor {
+        if wires.config.nic.start != Start::Doorbell {
             self.extract(wires);
         }
     }
@@ -297,6 +300,7 @@ impl Node {
         match self.descriptors.extracting.take() {
             Some(Extracting::Local(job)) => {
                 self.descriptors.counters.extracted += 1;
+                self.host.submission.extracted(job.function, job.stored_words);
                 let place = (self.number as u8, ports);
                 self.descriptors.held = Some(extract_local(job, place, &self.layouts, now));
             }
@@ -558,7 +562,7 @@ impl Node {
             self.host.stored(wires, &mut self.port, processor)
         {
             self.ringing.push_back(doorbell);
-            self.storing.push_back(descriptor);
+            self.storing.push_back(Some(descriptor));
             let module = wires.config.nic.module();
             wires.schedule.at(taken + module, Happening::Rung { node: self.number as u8 });
         }
@@ -566,9 +570,10 @@ impl Node {
 
     /// A processor has prepared an operation, and stores its doorbell.
     pub fn rings(&mut self, wires: &mut Wires, processor: usize) {
-        if let Some((doorbell, taken)) = self.host.rings(wires, &mut self.port, processor) {
+        if let Some((doorbell, stored, taken)) = self.host.rings(wires, &mut self.port, processor) {
             // Doorbells come over the bus in order, so that this queue is that of the wires.
             self.ringing.push_back(doorbell);
+            self.storing.push_back(stored);
             let module = wires.config.nic.module();
             wires.schedule.at(taken + module, Happening::Rung { node: self.number as u8 });
         }

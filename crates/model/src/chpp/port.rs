@@ -327,6 +327,39 @@ impl Port {
         self.bus_free_at
     }
 
+    /// A descriptor leaves for the buffer of the interface in bursts of a cache line, now (D-12); gives when the internal bus has taken it.
+    pub fn burst(
+        &mut self,
+        wires: &mut Wires,
+        operation: u32,
+        function: usize,
+        descriptor: &[u8],
+    ) -> Time {
+        const LINE: usize = 64;
+        let stage = Stage::DoorbellWrite;
+        for (at, line) in descriptor.chunks(LINE).enumerate() {
+            let bytes = line.len() as u64;
+            let passage = self.down.transmit(wires.schedule.now(), REQUEST_BYTES + bytes);
+            wires.journal.frame(passage.begins, Wire::Down(self.node), || {
+                let place = 0x400 + (at * LINE) as u64;
+                let address = frames::window_address(self.node, function, place);
+                frames::write_request(self.node, address, line)
+            });
+            let begins = wires.config.nic.edge(passage.arrives).max(self.bus_free_at);
+            let taken = wires.config.nic.packet_time(bytes);
+            self.bus_busy += taken;
+            self.bus_free_at = begins + taken;
+            if at == 0 {
+                let arrives = wires.config.nic.edge(passage.arrives);
+                wires.journal.mark(operation, None, stage, Some(Cause::Link), passage.begins);
+                wires.journal.mark(operation, None, stage, None, arrives);
+                wires.journal.mark(operation, None, stage, Some(Cause::Arbiter), begins);
+            }
+        }
+        wires.journal.mark(operation, None, stage, None, self.bus_free_at);
+        self.bus_free_at
+    }
+
     /// Another store of the processor leaves for the window, now.
     pub fn window_write(&mut self, wires: &mut Wires, write: WindowWrite) {
         let store = match write {

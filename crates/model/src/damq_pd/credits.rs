@@ -3,7 +3,7 @@
 
 use bellwire_protocol::Rations;
 
-use super::config::{Config, Organisation};
+use super::config::{Config, Organisation, Policy};
 
 /// Grants words of the buffer to ports.
 pub struct CreditManager {
@@ -35,6 +35,12 @@ impl CreditManager {
             }
         };
         CreditManager { parts, offers: vec![0; nic.ports], grants: 0, refusals: 0 }
+    }
+
+    /// A manager of `words` words for `ports` ports that share them, for an interface of another kind.
+    pub fn shared(policy: Policy, words: u16, least: u16, ports: usize) -> CreditManager {
+        let parts = vec![Rations::new(policy.into(), words, least, ports as u16)];
+        CreditManager { parts, offers: vec![0; ports], grants: 0, refusals: 0 }
     }
 
     /// A process asks by a PIO read: how many words it may write. If none, its port is on the waiting list.

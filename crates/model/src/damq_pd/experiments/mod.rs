@@ -8,13 +8,14 @@ pub mod policies;
 pub mod polling;
 pub mod rate;
 pub mod start;
+pub mod submission;
 mod sweep;
 pub mod waveform;
 
 use crate::chpp::experiments::Experiment;
 
-/// All experiments, in the order of the paper; the last two are our own.
-pub const EXPERIMENTS: [Experiment; 7] = [
+/// All experiments, in the order of the paper; the last three are our own.
+pub const EXPERIMENTS: [Experiment; 8] = [
     Experiment { id: "start", title: "a start by PIO and by DMA", run: start::run },
     Experiment { id: "polling", title: "what polling costs the bus", run: polling::run },
     Experiment {
@@ -33,5 +34,10 @@ pub const EXPERIMENTS: [Experiment; 7] = [
         id: "sweep",
         title: "message rate against depth, policy, read latency",
         run: sweep::run,
+    },
+    Experiment {
+        id: "submission",
+        title: "doorbell, damq-pd and ring in the cHPP interface",
+        run: submission::run,
     },
 ];

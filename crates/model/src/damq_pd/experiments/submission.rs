@@ -1,0 +1,135 @@
+//! The ways of submission inside of another interface: the cHPP model with doorbells, with DAMQ-PD's shared buffer, and with a ring for each function.
+
+use bellwire_wire::endpoint::Endpoint;
+
+use crate::chpp::config::Start;
+use crate::chpp::experiments::Kind;
+use crate::chpp::experiments::report::{Report, Role};
+use crate::chpp::experiments::single::{post, single};
+use crate::chpp::host::Notice;
+use crate::chpp::machine::{Desk, Program};
+use crate::chpp::port::RingKind;
+use crate::chpp::{Config, Machine};
+use crate::units::{Bytes, Span, Time};
+
+/// The ways, by the names that a configuration has for them.
+pub const WAYS: [(&str, Start); 3] =
+    [("doorbell", Start::Doorbell), ("damq-pd", Start::DamqPd), ("ring", Start::Ring)];
+
+/// Functions of the interface, each with a processor of its own.
+const FUNCTIONS: usize = 8;
+
+/// Bytes of each PUT of a stream: small, so that starting is what limits.
+const BYTES: u64 = 16;
+
+/// Operations that a function keeps under way.
+const UNDER_WAY: usize = 16;
+
+/// The prototype with another way of submission.
+pub fn with(start: Start) -> Config {
+    let mut config = Config::prototype();
+    config.nic.start = start;
+    config.host.processors = FUNCTIONS;
+    config.host.window = Bytes::new(4 << 20);
+    config
+}
+
+/// What a stream of small PUTs came to.
+#[derive(Clone, Copy, Debug)]
+pub struct Stream {
+    /// Operations in a microsecond.
+    pub per_us: f64,
+    /// Share of the descriptors that were stored into the interface, in percent.
+    pub stored: f64,
+    /// Descriptors that the interface read from memory.
+    pub reads: u64,
+    /// Operations in all.
+    pub operations: u64,
+}
+
+struct Streams {
+    until: Time,
+}
+
+impl Streams {
+    fn post(function: usize, desk: &mut Desk<'_>) {
+        let end = |node| Endpoint::new(node, function as u8, 0).expect("8 functions at most");
+        let places = (desk.free_memory(0, function), desk.free_memory(1, function));
+        post(desk, Kind::Put, (end(0), end(1)), places, BYTES).expect("16 bytes can be described");
+    }
+}
+
+impl Program for Streams {
+    fn notified(&mut self, notice: &Notice, desk: &mut Desk<'_>) {
+        if notice.ring == RingKind::Send && notice.time < self.until {
+            Streams::post(notice.function, desk);
+        }
+    }
+}
+
+/// Lets `active` functions send small PUTs for 200 us.
+///
+/// # Errors
+/// A sentence, if the machine stops or a law does not hold.
+pub fn stream(start: Start, active: usize) -> Result<Stream, String> {
+    let mut machine = Machine::new(&with(start), 1).map_err(|error| error.to_string())?;
+    let lasts = Span::from_ns(200_000);
+    for function in 0..active {
+        for _ in 0..UNDER_WAY {
+            Streams::post(function, &mut machine.desk());
+        }
+    }
+    let mut program = Streams { until: Time::ZERO + lasts };
+    machine.run_to_end(&mut program).map_err(|stopped| stopped.to_string())?;
+    machine.audit().map_err(|imbalance| imbalance.to_string())?;
+    let operations = machine.operations().len() as u64;
+    let node = &machine.nodes()[0];
+    Ok(Stream {
+        per_us: operations as f64 / lasts.as_ns() * 1e3,
+        stored: node.host.submission.counts[0] as f64 / operations as f64 * 100.0,
+        reads: node.port.reads_sent[0],
+        operations,
+    })
+}
+
+/// Runs the experiment.
+///
+/// # Errors
+/// A sentence, if a machine stops.
+pub fn run() -> Result<Report, String> {
+    let mut report = Report::new(
+        "submission",
+        "doorbell, damq-pd and ring in the cHPP interface",
+        "D-10, D-11, D-16, D-30",
+    );
+    let mut latencies = Vec::new();
+    let mut streams = Vec::new();
+    for (name, start) in WAYS {
+        let config = with(start);
+        for (kind, bytes) in [(Kind::NapImmediate, 1), (Kind::Put, 64)] {
+            let latency = single(&config, kind, bytes)?.latency.as_ns();
+            let what = format!("{name}: {}, {bytes} B, latency", kind.name());
+            report.value(what, "ns", Role::Predicted, latency, None);
+            latencies.push(latency);
+        }
+        for active in [1, FUNCTIONS] {
+            let stream = stream(start, active)?;
+            let what = |quantity: &str| format!("{name}: {active} functions, {quantity}");
+            report.value(what("PUTs"), "op/us", Role::Predicted, stream.per_us, None);
+            report.value(what("stored"), "%", Role::Predicted, stream.stored, None);
+            streams.push(stream);
+        }
+        let words = if start == Start::Doorbell { 0 } else { config.nic.descriptor_words };
+        let bytes = f64::from(words) * 32.0;
+        report.value(format!("{name}: memory for descriptors"), "B", Role::Predicted, bytes, None);
+    }
+    report.claim("a ring is the fastest to start one operation", latencies[4] < latencies[0]);
+    report.claim(
+        "of the same memory one function alone gets more stored with the shared buffer",
+        streams[2].stored > streams[4].stored,
+    ).explain("See the values: a function that is refused rings until an operation of its own has been sent.");
+    report.note(
+        "With damq-pd the first operation of a function has to ask for credits, which takes a read of the interface; later ones have what that grant left.",
+    );
+    Ok(report)
+}
