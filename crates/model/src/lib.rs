@@ -19,6 +19,7 @@
 pub mod chpp;
 pub mod damq_pd;
 pub mod engine;
+mod form;
 pub mod goal;
 pub mod network;
 pub mod smp;

@@ -54,7 +54,8 @@ pub fn run(Arguments { config, example, json, records }: &Arguments) -> Result<O
     }
     let Some(file) = config else { return Err(WrongUsage::error("give a file, or --example")) };
     let text = read_file(file)?;
-    if file.extension().is_some_and(|extension| extension == "goal") {
+    let is_program = text.lines().any(|line| line.trim_start().starts_with("num_ranks"));
+    if is_program || file.extension().is_some_and(|extension| extension == "goal") {
         return program(file, &text, None, *json, records);
     }
     if has_table(&text, "schedule") {

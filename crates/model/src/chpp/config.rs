@@ -271,7 +271,7 @@ impl Default for ProgramConfig {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The text is not TOML of this form.
-    #[error("the configuration cannot be read: {0}")]
+    #[error("the configuration cannot be read: {}", crate::form::fault(.0))]
     Form(#[from] toml::de::Error),
     /// A value that no machine can have.
     #[error("`{name}` is {value}; it must lie in {least}..={most}")]

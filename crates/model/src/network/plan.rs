@@ -6,6 +6,7 @@ use super::config::{ConfigError, FabricConfig};
 use super::experiment::{Duration, Experiment};
 use super::topology::{Topology, TopologyError};
 use super::traffic::Traffic;
+use crate::form::fault;
 
 /// An example that says what every parameter means: a 4-ary 3-cube under uniform traffic.
 pub const EXAMPLE: &str = include_str!("example.toml");
@@ -140,8 +141,7 @@ impl Plan {
     /// # Errors
     /// What is wrong, in which line, and what to do.
     pub fn read(text: &str) -> Result<(Plan, Experiment), PlanError> {
-        let plan: Plan = toml::from_str(text)
-            .map_err(|error| PlanError::Form(error.to_string().trim_end().to_owned()))?;
+        let plan: Plan = toml::from_str(text).map_err(|error| PlanError::Form(fault(&error)))?;
         let topology = plan.topology.build().map_err(|error| PlanError::Topology {
             line: line_of(text, plan.topology.key()),
             error,

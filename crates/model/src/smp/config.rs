@@ -86,7 +86,7 @@ pub struct Config {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The text is no such table.
-    #[error("the link's parameters cannot be read: {0}")]
+    #[error("the link's parameters cannot be read: {}", crate::form::fault(.0))]
     Toml(#[from] toml::de::Error),
     /// A value is out of its range.
     #[error("{name} is {value}; it must be {range}")]

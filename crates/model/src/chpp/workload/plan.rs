@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::Workload;
 use crate::chpp::config::Config;
 use crate::chpp::experiments::Kind;
+use crate::form::fault;
 use crate::network::{self, Pattern, line_of};
 use crate::units::{Bytes, Rate, Span};
 
@@ -72,8 +73,8 @@ impl SchedulePlan {
     /// # Errors
     /// What is wrong, in which line, and what to do.
     pub fn read(text: &str) -> Result<(SchedulePlan, Config), PlanError> {
-        let plan: SchedulePlan = toml::from_str(text)
-            .map_err(|error| PlanError::Form(error.to_string().trim_end().to_owned()))?;
+        let plan: SchedulePlan =
+            toml::from_str(text).map_err(|error| PlanError::Form(fault(&error)))?;
         let config = configure(&plan.chpp, text)?;
         fits_memory(&config).map_err(|(parameter, why)| PlanError::Wrong {
             line: line_of(text, parameter),
@@ -201,8 +202,7 @@ impl Plan {
     /// # Errors
     /// What is wrong, in which line, and what to do.
     pub fn read(text: &str) -> Result<(Plan, Workload), PlanError> {
-        let plan: Plan = toml::from_str(text)
-            .map_err(|error| PlanError::Form(error.to_string().trim_end().to_owned()))?;
+        let plan: Plan = toml::from_str(text).map_err(|error| PlanError::Form(fault(&error)))?;
         let config = configure(&plan.chpp, text)?;
         plan.check(&config).map_err(|(parameter, why)| PlanError::Wrong {
             line: line_of(text, parameter),

@@ -1,0 +1,33 @@
+//! What is wrong with the form of a configuration, in one line, as errors are printed.
+
+/// Where a text is not TOML of the form that is wanted, and why.
+pub(crate) fn fault(error: &toml::de::Error) -> String {
+    let why = error.message().trim_end().replace('\n', ", ");
+    // The error alone knows the line: it has seen the text.
+    let told = error.to_string();
+    match told.lines().next().and_then(|first| first.strip_prefix("TOML parse error at ")) {
+        Some(place) => format!("{place}: {why}"),
+        None => why,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fault;
+
+    /// A fault of form is told in one line, with its place if it has one.
+    #[test]
+    fn one_line_says_where_and_why() {
+        let fault_of = |text: &str| {
+            let error = toml::from_str::<std::collections::BTreeMap<String, u8>>(text);
+            fault(&error.expect_err("it is wrong"))
+        };
+        let told = fault_of("a = 1\nb = [\n");
+        assert!(told.starts_with("line 2, column ") && !told.contains('\n'), "{told}");
+        let told = fault_of("a = 1\nb = \"x\"\n");
+        assert!(told.starts_with("line 2, column 5: invalid type"), "{told}");
+        let table: toml::Table = toml::from_str("a = 300").expect("a table");
+        let error = table.try_into::<std::collections::BTreeMap<String, u8>>();
+        assert!(!fault(&error.expect_err("too large")).contains('\n'));
+    }
+}
