@@ -223,8 +223,8 @@ const SHORT_BYTES: usize = 32;
 
 /// Copies `length` bytes between memory that does not overlap.
 ///
-/// Up to [`SHORT_BYTES`] go in a few moves, all read before the first is written, because a call of `memcpy` costs as much as the message itself; more
-/// goes through `memcpy`, whose body the compiler cannot see, so that it can neither split nor repeat a read of foreign memory.
+/// Up to 32 go in a few moves, all read before the first is written, because a call of `memcpy` costs as much as the message itself;
+/// more go through `memcpy`, whose body the compiler cannot see, so that it can neither split nor repeat a read of foreign memory.
 ///
 /// # Safety
 /// Both sides valid for `length` bytes and apart.
