@@ -2,12 +2,12 @@
 
 /// Where a text is not TOML of the form that is wanted, and why.
 pub(crate) fn fault(error: &toml::de::Error) -> String {
-    let why = error.message().trim_end().replace('\n', ", ");
-    // The error alone knows the line: it has seen the text.
+    let in_line = |text: &str| text.trim_end().replace('\n', ", ");
+    // The error alone knows the line, or the key: it has seen the text, or the table.
     let told = error.to_string();
     match told.lines().next().and_then(|first| first.strip_prefix("TOML parse error at ")) {
-        Some(place) => format!("{place}: {why}"),
-        None => why,
+        Some(place) => format!("{place}: {}", in_line(error.message())),
+        None => in_line(&told),
     }
 }
 
@@ -28,6 +28,7 @@ mod tests {
         assert!(told.starts_with("line 2, column 5: invalid type"), "{told}");
         let table: toml::Table = toml::from_str("a = 300").expect("a table");
         let error = table.try_into::<std::collections::BTreeMap<String, u8>>();
-        assert!(!fault(&error.expect_err("too large")).contains('\n'));
+        let told = fault(&error.expect_err("too large"));
+        assert!(told.contains("`a`") && !told.contains('\n'), "{told}");
     }
 }

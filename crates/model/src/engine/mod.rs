@@ -158,6 +158,8 @@ pub fn run<M: Model>(model: &mut M, schedule: &mut Schedule<M::Event>, until: Ti
         model.handle(event, schedule);
     }
     if schedule.pending() == 0 {
+        // Nothing is left that could settle: what is asked for from outside now may begin at this very moment.
+        schedule.rest_until(schedule.now());
         return Ended::Quiet;
     }
     schedule.rest_until(until);

@@ -1,7 +1,6 @@
 //! Blocks of the modelled cHPP interface under load and at their limits.
 
-mod oracle;
-
+use crate::oracle::{Traffic, random_traffic};
 use bellwire_model::chpp::config::{Arbitration, Start};
 use bellwire_model::chpp::experiments::Kind;
 use bellwire_model::chpp::experiments::single::{endpoint, post};
@@ -20,7 +19,6 @@ use bellwire_wire::packet::PacketRepr;
 use bellwire_wire::primitive::Primitive;
 use bellwire_wire::span::ByteSpan;
 use bellwire_wire::tail::Tail;
-use oracle::{Traffic, random_traffic};
 
 /// Under random traffic of all primitives among all queue pairs, with memory that answers out of order, every byte of every operation
 /// arrives, each operation gives one send event and one receive event, what was counted on one side was counted on the other, and

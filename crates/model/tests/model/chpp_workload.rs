@@ -203,10 +203,8 @@ fn parameter() -> impl Strategy<Value = (String, String)> {
     let prototype: toml::Table = toml::from_str(bellwire_model::chpp::config::PROTOTYPE).unwrap();
     let names: Vec<(String, String)> = prototype
         .iter()
-        .flat_map(|(section, keys)| {
-            let keys = keys.as_table().unwrap().keys();
-            keys.map(move |key| (section.clone(), key.clone()))
-        })
+        .filter_map(|(section, keys)| Some((section, keys.as_table()?)))
+        .flat_map(|(section, keys)| keys.keys().map(move |key| (section.clone(), key.clone())))
         .collect();
     proptest::sample::select(names)
 }

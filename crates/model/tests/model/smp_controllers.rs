@@ -1,14 +1,12 @@
 //! cHPP controllers that are joined by the direct link of the SMP paper instead of PCIe wires: one line of configuration.
 
-mod oracle;
-
+use crate::oracle::random_traffic;
 use bellwire_model::chpp::config::{LinkKind, LinksConfig};
 use bellwire_model::chpp::experiments::Kind;
 use bellwire_model::chpp::experiments::single::{endpoint, post};
 use bellwire_model::chpp::{Config, Machine};
 use bellwire_model::network::Shape;
 use bellwire_model::units::{Bytes, Span};
-use oracle::random_traffic;
 
 fn linked(topology: Shape, nodes: usize, channel_packets: usize) -> Config {
     let mut config = Config::prototype();

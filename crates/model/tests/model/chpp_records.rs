@@ -1,16 +1,14 @@
 //! Files that other programs read: each is read back here by somebody who did not write it.
 
-mod support;
-
 use std::collections::HashMap;
 
+use crate::support::perfetto::{Event, Trace};
 use bellwire_model::chpp::experiments::Kind;
 use bellwire_model::chpp::experiments::single::{Single, single_on};
 use bellwire_model::chpp::record::perfetto;
 use bellwire_model::chpp::record::signals::Kind as SignalKind;
 use bellwire_model::chpp::record::vcd::waveforms;
 use bellwire_model::chpp::{Config, Machine};
-use support::perfetto::{Event, Trace};
 
 /// One operation on a machine that notes everything.
 fn noted(kind: Kind, bytes: u64) -> (Single, Machine) {

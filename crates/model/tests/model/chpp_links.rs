@@ -1,14 +1,12 @@
 //! Several modelled cHPP controllers, linked in many topologies.
 
-mod oracle;
-
+use crate::oracle::random_traffic;
 use bellwire_model::chpp::config::LinksConfig;
 use bellwire_model::chpp::experiments::Kind;
 use bellwire_model::chpp::experiments::single::{endpoint, post};
 use bellwire_model::chpp::{Config, Machine, Stopped};
 use bellwire_model::network::Shape;
 use bellwire_model::units::{Bytes, Span};
-use oracle::random_traffic;
 
 /// Controllers with `nodes` nodes each, joined as `topology`.
 fn linked(topology: Shape, nodes: usize) -> Config {

@@ -1,0 +1,25 @@
+//! Tests of the models, one module per subject, written against the public names only. One program, because twenty took minutes to build.
+
+mod chpp_blocks;
+mod chpp_crossbar;
+mod chpp_experiments;
+mod chpp_functions;
+mod chpp_io;
+mod chpp_links;
+mod chpp_operations;
+mod chpp_records;
+mod chpp_workload;
+mod damq_pd;
+mod damq_pd_experiments;
+mod goal;
+mod loggp;
+mod networks;
+mod oracle;
+mod queues;
+mod smp_coherence;
+mod smp_controllers;
+mod smp_experiments;
+mod smp_link;
+mod smp_system;
+mod support;
+mod switching;
