@@ -2,6 +2,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -120,12 +121,23 @@ impl Party {
     /// Leader: lets the followers end, and reaps them.
     pub fn dismiss(mut self) {
         self.control.clear();
+        let end = Instant::now() + FAREWELL;
         for child in self.followers {
-            // SAFETY: waits for a child of this process; a null pointer says that its status is not wanted.
-            unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+            // SAFETY: asks for a child of this process; a null pointer says that its status is not wanted.
+            while unsafe { libc::waitpid(child, std::ptr::null_mut(), libc::WNOHANG) } == 0 {
+                if Instant::now() > end {
+                    // It waits for a message of a run that we were told to leave.
+                    // SAFETY: the child was not reaped, so that the number is still its own.
+                    unsafe { libc::kill(child, libc::SIGKILL) };
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
         }
     }
 }
+
+/// How long followers may take to end.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Operation, bytes and count, each 64 bits.
 const FRAME_BYTES: usize = 24;
