@@ -357,14 +357,20 @@ impl Pair {
     }
 
     fn put_ping_pong(&mut self, count: u64) -> Result<()> {
-        for _ in 0..count {
+        for number in 0..count {
             self.puts += 1;
             if !self.leads() {
                 self.await_value(self.puts)?;
             }
             let value = self.puts.to_ne_bytes();
-            let put = Put::immediate(&value, self.peer_window.slice(0, 8)).unsignaled();
+            let put = Put::immediate(&value, self.peer_window.slice(0, 8));
+            // The last one tells when it is done: the first of all has to wait for the peer's memory, and nobody drives it after this.
+            let put = if number + 1 == count { put } else { put.unsignaled() };
             self.function.post_put(self.queue_pair, put).map_err(Error::from)?;
+            if number + 1 == count {
+                let done = self.next()?;
+                ensure!(done.operation == Operation::Put, "a {:?} was not due", done.operation);
+            }
             if self.leads() {
                 self.await_value(self.puts)?;
             }
