@@ -1,12 +1,19 @@
 #!/usr/bin/env bash
 # Usage: tools/perfetto.sh [TRACE]
 # Has Perfetto's own schema (of its Python package) read a trace of the cHPP model, or the one that is given: every field must be known, and
-# nothing may be left over. Without the package, this says that it did not run and succeeds.
+# nothing may be left over. The package is installed into a Python environment of its own below the target folder; where that cannot
+# be had, this says that it did not run and succeeds.
 set -euo pipefail
 . "$(dirname "$0")/ran.sh"
 
-python3 -c 'import perfetto.protos.perfetto.trace.perfetto_trace_pb2' 2>/dev/null ||
-    not_run "perfetto" "Perfetto's Python package is not installed (pip install perfetto protobuf)"
+environment="${CARGO_TARGET_DIR:-target}/perfetto"
+python="$environment/bin/python3"
+has_schema() {
+    "$python" -c 'import perfetto.protos.perfetto.trace.perfetto_trace_pb2' 2>/dev/null
+}
+has_schema || { python3 -m venv "$environment" && "$python" -m pip install -q perfetto protobuf; } || true
+has_schema ||
+    not_run "perfetto" "Perfetto's Python package cannot be installed (needs python3-venv and a package index)"
 
 folder="$(mktemp -d)"
 trap 'rm -rf "$folder"' EXIT
@@ -14,7 +21,7 @@ trace="${1:-$folder/put.pftrace}"
 [ $# -gt 0 ] ||
     cargo run -q -p bellwire-cli -- model explain --op put --bytes 4096 --trace "$trace" >/dev/null
 printf '== perfetto: %s, read with the schema of the perfetto package\n' "$(basename "$trace")"
-python3 - "$trace" <<'PYTHON'
+"$python" - "$trace" <<'PYTHON'
 import sys
 from google.protobuf import unknown_fields
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace, TrackEvent

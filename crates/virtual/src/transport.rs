@@ -4,8 +4,8 @@ use crate::nic::{PAYLOAD_BYTES, Tag};
 use crate::wire::Condition;
 use crate::world::{Turn, World};
 use bellwire_device::{
-    Direct, Error, FunctionAddress, Gate, LinkId, PacketHeader, Refusal, RemoteKey, Rights, Sink,
-    Status, Transport, TransportLimits, Verdict,
+    Error, FunctionAddress, Gate, LinkId, PacketHeader, Refusal, Rights, Sink, Status, Transport,
+    TransportLimits, Verdict,
 };
 use bellwire_model::units::{Span, Time};
 use bellwire_ring::memory::{Memory, View};
@@ -288,29 +288,8 @@ impl Transport for VirtualTransport {
         })
     }
 
-    // The interface knows 8-bit keys and windows of whole functions (C-09, C-39). What a region's key allows, its owner's engine checks.
-
-    fn export(&mut self, _: RemoteKey, _: &Memory, _: Rights) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn retract(&mut self, _: RemoteKey) {}
-
-    fn put(&mut self, _: LinkId, _: RemoteKey, _: u64, _: View<'_>) -> Direct {
-        Direct::ByPacket
-    }
-
-    fn get(&mut self, _: LinkId, _: RemoteKey, _: u64, _: View<'_>) -> Direct {
-        Direct::ByPacket
-    }
-
-    fn fetch_add(&mut self, _: LinkId, _: RemoteKey, _: u64, _: u64) -> Direct {
-        Direct::ByPacket
-    }
-
-    fn compare_swap(&mut self, _: LinkId, _: RemoteKey, _: u64, _: u64, _: u64) -> Direct {
-        Direct::ByPacket
-    }
+    // No direct access: the interface knows 8-bit keys and windows of whole functions (C-09, C-39). What a region's key allows, its
+    // owner's engine checks.
 
     fn wait_fd(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()

@@ -19,8 +19,8 @@ use crate::route::Route;
 use crate::seek::{self, ANYBODY, Said};
 use crate::sleep::Sleeper;
 use bellwire_device::{
-    Direct, Error, FunctionAddress, Gate, LinkId, PacketHeader, Refusal, RemoteKey, Rights, Sink,
-    Status, Transport, TransportLimits, Verdict,
+    Error, FunctionAddress, Gate, LinkId, PacketHeader, Refusal, Rights, Sink, Status, Transport,
+    TransportLimits, Verdict,
 };
 use bellwire_protocol::reliable::{
     self, Channel, Config, Endpoint, Event, FunctionId, GateState, PeerId, SendError, Why,
@@ -562,30 +562,6 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
 
     fn allocate(&mut self, length: usize, _: Rights) -> Result<Memory, Error> {
         memory::allocate(length)
-    }
-
-    // Peers reach memory by asking its owner's engine, which knows keys and rights.
-
-    fn export(&mut self, _: RemoteKey, _: &Memory, _: Rights) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn retract(&mut self, _: RemoteKey) {}
-
-    fn put(&mut self, _: LinkId, _: RemoteKey, _: u64, _: View<'_>) -> Direct {
-        Direct::ByPacket
-    }
-
-    fn get(&mut self, _: LinkId, _: RemoteKey, _: u64, _: View<'_>) -> Direct {
-        Direct::ByPacket
-    }
-
-    fn fetch_add(&mut self, _: LinkId, _: RemoteKey, _: u64, _: u64) -> Direct {
-        Direct::ByPacket
-    }
-
-    fn compare_swap(&mut self, _: LinkId, _: RemoteKey, _: u64, _: u64, _: u64) -> Direct {
-        Direct::ByPacket
     }
 
     fn wait_fd(&self) -> BorrowedFd<'_> {
