@@ -2,7 +2,7 @@
 
 use crate::command::{Outcome, WrongUsage, print_json};
 use anyhow::{Context, Result, anyhow};
-use bellwire_model::chpp::experiments::Experiment;
+use bellwire_model::experiment::Experiment;
 use bellwire_model::{chpp, damq_pd, smp};
 use bellwire_papers::{Paper, Query, State, scoreboard};
 use std::path::PathBuf;

@@ -1,14 +1,22 @@
-//! What an experiment says: values beside those published, each marked as calibrated or predicted, and claims that hold or do not.
+//! An experiment of a paper, and what it says: values beside those published, each marked as calibrated or predicted, claims that hold or do
+//! not, and figures.
 
 use std::fmt;
 
 use serde::Serialize;
 
-use crate::chpp::Config;
-use crate::chpp::sensitivity::{Sensitivity, sensitivity};
-
 /// Relative error, in percent, above which a value needs an explanation.
 pub const EXPLAINED_ABOVE: f64 = 5.0;
+
+/// An experiment: its name, what it is, and how to run it.
+pub struct Experiment {
+    /// Name, as the command takes it.
+    pub id: &'static str,
+    /// What it is.
+    pub title: &'static str,
+    /// Runs it; a sentence if it cannot be run.
+    pub run: fn() -> Result<Report, String>,
+}
 
 /// How a value came about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -52,6 +60,70 @@ pub struct Claim {
     pub explanation: Option<String>,
 }
 
+/// What a run depends on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Sensitivity {
+    /// What the run was, in a few words.
+    pub of: String,
+    /// Parameters that changed nothing, whether doubled or halved, or chosen otherwise.
+    pub without_effect: Vec<String>,
+    /// Parameters that changed something.
+    pub with_effect: Vec<String>,
+    /// Parameters for which no other value makes a machine, and shapes, which have no neighbours.
+    pub not_tried: Vec<String>,
+}
+
+/// A figure: curves over one axis.
+#[derive(Clone, Debug, Serialize)]
+pub struct Figure {
+    /// What it shows; of a figure of the paper, its number too.
+    pub title: String,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// Its curves.
+    pub series: Vec<Series>,
+}
+
+/// An axis of a figure.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Axis {
+    /// What is along it.
+    pub label: &'static str,
+    /// The unit of its numbers; empty for counts and ratios.
+    pub unit: &'static str,
+    /// Whether equal distances are equal ratios.
+    pub logarithmic: bool,
+}
+
+/// A curve of a figure.
+#[derive(Clone, Debug, Serialize)]
+pub struct Series {
+    /// What it is of, such as a system or a setting.
+    pub name: String,
+    /// Where its points come from.
+    pub origin: Origin,
+    /// Its points, as (x, y), in the order in which they are joined.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// Where the points of a curve come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// The model.
+    Model,
+    /// The paper.
+    Published,
+    /// The paper, and a constant of the model was fitted to it.
+    Calibrated,
+    /// A formula of the paper.
+    Formula,
+    /// A program on a real device.
+    Measured,
+}
+
 /// An experiment that was run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
@@ -65,6 +137,8 @@ pub struct Report {
     pub values: Vec<Value>,
     /// Statements in the order of the paper.
     pub claims: Vec<Claim>,
+    /// Figures in the order of the paper.
+    pub figures: Vec<Figure>,
     /// What the runs depend on.
     pub sensitivity: Vec<Sensitivity>,
     /// What one should know, such as the second reading of a contradiction.
@@ -80,6 +154,7 @@ impl Report {
             rows,
             values: Vec::new(),
             claims: Vec::new(),
+            figures: Vec::new(),
             sensitivity: Vec::new(),
             notes: Vec::new(),
         }
@@ -114,18 +189,10 @@ impl Report {
         self.claims.last_mut().expect("one was just added")
     }
 
-    /// Finds the parameters that had no effect on `run`, of which `of` says what it is.
-    ///
-    /// # Errors
-    /// What the run says, if it fails.
-    pub fn without_effect<T: PartialEq>(
-        &mut self,
-        of: &str,
-        config: &Config,
-        run: impl Fn(&Config) -> Result<T, String>,
-    ) -> Result<(), String> {
-        self.sensitivity.push(sensitivity(of, config, run)?);
-        Ok(())
+    /// Adds a figure without curves.
+    pub fn figure(&mut self, title: impl Into<String>, x: Axis, y: Axis) -> &mut Figure {
+        self.figures.push(Figure { title: title.into(), x, y, series: Vec::new() });
+        self.figures.last_mut().expect("one was just added")
     }
 
     /// Adds a note.
@@ -142,6 +209,31 @@ impl Report {
             .map(|value| value.what.as_str())
             .chain(claims.map(|claim| claim.claim.as_str()))
             .collect()
+    }
+}
+
+impl Figure {
+    /// Adds a curve.
+    pub fn series(
+        &mut self,
+        name: impl Into<String>,
+        origin: Origin,
+        points: impl IntoIterator<Item = (f64, f64)>,
+    ) {
+        let points = points.into_iter().collect();
+        self.series.push(Series { name: name.into(), origin, points });
+    }
+}
+
+impl Axis {
+    /// An axis on which equal distances are equal differences.
+    pub const fn linear(label: &'static str, unit: &'static str) -> Axis {
+        Axis { label, unit, logarithmic: false }
+    }
+
+    /// An axis on which equal distances are equal ratios; what is not above nothing has no place on it.
+    pub const fn logarithmic(label: &'static str, unit: &'static str) -> Axis {
+        Axis { label, unit, logarithmic: true }
     }
 }
 

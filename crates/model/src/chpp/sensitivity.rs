@@ -5,10 +5,10 @@
 //! configuration's own text, none can be forgotten. A run of some 100 us makes this a matter of milliseconds; of a long experiment a short piece
 //! is taken instead.
 
-use serde::Serialize;
 use toml::{Table, Value};
 
 use super::Config;
+use crate::experiment::{Report, Sensitivity};
 
 /// Choices that are neither a number nor yes or no: name of the key, and what it can be.
 const CHOICES: [(&str, &[&str]); 4] = [
@@ -18,17 +18,18 @@ const CHOICES: [(&str, &[&str]); 4] = [
     ("policy", &["round-robin", "weighted", "strict", "random"]),
 ];
 
-/// What a run depends on.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Sensitivity {
-    /// What the run was, in a few words.
-    pub of: String,
-    /// Parameters that changed nothing, whether doubled or halved, or chosen otherwise.
-    pub without_effect: Vec<String>,
-    /// Parameters that changed something.
-    pub with_effect: Vec<String>,
-    /// Parameters for which no other value makes a machine, and shapes, which have no neighbours.
-    pub not_tried: Vec<String>,
+/// Adds to a report the parameters that had no effect on `run`, of which `of` says what it is.
+///
+/// # Errors
+/// What the unchanged run says, if it fails; or that the configuration cannot be written.
+pub fn without_effect<T: PartialEq>(
+    report: &mut Report,
+    of: &str,
+    config: &Config,
+    run: impl Fn(&Config) -> Result<T, String>,
+) -> Result<(), String> {
+    report.sensitivity.push(sensitivity(of, config, run)?);
+    Ok(())
 }
 
 /// Repeats `run` with each parameter of `config` changed, and compares what it gives. A changed run that fails counts as an effect.

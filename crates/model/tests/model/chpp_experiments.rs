@@ -2,7 +2,7 @@
 
 use bellwire_model::chpp::experiments::EXPERIMENTS;
 use bellwire_model::chpp::experiments::fig5::{Shape, latency_ns};
-use bellwire_model::chpp::experiments::report::{Report, Role};
+use bellwire_model::experiment::{Report, Role};
 
 fn report(id: &str) -> Report {
     let experiment =

@@ -1,8 +1,8 @@
 //! The experiments of the DAMQ-PD paper: what the model gives is what the paper gives, or the report says why not.
 
-use bellwire_model::chpp::experiments::report::{Report, Role};
 use bellwire_model::damq_pd::experiments::{EXPERIMENTS, fig9, submission, waveform};
 use bellwire_model::damq_pd::{Organisation, Policy};
+use bellwire_model::experiment::{Report, Role};
 
 /// Runs an experiment, of which nothing may be calibrated and nothing may miss without an explanation.
 fn report(id: &str) -> Report {

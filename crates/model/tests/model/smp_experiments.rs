@@ -1,8 +1,8 @@
 //! The experiments of the SMP paper: what was calibrated fits, what is predicted is as close as documented, and none misses by more than
 //! 5 % without saying why.
 
-use bellwire_model::chpp::experiments::Report;
-use bellwire_model::chpp::experiments::report::Role;
+use bellwire_model::experiment::Report;
+use bellwire_model::experiment::Role;
 use bellwire_model::smp::experiments::EXPERIMENTS;
 
 fn run(id: &str) -> Report {

@@ -2,9 +2,10 @@
 
 use super::Kind;
 use super::fig15::with_mtu;
-use super::report::{Report, Role};
 use super::stream::stream;
 use crate::chpp::Config;
+use crate::chpp::sensitivity::without_effect;
+use crate::experiment::{Report, Role};
 use crate::units::Bytes;
 
 /// Size of a read and MTU, in bytes.
@@ -69,7 +70,8 @@ pub fn run() -> Result<Report, String> {
         }
     }
     report.claim(format!("the least number of tags without a stall is the formula's, within 1 ({near} of {cases}; exactly: {exact})"), near == cases).explain("See the values.");
-    report.without_effect(
+    without_effect(
+        &mut report,
         "the rate of reads of 128 B with 8 tags",
         &config(128, 128, 0, 8),
         |config| stream(config, Kind::Put, 32768, 1, 1).map(|stream| stream.gigabytes_s),

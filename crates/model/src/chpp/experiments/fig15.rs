@@ -1,9 +1,10 @@
 //! Fig. 15 (C-45, C-47): peak bandwidth of a PUT of 2 MB against the MTU, one read asking for one MTU.
 
 use super::Kind;
-use super::report::{Report, Role};
 use super::stream::stream;
 use crate::chpp::Config;
+use crate::chpp::sensitivity::without_effect;
+use crate::experiment::{Report, Role};
 use crate::units::{Bytes, Span};
 
 /// The sweep, in bytes.
@@ -109,7 +110,7 @@ pub fn run() -> Result<Report, String> {
     report
         .claim("where tags are scarce, larger requests lift the limit", with_larger > 1.2 * limited)
         .explain("See the values.");
-    report.without_effect("a PUT of 32 KiB at an MTU of 128 B", &with_mtu(128), |config| {
+    without_effect(&mut report, "a PUT of 32 KiB at an MTU of 128 B", &with_mtu(128), |config| {
         stream(config, Kind::Put, 32768, 1, 1).map(|stream| stream.gigabytes_s)
     })?;
     report.note(

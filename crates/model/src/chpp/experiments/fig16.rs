@@ -1,9 +1,10 @@
 //! Fig. 16 (C-48): bandwidth against payload, for the four primitives.
 
 use super::Kind;
-use super::report::{Report, Role};
 use super::stream::stream;
 use crate::chpp::Config;
+use crate::chpp::sensitivity::without_effect;
+use crate::experiment::{Report, Role};
 
 /// The sweep, in bytes; NAPs end at 2048.
 const PAYLOADS: [u64; 8] = [1, 64, 512, 1024, 2048, 16384, 131_072, 524_288];
@@ -64,7 +65,7 @@ pub fn run() -> Result<Report, String> {
         report
             .note(format!("{} of {bytes} B, 32 outstanding: busiest is the {limit}.", kind.name()));
     }
-    report.without_effect("32 outstanding of any primitive with 1 KiB", &config, |config| {
+    without_effect(&mut report, "32 outstanding of any primitive with 1 KiB", &config, |config| {
         let rate = |kind| stream(config, kind, 1024, 32, 48).map(|stream| stream.gigabytes_s);
         Kind::ALL.into_iter().map(rate).collect::<Result<Vec<_>, _>>()
     })?;

@@ -1,10 +1,11 @@
 //! Fig. 17 (C-50): where the cycles of a message of 1 byte go.
 
 use super::Kind;
-use super::report::{Report, Role};
 use super::single::single;
 use crate::chpp::Config;
 use crate::chpp::journal::Stage;
+use crate::chpp::sensitivity::without_effect;
+use crate::experiment::{Report, Role};
 
 /// The stages of the two engines, without memory reads and without the bus.
 const ENGINES: [Stage; 10] = [
@@ -87,7 +88,7 @@ pub fn run() -> Result<Report, String> {
         "The paper's parts (35 + 130 cycles) leave 145.5 of the 310.5 cycles of Table 3 unexplained. Here they are the processor's 50 (Oc), \
          the doorbell's way over the bus, and that of data and event into memory.",
     );
-    report.without_effect("the stages of a NAP or PUT of 1 B", &config, |config| {
+    without_effect(&mut report, "the stages of a NAP or PUT of 1 B", &config, |config| {
         let stages = |kind| {
             let explanation = single(config, kind, 1)?.explanation;
             Ok::<_, String>(ENGINES.map(|stage| explanation.time_in(stage)))

@@ -3,13 +3,14 @@
 use bellwire_wire::endpoint::Endpoint;
 
 use super::Kind;
-use super::report::{Report, Role};
 use super::saturated::throughput;
 use super::single::{endpoint, post};
 use crate::chpp::host::Notice;
 use crate::chpp::machine::{Desk, Program};
 use crate::chpp::port::RingKind;
+use crate::chpp::sensitivity::without_effect;
 use crate::chpp::{Config, Machine};
+use crate::experiment::{Report, Role};
 use crate::units::{Bytes, Span, Time};
 
 /// Ports and channels of the five curves.
@@ -264,7 +265,7 @@ pub fn run() -> Result<Report, String> {
             reached[0], reached[1]
         ));
     }
-    report.without_effect("4 ports 2 VC, saturated for 5 us", &config(4, 2), |config| {
+    without_effect(&mut report, "4 ports 2 VC, saturated for 5 us", &config(4, 2), |config| {
         point(config, 1.0, Span::from_ns(5_000), 1)
     })?;
     report.note(

@@ -3,14 +3,15 @@
 use bellwire_wire::endpoint::Endpoint;
 
 use super::Kind;
-use super::report::{Report, Role};
 use super::single::post;
 use crate::chpp::config::Arbitration;
 use crate::chpp::host::Notice;
 use crate::chpp::machine::{Desk, Program};
 use crate::chpp::port::RingKind;
+use crate::chpp::sensitivity::without_effect;
 use crate::chpp::{Config, Machine};
 use crate::engine::Policy;
+use crate::experiment::{Report, Role};
 use crate::units::Time;
 
 /// Longest PUT, in bytes; lengths are drawn evenly from 1 to this. The paper does not say.
@@ -161,7 +162,7 @@ pub fn run() -> Result<Report, String> {
             strict[0][0] > 20.0 && weighted[0][0] > 20.0,
         )
         .explain("See the values.");
-    report.without_effect("shares after 20,000 cycles", &Config::prototype(), |config| {
+    without_effect(&mut report, "shares after 20,000 cycles", &Config::prototype(), |config| {
         shares_of(config, &[20_000], false)
     })?;
     report.note("Section 3.5 of the paper speaks of priority, 5.5 of fairness; we take them as two settings.");

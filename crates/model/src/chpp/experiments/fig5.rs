@@ -1,6 +1,6 @@
 //! Fig. 5 and Table 1 (C-51, B-07): latency by Eq. 1 over five topologies, and their mean distances in networks that are built.
 
-use super::report::{Report, Role};
+use crate::experiment::{Report, Role};
 use crate::network::{Duration, Experiment, FabricConfig, Topology, TopologyError, Traffic};
 
 /// Parameters of Eq. 1 as printed: Oc, Ods and G.

@@ -2,10 +2,11 @@
 
 use super::Kind;
 use super::fig18::point;
-use super::report::{Report, Role};
 use super::single::{endpoint, post};
 use crate::chpp::config::LinksConfig;
+use crate::chpp::sensitivity::without_effect;
 use crate::chpp::{Config, Machine};
+use crate::experiment::{Report, Role};
 use crate::network::Shape;
 use crate::units::{Bytes, Span};
 
@@ -117,7 +118,7 @@ pub fn run() -> Result<Report, String> {
             if let Some(links) = &mut small.links {
                 links.topology = Shape::Torus { radix: 3, dimensions: 2 };
             }
-            report.without_effect("latency in a 2D torus of 9", &small, pairs_of)?;
+            without_effect(&mut report, "latency in a 2D torus of 9", &small, pairs_of)?;
         }
     }
     let four = config(Shape::FullyConnected { routers: 4 }, 4);

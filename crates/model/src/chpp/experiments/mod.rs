@@ -17,7 +17,6 @@ pub mod fig19;
 pub mod fig5;
 mod links;
 mod protocol;
-pub mod report;
 pub mod saturated;
 pub mod single;
 mod staged;
@@ -26,18 +25,9 @@ pub mod stream;
 mod table3;
 mod table4;
 
-pub use report::Report;
-pub use single::Kind;
+use crate::experiment::Experiment;
 
-/// An experiment: its name, what it is, and how to run it.
-pub struct Experiment {
-    /// Name, as the command takes it.
-    pub id: &'static str,
-    /// What it is.
-    pub title: &'static str,
-    /// Runs it; a sentence if it cannot be run.
-    pub run: fn() -> Result<Report, String>,
-}
+pub use single::Kind;
 
 /// All experiments, in the order of the paper.
 pub const EXPERIMENTS: [Experiment; 13] = [

@@ -1,11 +1,12 @@
 //! What other protocols would cost in the same machine: longer headers (B-04) and conversion between bus and network (B-05).
 
 use super::Kind;
-use super::report::{Report, Role};
 use super::single::single;
 use super::stream::stream;
 use crate::chpp::Config;
 use crate::chpp::journal::Stage;
+use crate::chpp::sensitivity::without_effect;
+use crate::experiment::{Report, Role};
 use crate::units::Bytes;
 
 /// Headers, and whose they are (3.2).
@@ -82,7 +83,7 @@ pub fn run() -> Result<Report, String> {
     let rate =
         |config: &Config| stream(config, Kind::Put, 2 << 20, 1, 1).map(|run| run.gigabytes_s);
     report.value("PUT of 2 MiB, converted", "GB/s", Role::Predicted, rate(&converting)?, None);
-    report.without_effect("a converted PUT of 4 KiB", &converting, |config| {
+    without_effect(&mut report, "a converted PUT of 4 KiB", &converting, |config| {
         single(config, Kind::Put, 4096).map(|run| run.latency)
     })?;
     report.note(

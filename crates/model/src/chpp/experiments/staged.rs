@@ -1,12 +1,13 @@
 //! Co-processors at the controller, and co-processors whose data is staged through the memory of their hosts (B-08; cHPP sections 1 and 2.2).
 
 use super::Kind;
-use super::report::{Report, Role};
 use super::single::{endpoint, pattern, post};
 use crate::chpp::host::Notice;
 use crate::chpp::machine::{Desk, Program};
 use crate::chpp::port::RingKind;
+use crate::chpp::sensitivity::without_effect;
 use crate::chpp::{Config, Machine};
+use crate::experiment::{Report, Role};
 use crate::units::Span;
 
 /// The ways: from node 2, a co-processor of host 0, to node 3, one of host 1.
@@ -114,7 +115,7 @@ pub fn run() -> Result<Report, String> {
             pieces_help,
         )
         .explain("See the values.");
-    report.without_effect("a staged transfer of 4 KiB", &config, |config| {
+    without_effect(&mut report, "a staged transfer of 4 KiB", &config, |config| {
         transfer(config, STAGED, 4096, 4096)
     })?;
     report.note(

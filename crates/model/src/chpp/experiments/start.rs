@@ -1,13 +1,14 @@
 //! Two ways to start (B-01, C-31): a doorbell for a descriptor in memory, or the descriptor itself into the engine under a lock.
 
 use super::Kind;
-use super::report::{Report, Role};
 use super::single::{post, single};
 use crate::chpp::config::Start;
 use crate::chpp::host::Notice;
 use crate::chpp::machine::{Desk, Program};
 use crate::chpp::port::RingKind;
+use crate::chpp::sensitivity::without_effect;
 use crate::chpp::{Config, Machine};
+use crate::experiment::{Report, Role};
 use crate::units::{Bytes, Span, Time};
 use bellwire_wire::endpoint::Endpoint;
 
@@ -126,7 +127,7 @@ pub fn run() -> Result<Report, String> {
         .explain("See the values.");
     report.claim("a doorbell needs no lock", rates.iter().all(|(rung, _)| rung.lock_ns == 0.0));
     let start = with(Start::Descriptor, 1);
-    report.without_effect("descriptor start of a PUT of 64 B", &start, |config| {
+    without_effect(&mut report, "descriptor start of a PUT of 64 B", &start, |config| {
         single(config, Kind::Put, 64).map(|run| run.latency)
     })?;
     report.note(

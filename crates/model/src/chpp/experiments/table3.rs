@@ -1,9 +1,10 @@
 //! Table 3 (C-49): latency against payload, for the four primitives.
 
 use super::Kind;
-use super::report::{Report, Role};
 use super::single::single;
 use crate::chpp::Config;
+use crate::chpp::sensitivity::without_effect;
+use crate::experiment::{Report, Role};
 
 /// Payloads of Table 3 up to what a NAP carries, in bytes, and then those of PUT and GET, three of which the paper misprints
 /// (10284, 51036, 262116): its own latencies only fit the powers of two.
@@ -80,7 +81,7 @@ pub fn run() -> Result<Report, String> {
     report.note(format!(
         "Second reading, an indirect NAP streams through the packer instead of being gathered in it: it grows by {slope:.4} ns/B."
     ));
-    report.without_effect("any primitive with 64 B", &Config::prototype(), |config| {
+    without_effect(&mut report, "any primitive with 64 B", &Config::prototype(), |config| {
         Kind::ALL
             .map(|kind| single(config, kind, 64).map(|run| run.latency))
             .into_iter()

@@ -1,10 +1,10 @@
 //! Table 4 (C-52, B-06): bandwidth and latency of the model in the table of the paper, among other networks.
 
 use super::Kind;
-use super::report::{Report, Role};
 use super::single::single;
 use super::stream::stream;
 use crate::chpp::Config;
+use crate::experiment::{Report, Role};
 
 /// Networks of Table 4 with their bandwidth in GB/s and latency in microseconds. That of InfiniBand is printed as an upper bound.
 pub const OTHERS: [(&str, f64, f64); 6] = [

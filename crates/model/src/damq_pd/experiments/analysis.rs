@@ -1,7 +1,7 @@
 //! Sections 3.1 and 3.2 (D-23, D-24, D-25): storage, capacity and utilisation, counted in runs instead of computed.
 
-use crate::chpp::experiments::report::{Report, Role};
 use crate::damq_pd::{Config, LONGEST, Load, Machine, Organisation, Submission, Way};
+use crate::experiment::{Report, Role};
 use crate::units::Time;
 
 /// What ports brought into an interface whose send engine stands still.

@@ -1,8 +1,8 @@
 //! Section 3.3 and Fig. 9 (D-26, D-04 to D-08): in each cycle a random one of four ports writes a word; a port with four words may be read, four in a row.
 
-use crate::chpp::experiments::report::{Report, Role};
 use crate::damq_pd::{Config, DescriptorBuffer, Organisation, Way, Word, Write};
 use crate::engine::Random;
+use crate::experiment::{Report, Role};
 
 /// Ports of the test.
 pub const PORTS: usize = 4;

@@ -12,7 +12,7 @@ pub mod submission;
 mod sweep;
 pub mod waveform;
 
-use crate::chpp::experiments::Experiment;
+use crate::experiment::Experiment;
 
 /// All experiments, in the order of the paper; the last three are our own.
 pub const EXPERIMENTS: [Experiment; 8] = [

@@ -1,8 +1,8 @@
 //! Three grant policies under three loads (D-14): the paper's own heuristic is lost, so this is how ours was chosen.
 
 use super::measure::{Measured, Window, fairness, measure};
-use crate::chpp::experiments::report::{Report, Role};
 use crate::damq_pd::{Config, LONGEST, Load, Policy};
+use crate::experiment::{Report, Role};
 use crate::units::Span;
 
 /// Ports of the comparison.

@@ -1,8 +1,8 @@
 //! Section 1 (D-31, B-11): a process that finds the buffer full polls, and its reads cost bus bandwidth that data could use.
 
 use super::measure::Window;
-use crate::chpp::experiments::report::{Report, Role};
 use crate::damq_pd::{Config, Load, Machine, Submission, Traffic};
+use crate::experiment::{Report, Role};
 use crate::units::{Bytes, Rate, Time};
 
 /// What a way of submission leaves for data.

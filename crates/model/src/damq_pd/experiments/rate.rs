@@ -1,8 +1,8 @@
 //! Section 3.4 and Table 1 (D-27, D-28, D-29): message rate against the number of virtual ports, beside Aries (B-13) and the baselines.
 
 use super::measure::{Window, measure};
-use crate::chpp::experiments::report::{Report, Role};
 use crate::damq_pd::{Config, Load, Organisation, Submission};
+use crate::experiment::{Report, Role};
 use crate::units::{Bytes, Rate, Span};
 
 /// Ports of the sweep.

@@ -1,7 +1,7 @@
 //! Section 1 (D-10, D-11, D-12, D-30): what a start costs by PIO and by DMA, step by step.
 
-use crate::chpp::experiments::report::{Report, Role};
 use crate::damq_pd::{Config, Entry, Load, Machine, Submission, Traffic};
+use crate::experiment::{Report, Role};
 use crate::units::{Bytes, Span, Time};
 
 /// A single message on an idle machine.

@@ -4,12 +4,12 @@ use bellwire_wire::endpoint::Endpoint;
 
 use crate::chpp::config::Start;
 use crate::chpp::experiments::Kind;
-use crate::chpp::experiments::report::{Report, Role};
 use crate::chpp::experiments::single::{post, single};
 use crate::chpp::host::Notice;
 use crate::chpp::machine::{Desk, Program};
 use crate::chpp::port::RingKind;
 use crate::chpp::{Config, Machine};
+use crate::experiment::{Report, Role};
 use crate::units::{Bytes, Span, Time};
 
 /// The ways, by the names that a configuration has for them.

@@ -1,8 +1,8 @@
 //! What the parameters do that the paper gives or leaves open: buffer depth, grant policy, read latency, tags.
 
 use super::rate::rate;
-use crate::chpp::experiments::report::{Report, Role};
 use crate::damq_pd::{Config, Policy};
+use crate::experiment::{Report, Role};
 use crate::units::Span;
 
 /// Runs the experiment.

@@ -3,8 +3,8 @@
 use bellwire_wire::link::DW_BYTES;
 
 use super::Report;
-use crate::chpp::experiments::report::Role;
 use crate::engine::Ended;
+use crate::experiment::Role;
 use crate::smp::bench::{Lengths, Running};
 use crate::smp::config::{Config, Header};
 use crate::units::Time;

@@ -1,7 +1,7 @@
 //! Transfer delay by length, store-and-forward against cut-through, with one and two channels (S-20 to S-22, B-19; 4.2(1), Fig. 5).
 
 use super::{LENGTHS_DW, Report};
-use crate::chpp::experiments::report::Role;
+use crate::experiment::Role;
 use crate::smp::bench::{Lengths, Running};
 use crate::smp::config::{Config, Receive};
 use crate::units::{Span, Time};

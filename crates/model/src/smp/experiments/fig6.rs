@@ -2,7 +2,7 @@
 
 use super::run_length::{FOR_EVER, RunLength, run_length};
 use super::{LENGTHS_DW, Report};
-use crate::chpp::experiments::report::Role;
+use crate::experiment::Role;
 use crate::smp::config::Config;
 use crate::smp::transport::Stall;
 

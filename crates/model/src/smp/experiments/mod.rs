@@ -14,7 +14,7 @@ mod fig6;
 mod fig7;
 pub mod run_length;
 
-use crate::chpp::experiments::{Experiment, Report};
+use crate::experiment::{Experiment, Report};
 
 /// All experiments, in the order of the paper.
 pub const EXPERIMENTS: [Experiment; 4] = [
