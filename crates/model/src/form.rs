@@ -1,4 +1,84 @@
-//! What is wrong with the form of a configuration, in one line, as errors are printed.
+//! Parameters as TOML: how they are read, and what is wrong with them, in one line, as errors are printed.
+
+use std::ops::RangeInclusive;
+
+use serde::de::DeserializeOwned;
+
+/// Why parameters cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ParameterError {
+    /// The text is not TOML of the form that is wanted: where, and why.
+    #[error("the configuration cannot be read: {0}")]
+    Form(String),
+    /// A number out of its range.
+    #[error("`{name}` is {value}; it must lie in {least}..={most}")]
+    Range {
+        /// Section and key.
+        name: &'static str,
+        /// The value found.
+        value: u64,
+        /// The least that would do.
+        least: u64,
+        /// The most that would do.
+        most: u64,
+    },
+    /// A value that does not fit for another reason.
+    #[error("`{name}` is {value}; it must be {what}")]
+    Value {
+        /// Section and key.
+        name: &'static str,
+        /// The value found.
+        value: String,
+        /// What would do.
+        what: String,
+    },
+}
+
+impl From<toml::de::Error> for ParameterError {
+    fn from(error: toml::de::Error) -> ParameterError {
+        ParameterError::Form(fault(&error))
+    }
+}
+
+/// Reads parameters.
+///
+/// # Errors
+/// [`ParameterError::Form`] with line and column for unknown keys, missing keys and wrong types.
+pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, ParameterError> {
+    Ok(toml::from_str(text)?)
+}
+
+/// Checks that numbers lie in their ranges.
+///
+/// # Errors
+/// The first that does not, as [`ParameterError::Range`].
+pub fn within(
+    ranges: impl IntoIterator<Item = (&'static str, u64, RangeInclusive<u64>)>,
+) -> Result<(), ParameterError> {
+    match ranges.into_iter().find(|(_, value, range)| !range.contains(value)) {
+        Some((name, value, range)) => {
+            let (least, most) = range.into_inner();
+            Err(ParameterError::Range { name, value, least, most })
+        }
+        None => Ok(()),
+    }
+}
+
+/// Checks a value of which `fits` says whether it will do, and `what` what would.
+///
+/// # Errors
+/// [`ParameterError::Value`] if it does not.
+pub fn demand(
+    name: &'static str,
+    value: &dyn ToString,
+    fits: bool,
+    what: impl Into<String>,
+) -> Result<(), ParameterError> {
+    match fits {
+        true => Ok(()),
+        false => Err(ParameterError::Value { name, value: value.to_string(), what: what.into() }),
+    }
+}
 
 /// Where a text is not TOML of the form that is wanted, and why.
 pub(crate) fn fault(error: &toml::de::Error) -> String {
@@ -13,7 +93,7 @@ pub(crate) fn fault(error: &toml::de::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::fault;
+    use super::*;
 
     /// A fault of form is told in one line, with its place if it has one.
     #[test]
@@ -30,5 +110,18 @@ mod tests {
         let error = table.try_into::<std::collections::BTreeMap<String, u8>>();
         let told = fault(&error.expect_err("too large"));
         assert!(told.contains("`a`") && !told.contains('\n'), "{told}");
+    }
+
+    /// What is wrong with a value is told with its name, the value, and what would do; what fits is not complained of.
+    #[test]
+    fn values_are_judged_by_name() {
+        assert_eq!(within([("a", 1, 1..=1), ("b", 7, 0..=9)]), Ok(()));
+        let told = within([("a", 1, 1..=1), ("b", 10, 0..=9)]).unwrap_err();
+        assert_eq!(told.to_string(), "`b` is 10; it must lie in 0..=9");
+        assert_eq!(demand("c", &"3 B", true, "a power of two"), Ok(()));
+        let told = demand("c", &"3 B", false, "a power of two").unwrap_err();
+        assert_eq!(told.to_string(), "`c` is 3 B; it must be a power of two");
+        let told = read::<std::collections::BTreeMap<String, u8>>("a = true").unwrap_err();
+        assert!(told.to_string().starts_with("the configuration cannot be read: line 1"), "{told}");
     }
 }

@@ -6,6 +6,7 @@
 //! - [`damq_pd`]: the descriptor interface of the DAMQ-PD paper with its host and experiments;
 //! - [`engine`]: the event core, how a hardware block is written, connected and run;
 //! - [`experiment`]: an experiment of a paper, and what it says;
+//! - [`form`]: parameters as TOML, and what is wrong with them;
 //! - [`goal`]: schedules of message-passing programs;
 //! - [`network`]: switches and networks of them;
 //! - [`smp`]: the direct link of the SMP paper, and the units that use it;
@@ -21,7 +22,7 @@ pub mod chpp;
 pub mod damq_pd;
 pub mod engine;
 pub mod experiment;
-mod form;
+pub mod form;
 pub mod goal;
 pub mod network;
 pub mod smp;

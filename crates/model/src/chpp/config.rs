@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{Arbiter, Policy, Random};
+use crate::form::{ParameterError, demand, read, within};
 use crate::network::{Shape, TopologyError};
 use crate::units::{Bytes, Frequency, Rate, Span, Time};
 
@@ -270,39 +271,9 @@ impl Default for ProgramConfig {
 /// Why a configuration cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The text is not TOML of this form.
-    #[error("the configuration cannot be read: {}", crate::form::fault(.0))]
-    Form(#[from] toml::de::Error),
-    /// A value that no machine can have.
-    #[error("`{name}` is {value}; it must lie in {least}..={most}")]
-    Range {
-        /// Section and key.
-        name: &'static str,
-        /// The value found.
-        value: u64,
-        /// The least that would do.
-        least: u64,
-        /// The most that would do.
-        most: u64,
-    },
-    /// A time that no machine takes.
-    #[error("`{name}` is {value}; it must be {most} at most")]
-    Slow {
-        /// Section and key.
-        name: &'static str,
-        /// The value found.
-        value: Span,
-        /// The most that would do.
-        most: Span,
-    },
-    /// Buses count in powers of two.
-    #[error("`{name}` is {value} B; it must be a power of two")]
-    NotPower {
-        /// Section and key.
-        name: &'static str,
-        /// The value found.
-        value: u64,
-    },
+    /// The text is not TOML of this form, or has a value that no machine can have.
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
     /// The links' topology cannot be built.
     #[error("`links.topology`: {0}")]
     Topology(#[from] TopologyError),
@@ -334,12 +305,6 @@ pub enum ConfigError {
         /// `io.devices`.
         devices: usize,
     },
-    /// The memory of a function consists of pages.
-    #[error("`host.window` is {value} B; it must be a multiple of 4096")]
-    Unaligned {
-        /// The value found.
-        value: u64,
-    },
 }
 
 impl Config {
@@ -357,10 +322,10 @@ impl Config {
     /// Reads and checks a configuration.
     ///
     /// # Errors
-    /// [`ConfigError::Form`] with line and column for unknown keys, missing keys and wrong types; those of
+    /// [`ParameterError::Form`] with line and column for unknown keys, missing keys and wrong types; those of
     /// [`Config::check`].
     pub fn parse(text: &str) -> Result<Config, ConfigError> {
-        let config: Config = toml::from_str(text)?;
+        let config: Config = read(text)?;
         config.check()?;
         Ok(config)
     }
@@ -368,11 +333,11 @@ impl Config {
     /// The paper's prototype with changes: a table of the same form that has only what differs.
     ///
     /// # Errors
-    /// Those of [`Config::parse`], but [`ConfigError::Form`] names the key instead of the line.
+    /// Those of [`Config::parse`], but [`ParameterError::Form`] names the key instead of the line.
     pub fn prototype_with(changes: &toml::Table) -> Result<Config, ConfigError> {
-        let mut table: toml::Table = toml::from_str(PROTOTYPE)?;
+        let mut table: toml::Table = read(PROTOTYPE)?;
         merge(&mut table, changes);
-        let config: Config = table.try_into()?;
+        let config: Config = table.try_into().map_err(ParameterError::from)?;
         config.check()?;
         Ok(config)
     }
@@ -441,16 +406,7 @@ impl Config {
             // A look that cost nothing would let a program that only looks stop the time.
             ("program.poll", program.poll.ps(), any),
         ];
-        for (name, value, range) in ranges {
-            if !range.contains(&value) {
-                return Err(ConfigError::Range {
-                    name,
-                    value,
-                    least: *range.start(),
-                    most: *range.end(),
-                });
-            }
-        }
+        within(ranges)?;
         if let Some(links) = links {
             let topology = links.topology.build()?;
             if topology.terminals() != topology.routers() {
@@ -475,8 +431,8 @@ impl Config {
             ("pcie.latency", pcie.latency, second),
             ("links.latency", links.as_ref().map_or(zero, |links| links.latency), second),
         ];
-        if let Some(&(name, value, most)) = spans.iter().find(|(_, value, most)| value > most) {
-            return Err(ConfigError::Slow { name, value, most });
+        for (name, value, most) in spans {
+            demand(name, &value, value <= most, format!("{most} at most"))?;
         }
         let powers = [
             ("pcie.max_payload", pcie.max_payload),
@@ -484,13 +440,12 @@ impl Config {
             ("pcie.completion_boundary", pcie.completion_boundary),
             ("nic.bus", nic.bus),
         ];
-        match powers.into_iter().find(|(_, bytes)| !bytes.count().is_power_of_two()) {
-            Some((name, bytes)) => Err(ConfigError::NotPower { name, value: bytes.count() }),
-            None if !host.window.count().is_multiple_of(4096) => {
-                Err(ConfigError::Unaligned { value: host.window.count() })
-            }
-            None => Ok(()),
+        for (name, bytes) in powers {
+            demand(name, &bytes, bytes.count().is_power_of_two(), "a power of two")?;
         }
+        let pages = host.window.count().is_multiple_of(4096);
+        demand("host.window", &host.window, pages, "a multiple of 4096 B")?;
+        Ok(())
     }
 }
 

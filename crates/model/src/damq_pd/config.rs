@@ -3,6 +3,8 @@
 use bellwire_protocol::GrantPolicy;
 use serde::Deserialize;
 
+pub use crate::form::ParameterError as ConfigError;
+use crate::form::{read, within};
 use crate::units::{Bytes, Frequency, Rate, Span};
 
 /// The interface of the paper.
@@ -149,26 +151,6 @@ pub enum Submission {
     Dma,
 }
 
-/// Why a configuration cannot be built.
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// The text is not TOML of this form.
-    #[error("the configuration cannot be read: {}", crate::form::fault(.0))]
-    Form(#[from] toml::de::Error),
-    /// A value that no interface can have.
-    #[error("`{name}` is {value}; it must lie in {least}..={most}")]
-    Range {
-        /// Section and key.
-        name: &'static str,
-        /// The value found.
-        value: u64,
-        /// The least that would do.
-        least: u64,
-        /// The most that would do.
-        most: u64,
-    },
-}
-
 impl Config {
     /// The paper's interface.
     pub fn paper() -> Config {
@@ -181,7 +163,7 @@ impl Config {
     /// [`ConfigError::Form`] with line and column for unknown keys, missing keys and wrong types; those of
     /// [`Config::check`].
     pub fn parse(text: &str) -> Result<Config, ConfigError> {
-        let config: Config = toml::from_str(text)?;
+        let config: Config = read(text)?;
         config.check()?;
         Ok(config)
     }
@@ -214,12 +196,6 @@ impl Config {
             ("bus.dma_read (ps)", bus.dma_read.ps(), 2 * bus.one_way.ps()..=1 << 40),
             ("host.queue", host.queue as u64, 1..=65_536),
         ];
-        for (name, value, range) in ranges {
-            if !range.contains(&value) {
-                let (least, most) = range.into_inner();
-                return Err(ConfigError::Range { name, value, least, most });
-            }
-        }
-        Ok(())
+        within(ranges)
     }
 }

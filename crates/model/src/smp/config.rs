@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::form::ParameterError as ConfigError;
+use crate::form::{demand as of, read};
 use crate::units::{Bytes, Frequency, Span};
 
 /// The link of the paper in the setting that it recommends.
@@ -82,24 +84,6 @@ pub struct Config {
     pub bit_errors: f64,
 }
 
-/// Why parameters cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// The text is no such table.
-    #[error("the link's parameters cannot be read: {}", crate::form::fault(.0))]
-    Toml(#[from] toml::de::Error),
-    /// A value is out of its range.
-    #[error("{name} is {value}; it must be {range}")]
-    Range {
-        /// The parameter.
-        name: &'static str,
-        /// What it is.
-        value: String,
-        /// What it may be.
-        range: &'static str,
-    },
-}
-
 impl Config {
     /// The recommended setting (S-30).
     pub fn recommended() -> Config {
@@ -111,7 +95,7 @@ impl Config {
     /// # Errors
     /// What is wrong, and what would be right.
     pub fn read(text: &str) -> Result<Config, ConfigError> {
-        let config: Config = toml::from_str(text)?;
+        let config: Config = read(text)?;
         config.check()?;
         Ok(config)
     }
@@ -123,10 +107,6 @@ impl Config {
     pub fn check(&self) -> Result<(), ConfigError> {
         let power = |value: u64| value.is_power_of_two();
         let positive = |span: Span| span > Span::ZERO;
-        let of = |name, value: &dyn ToString, fits: bool, range| match fits {
-            true => Ok(()),
-            false => Err(ConfigError::Range { name, value: value.to_string(), range }),
-        };
         of(
             "path",
             &self.path,
