@@ -325,6 +325,10 @@ pub trait Owner: Send + Sync {}
 struct FromVec(Vec<u8>);
 impl Owner for FromVec {}
 
+/// The owner is not in this program's types.
+struct Elsewhere;
+impl Owner for Elsewhere {}
+
 /// Held, and never looked at but through the memory.
 struct FromWords(#[allow(dead_code)] Vec<u64>);
 impl Owner for FromWords {}
@@ -348,6 +352,15 @@ impl Memory {
         // As of a vector of bytes: the words stay where they are when the vector moves.
         let owner = Arc::new(FromWords(words));
         Some(Memory { start, length, writable: true, brought: false, owner })
+    }
+
+    /// Memory of somebody else, for instance a C program, who promises to keep it.
+    ///
+    /// # Safety
+    /// `length` bytes at `start` stay mapped, readable and writable until the last clone is gone.
+    pub unsafe fn foreign(start: NonNull<u8>, length: usize) -> Memory {
+        // SAFETY: the caller's promise; there is nothing to release.
+        unsafe { Memory::from_owner(start, length, true, Arc::new(Elsewhere)) }
     }
 
     /// Memory that `owner` keeps mapped.

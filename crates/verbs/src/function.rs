@@ -7,10 +7,12 @@ use crate::engine::{Change, Core, Port};
 use crate::fork::ForkGuard;
 use crate::wait::{Next, Patience};
 use crate::*;
+use bellwire_ring::memory::Memory;
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::os::fd::BorrowedFd;
+use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
 /// How to open a function.
@@ -227,6 +229,39 @@ impl Function {
     pub fn deregister(&mut self, region: MemoryRegion) -> Result<Vec<u8>> {
         self.fork.check()?;
         self.port.deregister(&mut self.core, region)
+    }
+
+    /// Makes a region of memory that belongs to somebody else, for instance a C program: it is used where it is, and a descriptor
+    /// names parts of it by [`MemoryRegion::slice`]. [`Function::release`] ends it. Without rights it serves this side only, and costs
+    /// little enough to be made for one descriptor.
+    ///
+    /// # Safety
+    /// Until it is [released](Function::release) and no handle or posted descriptor of it is left, the `length` bytes at `start` stay mapped,
+    /// readable and writable. Peers that have rights, and descriptors that are posted, read and write them at any time, so nothing
+    /// may be assumed of their contents meanwhile, and no Rust reference to them may be in use.
+    ///
+    /// # Errors
+    /// As [`Function::register`].
+    pub unsafe fn register_foreign(
+        &mut self,
+        start: NonNull<u8>,
+        length: usize,
+        rights: Rights,
+    ) -> Result<MemoryRegion> {
+        self.fork.check()?;
+        // SAFETY: the caller's promise: all clones of the memory are in handles and descriptors of the region.
+        let memory = unsafe { Memory::foreign(start, length) };
+        self.port.register_foreign(&mut self.core, memory, rights)
+    }
+
+    /// Ends a region as [`Function::deregister`] does, and leaves its bytes where they are: for memory of
+    /// [`Function::register_foreign`].
+    ///
+    /// # Errors
+    /// As [`Function::deregister`].
+    pub fn release(&mut self, region: &MemoryRegion) -> Result<()> {
+        self.fork.check()?;
+        self.port.release(&mut self.core, region)
     }
 
     // Posting

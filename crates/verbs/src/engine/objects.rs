@@ -196,6 +196,23 @@ impl Core {
         registered.map_err(|error| Refused::new(error, memory.into_vec()))
     }
 
+    /// Registers memory that belongs to somebody else. Without rights no peer needs to know of it, so that it costs little.
+    pub(super) fn register_foreign<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        memory: Memory,
+        rights: Rights,
+    ) -> Result<MemoryRegion> {
+        check_length(memory.len())?;
+        if !rights.is_empty() {
+            return self.register_memory(transport, memory, rights);
+        }
+        let key = self.regions.reserve(memory.len())?;
+        let region = MemoryRegion::new(memory, rights, key);
+        self.regions.keep_private(region.clone());
+        Ok(region)
+    }
+
     fn register_memory<T: Transport>(
         &mut self,
         transport: &mut T,
@@ -217,16 +234,28 @@ impl Core {
         transport: &mut T,
         region: MemoryRegion,
     ) -> Result<Vec<u8>> {
-        if !self.regions.holds(&region) {
+        self.release(transport, &region)?;
+        Ok(region.into_memory().into_vec())
+    }
+
+    /// Ends a region; its bytes stay where they are.
+    pub(super) fn release<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        region: &MemoryRegion,
+    ) -> Result<()> {
+        if !self.regions.holds(region) {
             return Err(Error::NoSuchRegion);
         }
-        if self.is_posted(&region) {
+        if self.is_posted(region) {
             return Err(Error::InUse { object: "the memory region", user: "a posted descriptor" });
         }
         let key = region.remote_key();
-        transport.retract(key);
+        if self.regions.is_exported(region) {
+            transport.retract(key);
+        }
         self.regions.release(key);
-        Ok(region.into_memory().into_vec())
+        Ok(())
     }
 
     /// Whether a descriptor that has not finished uses a part of `region`. Walks everything that is posted, so that the data path

@@ -8,6 +8,7 @@ use crate::{
     Send,
 };
 use bellwire_device::{Address, QueuePair, Transport};
+use bellwire_ring::memory::Memory;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
@@ -65,7 +66,14 @@ pub trait Port: std::marker::Send {
         memory: Vec<u8>,
         rights: Rights,
     ) -> Result<MemoryRegion, Refused<Vec<u8>>>;
+    fn register_foreign(
+        &mut self,
+        core: &mut Core,
+        memory: Memory,
+        rights: Rights,
+    ) -> Result<MemoryRegion>;
     fn deregister(&mut self, core: &mut Core, region: MemoryRegion) -> Result<Vec<u8>>;
+    fn release(&mut self, core: &mut Core, region: &MemoryRegion) -> Result<()>;
 
     fn now(&self) -> Instant;
     fn device_wrong_keys(&self) -> u64;
@@ -166,8 +174,21 @@ impl<T: Transport> Port for T {
         core.register(self, memory, rights)
     }
 
+    fn register_foreign(
+        &mut self,
+        core: &mut Core,
+        memory: Memory,
+        rights: Rights,
+    ) -> Result<MemoryRegion> {
+        core.register_foreign(self, memory, rights)
+    }
+
     fn deregister(&mut self, core: &mut Core, region: MemoryRegion) -> Result<Vec<u8>> {
         core.deregister(self, region)
+    }
+
+    fn release(&mut self, core: &mut Core, region: &MemoryRegion) -> Result<()> {
+        core.release(self, region)
     }
 
     fn now(&self) -> Instant {

@@ -20,6 +20,8 @@ enum Entry {
     Free,
     /// Peers may have been given the key by the program.
     Region(MemoryRegion),
+    /// Named by our own descriptors only; no peer can reach it, and the device does not know it.
+    Private(MemoryRegion),
     /// Lent to one receiver for one long message; reached by the device only, never by packets.
     Lent,
 }
@@ -60,6 +62,17 @@ impl Regions {
         self.entries[index] = Entry::Region(region);
     }
 
+    /// Lets descriptors of this side name `region`.
+    pub(crate) fn keep_private(&mut self, region: MemoryRegion) {
+        let index = region.remote_key().index as usize;
+        self.entries[index] = Entry::Private(region);
+    }
+
+    /// Whether the device knows `region`, which is registered here.
+    pub(crate) fn is_exported(&self, region: &MemoryRegion) -> bool {
+        matches!(self.entries[region.remote_key().index as usize], Entry::Region(_))
+    }
+
     /// Forgets what is behind `key`, which is dead from now on.
     pub(crate) fn release(&mut self, key: RemoteKey) {
         self.entries[key.index as usize] = Entry::Free;
@@ -71,7 +84,7 @@ impl Regions {
     pub(crate) fn holds(&self, region: &MemoryRegion) -> bool {
         let key = region.remote_key();
         match self.entries.get(key.index as usize) {
-            Some(Entry::Region(known)) => known.remote_key() == key,
+            Some(Entry::Region(known) | Entry::Private(known)) => known.remote_key() == key,
             _ => false,
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::world::*;
 use bellwire::*;
+use std::ptr::NonNull;
 
 /// A registered vector comes back as the same vector, and an allocated region as a copy.
 // shows: M-05
@@ -121,4 +122,49 @@ fn keys_are_not_used_again() {
         assert_ne!(region.remote_key().key, 0);
         function.deregister(region).unwrap();
     }
+}
+
+/// Memory that somebody else owns is sent from, received into and reached by peers where it is; when its region has ended it is still
+/// there, and its key is dead. Without rights it serves descriptors of this side, and its key opens nothing.
+// shows: M-05
+#[test]
+fn memory_of_somebody_else_is_used_in_place() {
+    let mut world = World::pair();
+    let mut theirs = pattern(100_000, 7);
+    let start = NonNull::new(theirs.as_mut_ptr()).unwrap();
+    let (a, b) = world.both();
+    // SAFETY: the vector outlives both regions, and is not looked at before they have ended.
+    let shared = unsafe { a.function.register_foreign(start, 50_000, Rights::all()) }.unwrap();
+    // SAFETY: as above.
+    let (private, second) = unsafe {
+        let rest = NonNull::new(start.as_ptr().add(50_000)).unwrap();
+        let private = a.function.register_foreign(rest, 50_000, Rights::empty()).unwrap();
+        (private, a.function.register_foreign(rest, 0, Rights::empty()))
+    };
+    assert!(matches!(second, Err(Error::OutOfRange { .. })));
+    b.function.post_put(b.qp, Put::new(pattern(40, 9), shared.remote_key().slice(10, 40))).unwrap();
+    let to_b = Address::new(1, 0, b.qp.number);
+    let to_a = Address::new(0, 0, a.qp.number);
+    b.function.post_receive(b.qp, vec![0; 30_000], 1).unwrap();
+    a.function.post_send(a.qp, Send::buffer(private.slice(0, 30_000)).to(to_b)).unwrap();
+    a.function.post_receive(a.qp, private.slice(40_000, 10_000), 2).unwrap();
+    b.function.post_send(b.qp, Send::buffer(pattern(10_000, 5)).to(to_a)).unwrap();
+    b.function.post_get(b.qp, Get::new(private.remote_key(), vec![0; 50_000])).unwrap();
+    let in_use = a.function.release(&private);
+    assert!(matches!(in_use, Err(Error::InUse { .. })), "{in_use:?}");
+    world.settle();
+    let (a, b) = world.both();
+    let failed = |done: &&Completion| !done.status.is_success();
+    let refused: Vec<_> = b.done.iter().filter(failed).map(|done| done.operation).collect();
+    assert_eq!(refused, [Operation::Get], "a key without rights opens nothing");
+    let received = b.done.iter().find(|done| done.operation == Operation::Receive).unwrap();
+    let received = received.buffer.as_ref().unwrap().as_slice().unwrap();
+    a.done.clear();
+    a.function.release(&shared).unwrap();
+    a.function.release(&private).unwrap();
+    assert!(matches!(a.function.release(&private), Err(Error::NoSuchRegion)));
+    assert_eq!(received, &theirs[50_000..80_000]);
+    assert_eq!(theirs[10..50], pattern(40, 9));
+    assert_eq!(theirs[50..50_000], pattern(100_000, 7)[50..50_000]);
+    assert_eq!(theirs[90_000..], pattern(10_000, 5));
 }
