@@ -552,16 +552,18 @@ mod tests {
         got
     }
 
+    /// Sends a datagram of 40 equal bytes.
+    fn send(io: &mut UdpIo, to: SocketAddr, what: u8) {
+        io.room().expect("room")[..40].fill(what);
+        io.stage(to, 40);
+        assert!(io.flush());
+    }
+
     /// The favourite's socket takes nobody else's datagrams, and does not let anybody else have our address.
     #[test]
     fn a_favourite_takes_nothing_from_others() {
         let [mut a, mut b] = pair("127.0.0.1:0", "127.0.0.1:0", 1500);
         let [mut c, _] = pair("127.0.0.1:0", "127.0.0.1:0", 1500);
-        let send = |io: &mut UdpIo, to: SocketAddr, what: u8| {
-            io.room().expect("room")[..40].fill(what);
-            io.stage(to, 40);
-            assert!(io.flush());
-        };
         for number in 0..100u8 {
             send(&mut a, b.address, number);
             assert_eq!(collect(&mut b, 1), [(a.address, vec![number; 40])]);
@@ -596,11 +598,6 @@ mod tests {
     fn a_favourite_among_many_is_dismissed() {
         let [mut a, mut b] = pair("127.0.0.1:0", "127.0.0.1:0", 1500);
         let [mut c, _] = pair("127.0.0.1:0", "127.0.0.1:0", 1500);
-        let send = |io: &mut UdpIo, to: SocketAddr, what: u8| {
-            io.room().expect("room")[..40].fill(what);
-            io.stage(to, 40);
-            assert!(io.flush());
-        };
         for number in 0..100u8 {
             send(&mut a, b.address, number);
             collect(&mut b, 1);
