@@ -15,6 +15,9 @@ CANARY_PACKAGES = bellwire-protocol bellwire-ring bellwire-testkit bellwire-simu
 LOOM_PACKAGES += bellwire-ring
 MIRI_PACKAGES += bellwire-ring
 
+# Steps at which a test can kill or stop a process. All tests are built with them, so that everything is built once; a program's build has none.
+steps := bellwire-testkit/steps
+
 # The command is called like the library, so that their pages would overwrite each other; the library's are wanted.
 document := cargo doc --no-deps --workspace --exclude bellwire-cli
 
@@ -26,24 +29,23 @@ run: ## build Bellwire and measure the default device (two processes, under a mi
 	cargo build --release -p bellwire-cli
 	@$(target)/release/bellwire perf
 
-test: lint unit crash dissector perfetto ## run every check that the project has
+test: lint unit dissector perfetto ## run every check that the project has
 	@tools/together.sh canaries loom miri
 	@echo "make test: done"
 
 lint: ## formatting, clippy and documentation, all without a warning
 	@tools/need.sh cargo fmt clippy
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets -- -D warnings
-	cargo clippy -p bellwire-testkit --all-targets --features steps -- -D warnings
+	cargo clippy --workspace --all-targets --features $(steps) -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(document)
 
-unit: ## unit, conformance and project tests
+unit: ## unit, conformance and project tests; processes killed and stopped at every step, and hostile peers
 	@tools/need.sh cargo ip
-	cargo test --workspace --no-fail-fast
+	cargo test --workspace --features $(steps) --no-fail-fast
 
-crash: ## kill and stop processes at every step, and let hostile peers loose
+crash: ## of the unit tests, those that kill and stop processes at every step, and let hostile peers loose
 	@tools/need.sh cargo
-	cargo test --workspace --features bellwire-testkit/steps --test crash --test hostile --no-fail-fast
+	cargo test --workspace --features $(steps) --test crash --test hostile --no-fail-fast
 
 dissector: ## have tshark read frames of every kind with the project's dissector
 	@tools/need.sh cargo tshark
