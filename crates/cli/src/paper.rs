@@ -3,7 +3,7 @@
 use crate::command::{Outcome, WrongUsage, print_json};
 use anyhow::{Context, Result, anyhow};
 use bellwire_model::experiment::Experiment;
-use bellwire_model::{chpp, damq_pd, smp};
+use bellwire_model::{chpp, damq_pd, hpcl, smp};
 use bellwire_papers::{Paper, Query, State, scoreboard};
 use std::path::PathBuf;
 
@@ -60,6 +60,17 @@ Examples:
   bellwire paper smp-interconnect --list         their names
   bellwire paper smp-interconnect --json | jq '.[].claims'")]
     SmpInterconnect(Experiments),
+    /// Runs the experiments of the HPCL/Ethernet paper on the model of its cluster
+    ///
+    /// Each value stands beside the published one with its relative error, and says whether a constant was fitted to it or the
+    /// mechanism predicts it. Nothing published is ever printed as a result.
+    #[command(after_help = "\
+Examples:
+  bellwire paper hpcl-ethernet                   all experiments
+  bellwire paper hpcl-ethernet fig7              one of them
+  bellwire paper hpcl-ethernet --list            their names
+  bellwire paper hpcl-ethernet --json | jq '.[].figures'")]
+    HpclEthernet(Experiments),
 }
 
 #[derive(clap::Args)]
@@ -106,6 +117,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
         What::Chpp(chosen) => run_experiments(&chpp::experiments::EXPERIMENTS, chosen),
         What::DamqPd(chosen) => run_damq_pd(chosen),
         What::SmpInterconnect(chosen) => run_experiments(&smp::experiments::EXPERIMENTS, chosen),
+        What::HpclEthernet(chosen) => run_experiments(&hpcl::experiments::EXPERIMENTS, chosen),
     }
 }
 
@@ -130,7 +142,7 @@ fn run_experiments(
 ) -> Result<Outcome> {
     if *list {
         for experiment in experiments {
-            println!("{:<8} {}", experiment.id, experiment.title);
+            println!("{:<14} {}", experiment.id, experiment.title);
         }
         return Ok(Outcome::Done);
     }

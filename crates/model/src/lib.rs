@@ -8,6 +8,7 @@
 //! - [`experiment`]: an experiment of a paper, and what it says;
 //! - [`form`]: parameters as TOML, and what is wrong with them;
 //! - [`goal`]: schedules of message-passing programs;
+//! - [`hpcl`]: the cluster of the HPCL/Ethernet paper: gigabit NICs, a switch, Linux's way of frames with TCP/IP, and HPCL beside it;
 //! - [`network`]: switches and networks of them;
 //! - [`smp`]: the direct link of the SMP paper, and the units that use it;
 //! - [`stats`]: what a run measures, and how far it may be trusted;
@@ -24,6 +25,7 @@ pub mod engine;
 pub mod experiment;
 pub mod form;
 pub mod goal;
+pub mod hpcl;
 pub mod network;
 pub mod smp;
 pub mod stats;

@@ -12,6 +12,8 @@ mod chpp_workload;
 mod damq_pd;
 mod damq_pd_experiments;
 mod goal;
+mod hpcl;
+mod hpcl_experiments;
 mod loggp;
 mod networks;
 mod oracle;

@@ -1,0 +1,470 @@
+//! HPCL's virtual character device with its channels: open, mmap, ioctl, poll, release (H-04; HPCL paper, 4.1 and Fig. 5). A channel is the
+//! virtual network of one application: a number, a context, buffers (H-22; 4.3).
+//!
+//! The context holds the state machine of the real devices in HPCL's setting, so that what is measured here is what goes over real wires.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bellwire_protocol::reliable::{
+    Channel as Way, Config as Protocol, Endpoint, Event as News, FunctionId, PathId, PeerId,
+    Verdict,
+};
+
+use super::config::{Hpcl, Rings};
+use super::frame::{Frame, Payload};
+use crate::stats::{Imbalance, Occupancy};
+use crate::units::{Span, Time};
+
+/// What the packets are to the engines of the real devices: a message.
+const KIND: u64 = 1;
+/// Patience when a channel is set up.
+const PATIENCE_NS: u64 = 1_000_000_000;
+
+/// Why an operation was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// The module is not loaded.
+    #[error("there is no such device; load the module first")]
+    NoModule,
+    /// Another application owns the channel.
+    #[error("the channel has an owner already; take another number")]
+    Owned,
+    /// The channel is not open here.
+    #[error("the channel is not open; open it first")]
+    NotOpen,
+    /// The buffers are not mapped.
+    #[error("the channel's buffers are not mapped; map them first")]
+    NotMapped,
+    /// No such peer in this channel.
+    #[error("no process of this channel is on that node")]
+    NoPeer,
+    /// As many messages are in flight as may be; wait for acknowledgements.
+    #[error("the window is full; receive, and try again")]
+    WindowFull,
+    /// The message is longer than the largest frame; the layer above cuts (H-25).
+    #[error("the message is longer than a frame; cut it")]
+    TooLong,
+}
+
+/// A message in a ring: what the descriptor says that the user gets (H-10; Fig. 6), and the bytes, which are read where they lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Source node.
+    pub from: u16,
+    /// The slot it lies in: its address.
+    pub slot: u32,
+    /// What was sent.
+    pub bytes: Vec<u8>,
+    /// When it was put there.
+    since: Time,
+}
+
+/// What a mapping covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// Rings to receive from.
+    pub rings: u32,
+    /// Bytes of them, and of the send buffers: fixed, locked, shared.
+    pub bytes: u64,
+}
+
+/// Receive rings of a channel.
+struct ReceiveRings {
+    /// One, or one for each peer by its number.
+    rings: Vec<VecDeque<Message>>,
+    slots: u32,
+    next_slot: Vec<u32>,
+    occupancy: Occupancy,
+}
+
+impl ReceiveRings {
+    fn new(config: &Hpcl, nodes: u16) -> ReceiveRings {
+        let count = match config.rings {
+            Rings::Channel => 1,
+            Rings::Connection => usize::from(nodes),
+        };
+        ReceiveRings {
+            rings: vec![VecDeque::new(); count],
+            slots: config.slots.into(),
+            next_slot: vec![0; count],
+            occupancy: Occupancy::default(),
+        }
+    }
+
+    fn ring_of(&self, peer: u16) -> usize {
+        usize::from(peer) % self.rings.len()
+    }
+
+    /// Copies a message from a network buffer, if there is room.
+    fn put(&mut self, from: u16, bytes: &[u8], now: Time) -> bool {
+        let ring = self.ring_of(from);
+        if self.rings[ring].len() >= self.slots as usize {
+            return false;
+        }
+        let slot = self.next_slot[ring];
+        self.next_slot[ring] = (slot + 1) % self.slots;
+        self.occupancy.enter(now);
+        self.rings[ring].push_back(Message { from, slot, bytes: bytes.to_vec(), since: now });
+        true
+    }
+}
+
+/// What a frame, or the emptying of a ring, has brought.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Brought {
+    /// Messages put into the ring.
+    pub messages: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Messages that the state machine keeps until there is room.
+    pub kept: u64,
+}
+
+/// The context of a channel.
+pub struct Channel {
+    number: u8,
+    node: u16,
+    config: Hpcl,
+    mapped: bool,
+    /// The protocol.
+    pub endpoint: Endpoint,
+    peers: BTreeMap<u16, PeerId>,
+    receive: ReceiveRings,
+    /// The message that the user reads now.
+    reading: Option<Message>,
+    buffer: Vec<u8>,
+}
+
+impl Channel {
+    fn new(
+        config: &Hpcl,
+        number: u8,
+        node: u16,
+        nodes: u16,
+        incarnation: u64,
+        seed: u64,
+    ) -> Channel {
+        let frame_bytes = config.frame.count() as usize;
+        let me = address(node, number);
+        let endpoint = Endpoint::new(protocol(config), me, incarnation, seed)
+            .expect("the configuration was checked");
+        Channel {
+            number,
+            node,
+            config: config.clone(),
+            mapped: false,
+            endpoint,
+            peers: BTreeMap::new(),
+            receive: ReceiveRings::new(config, nodes),
+            reading: None,
+            buffer: vec![0; frame_bytes],
+        }
+    }
+
+    /// Asks for a link to the process of this channel on another node.
+    pub fn connect(&mut self, node: u16, now: Time) {
+        let path = PathId(node.into());
+        self.endpoint.connect(address(node, self.number), path, PATIENCE_NS, ns(now));
+    }
+
+    /// Messages to a node that it has not acknowledged.
+    pub fn unacknowledged(&self, to: u16) -> u64 {
+        self.peers.get(&to).map_or(0, |&peer| self.endpoint.unacknowledged(peer))
+    }
+
+    /// How many peers there are links to.
+    pub fn peers(&self) -> usize {
+        self.peers.len()
+    }
+
+    /// Queues a message in the send buffer (ioctl HPCLSEND).
+    ///
+    /// # Errors
+    /// If it cannot be sent now; nothing was done then.
+    pub fn send(&mut self, to: u16, bytes: &[u8]) -> Result<(), Refused> {
+        if !self.mapped {
+            return Err(Refused::NotMapped);
+        }
+        let &peer = self.peers.get(&to).ok_or(Refused::NoPeer)?;
+        if bytes.len() > longest_message(&self.config) {
+            return Err(Refused::TooLong);
+        }
+        // Up to Nasy ahead (H-12).
+        if self.endpoint.unacknowledged(peer) >= u64::from(self.config.window) {
+            return Err(Refused::WindowFull);
+        }
+        let sent = self.endpoint.send(peer, Way::Request, [KIND, 0, 0], &[], bytes);
+        sent.map_err(|_| Refused::WindowFull)
+    }
+
+    /// Takes in a frame, in the handler (H-03).
+    pub fn handle(&mut self, frame: &Frame, now: Time) -> Brought {
+        let Payload::Hpcl(bytes) = &frame.payload else { return Brought::default() };
+        let before = self.endpoint.counters();
+        let mut brought = Brought::default();
+        let (receive, from) = (&mut self.receive, frame.from);
+        let mut sink = |_: PeerId, _: Way, _: [u64; 3], payload: &[u8]| {
+            put(receive, from, payload, now, &mut brought)
+        };
+        self.endpoint.handle_frame(PathId(from.into()), bytes, ns(now), &mut sink);
+        // A frame is a message here, so those that were accepted and are not in a ring are kept.
+        let accepted = self.endpoint.counters().frames_in_order - before.frames_in_order;
+        brought.kept = accepted.saturating_sub(brought.messages);
+        self.meet(now);
+        brought
+    }
+
+    /// The next message of whoever sent first (ioctl HPCLRECV; H-23). The one before it is given back, by which more may come into the ring.
+    pub fn receive(&mut self, now: Time) -> (Option<Message>, Brought) {
+        let brought = self.release(now);
+        let message = self.receive.rings.iter_mut().find_map(VecDeque::pop_front);
+        self.reading.clone_from(&message);
+        (message, brought)
+    }
+
+    /// Gives back the slot of the message that was read last, and lets those in that were kept for want of room (GO, H-16).
+    pub fn release(&mut self, now: Time) -> Brought {
+        let mut brought = Brought::default();
+        if let Some(read) = self.reading.take() {
+            self.receive.occupancy.leave(read.since, now);
+        }
+        if self.endpoint.has_deliverable() {
+            let sources: BTreeMap<PeerId, u16> =
+                self.peers.iter().map(|(&node, &peer)| (peer, node)).collect();
+            let receive = &mut self.receive;
+            let mut sink = |peer: PeerId, _: Way, _: [u64; 3], payload: &[u8]| {
+                let from = sources.get(&peer).copied().unwrap_or_default();
+                put(receive, from, payload, now, &mut brought)
+            };
+            self.endpoint.deliver(&mut sink);
+        }
+        brought
+    }
+
+    /// Whether a message waits, and how many rings had to be looked at (poll).
+    pub fn poll(&self) -> (bool, u64) {
+        let rings = &self.receive.rings;
+        match rings.iter().position(|ring| !ring.is_empty()) {
+            Some(at) => (true, at as u64 + 1),
+            None => (false, rings.len() as u64),
+        }
+    }
+
+    /// The next frame that the protocol wants to send.
+    pub fn transmit(&mut self, now: Time) -> Option<Frame> {
+        let transmit = self.endpoint.poll_transmit(ns(now), &mut self.buffer)?;
+        let payload = Payload::Hpcl(self.buffer[..transmit.length].into());
+        Some(Frame { from: self.node, to: transmit.path.0 as u16, payload })
+    }
+
+    /// When the protocol wants to be called, though nothing comes.
+    pub fn deadline(&self) -> Option<Time> {
+        match self.endpoint.next_deadline() {
+            u64::MAX => None,
+            deadline_ns => Some(Time::ZERO + Span::from_ns(deadline_ns)),
+        }
+    }
+
+    /// Messages in rings and kept by the state machine.
+    pub fn waiting(&self) -> usize {
+        self.receive.rings.iter().map(VecDeque::len).sum()
+    }
+
+    /// Messages that were ever in a ring at once.
+    pub fn most_waiting(&self) -> u64 {
+        self.receive.occupancy.most()
+    }
+
+    /// Fixed memory: rings to receive from, and buffers to send from, which hold what is in flight.
+    pub fn mapping(&self) -> Mapping {
+        let slot = self.config.frame.count();
+        let rings = self.receive.rings.len() as u64;
+        let receive = rings * u64::from(self.config.slots) * slot;
+        let send = (u64::from(self.config.window) * slot).next_power_of_two();
+        Mapping { rings: rings as u32, bytes: receive + send }
+    }
+
+    /// Checks the protocol's books and Little's law for the rings.
+    ///
+    /// # Errors
+    /// What does not balance.
+    pub fn audit(&self, now: Time) -> Result<(), Imbalance> {
+        let queue = format!("channel {} of node {}", self.number, self.node);
+        let inside = self.receive.rings.iter().flatten().chain(&self.reading);
+        self.receive.occupancy.audit(&queue, now, inside.map(|one| one.since))?;
+        let books = self.endpoint.counters();
+        let waiting: u64 =
+            self.endpoint.peers().map(|peer| self.endpoint.unacknowledged(peer)).sum();
+        let accounted = books.packets_acknowledged + books.packets_failed + waiting;
+        if books.packets_queued != accounted {
+            return Err(Imbalance {
+                queue,
+                law: "messages queued = acknowledged + failed + waiting does not hold",
+                details: format!("{} queued, {accounted} accounted for", books.packets_queued),
+            });
+        }
+        if books.packets_delivered != self.receive.occupancy.entered() {
+            return Err(Imbalance {
+                queue,
+                law: "messages delivered = messages put into rings does not hold",
+                details: format!(
+                    "{} delivered, {} put",
+                    books.packets_delivered,
+                    self.receive.occupancy.entered()
+                ),
+            });
+        }
+        Ok(())
+    }
+
+    /// Canary: the oldest message in a ring vanishes.
+    #[doc(hidden)]
+    pub fn forget_one(&mut self) -> bool {
+        self.receive.rings.iter_mut().any(|ring| ring.pop_front().is_some())
+    }
+
+    /// Notes links that came up.
+    fn meet(&mut self, now: Time) {
+        while let Some(news) = self.endpoint.poll_event() {
+            match news {
+                News::Up { peer, address } => {
+                    self.peers.insert((address.node - 1) as u16, peer);
+                }
+                News::Down { peer, address, .. } => {
+                    self.peers.remove(&((address.node - 1) as u16));
+                    self.endpoint.close(peer, ns(now));
+                }
+                News::Gates { .. } => {}
+            }
+        }
+    }
+}
+
+/// The module: the device, its channels, and the hook in the link layer (H-02, H-05).
+#[derive(Default)]
+pub struct Module {
+    channels: BTreeMap<u8, Channel>,
+    opened: u64,
+}
+
+impl Module {
+    /// The operation *open*: makes a channel's context and buffers.
+    ///
+    /// # Errors
+    /// [`Refused::Owned`].
+    pub fn open(
+        &mut self,
+        config: &Hpcl,
+        number: u8,
+        node: u16,
+        nodes: u16,
+        seed: u64,
+    ) -> Result<(), Refused> {
+        if self.channels.contains_key(&number) {
+            return Err(Refused::Owned);
+        }
+        self.opened += 1;
+        let channel = Channel::new(config, number, node, nodes, self.opened, seed);
+        self.channels.insert(number, channel);
+        Ok(())
+    }
+
+    /// The operation *mmap*: the user sees the channel's buffers from now on.
+    ///
+    /// # Errors
+    /// [`Refused::NotOpen`].
+    pub fn map(&mut self, number: u8) -> Result<Mapping, Refused> {
+        let channel = self.channels.get_mut(&number).ok_or(Refused::NotOpen)?;
+        channel.mapped = true;
+        Ok(channel.mapping())
+    }
+
+    /// The operation *poll*: whether there is a message.
+    ///
+    /// # Errors
+    /// [`Refused::NotOpen`].
+    pub fn poll(&self, number: u8) -> Result<bool, Refused> {
+        self.channels.get(&number).map(|channel| channel.poll().0).ok_or(Refused::NotOpen)
+    }
+
+    /// The channel that the operation *ioctl* is for, or a frame.
+    ///
+    /// # Errors
+    /// [`Refused::NotOpen`].
+    pub fn channel(&mut self, number: u8) -> Result<&mut Channel, Refused> {
+        self.channels.get_mut(&number).ok_or(Refused::NotOpen)
+    }
+
+    /// The operation *release*: the channel and its buffers are gone.
+    ///
+    /// # Errors
+    /// [`Refused::NotOpen`].
+    pub fn release(&mut self, number: u8) -> Result<(), Refused> {
+        self.channels.remove(&number).map(|_| ()).ok_or(Refused::NotOpen)
+    }
+
+    /// All channels.
+    pub fn channels(&mut self) -> impl Iterator<Item = &mut Channel> {
+        self.channels.values_mut()
+    }
+
+    /// Fixed memory of all channels.
+    pub fn bytes(&self) -> u64 {
+        self.channels.values().map(|channel| channel.mapping().bytes).sum()
+    }
+
+    /// The channel that a frame is for, as its header says.
+    pub fn number_of(frame: &[u8]) -> u8 {
+        // Byte 2 of the protocol's header is the function (PROTOCOL.md), which is the channel here.
+        frame.get(2).copied().unwrap_or_default()
+    }
+}
+
+/// The longest message that a frame holds.
+pub fn longest_message(config: &Hpcl) -> usize {
+    use bellwire_wire::frame::FRAME_OVERHEAD_BYTES;
+    use bellwire_wire::frame::section::SECTION_BYTES;
+    /// A packet's header with a length of two bytes, nothing else being set.
+    const PACKET_BYTES: usize = 4;
+    config.frame.count() as usize - FRAME_OVERHEAD_BYTES - SECTION_BYTES - PACKET_BYTES
+}
+
+/// The state machine's setting: HPCL's, with the window and buffers that were chosen.
+fn protocol(config: &Hpcl) -> Protocol {
+    let frame_bytes = config.frame.count() as usize;
+    let window = u64::from(config.window) * config.frame.count();
+    Protocol {
+        window_frames: config.window,
+        packet_bytes: longest_message(config) as u32,
+        receive_bytes: config.credit.count() as u32,
+        send_bytes: window.next_power_of_two() as u32,
+        links: 64,
+        queue_pairs: 1,
+        early_frames: 1,
+        ..Protocol::hpcl(frame_bytes)
+    }
+}
+
+fn put(
+    receive: &mut ReceiveRings,
+    from: u16,
+    payload: &[u8],
+    now: Time,
+    brought: &mut Brought,
+) -> Verdict {
+    if receive.put(from, payload, now) {
+        brought.messages += 1;
+        brought.bytes += payload.len() as u64;
+        Verdict::Taken
+    } else {
+        Verdict::Stalled
+    }
+}
+
+fn address(node: u16, channel: u8) -> FunctionId {
+    FunctionId { node: u32::from(node) + 1, function: channel }
+}
+
+fn ns(now: Time) -> u64 {
+    now.ps() / 1000
+}

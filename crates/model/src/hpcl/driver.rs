@@ -1,0 +1,196 @@
+//! The way of frames through the kernel: the NIC's driver, which is unchanged, the dispatcher behind it (H-02), the handlers of HPCL and of
+//! TCP/IP, and the way out (H-06).
+//!
+//! ```text
+//!   ring of the NIC --driver--> dispatcher --HPCL--> handler, at once (H-24)
+//!                                   |--- IP --> queue --soft interrupt--> TCP/IP --> socket
+//! ```
+
+use super::config::{Buffers, HandOver};
+use super::cpu::Level;
+use super::device::{Brought, Channel, Module};
+use super::frame::{Frame, Payload};
+use super::machine::Happening;
+use super::node::{Act, CHANNEL, Node, step};
+use crate::engine::Schedule;
+use crate::units::Span;
+
+impl Node {
+    /// The driver's handler: takes the next frame, and gives the NIC new buffers when there is none left.
+    pub(super) fn drain(&mut self, level: Level, schedule: &mut Schedule<Happening>) {
+        match self.nic.take() {
+            Some(frame) => {
+                self.counters.network_buffers += 1;
+                match level {
+                    Level::Process => self.counters.frames_reaped += 1,
+                    Level::Hard | Level::Soft => self.counters.frames_by_interrupt += 1,
+                }
+                let driver = self.config.host.driver_frame;
+                self.cpu.next(
+                    level,
+                    [step(driver, Act::Dispatch(frame)), step(Span::ZERO, Act::Drain)],
+                );
+            }
+            None => {
+                self.nic.refill(&mut self.bus, schedule);
+            }
+        }
+    }
+
+    /// The dispatcher in the link layer: HPCL's frames are handled here, all others go the usual way (H-02, H-03).
+    pub(super) fn dispatch(&mut self, level: Level, frame: Frame) {
+        match (&frame.payload, &self.module) {
+            (Payload::Hpcl(_), None) => self.counters.frames_unclaimed += 1,
+            (Payload::Hpcl(_), Some(_)) if self.config.hpcl.hand_over == HandOver::LinkLayer => {
+                self.counters.frames_in_link_layer += 1;
+                let protocol = self.config.hpcl.protocol;
+                self.cpu.next(level, [step(protocol, Act::Hpcl(frame))]);
+            }
+            (Payload::Hpcl(_), Some(_)) => {
+                self.counters.frames_by_soft_interrupt += 1;
+                self.queue(frame);
+            }
+            (Payload::Ip(_), _) => {
+                self.counters.frames_to_network_layer += 1;
+                self.queue(frame);
+            }
+        }
+    }
+
+    /// The usual way: a queue, and a soft interrupt that empties it.
+    fn queue(&mut self, frame: Frame) {
+        self.queued.push_back(frame);
+        if !self.soft_raised {
+            self.soft_raised = true;
+            self.counters.soft_interrupts += 1;
+            self.cpu.later(Level::Soft, step(self.config.host.soft_interrupt, Act::Queued));
+        }
+    }
+
+    /// The soft interrupt takes the next frame.
+    pub(super) fn take_queued(&mut self) {
+        let Some(frame) = self.queued.pop_front() else {
+            self.soft_raised = false;
+            return;
+        };
+        let passes = self.config.host.queue_frame;
+        let work = match frame.payload {
+            Payload::Hpcl(_) => step(passes + self.config.hpcl.protocol, Act::Hpcl(frame)),
+            Payload::Ip(_) => step(passes + self.config.tcp.input, Act::Segment(frame)),
+        };
+        self.cpu.next(Level::Soft, [work, step(Span::ZERO, Act::Queued)]);
+    }
+
+    /// HPCL's handler: the protocol, the copy into the ring, and the answer.
+    pub(super) fn handle_hpcl(
+        &mut self,
+        level: Level,
+        frame: &Frame,
+        schedule: &mut Schedule<Happening>,
+    ) {
+        let Payload::Hpcl(bytes) = &frame.payload else { return };
+        let number = Module::number_of(bytes);
+        let channel = self.module.as_mut().and_then(|module| module.channel(number).ok());
+        let Some(channel) = channel else {
+            self.counters.frames_unclaimed += 1;
+            return;
+        };
+        let brought = channel.handle(frame, schedule.now());
+        self.wake_if_ready(level);
+        self.transmit_hpcl(level, schedule);
+        self.account(level, brought);
+    }
+
+    /// Books what was copied, and lets the time pass that it took.
+    pub(super) fn account(&mut self, level: Level, brought: Brought) {
+        self.counters.copies_to_ring += brought.messages;
+        self.counters.copies_kept += brought.kept;
+        self.counters.bytes_copied += brought.bytes;
+        let host = &self.config.host;
+        let mut time = host.copy(brought.bytes as usize);
+        if self.config.hpcl.buffers == Buffers::Dynamic {
+            self.counters.allocations += brought.messages;
+            time += host.allocation * brought.messages;
+        }
+        if time > Span::ZERO {
+            self.cpu.next(level, [step(time, Act::Pass)]);
+        }
+    }
+
+    /// TCP/IP takes a segment in.
+    pub(super) fn handle_segment(
+        &mut self,
+        level: Level,
+        frame: &Frame,
+        schedule: &mut Schedule<Happening>,
+    ) {
+        let Payload::Ip(segment) = &frame.payload else { return };
+        self.sockets[usize::from(frame.from)].handle(segment, schedule.now());
+        self.wake_if_ready(level);
+        self.transmit_segments(level, frame.from);
+        self.set_timer(schedule);
+    }
+
+    /// Sends what HPCL's protocol has to send: on the way to the NIC each frame gets its Ethernet header.
+    pub(super) fn transmit_hpcl(&mut self, level: Level, schedule: &mut Schedule<Happening>) {
+        let now = schedule.now();
+        let channels = self.module.iter_mut().flat_map(Module::channels);
+        let before = self.outgoing.len();
+        self.outgoing
+            .extend(channels.flat_map(|channel| std::iter::from_fn(move || channel.transmit(now))));
+        self.go_out(level, self.outgoing.len() - before, self.config.host.driver_frame);
+        self.set_timer(schedule);
+    }
+
+    /// Works on so many of the frames that go out, each for so long.
+    fn go_out(&mut self, level: Level, frames: usize, time: Span) {
+        self.cpu.next(level, std::iter::repeat_n(step(time, Act::Post), frames));
+    }
+
+    /// Sends what the connection with a node has to send.
+    pub(super) fn transmit_segments(&mut self, level: Level, peer: u16) {
+        let socket = &mut self.sockets[usize::from(peer)];
+        let segments: Vec<_> = std::iter::from_fn(|| socket.transmit()).collect();
+        let time = self.config.tcp.output + self.config.host.driver_frame;
+        for segment in &segments {
+            match segment.bytes {
+                0 => self.counters.acknowledgements_sent += 1,
+                _ => self.counters.segments_sent += 1,
+            }
+        }
+        let from = self.number;
+        let frame = |segment| Frame { from, to: peer, payload: Payload::Ip(segment) };
+        let count = segments.len();
+        self.outgoing.extend(segments.into_iter().map(frame));
+        self.go_out(level, count, time);
+    }
+
+    /// The driver gives the oldest frame that goes out to the NIC. Where the bytes lie in the fixed send buffer, header and bytes are two pieces.
+    pub(super) fn post(&mut self, schedule: &mut Schedule<Happening>) {
+        let Some(frame) = self.outgoing.pop_front() else { return };
+        let in_place = self.config.hpcl.buffers == Buffers::Fixed;
+        let pieces = match &frame.payload {
+            Payload::Hpcl(bytes) if in_place && bytes.len() > HEADER_ONLY_BYTES => 2,
+            Payload::Hpcl(_) | Payload::Ip(_) => 1,
+        };
+        if self.nic.post(frame, pieces, &mut self.bus, schedule).is_err() {
+            self.counters.frames_not_posted += 1;
+        }
+    }
+
+    /// Wakes the process if what it sleeps for is there.
+    fn wake_if_ready(&mut self, level: Level) {
+        if self.process.sleeps && !self.process.is_woken && self.is_ready() {
+            self.process.is_woken = true;
+            self.cpu.next(level, [step(self.config.host.wake_up, Act::Wake)]);
+        }
+    }
+
+    /// The channel of the application that runs here.
+    pub(super) fn channel(&mut self) -> Option<&mut Channel> {
+        self.module.as_mut()?.channel(CHANNEL).ok()
+    }
+}
+
+/// A frame of the protocol without a message is no longer than this: header, check value, and the report of a gap.
+const HEADER_ONLY_BYTES: usize = bellwire_wire::frame::FRAME_OVERHEAD_BYTES + 8;

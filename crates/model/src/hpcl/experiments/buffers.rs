@@ -1,0 +1,64 @@
+//! Buffers of the kernel made for each message and copied from and to (B-25), in place of fixed ones that kernel and user share (H-20, H-21).
+
+use super::measure::{bandwidth, round_trip};
+use super::{LARGE, MESSAGE, Report, SIZES, SMALL};
+use crate::experiment::{Axis, Origin, Role};
+use crate::hpcl::config::{Buffers, Config};
+use crate::hpcl::process::Over;
+
+/// Runs the experiment.
+///
+/// # Errors
+/// What went wrong in a run.
+pub fn run() -> Result<Report, String> {
+    let mut report = Report::new("buffers", "dynamic buffers with copies", "H-20, H-21, B-25");
+    let config = |buffers| {
+        let mut config = Config::paper();
+        config.hpcl.buffers = buffers;
+        config
+    };
+    let settings = [("fixed", config(Buffers::Fixed)), ("dynamic", config(Buffers::Dynamic))];
+    let mut curves = Vec::new();
+    let mut copies = Vec::new();
+    let mut made = Vec::new();
+    for (name, config) in &settings {
+        let points: Result<Vec<_>, String> = SIZES
+            .iter()
+            .map(|&bytes| Ok((f64::from(bytes), round_trip(config, Over::Hpcl, bytes)?.us)))
+            .collect();
+        curves.push(points?);
+        let trip = round_trip(config, Over::Hpcl, SMALL)?;
+        let of = |what: &str| format!("{name}: {what}");
+        report.value(of("128 B"), "us", Role::Predicted, trip.us, None);
+        // Two messages in a round trip.
+        let each = trip.each(|counters| {
+            counters.copies_from_user + counters.copies_to_ring + counters.copies_to_user
+        }) / 2.0;
+        report.value(of("copies of a message"), "1", Role::Predicted, each, None);
+        copies.push(each);
+        let allocations = trip.each(|counters| counters.allocations) / 2.0;
+        report.value(of("buffers made for it"), "1", Role::Predicted, allocations, None);
+        made.push(allocations);
+        let burst = bandwidth(config, Over::Hpcl, LARGE)?.bytes_per_second;
+        report.value(of("1196 B"), "B/s", Role::Predicted, burst, None);
+    }
+    report.claim("fixed: one copy of a message, on receive", copies[0] == 1.0);
+    report.claim("fixed: no buffer is made for a message", made[0] == 0.0);
+    report.claim("dynamic: more copies", copies[1] > copies[0]);
+    report.claim("dynamic: more allocations", made[1] > made[0]);
+    let slower = curves[0].iter().zip(&curves[1]).all(|(fixed, dynamic)| fixed.1 < dynamic.1);
+    report.claim("dynamic: latency is higher at every size", slower);
+    let figure = report.figure(
+        "B-25: round trip of HPCL, with fixed and with dynamic buffers",
+        MESSAGE,
+        Axis::linear("round trip", "us"),
+    );
+    for ((name, _), points) in settings.iter().zip(curves) {
+        figure.series(*name, Origin::Model, points);
+    }
+    report.note(
+        "Zero copy (paper, 4.2) is between system and user. One copy is left, from the network buffer to the ring (paper, 2): the NIC's driver, \
+         which is unchanged, makes a network buffer for each frame, in either setting.",
+    );
+    Ok(report)
+}

@@ -1,0 +1,123 @@
+//! The paper's two programs on the cluster, and what they measure.
+
+use crate::hpcl::config::Config;
+use crate::hpcl::counters::Counters;
+use crate::hpcl::machine::Running;
+use crate::hpcl::process::{Over, burst, ping_pong};
+use crate::units::Span;
+
+/// Round trips of a pingpong, of which the first do not count.
+const ROUNDS: usize = 320;
+const WARM_UP: usize = 20;
+/// Messages of a burst of HPCL; TCP's has as many bytes as there are in messages of 1 KiB, at least.
+const BURST_MESSAGES: usize = 2000;
+const BURST_BYTES: usize = BURST_MESSAGES << 10;
+/// No run takes longer than this in virtual time.
+const MOST: Span = Span::from_ns(60_000_000_000);
+
+/// What a pingpong has measured.
+#[derive(Clone, Copy, Debug)]
+pub struct RoundTrip {
+    /// Mean round trip in microseconds.
+    pub us: f64,
+    /// What both nodes counted together, for one round trip.
+    pub counters: Counters,
+    /// Round trips.
+    pub rounds: u64,
+    /// A hash of all that happened.
+    pub trace_hash: u64,
+}
+
+impl RoundTrip {
+    /// How often something was counted in a round trip.
+    pub fn each(&self, count: impl Fn(&Counters) -> u64) -> f64 {
+        count(&self.counters) as f64 / self.rounds as f64
+    }
+}
+
+/// What a burst has measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Burst {
+    /// Bytes of messages in a second.
+    pub bytes_per_second: f64,
+    /// What sender and receiver counted.
+    pub counters: [Counters; 2],
+    /// Messages.
+    pub messages: u64,
+    /// Share of the time that the line to the receiver was busy.
+    pub line: f64,
+}
+
+/// Runs the paper's pingpong between two nodes of a cluster that is only these.
+///
+/// # Errors
+/// What went wrong.
+pub fn round_trip(config: &Config, over: Over, bytes: u32) -> Result<RoundTrip, String> {
+    round_trip_among(&Config { nodes: 2, ..config.clone() }, over, bytes)
+}
+
+/// The same between two nodes of a cluster of as many as `config` says.
+///
+/// # Errors
+/// What went wrong.
+pub fn round_trip_among(config: &Config, over: Over, bytes: u32) -> Result<RoundTrip, String> {
+    trips(Running::new(config, 1)?, over, bytes)
+}
+
+/// The same between two nodes whose NICs raise an interrupt only so long after the one before, once they have met.
+///
+/// # Errors
+/// What went wrong.
+pub fn round_trip_with_gap(
+    config: &Config,
+    over: Over,
+    bytes: u32,
+    gap: Span,
+) -> Result<RoundTrip, String> {
+    let mut running = Running::new(&Config { nodes: 2, ..config.clone() }, 1)?;
+    for node in &mut running.machine.nodes {
+        node.nic.set_interrupt_gap(gap);
+    }
+    trips(running, over, bytes)
+}
+
+fn trips(mut running: Running, over: Over, bytes: u32) -> Result<RoundTrip, String> {
+    running.begin(ping_pong(over, bytes, ROUNDS));
+    running.finish(MOST)?;
+    running.settle(Span::from_ns(1_000_000));
+    running.audit().map_err(|error| error.to_string())?;
+    let (_, returned) = running.returned(0);
+    let (first, last) = (returned[2 * WARM_UP - 1], returned[2 * ROUNDS - 1]);
+    let us = (last - first).as_ns() / 1e3 / (ROUNDS - WARM_UP) as f64;
+    Ok(RoundTrip {
+        us,
+        counters: running.counted(0).plus(&running.counted(1)),
+        rounds: ROUNDS as u64,
+        trace_hash: running.schedule.trace_hash(),
+    })
+}
+
+/// Runs the paper's burst between two nodes.
+///
+/// # Errors
+/// What went wrong.
+pub fn bandwidth(config: &Config, over: Over, bytes: u32) -> Result<Burst, String> {
+    let config = &Config { nodes: 2, ..config.clone() };
+    let mut running = Running::new(config, 1)?;
+    let count = match over {
+        Over::Hpcl => BURST_MESSAGES,
+        Over::Tcp => BURST_MESSAGES.max(BURST_BYTES / bytes as usize),
+    };
+    let busy = running.machine.switch.line_busy(1);
+    running.begin(burst(over, bytes, count));
+    let time = running.finish(MOST)?;
+    let line = (running.machine.switch.line_busy(1) - busy).as_ns() / time.as_ns();
+    running.settle(Span::from_ns(1_000_000));
+    running.audit().map_err(|error| error.to_string())?;
+    Ok(Burst {
+        bytes_per_second: count as f64 * f64::from(bytes) / (time.as_ns() / 1e9),
+        counters: [running.counted(0), running.counted(1)],
+        messages: count as u64,
+        line,
+    })
+}

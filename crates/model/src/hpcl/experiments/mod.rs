@@ -1,0 +1,59 @@
+//! The experiments of the paper, one file each. Each says what was calibrated, what the mechanism predicts, and what was published.
+//!
+//! Two constants are calibrated, on two published values, for all experiments together:
+//!
+//! | constant | value | fitted to |
+//! |---|---|---|
+//! | `host.driver_frame` | 700 ns | 5, Fig. 7: HPCL's 2.54E-05 s at 128 B |
+//! | `nic.interrupt_gap` | 241 us | 5, Fig. 7: TCP/IP's 4.82E-04 s at 128 B |
+
+mod all_to_all;
+mod bandwidth;
+mod buffers;
+mod connections;
+pub mod measure;
+mod reaping;
+mod round_trip;
+mod soft_interrupt;
+
+use crate::experiment::{Axis, Experiment, Report};
+
+/// All experiments: the figures of the paper, then what each mechanism is worth, then the whole cluster.
+pub const EXPERIMENTS: [Experiment; 7] = [
+    Experiment {
+        id: "fig7",
+        title: "round trip against size, beside TCP/IP",
+        run: round_trip::run,
+    },
+    Experiment { id: "fig8", title: "bandwidth against size, beside TCP/IP", run: bandwidth::run },
+    Experiment { id: "reaping", title: "interrupts in place of reaping", run: reaping::run },
+    Experiment {
+        id: "soft-interrupt",
+        title: "hand-over by soft interrupt",
+        run: soft_interrupt::run,
+    },
+    Experiment { id: "buffers", title: "dynamic buffers with copies", run: buffers::run },
+    Experiment { id: "connections", title: "receive rings for each peer", run: connections::run },
+    Experiment { id: "all-to-all", title: "all with all among 16 nodes", run: all_to_all::run },
+];
+
+/// Sizes of messages in bytes; the paper tells of 128 and of 1196, where its test ends.
+const SIZES: [u32; 9] = [8, 16, 32, 64, 128, 256, 512, 1024, 1196];
+/// The size of which the paper gives round trips.
+const SMALL: u32 = 128;
+/// The size of which the paper gives the bandwidth.
+const LARGE: u32 = 1196;
+
+/// The paper's (5): HPCL's and TCP's round trip in microseconds at 128 B, and HPCL's bandwidth at 1196 B in bytes a second.
+const HPCL_US: f64 = 25.4;
+const TCP_US: f64 = 482.0;
+const HPCL_BYTES_PER_SECOND: f64 = 1.18e8;
+
+const MESSAGE: Axis = Axis::logarithmic("message", "B");
+
+/// What all of the paper's results are subject to.
+fn contexts(report: &mut Report) {
+    report.note(
+        "GAMMA, U-Net, GigaE PM and EMP (B-27), each bound to one NIC, are context only: the paper has no numbers on them.",
+    );
+}

@@ -1,0 +1,81 @@
+//! Receiving by interrupts in place of reaping (B-23, H-08, H-09): a process that waits sleeps, and is woken.
+
+use super::measure::{bandwidth, round_trip, round_trip_with_gap};
+use super::{LARGE, MESSAGE, Report, SIZES, SMALL};
+use crate::experiment::{Axis, Origin, Role};
+use crate::hpcl::config::{Config, Receive};
+use crate::hpcl::process::Over;
+use crate::units::Span;
+
+/// So long between interrupts that a run has none.
+const NO_INTERRUPTS: Span = Span::from_ns(3_600_000_000_000);
+
+/// Runs the experiment.
+///
+/// # Errors
+/// What went wrong in a run.
+pub fn run() -> Result<Report, String> {
+    let mut report =
+        Report::new("reaping", "interrupts in place of reaping", "H-07, H-08, H-09, B-23");
+    let config = |receive, gap: Option<Span>| {
+        let mut config = Config::paper();
+        config.hpcl.receive = receive;
+        config.nic.interrupt_gap = gap.unwrap_or(config.nic.interrupt_gap);
+        config
+    };
+    let settings = [
+        ("reaping", config(Receive::Reap, None)),
+        ("interrupts", config(Receive::Interrupt, None)),
+        ("interrupts at once", config(Receive::Interrupt, Some(Span::ZERO))),
+    ];
+    let mut curves = Vec::new();
+    for (name, config) in &settings {
+        let points: Result<Vec<_>, String> = SIZES
+            .iter()
+            .map(|&bytes| Ok((f64::from(bytes), round_trip(config, Over::Hpcl, bytes)?.us)))
+            .collect();
+        curves.push((*name, points?));
+    }
+    let figure = report.figure(
+        "B-23: round trip of HPCL, by reaping and by interrupts",
+        MESSAGE,
+        Axis::logarithmic("round trip", "us"),
+    );
+    for (name, points) in curves {
+        figure.series(name, Origin::Model, points);
+    }
+    let mut times = Vec::new();
+    for (name, config) in &settings {
+        let trip = round_trip(config, Over::Hpcl, SMALL)?;
+        let of = |what: &str| format!("{name}: {what}");
+        report.value(of("128 B"), "us", Role::Predicted, trip.us, None);
+        let interrupts = trip.each(|counters| counters.interrupts);
+        report.value(of("interrupts each"), "1", Role::Predicted, interrupts, None);
+        let woken = trip.each(|counters| counters.wake_ups);
+        report.value(of("woken each"), "1", Role::Predicted, woken, None);
+        times.push(trip);
+        let burst = bandwidth(config, Over::Hpcl, LARGE)?.bytes_per_second;
+        report.value(of("1196 B"), "B/s", Role::Predicted, burst, None);
+    }
+    let silent = round_trip_with_gap(&settings[0].1, Over::Hpcl, SMALL, NO_INTERRUPTS)?;
+    report.value("reaping, no interrupts: 128 B", "us", Role::Predicted, silent.us, None);
+    let [reaping, interrupts, at_once] = &times[..] else { unreachable!("three settings") };
+    report.claim("by interrupts, latency is higher", interrupts.us > reaping.us);
+    report.claim("and that even if they come at once", at_once.us > reaping.us);
+    report.claim(
+        "who waits by reaping needs no interrupt: all messages come with interrupts all but off, as fast",
+        silent.counters.interrupts == 0
+            && silent.counters.received == 2 * silent.rounds
+            && (silent.us / reaping.us - 1.0).abs() < 0.02,
+    );
+    let needless = |trip: &super::measure::RoundTrip| trip.counters.needless_reaps;
+    report.claim(
+        "the handler is not called when a message waits",
+        needless(reaping) == 0 && needless(&silent) == 0,
+    );
+    report.note(
+        "The paper's figure calls the handler once and returns, so the loop is in the library. Between two calls interrupts are on, and some of \
+         the frames come by one.",
+    );
+    Ok(report)
+}

@@ -1,0 +1,50 @@
+//! Frames of HPCL handed over by a soft interrupt, as those of the network layer (B-24), in place of being handled in the link layer (H-24).
+
+use super::measure::{bandwidth, round_trip};
+use super::{LARGE, MESSAGE, Report, SIZES, SMALL};
+use crate::experiment::{Axis, Origin, Role};
+use crate::hpcl::config::{Config, HandOver};
+use crate::hpcl::process::Over;
+
+/// Runs the experiment.
+///
+/// # Errors
+/// What went wrong in a run.
+pub fn run() -> Result<Report, String> {
+    let mut report = Report::new("soft-interrupt", "hand-over by soft interrupt", "H-24, B-24");
+    let config = |hand_over| {
+        let mut config = Config::paper();
+        config.hpcl.hand_over = hand_over;
+        config
+    };
+    let settings = [
+        ("in the link layer", config(HandOver::LinkLayer)),
+        ("by soft interrupt", config(HandOver::SoftInterrupt)),
+    ];
+    let mut curves = Vec::new();
+    for (name, config) in &settings {
+        let points: Result<Vec<_>, String> = SIZES
+            .iter()
+            .map(|&bytes| Ok((f64::from(bytes), round_trip(config, Over::Hpcl, bytes)?.us)))
+            .collect();
+        curves.push(points?);
+        let trip = round_trip(config, Over::Hpcl, SMALL)?;
+        let of = |what: &str| format!("{name}: {what}");
+        report.value(of("128 B"), "us", Role::Predicted, trip.us, None);
+        let soft = trip.each(|counters| counters.frames_by_soft_interrupt);
+        report.value(of("frames by it, each"), "1", Role::Predicted, soft, None);
+        let burst = bandwidth(config, Over::Hpcl, LARGE)?.bytes_per_second;
+        report.value(of("1196 B"), "B/s", Role::Predicted, burst, None);
+    }
+    let below = curves[0].iter().zip(&curves[1]).all(|(link, soft)| link.1 < soft.1);
+    report.claim("by soft interrupt, latency is higher at every size", below);
+    let figure = report.figure(
+        "B-24: round trip of HPCL, handled in the link layer and by soft interrupt",
+        MESSAGE,
+        Axis::linear("round trip", "us"),
+    );
+    for ((name, _), points) in settings.iter().zip(curves) {
+        figure.series(*name, Origin::Model, points);
+    }
+    Ok(report)
+}

@@ -1,0 +1,230 @@
+//! The calls of the process: `hpclSend` and `hpclReceive` over the character device, with interrupt reaping (Fig. 6 of the paper), and
+//! writing to and reading from a socket.
+
+use super::config::{Buffers, Receive};
+use super::cpu::Level;
+use super::device::Refused;
+use super::machine::Happening;
+use super::node::{Act, Node, step};
+use super::process::{Call, content};
+use crate::engine::Schedule;
+use crate::units::Span;
+
+impl Node {
+    /// The process enters the kernel for its next call.
+    pub(super) fn begin_call(&mut self, schedule: &mut Schedule<Happening>) {
+        let Some(call) = self.process.call() else { return };
+        if let Call::Compute { time } = call {
+            return self.cpu.next(Level::Process, [step(time, Act::Return)]);
+        }
+        let entry = self.config.hpcl.library + self.system_call(schedule);
+        let (host, hpcl) = (&self.config.host, &self.config.hpcl);
+        let time = match call {
+            Call::Send { bytes, .. } if hpcl.buffers == Buffers::Dynamic => {
+                self.counters.allocations += 1;
+                self.counters.copies_from_user += 1;
+                self.counters.bytes_copied += u64::from(bytes);
+                entry + hpcl.protocol + host.allocation + host.copy(bytes as usize)
+            }
+            Call::Send { .. } => entry + hpcl.protocol,
+            Call::Receive | Call::Compute { .. } => entry,
+            Call::Write { bytes, .. } | Call::Read { bytes, .. } => {
+                self.process.left = bytes.into();
+                entry + self.config.tcp.socket
+            }
+        };
+        self.cpu.next(Level::Process, [step(time, Act::Try)]);
+    }
+
+    /// The call does what it can; if that is not all, the process reaps or sleeps.
+    pub(super) fn try_call(&mut self, schedule: &mut Schedule<Happening>) {
+        match self.process.call() {
+            Some(Call::Send { to, bytes }) => self.try_send(to, bytes, schedule),
+            Some(Call::Receive) => {
+                if !self.try_receive(schedule) {
+                    self.wait();
+                }
+            }
+            Some(Call::Write { to, .. }) => self.try_write(to),
+            Some(Call::Read { from, .. }) => self.try_read(from),
+            Some(Call::Compute { .. }) | None => {}
+        }
+    }
+
+    fn try_send(&mut self, to: u16, bytes: u32, schedule: &mut Schedule<Happening>) {
+        let number = self.process.sent_to[usize::from(to)];
+        let message = content(self.number, to, number, bytes as usize);
+        let Some(channel) = self.channel() else {
+            return self.fail(Refused::NoModule, schedule);
+        };
+        match channel.send(to, &message) {
+            Ok(()) => {
+                self.process.sent_to[usize::from(to)] += 1;
+                self.counters.sent += 1;
+                self.cpu.next(Level::Process, [step(Span::ZERO, Act::Return)]);
+                self.transmit_hpcl(Level::Process, schedule);
+            }
+            // The sender goes into a state in which it takes in what answers there are (paper, 3).
+            Err(Refused::WindowFull) => self.wait(),
+            Err(refused) => self.fail(refused, schedule),
+        }
+    }
+
+    /// Looks for a message (`hpcl_ethernet_recvframe`); whether there was one.
+    fn try_receive(&mut self, schedule: &mut Schedule<Happening>) -> bool {
+        let Some(channel) = self.channel() else {
+            self.fail(Refused::NoModule, schedule);
+            return true;
+        };
+        let (_, looked) = channel.poll();
+        let (message, brought) = channel.receive(schedule.now());
+        self.counters.looks += 1;
+        self.counters.checks += looked;
+        let looking = self.config.hpcl.check * looked;
+        let mut steps = vec![step(looking, Act::Pass)];
+        if let Some(message) = &message {
+            let from = usize::from(message.from);
+            let number = self.process.received_from[from];
+            self.process.received_from[from] += 1;
+            self.counters.received += 1;
+            schedule.witness(u64::from(message.from) << 32 ^ message.bytes.len() as u64);
+            let due = content(message.from, self.number, number, message.bytes.len());
+            self.counters.mismatches += u64::from(due != message.bytes);
+            if self.config.hpcl.buffers == Buffers::Dynamic {
+                self.counters.copies_to_user += 1;
+                self.counters.bytes_copied += message.bytes.len() as u64;
+                steps.push(step(self.config.host.copy(message.bytes.len()), Act::Pass));
+            }
+            steps.push(step(Span::ZERO, Act::Return));
+        }
+        self.cpu.next(Level::Process, steps);
+        self.transmit_hpcl(Level::Process, schedule);
+        self.account(Level::Process, brought);
+        message.is_some()
+    }
+
+    /// What was asked for is not there: reaps, or sleeps. Interrupts go off with the look that found nothing, as what they brought between
+    /// the two would be reaped for in vain (H-09).
+    fn wait(&mut self) {
+        match self.config.hpcl.receive {
+            Receive::Reap => {
+                self.cpu.is_masked = true;
+                self.cpu.later(Level::Process, step(Span::ZERO, Act::Reap));
+            }
+            Receive::Interrupt => self.process.sleeps = true,
+        }
+    }
+
+    /// Calls the interrupt handler, with interrupts off (H-08).
+    pub(super) fn reap(&mut self) {
+        self.counters.reaps += 1;
+        if self.process.call() == Some(Call::Receive)
+            && self.channel().is_some_and(|channel| channel.poll().0)
+        {
+            self.counters.needless_reaps += 1;
+        }
+        self.cpu.next(
+            Level::Process,
+            [
+                step(Span::ZERO, Act::ReadCause),
+                step(Span::ZERO, Act::Clean),
+                step(Span::ZERO, Act::Drain),
+                step(Span::ZERO, Act::Reaped),
+            ],
+        );
+    }
+
+    /// Looks a second time, and returns to the library, which calls again (the paper's figure calls the handler once).
+    pub(super) fn look_again(&mut self, schedule: &mut Schedule<Happening>) {
+        let found = match self.process.call() {
+            Some(Call::Receive) if self.soft_raised => false,
+            Some(Call::Receive) => self.try_receive(schedule),
+            _ => false,
+        };
+        if !found {
+            let entry = self.config.hpcl.library + self.system_call(schedule);
+            self.cpu.later(Level::Process, step(entry, Act::Try));
+        }
+    }
+
+    fn try_write(&mut self, to: u16) {
+        let bytes = self.sockets[usize::from(to)].room().min(self.process.left);
+        if bytes == 0 {
+            self.process.sleeps = true;
+            return;
+        }
+        let time = self.config.host.copy_and_sum(bytes as usize);
+        self.cpu.next(Level::Process, [step(time, Act::Written(bytes))]);
+    }
+
+    pub(super) fn written(&mut self, bytes: u64, schedule: &mut Schedule<Happening>) {
+        let Some(Call::Write { to, .. }) = self.process.call() else { return };
+        self.sockets[usize::from(to)].write(bytes);
+        self.counters.copies_from_user += 1;
+        self.counters.bytes_copied += bytes;
+        self.process.left -= bytes;
+        let rest = if self.process.left == 0 { Act::Return } else { Act::Try };
+        self.counters.sent += u64::from(self.process.left == 0);
+        self.cpu.next(Level::Process, [step(Span::ZERO, rest)]);
+        self.transmit_segments(Level::Process, to);
+        self.set_timer(schedule);
+    }
+
+    fn try_read(&mut self, from: u16) {
+        let bytes = self.sockets[usize::from(from)].readable().min(self.process.left);
+        if bytes == 0 {
+            self.process.sleeps = true;
+            return;
+        }
+        let time = self.config.host.copy_and_sum(bytes as usize);
+        self.cpu.next(Level::Process, [step(time, Act::Read(bytes))]);
+    }
+
+    pub(super) fn read(&mut self, bytes: u64, schedule: &mut Schedule<Happening>) {
+        let Some(Call::Read { from, .. }) = self.process.call() else { return };
+        self.sockets[usize::from(from)].read(bytes);
+        self.counters.copies_to_user += 1;
+        self.counters.bytes_copied += bytes;
+        self.process.left -= bytes;
+        if self.process.left == 0 {
+            self.counters.received += 1;
+            self.cpu.next(Level::Process, [step(Span::ZERO, Act::Return)]);
+        } else {
+            // A call returns with what there is, and the program calls again.
+            let entry = self.system_call(schedule) + self.config.tcp.socket;
+            self.cpu.next(Level::Process, [step(entry, Act::Try)]);
+        }
+        self.transmit_segments(Level::Process, from);
+        self.set_timer(schedule);
+    }
+
+    /// Whether what the process sleeps for is there.
+    pub(super) fn is_ready(&mut self) -> bool {
+        let window = u64::from(self.config.hpcl.window);
+        let third = self.config.tcp.send_buffer.count() / 3;
+        match self.process.call() {
+            Some(Call::Receive) => self.channel().is_some_and(|channel| channel.poll().0),
+            Some(Call::Send { to, .. }) => {
+                self.channel().is_some_and(|channel| channel.unacknowledged(to) < window)
+            }
+            Some(Call::Write { to, .. }) => self.sockets[usize::from(to)].room() >= third,
+            Some(Call::Read { from, .. }) => self.sockets[usize::from(from)].readable() > 0,
+            Some(Call::Compute { .. }) | None => false,
+        }
+    }
+
+    /// What a system call takes this time.
+    fn system_call(&mut self, schedule: &mut Schedule<Happening>) -> Span {
+        self.counters.system_calls += 1;
+        let spread = self.config.host.system_call_spread;
+        let by_lot = Span::from_ps(schedule.random.below(spread.ps() + 1));
+        (self.config.host.system_call + by_lot).saturating_sub(spread / 2)
+    }
+
+    /// The program made a mistake: it ends here.
+    fn fail(&mut self, refused: Refused, schedule: &mut Schedule<Happening>) {
+        self.process.refused = Some(refused);
+        self.process.at = self.process.calls.len();
+        schedule.after(Span::ZERO, Happening::Finished(self.number));
+    }
+}

@@ -1,0 +1,302 @@
+//! The cluster in time: nodes around a switch, set up as an application does it before its programs begin.
+
+use super::config::Config;
+use super::counters::Counters;
+use super::device::{Mapping, Refused};
+use super::node::{CHANNEL, Node};
+use super::process::Call;
+use super::switch::Switch;
+use crate::engine::{Event, Model, Schedule, step};
+use crate::stats::Imbalance;
+use crate::units::{Span, Time};
+
+/// What can happen in the cluster, with the number of the node or port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Happening {
+    /// A step of the processor is over.
+    StepDone(u16),
+    /// A transaction of the bus is.
+    BusDone(u16),
+    /// The NIC raises its interrupt line.
+    Interrupt(u16),
+    /// The NIC may raise it again.
+    GapOver(u16),
+    /// A timer of the kernel may be due.
+    Timer(u16),
+    /// The line to the switch is free.
+    LineFree(u16),
+    /// A frame is at the switch.
+    FrameAtSwitch(u16),
+    /// The switch has looked up a frame.
+    LookedUp(u16),
+    /// The line of a port is free.
+    PortFree(u16),
+    /// A frame is at a NIC.
+    FrameAtNode(u16),
+    /// The programs begin.
+    Begin(u16),
+    /// A program has ended.
+    Finished(u16),
+}
+
+impl Event for Happening {
+    fn trace(self) -> u64 {
+        use Happening::*;
+        let (kind, number) = match self {
+            StepDone(number) => (0, number),
+            BusDone(number) => (1, number),
+            Interrupt(number) => (2, number),
+            GapOver(number) => (3, number),
+            Timer(number) => (4, number),
+            LineFree(number) => (5, number),
+            FrameAtSwitch(number) => (6, number),
+            LookedUp(number) => (7, number),
+            PortFree(number) => (8, number),
+            FrameAtNode(number) => (9, number),
+            Begin(number) => (10, number),
+            Finished(number) => (11, number),
+        };
+        kind << 16 | u64::from(number)
+    }
+}
+
+/// The blocks.
+pub struct Machine {
+    /// The nodes.
+    pub nodes: Vec<Node>,
+    /// The switch.
+    pub switch: Switch,
+    running: usize,
+}
+
+impl Model for Machine {
+    type Event = Happening;
+
+    fn handle(&mut self, event: Happening, schedule: &mut Schedule<Happening>) {
+        use Happening::*;
+        let (StepDone(number)
+        | BusDone(number)
+        | Interrupt(number)
+        | GapOver(number)
+        | Timer(number)
+        | LineFree(number)
+        | FrameAtSwitch(number)
+        | LookedUp(number)
+        | PortFree(number)
+        | FrameAtNode(number)
+        | Begin(number)
+        | Finished(number)) = event;
+        let node = &mut self.nodes[usize::from(number)];
+        match event {
+            StepDone(_) => node.step_done(schedule),
+            BusDone(_) => node.bus_done(schedule),
+            Interrupt(_) => node.go_on(schedule),
+            GapOver(_) => {
+                node.nic.gap_over(schedule);
+            }
+            Timer(_) => node.timer(schedule),
+            LineFree(_) => node.nic.line_free(&mut node.bus, schedule),
+            FrameAtSwitch(_) => {
+                if let Some(frame) = node.nic.line.take(schedule) {
+                    self.switch.arrive(number, frame, schedule);
+                }
+            }
+            LookedUp(_) => self.switch.forward(number, schedule),
+            PortFree(_) => self.switch.send(number, schedule),
+            FrameAtNode(_) => {
+                if let Some(frame) = self.switch.take(number, schedule) {
+                    node.nic.arrive(frame, &mut node.bus, schedule);
+                }
+            }
+            Begin(_) => {
+                node.process.began = Some(schedule.now());
+                node.go_on(schedule);
+            }
+            Finished(_) => self.running -= 1,
+        }
+    }
+}
+
+/// The cluster with its clock.
+pub struct Running {
+    /// Nodes and switch.
+    pub machine: Machine,
+    /// Time.
+    pub schedule: Schedule<Happening>,
+    before: Vec<Counters>,
+}
+
+/// Links are there after a few frames.
+const SET_UP: Span = Span::from_ns(2_000_000_000);
+
+impl Running {
+    /// A cluster whose nodes have loaded the module, opened and mapped the channel, and met.
+    ///
+    /// # Errors
+    /// What is wrong with the configuration, or that the nodes do not meet.
+    pub fn new(config: &Config, seed: u64) -> Result<Running, String> {
+        let mut running = Running::bare(config, seed)?;
+        for node in 0..config.nodes {
+            running.load(node);
+            running.open(node, CHANNEL).map_err(|refused| refused.to_string())?;
+        }
+        for from in 0..config.nodes {
+            for to in from + 1..config.nodes {
+                running.connect(CHANNEL, from, to).map_err(|refused| refused.to_string())?;
+            }
+        }
+        let end = running.schedule.now() + SET_UP;
+        let peers = usize::from(config.nodes) - 1;
+        let met = running.run_until(end, |machine| {
+            machine
+                .nodes
+                .iter_mut()
+                .all(|node| node.channel().is_some_and(|channel| channel.peers() == peers))
+        });
+        if !met {
+            return Err("the nodes do not meet: too many frames are lost, or interrupts too rare"
+                .to_owned());
+        }
+        Ok(running)
+    }
+
+    /// A cluster without HPCL.
+    ///
+    /// # Errors
+    /// What is wrong with the configuration.
+    pub fn bare(config: &Config, seed: u64) -> Result<Running, String> {
+        config.check().map_err(|error| error.to_string())?;
+        let mut schedule = Schedule::new(seed, Span::from_ns(100));
+        let random = schedule.random.fork(0);
+        let machine = Machine {
+            nodes: (0..config.nodes).map(|number| Node::new(config, number)).collect(),
+            switch: Switch::new(&config.wire, config.nodes, random),
+            running: 0,
+        };
+        Ok(Running { machine, schedule, before: Vec::new() })
+    }
+
+    /// Loads the module on a node (H-05).
+    pub fn load(&mut self, node: u16) {
+        self.machine.nodes[usize::from(node)].module.get_or_insert_default();
+    }
+
+    /// Unloads it, with all of its channels.
+    pub fn unload(&mut self, node: u16) {
+        self.machine.nodes[usize::from(node)].module = None;
+    }
+
+    /// Opens a channel on a node, and maps its buffers.
+    ///
+    /// # Errors
+    /// If the channel has an owner, or the module is not loaded.
+    pub fn open(&mut self, node: u16, channel: u8) -> Result<Mapping, Refused> {
+        let seed = self.schedule.random.word();
+        let at = usize::from(node);
+        let nodes = self.machine.nodes.len() as u16;
+        let Node { module, config, .. } = &mut self.machine.nodes[at];
+        let module = module.as_mut().ok_or(Refused::NoModule)?;
+        module.open(&config.hpcl, channel, node, nodes, seed)?;
+        module.map(channel)
+    }
+
+    /// Has the process of a channel on one node ask for that on another.
+    ///
+    /// # Errors
+    /// If the channel is not open there.
+    pub fn connect(&mut self, channel: u8, from: u16, to: u16) -> Result<(), Refused> {
+        let node = &mut self.machine.nodes[usize::from(from)];
+        let module = node.module.as_mut().ok_or(Refused::NoModule)?;
+        module.channel(channel)?.connect(to, self.schedule.now());
+        node.set_timer(&mut self.schedule);
+        Ok(())
+    }
+
+    /// Begins programs, the first on node 0.
+    pub fn begin(&mut self, programs: impl IntoIterator<Item = Vec<Call>>) {
+        self.before = self.machine.nodes.iter().map(|node| node.counters).collect();
+        for (node, calls) in self.machine.nodes.iter_mut().zip(programs) {
+            if !calls.is_empty() {
+                node.process.calls = calls;
+                (node.process.at, node.process.began) = (0, None);
+                node.process.returned.clear();
+                self.machine.running += 1;
+                self.schedule.after(Span::ZERO, Happening::Begin(node.number));
+            }
+        }
+    }
+
+    /// Runs until all programs have ended, at most for so long; how long they took.
+    ///
+    /// # Errors
+    /// Who waits for what, if they do not end, or what went wrong.
+    pub fn finish(&mut self, most: Span) -> Result<Span, String> {
+        let begin = self.schedule.now();
+        let ended = self.run_until(begin + most, |machine| machine.running == 0);
+        for node in &self.machine.nodes {
+            if let Some(refused) = node.process.refused {
+                return Err(format!("node {}: {refused}", node.number));
+            }
+            if let Some(peer) = node.sockets.iter().position(|socket| socket.broken) {
+                return Err(format!(
+                    "node {}: a segment of node {peer} was lost, and this TCP does not send again",
+                    node.number
+                ));
+            }
+        }
+        if !ended {
+            let waits: Vec<String> = self
+                .machine
+                .nodes
+                .iter()
+                .filter_map(|node| {
+                    let (at, all) = (node.process.at + 1, node.process.calls.len());
+                    let call = node.process.call()?;
+                    Some(format!("node {} in call {at} of {all}: {call:?}", node.number))
+                })
+                .collect();
+            return Err(format!("after {most} these had not ended: {}", waits.join("; ")));
+        }
+        Ok(self.schedule.now() - begin)
+    }
+
+    /// Lets what is under way come to its end.
+    pub fn settle(&mut self, time: Span) {
+        let end = self.schedule.now() + time;
+        self.run_until(end, |_| false);
+    }
+
+    /// What a node counted since its program began.
+    pub fn counted(&self, node: u16) -> Counters {
+        let node = usize::from(node);
+        let before = self.before.get(node).copied().unwrap_or_default();
+        self.machine.nodes[node].counters.since(&before)
+    }
+
+    /// When the calls of a node's program returned, and when it began.
+    pub fn returned(&self, node: u16) -> (Time, &[Time]) {
+        let process = &self.machine.nodes[usize::from(node)].process;
+        (process.began.unwrap_or_default(), &process.returned)
+    }
+
+    /// Checks all laws.
+    ///
+    /// # Errors
+    /// What does not balance.
+    pub fn audit(&mut self) -> Result<(), Imbalance> {
+        let now = self.schedule.now();
+        self.machine.switch.audit(now)?;
+        self.machine.nodes.iter_mut().try_for_each(|node| node.audit(now))
+    }
+
+    fn run_until(&mut self, end: Time, mut is_over: impl FnMut(&mut Machine) -> bool) -> bool {
+        loop {
+            if is_over(&mut self.machine) {
+                return true;
+            }
+            if !step(&mut self.machine, &mut self.schedule, end) {
+                return false;
+            }
+        }
+    }
+}

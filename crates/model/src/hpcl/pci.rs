@@ -1,0 +1,118 @@
+//! The bus between memory, processor and NIC: one transaction at a time, in the order of asking. A transaction is one or more bursts, which
+//! nobody else's come between.
+
+use std::collections::VecDeque;
+
+use super::config;
+use crate::engine::Schedule;
+use crate::stats::{Imbalance, Occupancy};
+use crate::units::{Span, Time};
+
+use super::machine::Happening;
+
+/// What a transaction is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Job {
+    /// The driver tells of frames to be sent.
+    TransmitDoorbell(u32),
+    /// The NIC reads descriptors of one frame.
+    FetchDescriptors,
+    /// The NIC reads a frame.
+    FetchFrame,
+    /// The NIC says that it has read one.
+    WriteStatus,
+    /// The NIC writes a frame to memory.
+    StoreFrame,
+    /// The NIC says that it has.
+    StoreDescriptor,
+    /// The driver tells of new buffers.
+    ReceiveDoorbell(u32),
+    /// The NIC reads their descriptors.
+    FetchBuffers(u32),
+    /// The processor reads, and by that clears, the cause of the interrupt, and waits for it.
+    ReadCause,
+}
+
+struct Transaction {
+    job: Job,
+    time: Span,
+    asked: Time,
+}
+
+/// The bus of one node.
+pub struct Bus {
+    node: u16,
+    cycle: Span,
+    width: u64,
+    overhead: Span,
+    read_wait: Span,
+    burst: u64,
+    queue: VecDeque<Transaction>,
+    /// Transactions from being asked for to their end.
+    pub occupancy: Occupancy,
+    /// How long it was in use.
+    pub busy: Span,
+}
+
+impl Bus {
+    /// The idle bus of a node.
+    pub fn new(config: &config::Pci, node: u16) -> Bus {
+        let cycle = config.clock.period();
+        Bus {
+            node,
+            cycle,
+            width: config.width.count(),
+            overhead: cycle * config.overhead_cycles,
+            read_wait: cycle * config.read_cycles,
+            burst: config.burst.count(),
+            queue: VecDeque::new(),
+            occupancy: Occupancy::default(),
+            busy: Span::ZERO,
+        }
+    }
+
+    /// Asks for a transaction; `BusDone` tells its end.
+    pub fn ask(&mut self, job: Job, bytes: u64, schedule: &mut Schedule<Happening>) {
+        let reads = matches!(
+            job,
+            Job::FetchDescriptors | Job::FetchFrame | Job::FetchBuffers(_) | Job::ReadCause
+        );
+        let wait = if reads { self.read_wait } else { Span::ZERO };
+        let bursts = bytes.div_ceil(self.burst).max(1);
+        let time = (self.overhead + wait) * bursts + self.cycle * bytes.div_ceil(self.width);
+        self.occupancy.enter(schedule.now());
+        self.queue.push_back(Transaction { job, time, asked: schedule.now() });
+        if self.queue.len() == 1 {
+            self.begin(schedule);
+        }
+    }
+
+    /// The transaction that is over, after which the next begins.
+    pub fn done(&mut self, schedule: &mut Schedule<Happening>) -> Option<Job> {
+        let Transaction { job, time, asked } = self.queue.pop_front()?;
+        self.busy += time;
+        self.occupancy.leave(asked, schedule.now());
+        self.begin(schedule);
+        Some(job)
+    }
+
+    /// Whether nobody wants it.
+    pub fn is_idle(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Checks Little's law.
+    ///
+    /// # Errors
+    /// What does not balance.
+    pub fn audit(&self, now: Time) -> Result<(), Imbalance> {
+        let name = format!("bus of node {}", self.node);
+        self.occupancy.audit(&name, now, self.queue.iter().map(|one| one.asked))
+    }
+
+    fn begin(&self, schedule: &mut Schedule<Happening>) {
+        if let Some(first) = self.queue.front() {
+            schedule.after(first.time, Happening::BusDone(self.node));
+        }
+    }
+}

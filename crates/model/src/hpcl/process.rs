@@ -1,0 +1,144 @@
+//! The programs of the tests: what a process of a node does, call by call.
+
+use super::device::Refused;
+use crate::units::{Span, Time};
+
+/// A call of the library, or of the socket layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// `hpclSend`: a message to a node.
+    Send {
+        /// To whom.
+        to: u16,
+        /// How long.
+        bytes: u32,
+    },
+    /// `hpclReceive`: the next message of whoever.
+    Receive,
+    /// A write to the connection with a node.
+    Write {
+        /// To whom.
+        to: u16,
+        /// How much.
+        bytes: u32,
+    },
+    /// Reads from the connection with a node until there was so much.
+    Read {
+        /// From whom.
+        from: u16,
+        /// How much.
+        bytes: u32,
+    },
+    /// Computes, and asks for nothing.
+    Compute {
+        /// For how long.
+        time: Span,
+    },
+}
+
+/// What the paper's programs run over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// HPCL.
+    Hpcl,
+    /// TCP/IP.
+    Tcp,
+}
+
+impl Over {
+    fn send(self, to: u16, bytes: u32) -> Call {
+        match self {
+            Over::Hpcl => Call::Send { to, bytes },
+            Over::Tcp => Call::Write { to, bytes },
+        }
+    }
+
+    fn receive(self, from: u16, bytes: u32) -> Call {
+        match self {
+            Over::Hpcl => Call::Receive,
+            Over::Tcp => Call::Read { from, bytes },
+        }
+    }
+}
+
+/// The paper's pingpong between nodes 0 and 1 (H-28): so many round trips of messages of one length.
+pub fn ping_pong(over: Over, bytes: u32, rounds: usize) -> [Vec<Call>; 2] {
+    let (near, far) = (
+        [over.send(1, bytes), over.receive(1, bytes)],
+        [over.receive(0, bytes), over.send(0, bytes)],
+    );
+    [near.repeat(rounds), far.repeat(rounds)]
+}
+
+/// The paper's burst from node 0 to node 1 (H-28): messages one after another, and an answer when the last has come.
+pub fn burst(over: Over, bytes: u32, count: usize) -> [Vec<Call>; 2] {
+    const ANSWER_BYTES: u32 = 8;
+    let mut near = vec![over.send(1, bytes); count];
+    near.push(over.receive(1, ANSWER_BYTES));
+    let mut far = match over {
+        Over::Hpcl => vec![over.receive(0, bytes); count],
+        // A stream knows no messages: it is read as it comes.
+        Over::Tcp => vec![over.receive(0, bytes * count as u32)],
+    };
+    far.push(over.send(0, ANSWER_BYTES));
+    [near, far]
+}
+
+/// An exchange of all with all (H-30): each node sends `rounds` messages to each other one, and receives as many. Sends and receives take
+/// turns.
+pub fn all_to_all(nodes: u16, bytes: u32, rounds: usize) -> Vec<Vec<Call>> {
+    let of = |node: u16| {
+        let others = (1..nodes).map(move |step| (node + step) % nodes);
+        let turn = others.flat_map(|to| [Call::Send { to, bytes }, Call::Receive]);
+        turn.collect::<Vec<_>>().repeat(rounds)
+    };
+    (0..nodes).map(of).collect()
+}
+
+/// A process.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Process {
+    pub calls: Vec<Call>,
+    /// The next one.
+    pub at: usize,
+    /// Sleeps, and is being woken.
+    pub sleeps: bool,
+    pub is_woken: bool,
+    /// Why it ended early.
+    pub refused: Option<Refused>,
+    /// When it began, and when each call returned.
+    pub began: Option<Time>,
+    pub returned: Vec<Time>,
+    /// What is still to be written or read of the call that goes on.
+    pub left: u64,
+    /// Messages sent to and received from each node, by which content is checked.
+    pub sent_to: Vec<u64>,
+    pub received_from: Vec<u64>,
+}
+
+impl Process {
+    pub fn new(nodes: u16) -> Process {
+        let nodes = usize::from(nodes);
+        Process { sent_to: vec![0; nodes], received_from: vec![0; nodes], ..Process::default() }
+    }
+
+    pub fn call(&self) -> Option<Call> {
+        self.calls.get(self.at).copied()
+    }
+
+    pub fn is_done(&self) -> bool {
+        self.at >= self.calls.len()
+    }
+}
+
+/// The content of a message: no two of a pair of nodes are alike, and no byte can be missing or elsewhere unnoticed.
+pub(super) fn content(from: u16, to: u16, number: u64, bytes: usize) -> Vec<u8> {
+    let mut word = u64::from(from) << 40 ^ u64::from(to) << 20 ^ number;
+    let mut content = Vec::with_capacity(bytes + 8);
+    while content.len() < bytes {
+        word = (word ^ word >> 29).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(1);
+        content.extend_from_slice(&word.to_le_bytes());
+    }
+    content.truncate(bytes);
+    content
+}

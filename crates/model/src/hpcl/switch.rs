@@ -1,0 +1,174 @@
+//! The switch: each frame comes in as a whole, is looked up, and waits at the port that it leaves by. What does not fit there is dropped.
+
+use std::collections::VecDeque;
+
+use super::config;
+use super::frame::Frame;
+use super::machine::Happening;
+use crate::engine::{Chance, Channel, Link, Random, Schedule};
+use crate::stats::{Imbalance, Occupancy};
+use crate::units::{Bytes, Span, Time};
+
+/// A line of a node or of a port.
+pub type Line = Channel<Frame, Happening>;
+
+/// Chooses among frames.
+pub type Choice = Box<dyn FnMut(&Frame) -> bool>;
+
+/// A new line: a byte is a beat, and Ethernet knows no credits.
+pub fn line(wire: &config::Wire, name: String, on_arrival: Happening, on_room: Happening) -> Line {
+    let link = Link { latency: wire.cable, beat: wire.rate.time(Bytes::new(1)), ..Link::default() };
+    Channel::new(name, link, u32::MAX, on_arrival, on_room)
+}
+
+/// A port: what was received by it and is looked up, and what waits to leave by it.
+struct Port {
+    looked_up: VecDeque<(Frame, Time)>,
+    queue: VecDeque<(Frame, Time)>,
+    queued_bytes: u64,
+    occupancy: Occupancy,
+    line: Line,
+}
+
+/// All ports.
+pub struct Switch {
+    ports: Vec<Port>,
+    delay: Span,
+    buffer_bytes: u64,
+    loss: Chance,
+    random: Random,
+    /// Frames lost for want of room.
+    pub dropped: u64,
+    /// Frames lost by chance.
+    pub lost: u64,
+    /// Frames that came in.
+    pub arrived: u64,
+    /// Frames that have left.
+    pub forwarded: u64,
+    /// For tests: loses the frames of which this says so, of those that come in.
+    pub lose_if: Option<Choice>,
+}
+
+impl Switch {
+    /// A switch whose first ports have lines to the nodes.
+    pub fn new(wire: &config::Wire, nodes: u16, random: Random) -> Switch {
+        let port = |node: u16| Port {
+            looked_up: VecDeque::new(),
+            queue: VecDeque::new(),
+            queued_bytes: 0,
+            occupancy: Occupancy::default(),
+            line: line(
+                wire,
+                format!("line from the switch to node {node}"),
+                Happening::FrameAtNode(node),
+                Happening::PortFree(node),
+            ),
+        };
+        Switch {
+            ports: (0..nodes).map(port).collect(),
+            delay: wire.switch_delay,
+            buffer_bytes: wire.port_buffer.count(),
+            loss: Chance::new(wire.loss),
+            random,
+            dropped: 0,
+            lost: 0,
+            arrived: 0,
+            forwarded: 0,
+            lose_if: None,
+        }
+    }
+
+    /// A frame has come in at a port.
+    pub fn arrive(&mut self, port: u16, frame: Frame, schedule: &mut Schedule<Happening>) {
+        self.arrived += 1;
+        schedule.witness(frame.witness());
+        let is_lost = self.lose_if.as_mut().is_some_and(|lose| lose(&frame));
+        if is_lost || self.random.chance(self.loss) {
+            self.lost += 1;
+            return;
+        }
+        self.ports[usize::from(port)].looked_up.push_back((frame, schedule.now()));
+        schedule.after(self.delay, Happening::LookedUp(port));
+    }
+
+    /// The oldest frame that came in at a port goes to the queue of another.
+    pub fn forward(&mut self, port: u16, schedule: &mut Schedule<Happening>) {
+        let Some((frame, _)) = self.ports[usize::from(port)].looked_up.pop_front() else { return };
+        let to = frame.to;
+        let Some(out) = self.ports.get_mut(usize::from(to)) else {
+            self.dropped += 1;
+            return;
+        };
+        let bytes = frame.memory_bytes() as u64;
+        if out.queued_bytes + bytes > self.buffer_bytes {
+            self.dropped += 1;
+            return;
+        }
+        out.queued_bytes += bytes;
+        out.occupancy.enter(schedule.now());
+        out.queue.push_back((frame, schedule.now()));
+        if out.queue.len() == 1 {
+            self.send(to, schedule);
+        }
+    }
+
+    /// Sends what waits at a port, if its line is free.
+    pub fn send(&mut self, port: u16, schedule: &mut Schedule<Happening>) {
+        let out = &mut self.ports[usize::from(port)];
+        while let Some((frame, since)) = out.queue.pop_front() {
+            let bytes = frame.memory_bytes();
+            match out.line.offer(schedule, frame.wire_bytes() as u32, frame) {
+                Ok(()) => {
+                    out.queued_bytes -= bytes as u64;
+                    out.occupancy.leave(since, schedule.now());
+                    self.forwarded += 1;
+                }
+                Err(frame) => {
+                    out.queue.push_front((frame, since));
+                    return;
+                }
+            }
+        }
+    }
+
+    /// A frame that has come to a node.
+    pub fn take(&mut self, node: u16, schedule: &mut Schedule<Happening>) -> Option<Frame> {
+        self.ports[usize::from(node)].line.take(schedule)
+    }
+
+    /// How long the line to a node was busy.
+    pub fn line_busy(&self, node: u16) -> Span {
+        self.ports[usize::from(node)].line.busy
+    }
+
+    /// Checks that no frame vanished, and Little's law.
+    ///
+    /// # Errors
+    /// What does not balance.
+    pub fn audit(&self, now: Time) -> Result<(), Imbalance> {
+        let mut inside = 0;
+        for (number, port) in self.ports.iter().enumerate() {
+            let name = format!("queue of port {number}");
+            port.occupancy.audit(&name, now, port.queue.iter().map(|one| one.1))?;
+            port.line.audit(now)?;
+            inside += (port.looked_up.len() + port.queue.len()) as u64;
+        }
+        if self.arrived != self.forwarded + self.dropped + self.lost + inside {
+            return Err(Imbalance {
+                queue: "switch".to_owned(),
+                law: "frames in = frames out, dropped, lost and inside does not hold",
+                details: format!(
+                    "{} in, {} out, {} dropped, {} lost, {inside} inside",
+                    self.arrived, self.forwarded, self.dropped, self.lost
+                ),
+            });
+        }
+        Ok(())
+    }
+
+    /// Canary: a frame that waits at a port vanishes.
+    #[doc(hidden)]
+    pub fn forget_one(&mut self) -> bool {
+        self.ports.iter_mut().any(|port| port.queue.pop_front().is_some())
+    }
+}

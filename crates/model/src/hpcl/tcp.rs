@@ -1,0 +1,241 @@
+//! TCP/IP (B-22), as far as it decides what the paper's tests measure: a stream in segments, Nagle's rule, a window, acknowledgements that
+//! are delayed or ride on data. Connections are there from the beginning. Congestion control and sending again are not: nothing is lost
+//! where TCP is measured, and if a segment is, the run says so and is void.
+
+use super::config;
+use crate::units::{Span, Time};
+
+/// A segment: no bytes but their numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Number of its first byte.
+    pub sequence: u64,
+    /// Bytes of data.
+    pub bytes: u32,
+    /// All before this number have come.
+    pub acknowledged: u64,
+    /// The number up to which the sender takes bytes.
+    pub window_end: u64,
+}
+
+/// What a segment that came calls for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Came {
+    /// There is more to be read.
+    pub has_data: bool,
+    /// There is more room to write.
+    pub has_room: bool,
+}
+
+/// One end of a connection.
+#[derive(Clone, Debug)]
+pub struct Socket {
+    segment: u64,
+    send_buffer: u64,
+    receive_buffer: u64,
+    acknowledge_every: u32,
+    delayed: Span,
+
+    /// Bytes written, sent and acknowledged so far.
+    written: u64,
+    sent: u64,
+    acknowledged: u64,
+    window_end: u64,
+    /// Where the last segment ended that was not full.
+    small_until: u64,
+
+    /// Bytes that came, and that were read.
+    came: u64,
+    read: u64,
+    told_window_end: u64,
+    /// Segments that came since the last acknowledgement.
+    waiting: u32,
+    must_acknowledge: bool,
+    /// When the oldest of them must be acknowledged.
+    pub acknowledge_at: Option<Time>,
+    /// A segment was lost, or another thing happened that is not modelled.
+    pub broken: bool,
+}
+
+impl Socket {
+    /// An end of a new connection.
+    pub fn new(config: &config::Tcp) -> Socket {
+        let receive_buffer = config.receive_buffer.count();
+        Socket {
+            segment: config.segment.count(),
+            send_buffer: config.send_buffer.count(),
+            receive_buffer,
+            acknowledge_every: config.acknowledge_every,
+            delayed: config.delayed,
+            written: 0,
+            sent: 0,
+            acknowledged: 0,
+            window_end: receive_buffer,
+            small_until: 0,
+            came: 0,
+            read: 0,
+            told_window_end: receive_buffer,
+            waiting: 0,
+            must_acknowledge: false,
+            acknowledge_at: None,
+            broken: false,
+        }
+    }
+
+    /// Bytes that could be written now.
+    pub fn room(&self) -> u64 {
+        self.send_buffer - (self.written - self.acknowledged)
+    }
+
+    /// The user has written bytes for which there was room.
+    pub fn write(&mut self, bytes: u64) {
+        debug_assert!(bytes <= self.room());
+        self.written += bytes;
+    }
+
+    /// Bytes that could be read now.
+    pub fn readable(&self) -> u64 {
+        self.came - self.read
+    }
+
+    /// The user has read bytes. Much new room is told to the sender.
+    pub fn read(&mut self, bytes: u64) {
+        self.read += bytes.min(self.readable());
+        let more = self.own_window_end() - self.told_window_end;
+        if more >= 2 * self.segment && more >= self.receive_buffer / 2 {
+            self.must_acknowledge = true;
+        }
+    }
+
+    /// The next segment to be sent now: a full one; or what there is, unless a segment that was not full is under way (Nagle's rule, in
+    /// Minshall's form, as Linux has it); or an acknowledgement.
+    pub fn transmit(&mut self) -> Option<Segment> {
+        let ready = self.written - self.sent;
+        let allowed = self.window_end.saturating_sub(self.sent);
+        let bytes = ready.min(allowed).min(self.segment);
+        let may_be_small = self.small_until <= self.acknowledged && bytes == ready;
+        let goes = bytes > 0 && (bytes == self.segment || may_be_small);
+        if !goes && !self.must_acknowledge {
+            return None;
+        }
+        let bytes = if goes { bytes } else { 0 };
+        let segment = Segment {
+            sequence: self.sent,
+            bytes: bytes as u32,
+            acknowledged: self.came,
+            window_end: self.own_window_end(),
+        };
+        self.sent += bytes;
+        if bytes > 0 && bytes < self.segment {
+            self.small_until = self.sent;
+        }
+        self.told_window_end = segment.window_end;
+        (self.waiting, self.must_acknowledge, self.acknowledge_at) = (0, false, None);
+        Some(segment)
+    }
+
+    /// A segment has come.
+    pub fn handle(&mut self, segment: &Segment, now: Time) -> Came {
+        let mut came = Came::default();
+        if segment.acknowledged > self.sent || segment.bytes > 0 && segment.sequence != self.came {
+            self.broken = true;
+            return came;
+        }
+        if segment.acknowledged > self.acknowledged {
+            self.acknowledged = segment.acknowledged;
+            came.has_room = true;
+        }
+        self.window_end = self.window_end.max(segment.window_end);
+        if segment.bytes > 0 {
+            self.came += u64::from(segment.bytes);
+            came.has_data = true;
+            self.waiting += 1;
+            if self.waiting >= self.acknowledge_every {
+                self.must_acknowledge = true;
+            } else {
+                self.acknowledge_at.get_or_insert(now + self.delayed);
+            }
+        }
+        came
+    }
+
+    /// Time has passed: a delayed acknowledgement may be due.
+    pub fn look(&mut self, now: Time) {
+        if self.acknowledge_at.is_some_and(|at| at <= now) {
+            self.must_acknowledge = true;
+        }
+    }
+
+    /// Bytes written, sent, acknowledged, that came, and that were read.
+    pub fn books(&self) -> [u64; 5] {
+        [self.written, self.sent, self.acknowledged, self.came, self.read]
+    }
+
+    fn own_window_end(&self) -> u64 {
+        self.read + self.receive_buffer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn socket() -> Socket {
+        Socket::new(&super::super::Config::paper().tcp)
+    }
+
+    /// Nagle's rule: the first small write goes at once, later ones wait for its acknowledgement and go together; full segments always go.
+    #[test]
+    fn small_writes_share_segments() {
+        let (mut near, mut far) = (socket(), socket());
+        near.write(100);
+        let first = near.transmit().expect("nothing is under way");
+        assert_eq!(first.bytes, 100);
+        for _ in 0..5 {
+            near.write(100);
+            assert_eq!(near.transmit(), None);
+        }
+        assert!(far.handle(&first, Time::ZERO).has_data);
+        assert_eq!(far.transmit(), None, "an acknowledgement waits for data to ride on");
+        far.look(Time::ZERO + Span::from_ns(40_000_000));
+        let answer = far.transmit().expect("but not for ever");
+        assert_eq!((answer.bytes, answer.acknowledged), (0, 100));
+        near.handle(&answer, Time::ZERO);
+        assert_eq!(near.transmit().expect("all that waited").bytes, 500);
+        near.write(1460);
+        assert_eq!(near.transmit().expect("a full one").bytes, 1460);
+    }
+
+    /// Every second segment is acknowledged at once; a full receive buffer stops the sender, reading lets it go on.
+    #[test]
+    fn windows_and_acknowledgements() {
+        let (mut near, mut far) = (socket(), socket());
+        let mut sent = 0;
+        near.write(near.room());
+        while let Some(segment) = near.transmit() {
+            far.handle(&segment, Time::ZERO);
+            sent += u64::from(segment.bytes);
+            if let Some(answer) = far.transmit() {
+                near.handle(&answer, Time::ZERO);
+            }
+            near.write(near.room());
+        }
+        // What is left of the window is less than a segment, and is not worth one while others are under way.
+        assert!((64 * 1024 - 1460..=64 * 1024).contains(&sent), "{sent}");
+        assert_eq!(far.readable(), sent);
+        far.read(sent);
+        let answer = far.transmit().expect("the window has opened");
+        near.handle(&answer, Time::ZERO);
+        assert!(near.transmit().is_some());
+    }
+
+    /// A gap is not repaired, and does not go unnoticed.
+    #[test]
+    fn a_lost_segment_breaks_the_run() {
+        let (mut near, mut far) = (socket(), socket());
+        near.write(2920);
+        let _lost = near.transmit();
+        far.handle(&near.transmit().expect("the second"), Time::ZERO);
+        assert!(far.broken);
+    }
+}

@@ -1,0 +1,602 @@
+//! The cluster of the HPCL/Ethernet paper: the character device, the dispatcher, the protocol over the modelled wires with and without
+//! losses, and laws that hold whatever the parameters are. Most programs here are small; `hpcl_experiments` has the paper's.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use bellwire_model::engine::step;
+use bellwire_model::hpcl::config::{Buffers, Config};
+use bellwire_model::hpcl::device::{Channel, Message, Module, Refused, longest_message};
+use bellwire_model::hpcl::experiments::measure::{bandwidth, round_trip};
+use bellwire_model::hpcl::frame::{ETHERTYPE, Frame, HEADER_BYTES as ETHERNET_BYTES, Payload};
+use bellwire_model::hpcl::machine::Running;
+use bellwire_model::hpcl::node::CHANNEL;
+use bellwire_model::hpcl::process::{Call, Over, all_to_all, burst, ping_pong};
+use bellwire_model::units::{Bytes, Rate, Span, Time};
+use bellwire_protocol::reliable::Counters;
+use bellwire_wire::frame::FRAME_OVERHEAD_BYTES;
+use bellwire_wire::frame::header::{FrameHeader, FrameKind, HEADER_BYTES};
+use bellwire_wire::frame::record::PacketWords;
+use bellwire_wire::frame::section::{Section, SectionKind};
+
+const MOST: Span = Span::from_ns(60_000_000_000);
+
+fn of(nodes: u16) -> Config {
+    Config { nodes, ..Config::paper() }
+}
+
+/// What the protocol on a node has counted.
+fn protocol(running: &mut Running, node: u16) -> Counters {
+    let module = running.machine.nodes[usize::from(node)].module.as_mut().expect("loaded");
+    module.channel(CHANNEL).expect("open").endpoint.counters()
+}
+
+/// All programs end, all laws hold, and every message came as it was sent.
+fn finish(running: &mut Running) {
+    running.finish(MOST).unwrap();
+    running.settle(Span::from_ns(500_000_000));
+    running.audit().unwrap();
+    let nodes = running.machine.nodes.iter();
+    assert!(nodes.clone().all(|node| node.nic.is_empty() && node.bus.is_idle()));
+    let (sent, received) = nodes.fold((0, 0), |(sent, received), node| {
+        (sent + node.counters.sent, received + node.counters.received)
+    });
+    assert_eq!(sent, received);
+}
+
+/// Two ends of a channel without a machine between them: frames are handed over by the test.
+struct Pair([Module; 2]);
+
+impl Pair {
+    fn new(config: &Config) -> Pair {
+        let mut pair = Pair(Default::default());
+        for (node, module) in (0..).zip(&mut pair.0) {
+            module.open(&config.hpcl, CHANNEL, node, 2, 7 + u64::from(node)).unwrap();
+            module.map(CHANNEL).unwrap();
+        }
+        pair.end(0).connect(1, Time::ZERO);
+        pair.exchange();
+        pair
+    }
+
+    fn end(&mut self, end: usize) -> &mut Channel {
+        self.0[end].channel(CHANNEL).unwrap()
+    }
+
+    fn exchange(&mut self) {
+        loop {
+            let frames = [0, 1].map(|end| self.end(end).transmit(Time::ZERO));
+            if frames.iter().all(Option::is_none) {
+                return;
+            }
+            for frame in frames.into_iter().flatten() {
+                self.end(frame.to.into()).handle(&frame, Time::ZERO);
+            }
+        }
+    }
+
+    fn receive(&mut self, end: usize) -> Option<Message> {
+        self.end(end).receive(Time::ZERO).0
+    }
+}
+
+/// Each operation of the character device does its part and refuses what is wrong: open, mmap, ioctl both ways, poll, release. The message
+/// descriptor names the place, the length and the source of every message.
+// shows: H-04, H-10, H-20
+#[test]
+fn the_operations_of_the_device() {
+    let config = of(2);
+    let mut module = Module::default();
+    assert_eq!(module.map(CHANNEL), Err(Refused::NotOpen));
+    assert_eq!(module.poll(CHANNEL), Err(Refused::NotOpen));
+    assert_eq!(module.release(CHANNEL), Err(Refused::NotOpen));
+    module.open(&config.hpcl, CHANNEL, 0, 2, 1).unwrap();
+    assert_eq!(module.open(&config.hpcl, CHANNEL, 0, 2, 1), Err(Refused::Owned));
+    assert_eq!(module.channel(CHANNEL).unwrap().send(1, b"unmapped"), Err(Refused::NotMapped));
+    let mapping = module.map(CHANNEL).unwrap();
+    assert_eq!(mapping.rings, 1);
+    assert!(mapping.bytes >= u64::from(config.hpcl.slots) * config.hpcl.frame.count());
+    assert_eq!(module.channel(CHANNEL).unwrap().send(1, b"alone"), Err(Refused::NoPeer));
+    module.release(CHANNEL).unwrap();
+    assert_eq!((module.bytes(), module.poll(CHANNEL)), (0, Err(Refused::NotOpen)));
+
+    let mut pair = Pair::new(&config);
+    assert_eq!(pair.0[1].poll(CHANNEL), Ok(false));
+    let before = pair.0[1].bytes();
+    for number in 0..200u8 {
+        let message = vec![number; usize::from(number)];
+        pair.end(0).send(1, &message).unwrap();
+        pair.exchange();
+        assert_eq!(pair.0[1].poll(CHANNEL), Ok(true));
+        let came = pair.receive(1).expect("it has come");
+        assert_eq!((came.from, came.bytes), (0, message));
+        assert_eq!(came.slot, u32::from(number) % u32::from(config.hpcl.slots));
+        assert_eq!(pair.0[1].poll(CHANNEL), Ok(false));
+    }
+    assert_eq!(pair.0[1].bytes(), before, "fixed memory stays as it is");
+}
+
+/// A layer above cuts a large message into frames of the largest size, and puts it together; a longer one is refused below.
+// shows: H-25
+#[test]
+fn a_large_message_is_cut_above() {
+    let config = of(2);
+    let longest = longest_message(&config.hpcl);
+    let large: Vec<u8> = (0..100_000u32).map(|at| (at.wrapping_mul(at) >> 7) as u8).collect();
+    let mut pair = Pair::new(&config);
+    assert_eq!(pair.end(0).send(1, &large[..=longest]), Err(Refused::TooLong));
+    let mut whole = Vec::new();
+    for piece in large.chunks(longest) {
+        pair.end(0).send(1, piece).unwrap();
+        let frame = pair.end(0).transmit(Time::ZERO).expect("one frame for each piece");
+        assert!(frame.payload_bytes() <= 1500);
+        assert_eq!(pair.end(0).transmit(Time::ZERO), None);
+        pair.end(1).handle(&frame, Time::ZERO);
+        pair.exchange();
+        whole.extend(pair.receive(1).expect("it has come").bytes);
+    }
+    assert_eq!(whole, large);
+}
+
+/// Processes of one channel number talk; of different numbers they never meet, and frames for a channel that nobody has are dropped. A
+/// number has one owner.
+// shows: H-22
+#[test]
+fn channels_are_apart() {
+    let mut running = Running::bare(&of(3), 1).unwrap();
+    for node in 0..3 {
+        running.load(node);
+    }
+    for (node, channel) in [(0, 1), (1, 1), (2, 2), (1, 3)] {
+        running.open(node, channel).unwrap();
+    }
+    assert_eq!(running.open(1, 1), Err(Refused::Owned));
+    for to in [1, 2] {
+        running.connect(1, 0, to).unwrap();
+    }
+    running.settle(Span::from_ns(2_000_000_000));
+    let mut peers = |node: usize, channel| {
+        running.machine.nodes[node].module.as_mut().unwrap().channel(channel).unwrap().peers()
+    };
+    assert_eq!([peers(0, 1), peers(1, 1), peers(2, 2), peers(1, 3)], [1, 1, 0, 0]);
+    assert!(running.machine.nodes[2].counters.frames_unclaimed > 0);
+    assert_eq!(running.machine.nodes[1].counters.frames_unclaimed, 0);
+    running.audit().unwrap();
+}
+
+/// The dispatcher parts frames: HPCL's are handled in the link layer and TCP's go to the network layer, with both in use by the same nodes
+/// at once, and neither is disturbed.
+// shows: H-02, H-03
+#[test]
+fn both_ways_at_once() {
+    const ROUNDS: usize = 200;
+    let mut running = Running::new(&of(2), 3).unwrap();
+    let program = |peer: u16| {
+        let write = Call::Write { to: peer, bytes: 1000 };
+        let read = Call::Read { from: peer, bytes: 1000 };
+        let send = Call::Send { to: peer, bytes: 500 };
+        [write, send, Call::Receive, read].repeat(ROUNDS)
+    };
+    running.begin([program(1), program(0)]);
+    finish(&mut running);
+    for node in 0..2 {
+        let counted = running.counted(node);
+        assert_eq!((counted.sent, counted.received), (2 * ROUNDS as u64, 2 * ROUNDS as u64));
+        // Each message, and the acknowledgement of each.
+        assert_eq!(counted.frames_in_link_layer, 2 * ROUNDS as u64);
+        assert!(counted.frames_to_network_layer >= ROUNDS as u64);
+        assert_eq!(counted.frames_unclaimed, 0);
+    }
+}
+
+/// The module is loaded and unloaded while TCP runs: without it HPCL's frames are nobody's and nothing is left of its memory; TCP does not
+/// notice; loaded again, it works as before.
+// shows: H-03, H-05
+#[test]
+fn the_module_comes_and_goes() {
+    let mut running = Running::new(&of(2), 4).unwrap();
+    let exchange = |running: &mut Running, over| {
+        running.begin(ping_pong(over, 100, 20));
+        running.finish(MOST)
+    };
+    exchange(&mut running, Over::Hpcl).unwrap();
+    let bytes = |running: &Running| {
+        running.machine.nodes[1].module.as_ref().map_or(0, |module| module.bytes())
+    };
+    assert!(bytes(&running) > 0);
+    running.unload(1);
+    assert_eq!(bytes(&running), 0);
+    running.connect(CHANNEL, 0, 1).unwrap();
+    exchange(&mut running, Over::Tcp).unwrap();
+    running.settle(Span::from_ns(3_000_000_000));
+    assert!(running.machine.nodes[1].counters.frames_unclaimed > 0);
+
+    running.unload(0);
+    for node in 0..2 {
+        running.load(node);
+        running.open(node, CHANNEL).unwrap();
+    }
+    running.connect(CHANNEL, 0, 1).unwrap();
+    running.settle(Span::from_ns(3_000_000_000));
+    exchange(&mut running, Over::Hpcl).unwrap();
+    exchange(&mut running, Over::Tcp).unwrap();
+}
+
+/// A frame caught at the switch is an Ethernet header, the protocol's header with everything that follows from it, and the message.
+// shows: H-06
+#[test]
+fn a_caught_frame() {
+    let mut running = Running::new(&of(2), 5).unwrap();
+    let caught = Rc::new(RefCell::new(Vec::<Frame>::new()));
+    let net = caught.clone();
+    running.machine.switch.lose_if = Some(Box::new(move |frame| {
+        net.borrow_mut().push(frame.clone());
+        false
+    }));
+    running.begin(ping_pong(Over::Hpcl, 300, 1));
+    finish(&mut running);
+    let frames = caught.borrow();
+    let data = |frame: &&Frame| match &frame.payload {
+        Payload::Hpcl(bytes) => FrameHeader::parse(bytes).unwrap().kind == FrameKind::Data,
+        Payload::Ip(_) => false,
+    };
+    let frame = frames.iter().find(data).expect("a message");
+    assert_eq!((frame.from, frame.to), (0, 1));
+    let Payload::Hpcl(bytes) = &frame.payload else { unreachable!("it is one of HPCL's") };
+    let body = &bytes[HEADER_BYTES..bytes.len() - 4];
+    let (section, rest) = Section::split(body).unwrap().expect("a section");
+    assert_eq!((section.kind, rest.len()), (SectionKind::Requests, 0));
+    let (words, header) = PacketWords::parse(section.bytes).unwrap().expect("a packet");
+    assert_eq!((words.payload_bytes(), section.bytes.len() - header), (300, 300));
+    assert_eq!(frame.memory_bytes(), ETHERNET_BYTES + FRAME_OVERHEAD_BYTES + 4 + header + 300);
+    let ethernet = frame.ethernet_header();
+    assert_eq!(ethernet[12..], ETHERTYPE.to_be_bytes());
+    assert_ne!(ethernet[..6], ethernet[6..12]);
+}
+
+/// The sender of a burst is never more than Nasy messages ahead of what the receiver has acknowledged, whatever Nasy is; each message that
+/// comes in order brings one acknowledgement; the window is the same in the end.
+// shows: H-12, H-13, H-19
+#[test]
+fn the_window() {
+    for window in [1, 3, 8, 32] {
+        let mut config = of(2);
+        config.hpcl.window = window;
+        let mut running = Running::new(&config, 6).unwrap();
+        let before = protocol(&mut running, 1);
+        let (next, acknowledged) = (Rc::new(Cell::new(None)), Rc::new(Cell::new(0)));
+        let most = Rc::new(Cell::new(0));
+        let (seen, told, ahead) = (next.clone(), acknowledged.clone(), most.clone());
+        running.machine.switch.lose_if = Some(Box::new(move |frame| {
+            let Payload::Hpcl(bytes) = &frame.payload else { return false };
+            let header = FrameHeader::parse(bytes).unwrap();
+            match frame.from {
+                0 if header.kind == FrameKind::Data => {
+                    let first = seen.get().unwrap_or_else(|| {
+                        told.set(header.sequence);
+                        header.sequence
+                    });
+                    seen.set(Some(first));
+                    let sent = header.sequence.wrapping_sub(told.get()) + 1;
+                    ahead.set(ahead.get().max(sent));
+                }
+                1 if seen.get().is_some() => told.set(header.acknowledged),
+                _ => {}
+            }
+            false
+        }));
+        running.begin(burst(Over::Hpcl, 200, 500));
+        finish(&mut running);
+        assert!(most.get() <= u32::from(window), "{} of {window}", most.get());
+        assert!(window > 3 || most.get() == u32::from(window));
+        let after = protocol(&mut running, 1);
+        assert_eq!(after.frames_in_order - before.frames_in_order, 500);
+        assert_eq!(after.acknowledgements_sent - before.acknowledgements_sent, 500);
+        let module = running.machine.nodes[0].module.as_mut().unwrap();
+        let endpoint = &module.channel(CHANNEL).unwrap().endpoint;
+        let peer = endpoint.peers().next().expect("a peer");
+        assert_eq!(endpoint.window_frames(peer), u32::from(window));
+    }
+}
+
+/// A burst of 40 messages of which `lost` loses one frame, told how many frames of data have gone.
+fn burst_without(lost: impl Fn(&Frame, &FrameHeader, u32) -> bool + 'static) -> Running {
+    let mut running = Running::new(&of(2), 7).unwrap();
+    let mut frames = 0;
+    let mut is_lost = false;
+    running.machine.switch.lose_if = Some(Box::new(move |frame| {
+        let Payload::Hpcl(bytes) = &frame.payload else { return false };
+        let header = FrameHeader::parse(bytes).unwrap();
+        frames += u32::from(frame.from == 0 && header.kind == FrameKind::Data);
+        let now = !is_lost && lost(frame, &header, frames);
+        is_lost |= now;
+        now
+    }));
+    running.begin(burst(Over::Hpcl, 400, 40));
+    finish(&mut running);
+    assert_eq!(running.machine.switch.lost, 1);
+    running
+}
+
+/// A message lost in the middle is made good by LOSE long before any timeout; the last one, and an acknowledgement when nothing follows, by
+/// the timeout; a message that comes twice for that is delivered once.
+// shows: H-14, H-17, H-18
+#[test]
+fn losses_are_made_good() {
+    let mut middle = burst_without(|frame, _, sent| frame.from == 0 && sent == 20);
+    assert_eq!(protocol(&mut middle, 0).timeouts, 0);
+    assert!(protocol(&mut middle, 0).loses_received >= 1);
+    assert!(protocol(&mut middle, 1).frames_dropped >= 1, "nothing early is kept");
+
+    let mut last = burst_without(|frame, _, sent| frame.from == 0 && sent == 40);
+    assert_eq!(protocol(&mut last, 0).timeouts, 1);
+
+    let mut answer = burst_without(|frame, header, sent| {
+        frame.from == 1 && sent == 40 && header.kind == FrameKind::Acknowledge
+    });
+    let sender = protocol(&mut answer, 0);
+    assert!(sender.frames_resent <= 8);
+    assert_eq!(answer.counted(1).received, 40);
+
+    // Of a single message the acknowledgement is all there is.
+    let mut running = Running::new(&of(2), 8).unwrap();
+    let mut is_lost = false;
+    running.machine.switch.lose_if = Some(Box::new(move |frame| {
+        let lost = !is_lost && frame.from == 1;
+        is_lost |= lost;
+        lost
+    }));
+    running.begin([vec![Call::Send { to: 1, bytes: 64 }], vec![Call::Receive]]);
+    finish(&mut running);
+    assert_eq!(protocol(&mut running, 0).timeouts, 1);
+    assert_eq!(protocol(&mut running, 1).frames_repeated, 1);
+    assert_eq!(running.counted(1).received, 1);
+}
+
+/// A receiver that computes lets its ring fill: the sender stops, nothing is lost, and goes on when there is room. With every twentieth
+/// frame lost, STOPs and GOs among them, everything arrives all the same.
+// shows: H-11, H-15, H-16, H-17
+#[test]
+fn stop_and_go() {
+    for loss in [0.0, 0.05] {
+        let mut config = of(2);
+        config.hpcl.slots = 4;
+        config.hpcl.credit = Bytes::new(4096);
+        config.wire.loss = loss;
+        let mut running = Running::new(&config, 9).unwrap();
+        let slow = [Call::Compute { time: Span::from_ns(200_000) }, Call::Receive];
+        running.begin([vec![Call::Send { to: 1, bytes: 1000 }; 200], slow.repeat(200)]);
+        finish(&mut running);
+        let sender = protocol(&mut running, 0);
+        assert!(sender.stops > 0 && sender.gos > 0, "{sender:?}");
+        assert_eq!(running.counted(1).received, 200);
+        assert!(running.counted(1).copies_kept > 0);
+        assert_eq!(sender.timeouts > 0, loss > 0.0);
+        let module = running.machine.nodes[1].module.as_mut().unwrap();
+        assert!(module.channel(CHANNEL).unwrap().most_waiting() <= 5);
+    }
+}
+
+/// Fifteen nodes send to one, over a switch whose ports hold three frames: many are dropped, and all messages arrive, in order and whole.
+// shows: H-11, H-30
+#[test]
+fn a_switch_that_drops() {
+    let mut config = of(16);
+    config.wire.port_buffer = Bytes::new(4096);
+    let mut running = Running::new(&config, 10).unwrap();
+    let sends = vec![Call::Send { to: 0, bytes: 1196 }; 20];
+    let receives = vec![Call::Receive; 15 * 20];
+    running.begin([vec![receives], vec![sends; 15]].concat());
+    finish(&mut running);
+    assert!(running.machine.switch.dropped > 0);
+    assert_eq!(running.counted(0).received, 15 * 20);
+}
+
+/// The first message to come is received first, whoever sent it: a node that waits for two others gets the early one's while the late one
+/// still computes.
+// shows: H-23
+#[test]
+fn one_wait_for_all_peers() {
+    let mut running = Running::new(&of(3), 11).unwrap();
+    let late = Call::Compute { time: Span::from_ns(5_000_000) };
+    let send = Call::Send { to: 0, bytes: 50 };
+    running.begin([vec![Call::Receive; 2], vec![late, send], vec![send]]);
+    finish(&mut running);
+    let (began, returned) = running.returned(0);
+    assert!(returned[0] < began + Span::from_ns(1_000_000));
+    assert!(returned[1] > began + Span::from_ns(5_000_000));
+}
+
+/// One seed, one history; and another seed, another.
+#[test]
+fn the_same_seed_gives_the_same_history() {
+    let run = |seed| {
+        let mut config = of(5);
+        config.wire.loss = 0.02;
+        let mut running = Running::new(&config, seed).unwrap();
+        running.begin(all_to_all(5, 700, 10));
+        finish(&mut running);
+        running.schedule.trace_hash()
+    };
+    assert_eq!(run(1), run(1));
+    assert_ne!(run(1), run(2));
+}
+
+/// What 300 bytes more take from a write to the NIC at the other end: copied and summed once, read over the bus once, and sent over two
+/// lines, as the switch stores them; to the picosecond.
+#[test]
+fn bytes_cost_what_each_stage_says() {
+    let arrival = |bytes: u32| {
+        let config = of(2);
+        let mut running = Running::bare(&config, 12).unwrap();
+        running.begin([vec![Call::Write { to: 1, bytes }], vec![Call::Read { from: 0, bytes }]]);
+        while running.machine.nodes[1].nic.received == 0 {
+            assert!(step(&mut running.machine, &mut running.schedule, Time::NEVER));
+        }
+        running.schedule.now()
+    };
+    let config = Config::paper();
+    let lines = Span::from_ns(8) * 300 * 2;
+    // 154 and 454 bytes in memory.
+    let bus = config.pci.clock.period() * (454u64.div_ceil(8) - 154u64.div_ceil(8));
+    let copy = config.host.copy_and_sum(400) - config.host.copy_and_sum(100);
+    assert_eq!(arrival(400) - arrival(100), lines + bus + copy);
+}
+
+/// A window of w carries no more than w times what one of 1 does, more never carries less, and enough of it fills the line.
+#[test]
+fn a_window_is_a_credit_loop() {
+    let carried = |window| {
+        let mut config = of(2);
+        config.hpcl.window = window;
+        bandwidth(&config, Over::Hpcl, 1196).unwrap()
+    };
+    let one = carried(1).bytes_per_second;
+    let mut last = one;
+    for window in [2, 3, 4, 8, 16] {
+        let now = carried(window);
+        assert!(now.bytes_per_second <= 1.05 * f64::from(window) * one);
+        assert!(now.bytes_per_second >= 0.99 * last);
+        last = now.bytes_per_second;
+    }
+    assert!(carried(16).line > 0.95);
+}
+
+/// With everything twice as slow every time doubles.
+#[test]
+fn doubling_every_time_doubles_the_result() {
+    let fast = of(2);
+    let mut slow = fast.clone();
+    let half = |rate: Rate| Rate::from_bytes_per_second(rate.bytes_per_second() / 2);
+    slow.wire.rate = half(slow.wire.rate);
+    slow.host.copy_rate = half(slow.host.copy_rate);
+    slow.host.checksum_rate = half(slow.host.checksum_rate);
+    slow.pci.clock = "33 MHz".parse().unwrap();
+    for span in [
+        &mut slow.wire.cable,
+        &mut slow.wire.switch_delay,
+        &mut slow.nic.interrupt_gap,
+        &mut slow.host.driver_frame,
+        &mut slow.host.system_call,
+        &mut slow.host.system_call_spread,
+        &mut slow.host.interrupt,
+        &mut slow.host.soft_interrupt,
+        &mut slow.host.queue_frame,
+        &mut slow.host.wake_up,
+        &mut slow.host.context_switch,
+        &mut slow.host.allocation,
+        &mut slow.host.copy_start,
+        &mut slow.hpcl.protocol,
+        &mut slow.hpcl.library,
+        &mut slow.hpcl.check,
+        &mut slow.tcp.input,
+        &mut slow.tcp.output,
+        &mut slow.tcp.socket,
+        &mut slow.tcp.delayed,
+    ] {
+        *span = *span * 2;
+    }
+    for over in [Over::Hpcl, Over::Tcp] {
+        let [fast, slow] = [&fast, &slow].map(|config| round_trip(config, over, 128).unwrap().us);
+        assert!((slow / fast / 2.0 - 1.0).abs() < 0.01, "{over:?}: {fast} {slow}");
+    }
+}
+
+/// Canaries: a frame that vanishes in the switch, a buffer that the driver never gets back, a message that vanishes from a ring, and a
+/// copy too many are each found by the audit.
+#[test]
+fn planted_faults_are_caught() {
+    let found = |plant: &mut dyn FnMut(&mut Running) -> bool, law: &str| {
+        let mut running = Running::new(&of(3), 13).unwrap();
+        let sends = |to| vec![Call::Send { to, bytes: 1400 }; 100];
+        let receives = [Call::Compute { time: Span::from_ns(50_000) }, Call::Receive].repeat(200);
+        running.begin([receives, sends(0), sends(0)]);
+        while !plant(&mut running) {
+            running.audit().unwrap();
+            assert!(step(&mut running.machine, &mut running.schedule, Time::NEVER));
+        }
+        running.settle(Span::from_ns(1_000));
+        let error = running.audit().expect_err(law);
+        assert!(error.to_string().contains(law), "{error}");
+    };
+    found(&mut |running| running.machine.switch.forget_one(), "");
+    found(
+        &mut |running| {
+            running.machine.nodes[0].nic.forget_a_buffer();
+            true
+        },
+        "do not make the ring",
+    );
+    found(
+        &mut |running| {
+            let module = running.machine.nodes[0].module.as_mut().unwrap();
+            module.channel(CHANNEL).unwrap().forget_one()
+        },
+        "",
+    );
+    found(
+        &mut |running| {
+            running.machine.nodes[1].counters.copies_from_user += 1;
+            true
+        },
+        "no copy between user and kernel",
+    );
+    found(
+        &mut |running| {
+            running.machine.nodes[0].counters.copies_to_ring += 1;
+            true
+        },
+        "one copy into the ring",
+    );
+}
+
+/// With dynamic buffers each message is copied three times and two buffers are made for it, on sender and receiver together; with fixed
+/// ones it is copied once, and the counters say so after any traffic.
+// shows: H-21, B-25
+#[test]
+fn copies_are_counted() {
+    for (buffers, copies, made) in [(Buffers::Fixed, 1, 0), (Buffers::Dynamic, 3, 2)] {
+        let mut config = of(4);
+        config.hpcl.buffers = buffers;
+        let mut running = Running::new(&config, 14).unwrap();
+        running.begin(all_to_all(4, 900, 10));
+        finish(&mut running);
+        for node in 0..4 {
+            let counted = running.counted(node);
+            let all = counted.copies_from_user + counted.copies_to_ring + counted.copies_to_user;
+            assert_eq!(all, copies * counted.received);
+            assert_eq!(counted.allocations, made * counted.received);
+            assert_eq!(counted.bytes_copied, copies * counted.received * 900);
+        }
+    }
+}
+
+/// Parameters that cannot be are refused with what would do; a lost segment of TCP voids the run and says so; programs that wait for
+/// each other are named.
+#[test]
+fn what_cannot_be_is_told() {
+    let text = bellwire_model::hpcl::config::CLUSTER;
+    for (from, to, says) in [
+        ("nodes = 16", "nodes = 40", "2..=24"),
+        ("window = 8", "window = 0", "1..=1024"),
+        ("credit = \"16 KiB\"", "credit = \"5 KiB\"", "a power of two"),
+        ("tick = \"10 ms\"", "tick = \"10\"", "no unit"),
+        ("slots = 64", "slot = 64", "unknown field `slot`"),
+    ] {
+        let error = Config::read(&text.replacen(from, to, 1)).expect_err(to).to_string();
+        assert!(error.contains(says), "{error}");
+    }
+    let mut running = Running::new(&of(2), 15).unwrap();
+    let mut frames = 0;
+    running.machine.switch.lose_if = Some(Box::new(move |_| {
+        frames += 1;
+        frames == 3
+    }));
+    running.begin(burst(Over::Tcp, 1000, 50));
+    let error = running.finish(Span::from_ns(1_000_000_000)).unwrap_err();
+    assert!(error.contains("does not send again"), "{error}");
+    let mut running = Running::new(&of(2), 16).unwrap();
+    running.begin([vec![Call::Receive], vec![Call::Receive]]);
+    let error = running.finish(Span::from_ns(1_000_000)).unwrap_err();
+    assert!(error.contains("node 0 in call 1 of 1: Receive"), "{error}");
+}
