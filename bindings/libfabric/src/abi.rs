@@ -1,0 +1,713 @@
+//! The structures of libfabric's interface between a library and a provider, as far as we touch them.
+//!
+//! Layouts are facts of `rdma/fabric.h` and its like, checked against the installed headers by `tests/layout.rs`. Only fields that exist in
+//! 1.17 and in 2.x alike are named; structures that grow (`fi_domain_attr`, `fi_cq_err_entry`) are made by the library, not by us.
+#![allow(missing_docs)]
+
+use std::ffi::{c_char, c_int, c_void};
+
+/// A table of operations: its size in bytes, and the functions in the order of the header. No slot is empty.
+#[repr(C)]
+pub struct Ops<const N: usize> {
+    pub size: usize,
+    pub slots: [Slot; N],
+}
+
+/// A function of a table.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub struct Slot(pub *const c_void);
+
+// SAFETY: the address of a function.
+unsafe impl Sync for Slot {}
+
+impl<const N: usize> Ops<N> {
+    pub const fn new(slots: [Slot; N]) -> Self {
+        Ops { size: size_of::<Self>(), slots }
+    }
+}
+
+/// Makes a table of functions of any kind.
+macro_rules! ops {
+    ($($function:expr),* $(,)?) => {
+        $crate::abi::Ops::new([$($crate::abi::Slot($function as *const std::ffi::c_void)),*])
+    };
+}
+pub(crate) use ops;
+
+#[repr(C)]
+pub struct Fid {
+    pub class: usize,
+    pub context: *mut c_void,
+    pub ops: *const Ops<6>,
+}
+
+#[repr(C)]
+pub struct FidFabric {
+    pub fid: Fid,
+    pub ops: *const Ops<6>,
+    pub api_version: u32,
+}
+
+#[repr(C)]
+pub struct FidDomain {
+    pub fid: Fid,
+    pub ops: *const Ops<11>,
+    pub mr: *const Ops<3>,
+}
+
+#[repr(C)]
+pub struct FidAv {
+    pub fid: Fid,
+    pub ops: *const Ops<7>,
+}
+
+#[repr(C)]
+pub struct FidCq {
+    pub fid: Fid,
+    pub ops: *const Ops<7>,
+}
+
+#[repr(C)]
+pub struct FidEq {
+    pub fid: Fid,
+    pub ops: *const Ops<5>,
+}
+
+#[repr(C)]
+pub struct FidCntr {
+    pub fid: Fid,
+    pub ops: *const Ops<7>,
+}
+
+#[repr(C)]
+pub struct FidMr {
+    pub fid: Fid,
+    pub descriptor: *mut c_void,
+    pub key: u64,
+}
+
+#[repr(C)]
+pub struct FidEp {
+    pub fid: Fid,
+    pub ops: *const Ops<7>,
+    pub cm: *const Ops<9>,
+    pub msg: *const Ops<9>,
+    pub rma: *const Ops<9>,
+    pub tagged: *const Ops<9>,
+    pub atomic: *const Ops<13>,
+    pub collective: *const Ops<11>,
+}
+
+#[repr(C)]
+pub struct Provider {
+    pub version: u32,
+    pub fi_version: u32,
+    pub context: [*mut c_void; 4],
+    pub name: *const c_char,
+    pub getinfo: *const c_void,
+    pub fabric: *const c_void,
+    pub cleanup: *const c_void,
+}
+
+#[repr(C)]
+pub struct TxAttr {
+    pub caps: u64,
+    pub mode: u64,
+    pub op_flags: u64,
+    pub msg_order: u64,
+    pub comp_order: u64,
+    pub inject_size: usize,
+    pub size: usize,
+    pub iov_limit: usize,
+    pub rma_iov_limit: usize,
+    pub tclass: u32,
+}
+
+#[repr(C)]
+pub struct RxAttr {
+    pub caps: u64,
+    pub mode: u64,
+    pub op_flags: u64,
+    pub msg_order: u64,
+    pub comp_order: u64,
+    pub total_buffered_recv: usize,
+    pub size: usize,
+    pub iov_limit: usize,
+}
+
+#[repr(C)]
+pub struct EpAttr {
+    pub kind: c_int,
+    pub protocol: u32,
+    pub protocol_version: u32,
+    pub max_msg_size: usize,
+    pub msg_prefix_size: usize,
+    pub max_order_raw_size: usize,
+    pub max_order_war_size: usize,
+    pub max_order_waw_size: usize,
+    pub mem_tag_format: u64,
+    pub tx_ctx_cnt: usize,
+    pub rx_ctx_cnt: usize,
+    pub auth_key_size: usize,
+    pub auth_key: *mut u8,
+}
+
+/// As far as it is the same in all versions.
+#[repr(C)]
+pub struct DomainAttr {
+    pub domain: *mut FidDomain,
+    pub name: *mut c_char,
+    pub threading: c_int,
+    pub control_progress: c_int,
+    pub data_progress: c_int,
+    pub resource_mgmt: c_int,
+    pub av_type: c_int,
+    pub mr_mode: c_int,
+    pub mr_key_size: usize,
+    pub cq_data_size: usize,
+    pub cq_cnt: usize,
+    pub ep_cnt: usize,
+    pub tx_ctx_cnt: usize,
+    pub rx_ctx_cnt: usize,
+    pub max_ep_tx_ctx: usize,
+    pub max_ep_rx_ctx: usize,
+    pub max_ep_stx_ctx: usize,
+    pub max_ep_srx_ctx: usize,
+    pub cntr_cnt: usize,
+    pub mr_iov_limit: usize,
+    pub caps: u64,
+    pub mode: u64,
+    pub auth_key: *mut u8,
+    pub auth_key_size: usize,
+    pub max_err_data: usize,
+    pub mr_cnt: usize,
+    pub tclass: u32,
+}
+
+#[repr(C)]
+pub struct FabricAttr {
+    pub fabric: *mut FidFabric,
+    pub name: *mut c_char,
+    pub prov_name: *mut c_char,
+    pub prov_version: u32,
+    pub api_version: u32,
+}
+
+#[repr(C)]
+pub struct Info {
+    pub next: *mut Info,
+    pub caps: u64,
+    pub mode: u64,
+    pub addr_format: u32,
+    pub src_addrlen: usize,
+    pub dest_addrlen: usize,
+    pub src_addr: *mut c_void,
+    pub dest_addr: *mut c_void,
+    pub handle: *mut Fid,
+    pub tx_attr: *mut TxAttr,
+    pub rx_attr: *mut RxAttr,
+    pub ep_attr: *mut EpAttr,
+    pub domain_attr: *mut DomainAttr,
+    pub fabric_attr: *mut FabricAttr,
+    pub nic: *mut c_void,
+}
+
+#[repr(C)]
+pub struct AvAttr {
+    pub kind: c_int,
+    pub rx_ctx_bits: c_int,
+    pub count: usize,
+    pub ep_per_node: usize,
+    pub name: *const c_char,
+    pub map_addr: *mut c_void,
+    pub flags: u64,
+}
+
+#[repr(C)]
+pub struct CqAttr {
+    pub size: usize,
+    pub flags: u64,
+    pub format: c_int,
+    pub wait_obj: c_int,
+    pub signaling_vector: c_int,
+    pub wait_cond: c_int,
+    pub wait_set: *mut c_void,
+}
+
+/// The longest form of a completion; the others are its beginnings.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct CqEntry {
+    pub context: *mut c_void,
+    pub flags: u64,
+    pub len: usize,
+    pub buf: *mut c_void,
+    pub data: u64,
+    pub tag: u64,
+}
+
+/// As far as it is the same in all versions.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct CqErrEntry {
+    pub entry: CqEntry,
+    pub olen: usize,
+    pub err: c_int,
+    pub prov_errno: c_int,
+    pub err_data: *mut c_void,
+    pub err_data_size: usize,
+}
+
+#[repr(C)]
+pub struct EqAttr {
+    pub size: usize,
+    pub flags: u64,
+    pub wait_obj: c_int,
+    pub signaling_vector: c_int,
+    pub wait_set: *mut c_void,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct EqEntry {
+    pub fid: *mut Fid,
+    pub context: *mut c_void,
+    pub data: u64,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct EqErrEntry {
+    pub entry: EqEntry,
+    pub err: c_int,
+    pub prov_errno: c_int,
+    pub err_data: *mut c_void,
+    pub err_data_size: usize,
+}
+
+#[repr(C)]
+pub struct CntrAttr {
+    pub events: c_int,
+    pub wait_obj: c_int,
+    pub wait_set: *mut c_void,
+    pub flags: u64,
+}
+
+#[repr(C)]
+pub struct Msg {
+    pub iov: *const libc::iovec,
+    pub desc: *mut *mut c_void,
+    pub iov_count: usize,
+    pub addr: u64,
+    pub context: *mut c_void,
+    pub data: u64,
+}
+
+#[repr(C)]
+pub struct MsgTagged {
+    pub iov: *const libc::iovec,
+    pub desc: *mut *mut c_void,
+    pub iov_count: usize,
+    pub addr: u64,
+    pub tag: u64,
+    pub ignore: u64,
+    pub context: *mut c_void,
+    pub data: u64,
+}
+
+/// Classes of objects.
+pub mod class {
+    pub const FABRIC: usize = 1;
+    pub const DOMAIN: usize = 2;
+    pub const EP: usize = 3;
+    pub const AV: usize = 11;
+    pub const MR: usize = 12;
+    pub const EQ: usize = 13;
+    pub const CQ: usize = 14;
+    pub const CNTR: usize = 15;
+}
+
+/// Capabilities and flags.
+pub mod flag {
+    pub const MSG: u64 = 1 << 1;
+    pub const RMA: u64 = 1 << 2;
+    pub const TAGGED: u64 = 1 << 3;
+    pub const ATOMIC: u64 = 1 << 4;
+    pub const READ: u64 = 1 << 8;
+    pub const WRITE: u64 = 1 << 9;
+    pub const RECV: u64 = 1 << 10;
+    pub const SEND: u64 = 1 << 11;
+    pub const REMOTE_READ: u64 = 1 << 12;
+    pub const REMOTE_WRITE: u64 = 1 << 13;
+    pub const MULTI_RECV: u64 = 1 << 16;
+    pub const REMOTE_CQ_DATA: u64 = 1 << 17;
+    pub const MORE: u64 = 1 << 18;
+    pub const PEEK: u64 = 1 << 19;
+    pub const COMPLETION: u64 = 1 << 24;
+    pub const INJECT: u64 = 1 << 25;
+    pub const INJECT_COMPLETE: u64 = 1 << 26;
+    pub const TRANSMIT_COMPLETE: u64 = 1 << 27;
+    pub const DELIVERY_COMPLETE: u64 = 1 << 28;
+    pub const MATCH_COMPLETE: u64 = 1 << 31;
+    pub const LOCAL_COMM: u64 = 1 << 51;
+    pub const REMOTE_COMM: u64 = 1 << 52;
+    pub const PROV_ATTR_ONLY: u64 = 1 << 54;
+    pub const NUMERICHOST: u64 = 1 << 55;
+    pub const SOURCE: u64 = 1 << 57;
+    pub const DISCARD: u64 = 1 << 58;
+    pub const DIRECTED_RECV: u64 = 1 << 59;
+    pub const CLAIM: u64 = 1 << 59;
+    pub const SELECTIVE_COMPLETION: u64 = 1 << 59;
+    pub const EVENT: u64 = COMPLETION;
+}
+
+/// Orders of messages.
+pub mod order {
+    pub const SAS: u64 = 1 << 8;
+}
+
+/// Values of enumerations.
+pub mod value {
+    use std::ffi::c_int;
+    pub const EP_UNSPEC: c_int = 0;
+    pub const EP_RDM: c_int = 3;
+    pub const SOCKADDR: u32 = 1;
+    pub const SOCKADDR_IN: u32 = 2;
+    pub const THREAD_SAFE: c_int = 1;
+    pub const THREAD_DOMAIN: c_int = 3;
+    pub const THREAD_COMPLETION: c_int = 4;
+    pub const PROGRESS_UNSPEC: c_int = 0;
+    pub const PROGRESS_AUTO: c_int = 1;
+    pub const PROGRESS_MANUAL: c_int = 2;
+    pub const RM_ENABLED: c_int = 2;
+    pub const AV_MAP: c_int = 1;
+    pub const AV_TABLE: c_int = 2;
+    pub const MR_BASIC: c_int = 1;
+    pub const MR_SCALABLE: c_int = 2;
+    pub const WAIT_NONE: c_int = 0;
+    pub const WAIT_UNSPEC: c_int = 1;
+    pub const WAIT_FD: c_int = 3;
+    pub const WAIT_YIELD: c_int = 5;
+    pub const CQ_CONTEXT: c_int = 1;
+    pub const CQ_MSG: c_int = 2;
+    pub const CQ_DATA: c_int = 3;
+    pub const CQ_TAGGED: c_int = 4;
+    pub const CONTROL_GETOPSFLAG: c_int = 2;
+    pub const CONTROL_SETOPSFLAG: c_int = 3;
+    pub const CONTROL_GETWAIT: c_int = 5;
+    pub const CONTROL_ENABLE: c_int = 6;
+    pub const CONTROL_GETWAITOBJ: c_int = 16;
+    pub const OPT_MIN_MULTI_RECV: c_int = 0;
+    pub const OPT_CM_DATA_SIZE: c_int = 1;
+    pub const EVENT_AV_COMPLETE: u32 = 5;
+    /// Ours, by which two endpoints know that they understand each other.
+    pub const PROTOCOL: u32 = 0xbe11_0001 | 1 << 31;
+    pub const ADDRESS_UNKNOWN: u64 = u64::MAX;
+}
+
+/// Error numbers, positive; functions return them negated.
+pub mod error {
+    use std::ffi::c_int;
+    pub const EIO: c_int = libc::EIO;
+    pub const EAGAIN: c_int = libc::EAGAIN;
+    pub const ENOMEM: c_int = libc::ENOMEM;
+    pub const EBUSY: c_int = libc::EBUSY;
+    pub const EINVAL: c_int = libc::EINVAL;
+    pub const ENOSYS: c_int = libc::ENOSYS;
+    pub const ENODATA: c_int = libc::ENODATA;
+    pub const ENOMSG: c_int = libc::ENOMSG;
+    pub const EMSGSIZE: c_int = libc::EMSGSIZE;
+    pub const ENOPROTOOPT: c_int = libc::ENOPROTOOPT;
+    pub const EADDRINUSE: c_int = libc::EADDRINUSE;
+    pub const ECANCELED: c_int = libc::ECANCELED;
+    pub const ETIMEDOUT: c_int = libc::ETIMEDOUT;
+    pub const EHOSTUNREACH: c_int = libc::EHOSTUNREACH;
+    pub const ECONNRESET: c_int = libc::ECONNRESET;
+    pub const ENODEV: c_int = libc::ENODEV;
+    pub const ETOOSMALL: c_int = 257;
+    pub const EOPBADSTATE: c_int = 258;
+    pub const EAVAIL: c_int = 259;
+    pub const EBADFLAGS: c_int = 260;
+    pub const ENOEQ: c_int = 261;
+    pub const ENOCQ: c_int = 263;
+    pub const ETRUNC: c_int = 265;
+    pub const ENOAV: c_int = 267;
+}
+
+/// Every size and offset that we rely on, as C expressions and what they are here: for the test that asks a C compiler.
+#[doc(hidden)]
+pub fn layout() -> Vec<(String, usize)> {
+    use std::mem::offset_of;
+    let mut facts = Vec::new();
+    /// A structure, its fields under both names, and whether it ends where ours ends.
+    macro_rules! structure {
+        ($ours:ty, $theirs:literal, $whole:expr, $($field:ident = $name:literal),* $(,)?) => {
+            if $whole {
+                facts.push((format!("sizeof(struct {})", $theirs), size_of::<$ours>()));
+            }
+            $(facts.push((
+                format!("offsetof(struct {}, {})", $theirs, $name),
+                offset_of!($ours, $field),
+            ));)*
+        };
+    }
+    structure!(Fid, "fid", true, class = "fclass", context = "context", ops = "ops");
+    structure!(FidFabric, "fid_fabric", true, ops = "ops", api_version = "api_version");
+    structure!(FidDomain, "fid_domain", true, ops = "ops", mr = "mr");
+    structure!(FidAv, "fid_av", true, ops = "ops");
+    structure!(FidCq, "fid_cq", true, ops = "ops");
+    structure!(FidEq, "fid_eq", true, ops = "ops");
+    structure!(FidCntr, "fid_cntr", true, ops = "ops");
+    structure!(FidMr, "fid_mr", true, descriptor = "mem_desc", key = "key");
+    structure!(
+        FidEp,
+        "fid_ep",
+        true,
+        ops = "ops",
+        cm = "cm",
+        msg = "msg",
+        rma = "rma",
+        tagged = "tagged",
+        atomic = "atomic",
+        collective = "collective"
+    );
+    structure!(
+        Provider,
+        "fi_provider",
+        true,
+        version = "version",
+        fi_version = "fi_version",
+        context = "context",
+        name = "name",
+        getinfo = "getinfo",
+        fabric = "fabric",
+        cleanup = "cleanup"
+    );
+    structure!(
+        TxAttr,
+        "fi_tx_attr",
+        true,
+        caps = "caps",
+        mode = "mode",
+        op_flags = "op_flags",
+        msg_order = "msg_order",
+        comp_order = "comp_order",
+        inject_size = "inject_size",
+        size = "size",
+        iov_limit = "iov_limit",
+        rma_iov_limit = "rma_iov_limit",
+        tclass = "tclass"
+    );
+    structure!(
+        RxAttr,
+        "fi_rx_attr",
+        true,
+        caps = "caps",
+        op_flags = "op_flags",
+        msg_order = "msg_order",
+        comp_order = "comp_order",
+        size = "size",
+        iov_limit = "iov_limit"
+    );
+    structure!(
+        EpAttr,
+        "fi_ep_attr",
+        true,
+        kind = "type",
+        protocol = "protocol",
+        protocol_version = "protocol_version",
+        max_msg_size = "max_msg_size",
+        msg_prefix_size = "msg_prefix_size",
+        mem_tag_format = "mem_tag_format",
+        tx_ctx_cnt = "tx_ctx_cnt",
+        rx_ctx_cnt = "rx_ctx_cnt",
+        auth_key_size = "auth_key_size"
+    );
+    structure!(
+        DomainAttr,
+        "fi_domain_attr",
+        false,
+        name = "name",
+        threading = "threading",
+        control_progress = "control_progress",
+        data_progress = "data_progress",
+        resource_mgmt = "resource_mgmt",
+        av_type = "av_type",
+        mr_mode = "mr_mode",
+        mr_key_size = "mr_key_size",
+        cq_data_size = "cq_data_size",
+        cq_cnt = "cq_cnt",
+        ep_cnt = "ep_cnt",
+        tx_ctx_cnt = "tx_ctx_cnt",
+        rx_ctx_cnt = "rx_ctx_cnt",
+        max_ep_tx_ctx = "max_ep_tx_ctx",
+        max_ep_rx_ctx = "max_ep_rx_ctx",
+        cntr_cnt = "cntr_cnt",
+        mr_iov_limit = "mr_iov_limit",
+        caps = "caps",
+        mode = "mode",
+        auth_key_size = "auth_key_size",
+        mr_cnt = "mr_cnt",
+        tclass = "tclass"
+    );
+    structure!(
+        FabricAttr,
+        "fi_fabric_attr",
+        true,
+        fabric = "fabric",
+        name = "name",
+        prov_name = "prov_name",
+        prov_version = "prov_version",
+        api_version = "api_version"
+    );
+    structure!(
+        Info,
+        "fi_info",
+        true,
+        next = "next",
+        caps = "caps",
+        mode = "mode",
+        addr_format = "addr_format",
+        src_addrlen = "src_addrlen",
+        dest_addrlen = "dest_addrlen",
+        src_addr = "src_addr",
+        dest_addr = "dest_addr",
+        tx_attr = "tx_attr",
+        rx_attr = "rx_attr",
+        ep_attr = "ep_attr",
+        domain_attr = "domain_attr",
+        fabric_attr = "fabric_attr",
+        nic = "nic"
+    );
+    structure!(
+        AvAttr,
+        "fi_av_attr",
+        true,
+        kind = "type",
+        rx_ctx_bits = "rx_ctx_bits",
+        count = "count",
+        name = "name",
+        flags = "flags"
+    );
+    structure!(
+        CqAttr,
+        "fi_cq_attr",
+        true,
+        size = "size",
+        flags = "flags",
+        format = "format",
+        wait_obj = "wait_obj",
+        wait_cond = "wait_cond",
+        wait_set = "wait_set"
+    );
+    structure!(
+        CqEntry,
+        "fi_cq_tagged_entry",
+        true,
+        context = "op_context",
+        flags = "flags",
+        len = "len",
+        buf = "buf",
+        data = "data",
+        tag = "tag"
+    );
+    structure!(
+        CqErrEntry,
+        "fi_cq_err_entry",
+        false,
+        entry = "op_context",
+        olen = "olen",
+        err = "err",
+        prov_errno = "prov_errno",
+        err_data = "err_data",
+        err_data_size = "err_data_size"
+    );
+    structure!(EqAttr, "fi_eq_attr", true, size = "size", flags = "flags", wait_obj = "wait_obj");
+    structure!(EqEntry, "fi_eq_entry", true, fid = "fid", context = "context", data = "data");
+    structure!(EqErrEntry, "fi_eq_err_entry", true, err = "err", err_data = "err_data");
+    structure!(
+        CntrAttr,
+        "fi_cntr_attr",
+        true,
+        events = "events",
+        wait_obj = "wait_obj",
+        flags = "flags"
+    );
+    structure!(
+        Msg,
+        "fi_msg",
+        true,
+        iov = "msg_iov",
+        iov_count = "iov_count",
+        addr = "addr",
+        context = "context",
+        data = "data"
+    );
+    structure!(
+        MsgTagged,
+        "fi_msg_tagged",
+        true,
+        iov = "msg_iov",
+        iov_count = "iov_count",
+        addr = "addr",
+        tag = "tag",
+        ignore = "ignore",
+        context = "context",
+        data = "data"
+    );
+    // The formats of completions are beginnings of the longest one.
+    for (format, bytes) in [("entry", 8), ("msg_entry", 24), ("data_entry", 40)] {
+        facts.push((format!("sizeof(struct fi_cq_{format})"), bytes));
+    }
+    // Tables, by the functions that they must have where we put ours.
+    let slot = |table: &str, function: &str, place: usize| {
+        (format!("offsetof(struct fi_ops_{table}, {function})"), 8 * (place + 1))
+    };
+    for (table, functions) in TABLES {
+        let functions = functions.split(' ').enumerate();
+        facts.extend(functions.map(|(place, function)| slot(table, function, place)));
+    }
+    facts.push(("offsetof(struct fi_ops, ops_set)".to_owned(), 48));
+    facts.extend([
+        ("FI_CLASS_CNTR".to_owned(), class::CNTR),
+        ("FI_CLASS_AV".to_owned(), class::AV),
+        ("FI_PROGRESS_MANUAL".to_owned(), value::PROGRESS_MANUAL as usize),
+        ("FI_THREAD_COMPLETION".to_owned(), value::THREAD_COMPLETION as usize),
+        ("FI_WAIT_YIELD".to_owned(), value::WAIT_YIELD as usize),
+        ("FI_GETWAITOBJ".to_owned(), value::CONTROL_GETWAITOBJ as usize),
+        ("FI_AV_COMPLETE".to_owned(), value::EVENT_AV_COMPLETE as usize),
+        ("FI_DIRECTED_RECV".to_owned(), flag::DIRECTED_RECV as usize),
+        ("FI_MATCH_COMPLETE".to_owned(), flag::MATCH_COMPLETE as usize),
+        ("FI_MULTI_RECV".to_owned(), flag::MULTI_RECV as usize),
+        ("FI_ORDER_SAS".to_owned(), order::SAS as usize),
+        ("FI_ENOAV".to_owned(), error::ENOAV as usize),
+    ]);
+    facts
+}
+
+/// The functions of the tables that we fill with more than refusals, in order.
+const TABLES: [(&str, &str); 11] = [
+    ("fabric", "domain passive_ep eq_open wait_open trywait domain2"),
+    (
+        "domain",
+        "av_open cq_open endpoint scalable_ep cntr_open poll_open stx_ctx srx_ctx query_atomic query_collective endpoint2",
+    ),
+    ("av", "insert insertsvc insertsym remove lookup straddr av_set"),
+    ("cq", "read readfrom readerr sread sreadfrom signal strerror"),
+    ("eq", "read readerr write sread strerror"),
+    ("cntr", "read readerr add set wait adderr seterr"),
+    ("ep", "cancel getopt setopt tx_ctx rx_ctx rx_size_left tx_size_left"),
+    ("cm", "setname getname getpeer connect listen accept reject shutdown join"),
+    ("msg", "recv recvv recvmsg send sendv sendmsg inject senddata injectdata"),
+    ("tagged", "recv recvv recvmsg send sendv sendmsg inject senddata injectdata"),
+    (
+        "atomic",
+        "write writev writemsg inject readwrite readwritev readwritemsg compwrite compwritev compwritemsg writevalid readwritevalid compwritevalid",
+    ),
+];
+
+/// What is not offered. It takes any arguments, because it reads none.
+pub unsafe extern "C" fn not_offered() -> isize {
+    -(error::ENOSYS as isize)
+}

@@ -1,0 +1,213 @@
+//! Counters of completions.
+
+use crate::abi::{CntrAttr, Fid, FidCntr, Ops, class, error, not_offered, ops, value};
+use crate::domain::Domain;
+use crate::ep::Ep;
+use crate::lock::Lock;
+use crate::wait::{Looks, Patience, WaitSet};
+use std::ffi::{c_int, c_void};
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A counter.
+#[repr(C)]
+pub struct Cntr {
+    fid: FidCntr,
+    domain: *mut Domain,
+    wait: Option<WaitSet>,
+    value: AtomicU64,
+    errors: AtomicU64,
+    endpoints: Lock<(Vec<*mut Ep>, Looks)>,
+}
+
+static FID: Ops<6> = ops![close, not_offered, control, not_offered, not_offered, not_offered];
+static CNTR: Ops<7> = ops![read, read_errors, add, set, wait, add_errors, set_errors];
+
+/// `fi_cntr_open`.
+pub unsafe extern "C" fn open(
+    domain: *mut Domain,
+    attr: *mut CntrAttr,
+    into: *mut *mut Cntr,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: the interface's pointers.
+    unsafe {
+        let attr = &*attr;
+        if attr.events != 0 {
+            return -error::ENOSYS;
+        }
+        if attr.flags != 0 {
+            return -error::EBADFLAGS;
+        }
+        let wait = match attr.wait_obj {
+            value::WAIT_NONE | value::WAIT_YIELD => None,
+            value::WAIT_UNSPEC | value::WAIT_FD => match WaitSet::new() {
+                Some(wait) => Some(wait),
+                None => return -libc::EMFILE,
+            },
+            _ => return -error::ENOSYS,
+        };
+        let shared = (*domain).shared;
+        let fid = Fid { class: class::CNTR, context, ops: &FID };
+        let cntr = Cntr {
+            fid: FidCntr { fid, ops: &CNTR },
+            domain,
+            wait,
+            value: AtomicU64::new(0),
+            errors: AtomicU64::new(0),
+            endpoints: Lock::new(shared, (Vec::new(), Looks::default())),
+        };
+        (*domain).users.fetch_add(1, Ordering::Relaxed);
+        into.write(Box::into_raw(Box::new(cntr)));
+    }
+    0
+}
+
+impl Cntr {
+    /// Something has completed.
+    // Release, here and below, pairs with the acquire of `read`: who sees the count sees what was counted.
+    #[inline]
+    pub fn count(&self, good: bool) {
+        let count = if good { &self.value } else { &self.errors };
+        count.fetch_add(1, Ordering::Release);
+    }
+
+    /// Endpoints that it counts for are driven when it is read.
+    pub fn add(&self, ep: *mut Ep) {
+        let mut endpoints = self.endpoints.hold();
+        if !endpoints.0.contains(&ep) {
+            endpoints.0.push(ep);
+        }
+    }
+
+    /// Forgets an endpoint that is being closed.
+    pub fn remove(&self, ep: *mut Ep) {
+        self.endpoints.hold().0.retain(|&other| other != ep);
+    }
+
+    /// What sleepers wait for.
+    pub fn wait_set(&self) -> Option<&WaitSet> {
+        self.wait.as_ref()
+    }
+
+    fn progress(&self) {
+        let before = self.sum();
+        let mut endpoints = self.endpoints.hold();
+        for &ep in &endpoints.0 {
+            // SAFETY: endpoints leave before they are closed.
+            unsafe { (*ep).progress() };
+        }
+        match self.sum() == before {
+            true => endpoints.1.nothing(),
+            false => endpoints.1.found(),
+        }
+    }
+
+    fn sum(&self) -> u64 {
+        self.value.load(Ordering::Acquire).wrapping_add(self.errors.load(Ordering::Acquire))
+    }
+
+    /// Whether nothing happens now, and wake-ups are asked for.
+    pub fn may_sleep(&self) -> bool {
+        let before = self.sum();
+        self.progress();
+        if let Some(wait) = &self.wait {
+            wait.settle();
+        }
+        // SAFETY: as in `progress`.
+        self.sum() == before && self.endpoints.hold().0.iter().all(|&ep| unsafe { (*ep).arm() })
+    }
+
+    fn change(&self, how: impl FnOnce(&Self)) -> c_int {
+        how(self);
+        if let Some(wait) = &self.wait {
+            wait.wake();
+        }
+        0
+    }
+}
+
+unsafe extern "C" fn close(cntr: *mut Cntr) -> c_int {
+    // SAFETY: made by `open`, and closed once, before its domain.
+    unsafe {
+        if !(*cntr).endpoints.hold().0.is_empty() {
+            return -error::EBUSY;
+        }
+        (*(*cntr).domain).users.fetch_sub(1, Ordering::Relaxed);
+        drop(Box::from_raw(cntr));
+    }
+    0
+}
+
+unsafe extern "C" fn control(cntr: *mut Cntr, command: c_int, argument: *mut c_void) -> c_int {
+    // SAFETY: the interface's pointers.
+    unsafe {
+        match (command, &(*cntr).wait) {
+            (value::CONTROL_GETWAIT, Some(wait)) => {
+                argument.cast::<c_int>().write(wait.fd().as_raw_fd());
+                0
+            }
+            (value::CONTROL_GETWAIT, None) => -error::ENODATA,
+            _ => -error::ENOSYS,
+        }
+    }
+}
+
+unsafe extern "C" fn read(cntr: *mut Cntr) -> u64 {
+    // SAFETY: the interface's pointer.
+    unsafe {
+        (*cntr).progress();
+        (*cntr).value.load(Ordering::Acquire)
+    }
+}
+
+unsafe extern "C" fn read_errors(cntr: *mut Cntr) -> u64 {
+    // SAFETY: the interface's pointer.
+    unsafe {
+        (*cntr).progress();
+        (*cntr).errors.load(Ordering::Acquire)
+    }
+}
+
+unsafe extern "C" fn add(cntr: *mut Cntr, value: u64) -> c_int {
+    // SAFETY: the interface's pointer.
+    unsafe { (*cntr).change(|cntr| _ = cntr.value.fetch_add(value, Ordering::Release)) }
+}
+
+unsafe extern "C" fn set(cntr: *mut Cntr, value: u64) -> c_int {
+    // SAFETY: the interface's pointer.
+    unsafe { (*cntr).change(|cntr| cntr.value.store(value, Ordering::Release)) }
+}
+
+unsafe extern "C" fn add_errors(cntr: *mut Cntr, value: u64) -> c_int {
+    // SAFETY: the interface's pointer.
+    unsafe { (*cntr).change(|cntr| _ = cntr.errors.fetch_add(value, Ordering::Release)) }
+}
+
+unsafe extern "C" fn set_errors(cntr: *mut Cntr, value: u64) -> c_int {
+    // SAFETY: the interface's pointer.
+    unsafe { (*cntr).change(|cntr| cntr.errors.store(value, Ordering::Release)) }
+}
+
+unsafe extern "C" fn wait(cntr: *mut Cntr, threshold: u64, timeout_ms: c_int) -> c_int {
+    // SAFETY: the interface's pointer.
+    let cntr = unsafe { &*cntr };
+    let errors = cntr.errors.load(Ordering::Acquire);
+    let patience = Patience::new(timeout_ms);
+    loop {
+        cntr.progress();
+        if cntr.value.load(Ordering::Acquire) >= threshold {
+            return 0;
+        }
+        if cntr.errors.load(Ordering::Acquire) != errors {
+            return -error::EAVAIL;
+        }
+        if patience.is_over() {
+            return -error::ETIMEDOUT;
+        }
+        match &cntr.wait {
+            Some(wait) if patience.sleeps() && cntr.may_sleep() => patience.sleep(wait.fd()),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! Completion queues.
+
+use crate::abi::{
+    CqAttr, CqEntry, CqErrEntry, Fid, FidCq, Ops, class, error, not_offered, ops, value,
+};
+use crate::domain::Domain;
+use crate::ep::Ep;
+use crate::lock::Lock;
+use crate::wait::{Looks, Patience, WaitSet};
+use std::collections::VecDeque;
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A completion queue.
+#[repr(C)]
+pub struct Cq {
+    fid: FidCq,
+    domain: *mut Domain,
+    /// Bytes of one entry, as the program's format has it.
+    entry_bytes: usize,
+    wait_obj: c_int,
+    wait: Option<WaitSet>,
+    /// Somebody called `fi_cq_signal`.
+    signalled: AtomicBool,
+    queue: Lock<Queue>,
+    /// Endpoints that complete here.
+    endpoints: Lock<Vec<*mut Ep>>,
+}
+
+struct Queue {
+    entries: VecDeque<(CqEntry, u64)>,
+    errors: VecDeque<CqErrEntry>,
+    size: usize,
+    looks: Looks,
+}
+
+static FID: Ops<6> = ops![close, not_offered, control, not_offered, not_offered, not_offered];
+static CQ: Ops<7> = ops![read, read_from, read_error, wait, wait_from, signal, strerror];
+
+/// `fi_cq_open`.
+pub unsafe extern "C" fn open(
+    domain: *mut Domain,
+    attr: *mut CqAttr,
+    into: *mut *mut Cq,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: the interface's pointers.
+    unsafe {
+        let attr = &mut *attr;
+        if attr.format == 0 {
+            attr.format = value::CQ_CONTEXT;
+        }
+        let entry_bytes = match attr.format {
+            value::CQ_CONTEXT => 8,
+            value::CQ_MSG => 24,
+            value::CQ_DATA => 40,
+            value::CQ_TAGGED => 48,
+            _ => return -error::EINVAL,
+        };
+        let wait = match attr.wait_obj {
+            value::WAIT_NONE | value::WAIT_YIELD => None,
+            value::WAIT_UNSPEC | value::WAIT_FD => {
+                attr.wait_obj = value::WAIT_FD;
+                match WaitSet::new() {
+                    Some(wait) => Some(wait),
+                    None => return -libc::EMFILE,
+                }
+            }
+            _ => return -error::ENOSYS,
+        };
+        if attr.size == 0 {
+            attr.size = crate::info::DEPTH;
+        }
+        let shared = (*domain).shared;
+        let fid = Fid { class: class::CQ, context, ops: &FID };
+        let queue = Queue {
+            entries: VecDeque::with_capacity(attr.size.min(1 << 16)),
+            errors: VecDeque::new(),
+            size: attr.size,
+            looks: Looks::default(),
+        };
+        let cq = Cq {
+            fid: FidCq { fid, ops: &CQ },
+            domain,
+            entry_bytes,
+            wait_obj: attr.wait_obj,
+            wait,
+            signalled: AtomicBool::new(false),
+            queue: Lock::new(shared, queue),
+            endpoints: Lock::new(shared, Vec::new()),
+        };
+        (*domain).users.fetch_add(1, Ordering::Relaxed);
+        into.write(Box::into_raw(Box::new(cq)));
+    }
+    0
+}
+
+impl Cq {
+    /// Takes a completion, and who it came from.
+    #[inline]
+    pub fn push(&self, entry: CqEntry, source: u64) {
+        self.queue.hold().entries.push_back((entry, source));
+    }
+
+    /// Takes the end of something that failed.
+    pub fn push_error(&self, error: CqErrEntry) {
+        self.queue.hold().errors.push_back(error);
+    }
+
+    /// Whether there is room for what a program posts next.
+    #[inline]
+    pub fn has_room(&self) -> bool {
+        let queue = self.queue.hold();
+        queue.entries.len() < queue.size
+    }
+
+    /// Endpoints that complete here are driven when it is read.
+    pub fn add(&self, ep: *mut Ep) {
+        let mut endpoints = self.endpoints.hold();
+        if !endpoints.contains(&ep) {
+            endpoints.push(ep);
+        }
+    }
+
+    /// Forgets an endpoint that is being closed.
+    pub fn remove(&self, ep: *mut Ep) {
+        self.endpoints.hold().retain(|&other| other != ep);
+    }
+
+    /// What sleepers wait for.
+    pub fn wait_set(&self) -> Option<&WaitSet> {
+        self.wait.as_ref()
+    }
+
+    fn progress(&self) {
+        for &ep in self.endpoints.hold().iter() {
+            // SAFETY: endpoints leave before they are closed.
+            unsafe { (*ep).progress() };
+        }
+    }
+
+    /// Whether nothing is here, and wake-ups are asked for.
+    pub fn may_sleep(&self) -> bool {
+        self.progress();
+        {
+            let queue = self.queue.hold();
+            if !queue.entries.is_empty() || !queue.errors.is_empty() {
+                return false;
+            }
+        }
+        if let Some(wait) = &self.wait {
+            wait.settle();
+        }
+        // SAFETY: as in `progress`.
+        self.endpoints.hold().iter().all(|&ep| unsafe { (*ep).arm() })
+    }
+
+    /// Gives out what is there, and makes progress if nothing is.
+    #[inline]
+    unsafe fn take(&self, into: *mut c_void, count: usize, sources: *mut u64) -> isize {
+        // SAFETY: the caller's.
+        unsafe {
+            let taken = self.take_ready(into, count, sources);
+            if taken != 0 {
+                return taken;
+            }
+            self.progress();
+            let taken = self.take_ready(into, count, sources);
+            if taken != 0 {
+                return taken;
+            }
+        }
+        self.queue.hold().looks.nothing();
+        -(error::EAGAIN as isize)
+    }
+
+    #[inline]
+    unsafe fn take_ready(&self, into: *mut c_void, count: usize, sources: *mut u64) -> isize {
+        let mut queue = self.queue.hold();
+        if !queue.errors.is_empty() {
+            return -(error::EAVAIL as isize);
+        }
+        let mut taken = 0;
+        while taken < count {
+            let Some((entry, source)) = queue.entries.pop_front() else { break };
+            // SAFETY: the program's buffer has `count` entries of its format, and `sources` as many or is null.
+            unsafe {
+                let to = into.byte_add(taken * self.entry_bytes);
+                match self.entry_bytes {
+                    48 => to.cast::<CqEntry>().write(entry),
+                    bytes => std::ptr::copy_nonoverlapping(
+                        (&raw const entry).cast::<u8>(),
+                        to.cast::<u8>(),
+                        bytes,
+                    ),
+                }
+                if !sources.is_null() {
+                    sources.add(taken).write(source);
+                }
+            }
+            taken += 1;
+        }
+        if taken > 0 {
+            queue.looks.found();
+        }
+        taken as isize
+    }
+}
+
+unsafe extern "C" fn close(cq: *mut Cq) -> c_int {
+    // SAFETY: made by `open`, and closed once, before its domain.
+    unsafe {
+        if !(*cq).endpoints.hold().is_empty() {
+            return -error::EBUSY;
+        }
+        (*(*cq).domain).users.fetch_sub(1, Ordering::Relaxed);
+        drop(Box::from_raw(cq));
+    }
+    0
+}
+
+unsafe extern "C" fn control(cq: *mut Cq, command: c_int, argument: *mut c_void) -> c_int {
+    use std::os::fd::AsRawFd;
+    // SAFETY: the interface's pointers.
+    unsafe {
+        match (command, &(*cq).wait) {
+            (value::CONTROL_GETWAIT, Some(wait)) => {
+                argument.cast::<c_int>().write(wait.fd().as_raw_fd());
+                0
+            }
+            (value::CONTROL_GETWAITOBJ, _) => {
+                argument.cast::<c_int>().write((*cq).wait_obj);
+                0
+            }
+            (value::CONTROL_GETWAIT, None) => -error::ENODATA,
+            _ => -error::ENOSYS,
+        }
+    }
+}
+
+unsafe extern "C" fn read(cq: *mut Cq, into: *mut c_void, count: usize) -> isize {
+    // SAFETY: the interface's pointers.
+    unsafe { (*cq).take(into, count, null_mut()) }
+}
+
+unsafe extern "C" fn read_from(
+    cq: *mut Cq,
+    into: *mut c_void,
+    count: usize,
+    sources: *mut u64,
+) -> isize {
+    // SAFETY: the interface's pointers.
+    unsafe { (*cq).take(into, count, sources) }
+}
+
+unsafe extern "C" fn read_error(cq: *mut Cq, into: *mut CqErrEntry, _flags: u64) -> isize {
+    // SAFETY: the interface's pointers. Newer versions have a longer entry, whose end only matters with capabilities that we do not have.
+    unsafe {
+        let Some(error) = (*cq).queue.hold().errors.pop_front() else {
+            return -(error::EAGAIN as isize);
+        };
+        into.write(error);
+    }
+    1
+}
+
+unsafe extern "C" fn wait(
+    cq: *mut Cq,
+    into: *mut c_void,
+    count: usize,
+    condition: *const c_void,
+    timeout_ms: c_int,
+) -> isize {
+    // SAFETY: as below.
+    unsafe { wait_from(cq, into, count, null_mut(), condition, timeout_ms) }
+}
+
+unsafe extern "C" fn wait_from(
+    cq: *mut Cq,
+    into: *mut c_void,
+    count: usize,
+    sources: *mut u64,
+    _condition: *const c_void,
+    timeout_ms: c_int,
+) -> isize {
+    // SAFETY: the interface's pointers.
+    unsafe {
+        let cq = &*cq;
+        let patience = Patience::new(timeout_ms);
+        loop {
+            let taken = cq.take(into, count, sources);
+            if taken != -(error::EAGAIN as isize) {
+                return taken;
+            }
+            // Acquire pairs with the release of `signal`.
+            if cq.signalled.swap(false, Ordering::Acquire) || patience.is_over() {
+                return taken;
+            }
+            match &cq.wait {
+                Some(wait) if patience.sleeps() && cq.may_sleep() => {
+                    if !cq.signalled.load(Ordering::Acquire) {
+                        patience.sleep(wait.fd());
+                    }
+                }
+                Some(_) => {}
+                None => std::thread::yield_now(),
+            }
+        }
+    }
+}
+
+unsafe extern "C" fn signal(cq: *mut Cq) -> c_int {
+    // SAFETY: the interface's pointer.
+    let cq = unsafe { &*cq };
+    // Release pairs with the acquire of `wait_from`.
+    cq.signalled.store(true, Ordering::Release);
+    if let Some(wait) = &cq.wait {
+        wait.wake();
+    }
+    0
+}
+
+unsafe extern "C" fn strerror(
+    _cq: *mut Cq,
+    number: c_int,
+    _data: *const c_void,
+    into: *mut c_char,
+    length: usize,
+) -> *const c_char {
+    // SAFETY: the program's buffer, as long as it says, or null.
+    unsafe { crate::ep::strerror(number, into, length) }
+}

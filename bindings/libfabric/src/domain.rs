@@ -1,0 +1,105 @@
+//! The domain: one opening of a device.
+
+use crate::abi::{Fid, FidDomain, Info, Ops, class, error, not_offered, ops, value};
+use crate::fabric::Fabric;
+use crate::library::{Level, log};
+use bellwire::Device;
+use std::ffi::{CStr, c_int, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A domain.
+#[repr(C)]
+pub struct Domain {
+    fid: FidDomain,
+    /// What its endpoints are functions of.
+    pub device: Device,
+    /// Whether several threads may use its objects at once.
+    pub shared: bool,
+    /// Objects that are open in it.
+    pub users: AtomicUsize,
+}
+
+static FID: Ops<6> = ops![close, not_offered, not_offered, not_offered, not_offered, not_offered];
+static DOMAIN: Ops<11> = ops![
+    crate::av::open,
+    crate::cq::open,
+    crate::ep::open,
+    not_offered,
+    crate::cntr::open,
+    not_offered,
+    not_offered,
+    not_offered,
+    not_offered,
+    not_offered,
+    endpoint_with_flags,
+];
+static MR: Ops<3> = ops![not_offered, not_offered, not_offered];
+
+/// `fi_domain`.
+pub unsafe extern "C" fn open(
+    _fabric: *mut Fabric,
+    info: *mut Info,
+    into: *mut *mut Domain,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: the interface's pointers; a domain's attributes are those that we gave, or a copy of them.
+    unsafe {
+        let Some(attr) = info.as_ref().and_then(|info| info.domain_attr.as_ref()) else {
+            return -error::EINVAL;
+        };
+        if attr.name.is_null() {
+            log(Level::Warn, "a domain without a name: use one that fi_getinfo returned");
+            return -error::EINVAL;
+        }
+        let name = CStr::from_ptr(attr.name).to_string_lossy().into_owned();
+        let device = match open_device(&name) {
+            Ok(device) => device,
+            Err(error) => {
+                log(Level::Warn, &format!("{name}: {error}"));
+                return -error::ENODEV;
+            }
+        };
+        log(Level::Info, &format!("{name}: {}", device.describe()));
+        let alone = [value::THREAD_DOMAIN, value::THREAD_COMPLETION];
+        let shared = !alone.contains(&attr.threading) || attr.data_progress == value::PROGRESS_AUTO;
+        let fid = Fid { class: class::DOMAIN, context, ops: &FID };
+        let fid = FidDomain { fid, ops: &DOMAIN, mr: &MR };
+        let domain = Domain { fid, device, shared, users: AtomicUsize::new(0) };
+        into.write(Box::into_raw(Box::new(domain)));
+    }
+    0
+}
+
+/// All functions of the device, unless its name says how many.
+fn open_device(name: &str) -> bellwire::Result<Device> {
+    if name.contains("functions=") {
+        return Device::open(name);
+    }
+    let sign = if name.contains('?') { '&' } else { '?' };
+    Device::open(&format!("{name}{sign}functions={}", crate::address::FUNCTIONS))
+}
+
+unsafe extern "C" fn close(domain: *mut Domain) -> c_int {
+    // SAFETY: made by `open`, and closed once.
+    unsafe {
+        if (*domain).users.load(Ordering::Relaxed) > 0 {
+            return -error::EBUSY;
+        }
+        drop(Box::from_raw(domain));
+    }
+    0
+}
+
+unsafe extern "C" fn endpoint_with_flags(
+    domain: *mut Domain,
+    info: *mut Info,
+    into: *mut *mut crate::ep::Ep,
+    flags: u64,
+    context: *mut c_void,
+) -> c_int {
+    if flags != 0 {
+        return -error::EBADFLAGS;
+    }
+    // SAFETY: the interface's pointers.
+    unsafe { crate::ep::open(domain, info, into, context) }
+}

@@ -1,0 +1,572 @@
+//! Endpoints: everything but the calls of the data path.
+
+use crate::abi::{
+    CqEntry, CqErrEntry, Fid, FidEp, Info, Ops, class, error, flag, not_offered, ops, value,
+};
+use crate::address;
+use crate::av::Av;
+use crate::cntr::Cntr;
+use crate::cq::Cq;
+use crate::domain::Domain;
+use crate::library::{Level, library, log};
+use crate::lock::{Held, Lock};
+use crate::wait::WaitSet;
+use crate::{receive, transmit};
+use bellwire::{Error, Status};
+use bellwire_tagged::{Done, Endpoint, Options, Outcome, Peer, Sink, What};
+use std::ffi::{c_char, c_int, c_void};
+use std::net::SocketAddrV4;
+use std::os::fd::AsRawFd;
+use std::ptr::null_mut;
+use std::sync::atomic::Ordering;
+
+/// An endpoint.
+#[repr(C)]
+pub struct Ep {
+    fid: FidEp,
+    domain: *mut Domain,
+    /// What it is called.
+    address: SocketAddrV4,
+    wait_fd: c_int,
+    state: Lock<State>,
+}
+
+/// What an endpoint has and does.
+pub struct State {
+    pub endpoint: Endpoint,
+    pub bound: Bound,
+    enabled: bool,
+    /// Peers by their numbers in the address vector, as of `changes`.
+    peers: Vec<Option<Peer>>,
+    changes: u64,
+}
+
+/// What it is bound to, and what happens there.
+pub struct Bound {
+    av: *mut Av,
+    pub tx_cq: *mut Cq,
+    pub rx_cq: *mut Cq,
+    tx_cntr: *mut Cntr,
+    rx_cntr: *mut Cntr,
+    /// Completions come only of operations with the flag.
+    pub tx_selective: bool,
+    pub rx_selective: bool,
+    pub tx_flags: u64,
+    pub rx_flags: u64,
+    /// Whether receives look at who sent; without, the address that they name means nothing.
+    pub directed: bool,
+    /// Less than so many free bytes end a buffer for many messages.
+    pub least: usize,
+    /// Numbers in the address vector by peer.
+    sources: Vec<u64>,
+}
+
+/// In a token's note: a completion is wanted. The other bits are the flags that it will have; libfabric has no flag of this value.
+pub const WANTED: u64 = 1;
+
+static FID: Ops<6> = ops![close, bind, control, not_offered, not_offered, not_offered];
+static EP: Ops<7> = ops![receive::cancel, option, set_option, not_offered, not_offered, room, room];
+static CM: Ops<9> = ops![
+    not_offered,
+    name,
+    not_offered,
+    not_offered,
+    not_offered,
+    not_offered,
+    not_offered,
+    not_offered,
+    not_offered,
+];
+static RMA: Ops<9> = Ops::new([crate::abi::Slot(not_offered as *const c_void); 9]);
+static ATOMIC: Ops<13> = Ops::new([crate::abi::Slot(not_offered as *const c_void); 13]);
+static COLLECTIVE: Ops<11> = Ops::new([crate::abi::Slot(not_offered as *const c_void); 11]);
+
+/// `fi_endpoint`.
+pub unsafe extern "C" fn open(
+    domain: *mut Domain,
+    info: *mut Info,
+    into: *mut *mut Ep,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: the interface's pointers; the attributes are those that we gave, or a copy of them.
+    unsafe {
+        let info = &*info;
+        if info.ep_attr.as_ref().is_some_and(|ep| ![0, value::EP_RDM].contains(&ep.kind)) {
+            return -error::EINVAL;
+        }
+        let wanted = (info.src_addrlen >= address::BYTES)
+            .then(|| address::read(info.src_addr))
+            .flatten()
+            .filter(|address| address.port() != 0);
+        let endpoint = match open_function(&*domain, wanted) {
+            Ok(endpoint) => endpoint,
+            Err(error) => {
+                log(Level::Warn, &format!("an endpoint cannot be opened: {error}"));
+                return match error {
+                    Error::BadFunction { .. } => -error::EADDRINUSE,
+                    _ => -error::ENODEV,
+                };
+            }
+        };
+        let own = address::address_of(endpoint.address());
+        let address = match wanted {
+            Some(wanted) => SocketAddrV4::new(*own.ip(), wanted.port()),
+            None => own,
+        };
+        let fid = Fid { class: class::EP, context, ops: &FID };
+        let fid = FidEp {
+            fid,
+            ops: &EP,
+            cm: &CM,
+            msg: &transmit::MSG,
+            rma: &RMA,
+            tagged: &transmit::TAGGED,
+            atomic: &ATOMIC,
+            collective: &COLLECTIVE,
+        };
+        let bound = Bound {
+            av: null_mut(),
+            tx_cq: null_mut(),
+            rx_cq: null_mut(),
+            tx_cntr: null_mut(),
+            rx_cntr: null_mut(),
+            tx_selective: false,
+            rx_selective: false,
+            tx_flags: info.tx_attr.as_ref().map_or(0, |tx| tx.op_flags),
+            rx_flags: info.rx_attr.as_ref().map_or(0, |rx| rx.op_flags),
+            directed: info.caps & flag::DIRECTED_RECV != 0,
+            least: 64,
+            sources: Vec::new(),
+        };
+        let wait_fd = endpoint.wait_fd().as_raw_fd();
+        let state = State { endpoint, bound, enabled: false, peers: Vec::new(), changes: 0 };
+        let state = Lock::new((*domain).shared, state);
+        (*domain).users.fetch_add(1, Ordering::Relaxed);
+        into.write(Box::into_raw(Box::new(Ep { fid, domain, address, wait_fd, state })));
+    }
+    0
+}
+
+/// The function that an address stands for; without one, any that is free, from one that differs from process to process, so that
+/// an address is not used again soon.
+fn open_function(domain: &Domain, wanted: Option<SocketAddrV4>) -> bellwire::Result<Endpoint> {
+    let options = Options::default();
+    if let Some(wanted) = wanted {
+        return Endpoint::open(&domain.device, address::function_of(wanted.port()), &options);
+    }
+    let first = std::process::id() % u32::from(address::FUNCTIONS);
+    let mut last = Error::BadFunction { function: 0, why: "all are open already" };
+    for step in 0..u32::from(address::FUNCTIONS) {
+        let function = ((first + step) % u32::from(address::FUNCTIONS)) as u8;
+        match Endpoint::open(&domain.device, function, &options) {
+            Err(error @ Error::BadFunction { .. }) => last = error,
+            other => return other,
+        }
+    }
+    Err(last)
+}
+
+impl Ep {
+    /// Its state, for one thread at a time.
+    #[inline(always)]
+    pub fn hold(&self) -> Held<'_, State> {
+        self.state.hold()
+    }
+
+    /// Takes what has come, unless somebody else is at it.
+    #[inline]
+    pub fn progress(&self) {
+        if let Some(mut state) = self.state.try_hold() {
+            state.progress();
+        }
+    }
+
+    /// Asks for a wake-up. `false`: there is something to do already.
+    pub fn arm(&self) -> bool {
+        match self.state.try_hold() {
+            Some(mut state) => state.endpoint.arm().unwrap_or(true),
+            None => false,
+        }
+    }
+
+    fn wait_sets(&self) -> Vec<&WaitSet> {
+        let state = self.hold();
+        let Bound { tx_cq, rx_cq, tx_cntr, rx_cntr, .. } = state.bound;
+        // SAFETY: bound objects are closed after the endpoint.
+        unsafe {
+            let cqs = [tx_cq, rx_cq].map(|cq| cq.as_ref().and_then(Cq::wait_set));
+            let cntrs = [tx_cntr, rx_cntr].map(|cntr| cntr.as_ref().and_then(Cntr::wait_set));
+            cqs.into_iter().chain(cntrs).flatten().collect()
+        }
+    }
+}
+
+impl State {
+    /// Takes what has come.
+    #[inline]
+    pub fn progress(&mut self) {
+        if !self.enabled {
+            return;
+        }
+        self.follow();
+        if let Err(error) = self.endpoint.progress(&mut self.bound) {
+            log(Level::Warn, &format!("no progress: {error}"));
+        }
+    }
+
+    /// The peer that the address vector calls `number`.
+    #[inline]
+    pub fn peer(&mut self, number: u64) -> Option<Peer> {
+        self.follow();
+        self.peers.get(usize::try_from(number).ok()?).copied().flatten()
+    }
+
+    /// Whether it can be used.
+    #[inline]
+    pub fn is_enabled(&self) -> bool {
+        self.enabled
+    }
+
+    /// Learns what has changed in the address vector.
+    #[inline(always)]
+    fn follow(&mut self) {
+        // SAFETY: bound before it was enabled, and closed after the endpoint.
+        if let Some(av) = unsafe { self.bound.av.as_ref() }
+            && av.changes() != self.changes
+        {
+            self.learn(av);
+        }
+    }
+
+    #[cold]
+    fn learn(&mut self, av: &Av) {
+        self.changes = av.changes();
+        let Self { endpoint, peers, bound, .. } = self;
+        peers.clear();
+        bound.sources.clear();
+        for (number, address) in av.entries().iter().enumerate() {
+            let peer = address.map(|address| endpoint.peer(address::function_at(address)));
+            peers.push(peer);
+            if let Some(Peer(at)) = peer {
+                let at = at as usize;
+                if bound.sources.len() <= at {
+                    bound.sources.resize(at + 1, value::ADDRESS_UNKNOWN);
+                }
+                // The first of equal ones.
+                if bound.sources[at] == value::ADDRESS_UNKNOWN {
+                    bound.sources[at] = number as u64;
+                }
+            }
+        }
+    }
+}
+
+impl Bound {
+    /// A transmission has completed when its call returned.
+    #[inline]
+    pub fn transmitted(&mut self, note: u64, context: *mut c_void, tag: u64) {
+        // SAFETY: bound objects are closed after the endpoint.
+        unsafe {
+            if note & WANTED != 0
+                && let Some(cq) = self.tx_cq.as_ref()
+            {
+                let flags = note & !WANTED;
+                let entry = CqEntry { context, flags, len: 0, buf: null_mut(), data: 0, tag };
+                cq.push(entry, value::ADDRESS_UNKNOWN);
+            }
+            if let Some(cntr) = self.tx_cntr.as_ref() {
+                cntr.count(true);
+            }
+        }
+    }
+
+    #[cold]
+    fn failed(&mut self, done: &Done, entry: CqEntry) {
+        let (err, olen) = match done.outcome {
+            Outcome::Success => return,
+            Outcome::Truncated => (error::ETRUNC, done.left),
+            Outcome::Cancelled => (error::ECANCELED, 0),
+            Outcome::NoMessage => (error::ENOMSG, 0),
+            Outcome::Failed(Status::Unreachable) => (error::EHOSTUNREACH, 0),
+            Outcome::Failed(Status::PeerGone | Status::Flushed) => (error::ECONNRESET, 0),
+            Outcome::Failed(_) => (error::EIO, 0),
+        };
+        if let Outcome::Failed(status) = done.outcome {
+            log(Level::Warn, &format!("a message to or from a peer failed: {status}"));
+        }
+        let (cq, cntr) = match done.what {
+            What::Sent => (self.tx_cq, self.tx_cntr),
+            _ => (self.rx_cq, self.rx_cntr),
+        };
+        // SAFETY: bound objects are closed after the endpoint.
+        unsafe {
+            if let Some(cq) = cq.as_ref() {
+                let (prov_errno, err_data, err_data_size) = (err, null_mut(), 0);
+                cq.push_error(CqErrEntry { entry, olen, err, prov_errno, err_data, err_data_size });
+            }
+            if let Some(cntr) = cntr.as_ref().filter(|_| done.what != What::Peeked) {
+                cntr.count(false);
+            }
+        }
+    }
+}
+
+impl Sink for Bound {
+    #[inline]
+    fn done(&mut self, done: Done) {
+        let note = done.token.note;
+        let mut entry = CqEntry {
+            context: done.token.context as *mut c_void,
+            flags: note & !WANTED,
+            len: done.length,
+            buf: done.at as *mut c_void,
+            data: done.data.unwrap_or_default(),
+            tag: done.tag.unwrap_or_default(),
+        };
+        if done.outcome != Outcome::Success {
+            return self.failed(&done, entry);
+        }
+        match done.what {
+            What::Sent => {
+                return self.transmitted(note, entry.context, entry.tag);
+            }
+            What::BufferEnded => {
+                entry.flags = flag::MULTI_RECV | flag::RECV | flag::MSG;
+                // It is told even to those who did not want to hear of the messages.
+                // SAFETY: bound objects are closed after the endpoint.
+                if let Some(cq) = unsafe { self.rx_cq.as_ref() } {
+                    cq.push(entry, value::ADDRESS_UNKNOWN);
+                }
+                return;
+            }
+            What::Received | What::Peeked => {}
+        }
+        if done.data.is_some() {
+            entry.flags |= flag::REMOTE_CQ_DATA;
+        }
+        // SAFETY: bound objects are closed after the endpoint.
+        unsafe {
+            if note & WANTED != 0
+                && let Some(cq) = self.rx_cq.as_ref()
+            {
+                let source = done.peer.and_then(|peer| self.sources.get(peer.0 as usize));
+                cq.push(entry, source.copied().unwrap_or(value::ADDRESS_UNKNOWN));
+            }
+            if let Some(cntr) = self.rx_cntr.as_ref()
+                && done.what == What::Received
+            {
+                cntr.count(true);
+            }
+        }
+    }
+}
+
+unsafe extern "C" fn close(ep: *mut Ep) -> c_int {
+    // SAFETY: made by `open`, and closed once, before what it is bound to.
+    unsafe {
+        for set in (*ep).wait_sets() {
+            set.remove((*ep).wait_fd);
+        }
+        let Bound { av, tx_cq, rx_cq, tx_cntr, rx_cntr, .. } = (*ep).hold().bound;
+        for cq in [tx_cq, rx_cq] {
+            if let Some(cq) = cq.as_ref() {
+                cq.remove(ep);
+            }
+        }
+        for cntr in [tx_cntr, rx_cntr] {
+            if let Some(cntr) = cntr.as_ref() {
+                cntr.remove(ep);
+            }
+        }
+        if let Some(av) = av.as_ref() {
+            av.users.fetch_sub(1, Ordering::Relaxed);
+        }
+        (*(*ep).domain).users.fetch_sub(1, Ordering::Relaxed);
+        drop(Box::from_raw(ep));
+    }
+    0
+}
+
+unsafe extern "C" fn bind(ep: *mut Ep, fid: *mut Fid, flags: u64) -> c_int {
+    // SAFETY: the interface's pointers.
+    unsafe {
+        let mut state = (*ep).hold();
+        if state.enabled {
+            return -error::EOPBADSTATE;
+        }
+        let bound = &mut state.bound;
+        match (*fid).class {
+            class::AV => {
+                bound.av = fid.cast();
+                (*bound.av).users.fetch_add(1, Ordering::Relaxed);
+            }
+            class::CQ => {
+                if flags & !(flag::SEND | flag::RECV | flag::SELECTIVE_COMPLETION) != 0
+                    || flags & (flag::SEND | flag::RECV) == 0
+                {
+                    return -error::EBADFLAGS;
+                }
+                let selective = flags & flag::SELECTIVE_COMPLETION != 0;
+                if flags & flag::SEND != 0 {
+                    (bound.tx_cq, bound.tx_selective) = (fid.cast(), selective);
+                }
+                if flags & flag::RECV != 0 {
+                    (bound.rx_cq, bound.rx_selective) = (fid.cast(), selective);
+                }
+            }
+            class::CNTR => {
+                if flags & flag::SEND != 0 {
+                    bound.tx_cntr = fid.cast();
+                }
+                if flags & flag::RECV != 0 {
+                    bound.rx_cntr = fid.cast();
+                }
+                let other = flag::READ | flag::WRITE | flag::REMOTE_READ | flag::REMOTE_WRITE;
+                if flags & other != 0 && flags & (flag::SEND | flag::RECV) == 0 {
+                    // It would never count, because there are no remote accesses.
+                    return -error::ENOSYS;
+                }
+            }
+            // Nothing is ever told of an endpoint without connections.
+            class::EQ => {}
+            _ => return -error::EINVAL,
+        }
+    }
+    0
+}
+
+unsafe extern "C" fn control(ep: *mut Ep, command: c_int, argument: *mut c_void) -> c_int {
+    // SAFETY: the interface's pointers.
+    unsafe {
+        match command {
+            value::CONTROL_ENABLE => enable(ep),
+            value::CONTROL_GETOPSFLAG => {
+                let flags = argument.cast::<u64>();
+                let bound = &(*ep).hold().bound;
+                let transmits = *flags & flag::SEND != 0;
+                flags.write(if transmits { bound.tx_flags } else { bound.rx_flags });
+                0
+            }
+            value::CONTROL_SETOPSFLAG => {
+                let flags = *argument.cast::<u64>();
+                let bound = &mut (*ep).hold().bound;
+                match (flags & flag::SEND != 0, flags & flag::RECV != 0) {
+                    (true, false) => bound.tx_flags = flags & !flag::SEND,
+                    (false, true) => bound.rx_flags = flags & !flag::RECV,
+                    _ => return -error::EINVAL,
+                }
+                0
+            }
+            _ => -error::ENOSYS,
+        }
+    }
+}
+
+unsafe fn enable(ep: *mut Ep) -> c_int {
+    // SAFETY: the interface's pointer.
+    unsafe {
+        let this = &*ep;
+        {
+            let mut state = this.hold();
+            if state.enabled {
+                return 0;
+            }
+            let Bound { av, tx_cq, rx_cq, tx_cntr, rx_cntr, .. } = state.bound;
+            if av.is_null() {
+                log(Level::Warn, "an endpoint needs an address vector: fi_ep_bind it first");
+                return -error::ENOAV;
+            }
+            if tx_cq.is_null() && rx_cq.is_null() && tx_cntr.is_null() && rx_cntr.is_null() {
+                log(Level::Warn, "an endpoint needs a completion queue: fi_ep_bind one first");
+                return -error::ENOCQ;
+            }
+            state.enabled = true;
+            for cq in [tx_cq, rx_cq] {
+                if let Some(cq) = cq.as_ref() {
+                    cq.add(ep);
+                }
+            }
+            for cntr in [tx_cntr, rx_cntr] {
+                if let Some(cntr) = cntr.as_ref() {
+                    cntr.add(ep);
+                }
+            }
+        }
+        for set in this.wait_sets() {
+            set.add(this.wait_fd);
+        }
+    }
+    0
+}
+
+unsafe extern "C" fn name(ep: *mut Ep, into: *mut c_void, length: *mut usize) -> c_int {
+    // SAFETY: the interface's pointers.
+    match unsafe { address::write((*ep).address, into, length) } {
+        true => 0,
+        false => -error::ETOOSMALL,
+    }
+}
+
+unsafe extern "C" fn option(
+    ep: *mut Ep,
+    level: c_int,
+    which: c_int,
+    into: *mut c_void,
+    length: *mut usize,
+) -> c_int {
+    // SAFETY: the interface's pointers.
+    unsafe {
+        let value = match (level, which) {
+            (0, value::OPT_MIN_MULTI_RECV) => (*ep).hold().bound.least,
+            (0, value::OPT_CM_DATA_SIZE) => 0,
+            _ => return -error::ENOPROTOOPT,
+        };
+        if *length < size_of::<usize>() {
+            return -error::ETOOSMALL;
+        }
+        into.cast::<usize>().write_unaligned(value);
+        length.write(size_of::<usize>());
+    }
+    0
+}
+
+unsafe extern "C" fn set_option(
+    ep: *mut Ep,
+    level: c_int,
+    which: c_int,
+    from: *const c_void,
+    length: usize,
+) -> c_int {
+    if (level, which) != (0, value::OPT_MIN_MULTI_RECV) {
+        return -error::ENOPROTOOPT;
+    }
+    if length < size_of::<usize>() {
+        return -error::EINVAL;
+    }
+    // SAFETY: the interface's pointers.
+    unsafe { (*ep).hold().bound.least = from.cast::<usize>().read_unaligned() };
+    0
+}
+
+/// How much can be posted, at least.
+unsafe extern "C" fn room(_ep: *mut Ep) -> isize {
+    crate::info::DEPTH as isize
+}
+
+/// What an error means, in the library's words, in `into` if there is room.
+///
+/// # Safety
+/// `into` has `length` bytes, or is null.
+pub unsafe fn strerror(number: c_int, into: *mut c_char, length: usize) -> *const c_char {
+    let Some(library) = library() else { return c"unknown error".as_ptr() };
+    let text = library.strerror(number.abs());
+    if into.is_null() || length == 0 {
+        return text;
+    }
+    // SAFETY: the caller's; the text is a string.
+    unsafe {
+        libc::strncpy(into, text, length - 1);
+        into.add(length - 1).write(0);
+    }
+    into
+}

@@ -1,0 +1,79 @@
+//! The fabric: what opens domains and event queues.
+
+use crate::abi::{FabricAttr, Fid, FidFabric, Info, Ops, class, error, not_offered, ops};
+use crate::cq::Cq;
+use crate::library::{Level, log};
+use std::ffi::{c_int, c_void};
+
+/// A fabric.
+#[repr(C)]
+pub struct Fabric {
+    fid: FidFabric,
+}
+
+static FID: Ops<6> = ops![close, not_offered, not_offered, not_offered, not_offered, not_offered];
+static FABRIC: Ops<6> = ops![
+    crate::domain::open,
+    not_offered,
+    crate::eq::open,
+    not_offered,
+    try_wait,
+    domain_with_flags,
+];
+
+/// `fi_fabric`.
+pub unsafe extern "C" fn open(
+    attr: *const FabricAttr,
+    into: *mut *mut Fabric,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: the interface's pointers.
+    unsafe {
+        let fid = Fid { class: class::FABRIC, context, ops: &FID };
+        let api_version = (*attr).api_version;
+        let fid = FidFabric { fid, ops: &FABRIC, api_version };
+        into.write(Box::into_raw(Box::new(Fabric { fid })));
+    }
+    0
+}
+
+unsafe extern "C" fn close(fabric: *mut Fabric) -> c_int {
+    // SAFETY: made by `open`, and closed once.
+    drop(unsafe { Box::from_raw(fabric) });
+    0
+}
+
+unsafe extern "C" fn domain_with_flags(
+    fabric: *mut Fabric,
+    info: *mut Info,
+    into: *mut *mut c_void,
+    flags: u64,
+    context: *mut c_void,
+) -> c_int {
+    if flags != 0 {
+        log(Level::Warn, "a domain was asked for with flags: there are none that it knows");
+        return -error::EBADFLAGS;
+    }
+    // SAFETY: the interface's pointers.
+    unsafe { crate::domain::open(fabric.cast(), info, into.cast(), context) }
+}
+
+/// Whether a program may sleep on the descriptors of these queues: not if there is something in them.
+unsafe extern "C" fn try_wait(_fabric: *mut Fabric, fids: *mut *mut Fid, count: c_int) -> c_int {
+    for at in 0..count as usize {
+        // SAFETY: as many objects as are counted.
+        let ready = unsafe {
+            let fid = *fids.add(at);
+            match (*fid).class {
+                class::CQ => (*fid.cast::<Cq>()).may_sleep(),
+                class::EQ => (*fid.cast::<crate::eq::Eq>()).may_sleep(),
+                class::CNTR => (*fid.cast::<crate::cntr::Cntr>()).may_sleep(),
+                _ => return -error::EINVAL,
+            }
+        };
+        if !ready {
+            return -error::EAGAIN;
+        }
+    }
+    0
+}

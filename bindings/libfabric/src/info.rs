@@ -1,0 +1,357 @@
+//! `fi_getinfo`: what we are, if that is what a program wants.
+
+use crate::abi::{Info, error, flag, order, value};
+use crate::address;
+use crate::host;
+use crate::library::{Level, library, log};
+use crate::settings;
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::ptr::null_mut;
+
+/// Everything that endpoints can do. What is here works; what is not here is refused.
+pub const CAPS: u64 = TX_CAPS | RX_CAPS | flag::LOCAL_COMM | flag::REMOTE_COMM;
+const TX_CAPS: u64 = flag::MSG | flag::TAGGED | flag::SEND;
+const RX_CAPS: u64 =
+    flag::MSG | flag::TAGGED | flag::RECV | flag::MULTI_RECV | flag::DIRECTED_RECV | flag::SOURCE;
+/// Flags that every transmission of an endpoint may have.
+const TX_FLAGS: u64 = flag::COMPLETION
+    | flag::INJECT
+    | flag::INJECT_COMPLETE
+    | flag::TRANSMIT_COMPLETE
+    | flag::DELIVERY_COMPLETE
+    | flag::MATCH_COMPLETE;
+const RX_FLAGS: u64 = flag::COMPLETION | flag::MULTI_RECV;
+/// Longest message that is copied and forgotten.
+pub const INJECT_BYTES: usize = 16 << 10;
+const MESSAGE_BYTES: usize = 1 << 40;
+/// Operations, and completions, that can wait.
+pub const DEPTH: usize = 4096;
+/// Stretches of memory of one message.
+pub const IOV_LIMIT: usize = 4;
+
+/// The entry of the table of the provider.
+///
+/// # Safety
+/// As `fi_getinfo` describes it.
+pub unsafe extern "C" fn getinfo(
+    version: u32,
+    node: *const c_char,
+    service: *const c_char,
+    flags: u64,
+    hints: *const Info,
+    into: *mut *mut Info,
+) -> c_int {
+    // SAFETY: the program's strings, its hints, and a place for the answer.
+    unsafe {
+        let text = |text: *const c_char| (!text.is_null()).then(|| CStr::from_ptr(text));
+        match find(version, text(node), text(service), flags, hints.as_ref()) {
+            Ok(info) => {
+                into.write(info);
+                0
+            }
+            Err(error) => -error,
+        }
+    }
+}
+
+/// # Safety
+/// The hints' pointers are null or valid.
+unsafe fn find(
+    _version: u32,
+    node: Option<&CStr>,
+    service: Option<&CStr>,
+    flags: u64,
+    hints: Option<&Info>,
+) -> Result<*mut Info, c_int> {
+    let library = library().ok_or(error::ENODATA)?;
+    if let Some(hints) = hints {
+        // SAFETY: the caller's.
+        if let Err(what) = unsafe { check(hints) } {
+            log(Level::Info, &format!("not offered: the program asks for {what}"));
+            return Err(error::ENODATA);
+        }
+    }
+    let settings = settings::read(library);
+    // SAFETY: the program's addresses are as long as they say.
+    let (source, destination) = unsafe { ends(node, service, flags, hints) }?;
+    let device = match &settings.device {
+        Some(device) => device.clone(),
+        None => {
+            let own = match (source, destination) {
+                (Some(source), _) if !source.ip().is_unspecified() => Some(*source.ip()),
+                (_, Some(to)) if settings.interface.is_none() => host::address_towards(*to.ip()),
+                _ => host::own_address(settings.interface.as_deref()),
+            };
+            let Some(own) = own else {
+                let name = settings.interface.unwrap_or_default();
+                log(
+                    Level::Warn,
+                    &format!(
+                        "FI_BELLWIRE_IFACE={name}: no such interface, or it has no IPv4 address; `ip -4 address` lists them"
+                    ),
+                );
+                return Err(error::ENODATA);
+            };
+            format!("auto:udp:{own}")
+        }
+    };
+    if let Some(wanted) = hints
+        // SAFETY: the hints' pointers are null or valid, and names are strings.
+        .and_then(|hints| unsafe { hints.domain_attr.as_ref() })
+        .filter(|domain| !domain.name.is_null())
+    {
+        // SAFETY: as above.
+        let wanted = unsafe { CStr::from_ptr(wanted.name) }.to_string_lossy().into_owned();
+        if wanted != device && !(settings.device.is_none() && is_ours(&wanted)) {
+            return Err(error::ENODATA);
+        }
+        // SAFETY: as for `find`.
+        return unsafe { answer(hints, &wanted, source, destination) };
+    }
+    // SAFETY: as for `find`.
+    unsafe { answer(hints, &device, source, destination) }
+}
+
+/// Whether a domain's name is one that we could have given.
+fn is_ours(name: &str) -> bool {
+    name.strip_prefix("auto:udp:").is_some_and(|ip| ip.parse::<Ipv4Addr>().is_ok())
+}
+
+/// What a program wants that we are not; the hints are met otherwise.
+///
+/// # Safety
+/// The hints' pointers are null or valid.
+unsafe fn check(hints: &Info) -> Result<(), &'static str> {
+    let all = |has: u64, wanted: u64, what| if wanted & !has == 0 { Ok(()) } else { Err(what) };
+    let one = |good: bool, what| if good { Ok(()) } else { Err(what) };
+    // Capabilities of both directions may be named without their kinds.
+    all(CAPS, hints.caps, "capabilities that it does not have")?;
+    let formats = [0, value::SOCKADDR, value::SOCKADDR_IN];
+    one(formats.contains(&hints.addr_format), "another format of addresses than sockaddr_in")?;
+    // SAFETY: the caller's.
+    unsafe {
+        if let Some(fabric) = hints.fabric_attr.as_ref() {
+            let is = |text: *mut c_char, name: &str| {
+                text.is_null() || CStr::from_ptr(text).to_string_lossy().eq_ignore_ascii_case(name)
+            };
+            one(is(fabric.prov_name, "bellwire"), "another provider")?;
+            one(is(fabric.name, "bellwire"), "another fabric")?;
+        }
+        if let Some(ep) = hints.ep_attr.as_ref() {
+            one([value::EP_UNSPEC, value::EP_RDM].contains(&ep.kind), "another kind of endpoint")?;
+            one([0, value::PROTOCOL].contains(&ep.protocol), "another protocol")?;
+            one(ep.max_msg_size <= MESSAGE_BYTES, "longer messages")?;
+            one(ep.msg_prefix_size == 0, "room before messages")?;
+            one(ep.auth_key_size == 0, "authorization keys")?;
+            let single = |count: usize| count <= 1 || count == usize::MAX;
+            one(single(ep.tx_ctx_cnt) && single(ep.rx_ctx_cnt), "several contexts of an endpoint")?;
+            one(ep.tx_ctx_cnt <= 1 && ep.rx_ctx_cnt <= 1, "contexts that endpoints share")?;
+            one(
+                ep.max_order_raw_size == 0
+                    && ep.max_order_war_size == 0
+                    && ep.max_order_waw_size == 0,
+                "an order of remote accesses",
+            )?;
+        }
+        if let Some(domain) = hints.domain_attr.as_ref() {
+            one((0..=5).contains(&domain.threading), "an unknown level of threads")?;
+            for progress in [domain.control_progress, domain.data_progress] {
+                one((0..=2).contains(&progress), "an unknown way to make progress")?;
+            }
+            one(
+                (0..=value::AV_TABLE).contains(&domain.av_type),
+                "an unknown kind of address vector",
+            )?;
+            one(domain.cq_data_size <= 8, "more than 8 bytes of remote data")?;
+            one(domain.mr_key_size <= 8, "longer keys")?;
+            one(domain.auth_key_size == 0, "authorization keys")?;
+            one(
+                domain.caps & !(flag::LOCAL_COMM | flag::REMOTE_COMM) == 0,
+                "capabilities of a domain",
+            )?;
+        }
+        if let Some(tx) = hints.tx_attr.as_ref() {
+            all(CAPS, tx.caps, "capabilities to send that it does not have")?;
+            all(TX_FLAGS, tx.op_flags, "flags to send with that it does not have")?;
+            all(order::SAS, tx.msg_order, "an order of messages that it does not keep")?;
+            one(tx.comp_order == 0, "an order of completions")?;
+            one(tx.inject_size <= INJECT_BYTES, "longer injected messages")?;
+            one(tx.size <= DEPTH, "more transmissions that wait")?;
+            one(tx.iov_limit <= IOV_LIMIT, "messages of more parts")?;
+            one(tx.rma_iov_limit <= 1, "remote accesses of several parts")?;
+        }
+        if let Some(rx) = hints.rx_attr.as_ref() {
+            all(CAPS, rx.caps, "capabilities to receive that it does not have")?;
+            all(RX_FLAGS, rx.op_flags, "flags to receive with that it does not have")?;
+            all(order::SAS, rx.msg_order, "an order of messages that it does not keep")?;
+            one(rx.comp_order == 0, "an order of completions")?;
+            one(rx.size <= 65_536, "more receives that wait")?;
+            one(rx.iov_limit <= IOV_LIMIT, "receives of more parts")?;
+        }
+    }
+    Ok(())
+}
+
+type Ends = (Option<SocketAddrV4>, Option<SocketAddrV4>);
+
+/// Where from and where to, as far as the program says.
+///
+/// # Safety
+/// The hints' addresses are null or as long as they say.
+unsafe fn ends(
+    node: Option<&CStr>,
+    service: Option<&CStr>,
+    flags: u64,
+    hints: Option<&Info>,
+) -> Result<Ends, c_int> {
+    let given = |address: *mut c_void, length: usize| {
+        if address.is_null() || length < address::BYTES {
+            return None;
+        }
+        // SAFETY: the caller's.
+        unsafe { address::read(address) }
+    };
+    let (mut source, mut destination) = match hints {
+        None => (None, None),
+        Some(hints) => {
+            (given(hints.src_addr, hints.src_addrlen), given(hints.dest_addr, hints.dest_addrlen))
+        }
+    };
+    if flags & flag::PROV_ATTR_ONLY != 0 || (node.is_none() && service.is_none()) {
+        return Ok((source, destination));
+    }
+    let numeric = flags & flag::NUMERICHOST != 0;
+    let found = host::look_up(node, service, numeric).ok_or(error::ENODATA)?;
+    if flags & flag::SOURCE != 0 {
+        source = Some(found);
+    } else if node.is_some() {
+        destination = Some(found);
+    }
+    Ok((source, destination))
+}
+
+/// Makes the answer.
+///
+/// # Safety
+/// The hints' pointers are null or valid.
+unsafe fn answer(
+    hints: Option<&Info>,
+    device: &str,
+    source: Option<SocketAddrV4>,
+    destination: Option<SocketAddrV4>,
+) -> Result<*mut Info, c_int> {
+    let made = library().ok_or(error::ENODATA)?.new_info();
+    // SAFETY: the library's info has all attributes, of at least the sizes that we know; hints' pointers are null or valid.
+    unsafe {
+        let info = made.as_mut().ok_or(error::ENOMEM)?;
+        let hint_domain = hints.and_then(|hints| hints.domain_attr.as_ref());
+        let hint_tx = hints.and_then(|hints| hints.tx_attr.as_ref());
+        let hint_rx = hints.and_then(|hints| hints.rx_attr.as_ref());
+        info.caps = match hints.map(|hints| hints.caps) {
+            None | Some(0) => CAPS,
+            Some(caps) => complete(caps),
+        };
+        info.addr_format = value::SOCKADDR_IN;
+        set_address(&mut info.src_addr, &mut info.src_addrlen, source)?;
+        set_address(&mut info.dest_addr, &mut info.dest_addrlen, destination)?;
+
+        let tx = &mut *info.tx_attr;
+        tx.caps = info.caps & TX_CAPS;
+        tx.op_flags = hint_tx.map_or(0, |hint| hint.op_flags);
+        tx.msg_order = order::SAS;
+        tx.inject_size = INJECT_BYTES;
+        tx.size = DEPTH;
+        tx.iov_limit = IOV_LIMIT;
+        tx.rma_iov_limit = 0;
+
+        let rx = &mut *info.rx_attr;
+        rx.caps = info.caps & RX_CAPS;
+        rx.op_flags = hint_rx.map_or(0, |hint| hint.op_flags);
+        rx.msg_order = order::SAS;
+        rx.size = 65_536;
+        rx.iov_limit = IOV_LIMIT;
+
+        let ep = &mut *info.ep_attr;
+        ep.kind = value::EP_RDM;
+        ep.protocol = value::PROTOCOL;
+        ep.protocol_version = 1;
+        ep.max_msg_size = MESSAGE_BYTES;
+        ep.mem_tag_format = u64::MAX;
+        ep.tx_ctx_cnt = 1;
+        ep.rx_ctx_cnt = 1;
+
+        let domain = &mut *info.domain_attr;
+        let or = |hint: Option<c_int>, ours: c_int| match hint {
+            None | Some(0) => ours,
+            Some(hint) => hint,
+        };
+        domain.name = text(device);
+        domain.threading = or(hint_domain.map(|hint| hint.threading), value::THREAD_SAFE);
+        domain.control_progress =
+            or(hint_domain.map(|hint| hint.control_progress), value::PROGRESS_AUTO);
+        domain.data_progress =
+            or(hint_domain.map(|hint| hint.data_progress), value::PROGRESS_MANUAL);
+        domain.resource_mgmt = value::RM_ENABLED;
+        domain.av_type = or(hint_domain.map(|hint| hint.av_type), value::AV_TABLE);
+        domain.mr_mode = 0;
+        domain.mr_key_size = 8;
+        domain.cq_data_size = 8;
+        domain.cq_cnt = 1024;
+        domain.ep_cnt = usize::from(address::FUNCTIONS);
+        domain.tx_ctx_cnt = usize::from(address::FUNCTIONS);
+        domain.rx_ctx_cnt = usize::from(address::FUNCTIONS);
+        domain.max_ep_tx_ctx = 1;
+        domain.max_ep_rx_ctx = 1;
+        domain.cntr_cnt = 1024;
+        domain.mr_iov_limit = 1;
+        domain.caps = flag::LOCAL_COMM | flag::REMOTE_COMM;
+        domain.mr_cnt = 65_536;
+
+        let fabric = &mut *info.fabric_attr;
+        fabric.name = text("bellwire");
+        // The library writes the provider's name itself; 1.17 and 2.x differ in whether they replace one.
+        fabric.prov_version = crate::VERSION;
+        if domain.name.is_null() || fabric.name.is_null() {
+            library().expect("found above").free_info(made);
+            return Err(error::ENOMEM);
+        }
+    }
+    Ok(made)
+}
+
+/// Capabilities that come with those that are asked for: both directions, if none is named.
+fn complete(mut caps: u64) -> u64 {
+    if caps & (flag::MSG | flag::TAGGED) != 0 && caps & (flag::SEND | flag::RECV) == 0 {
+        caps |= flag::SEND | flag::RECV;
+    }
+    if caps & (flag::LOCAL_COMM | flag::REMOTE_COMM) == 0 {
+        caps |= flag::LOCAL_COMM | flag::REMOTE_COMM;
+    }
+    caps
+}
+
+/// A string that the library will free.
+fn text(text: &str) -> *mut c_char {
+    let Ok(text) = std::ffi::CString::new(text) else { return null_mut() };
+    // SAFETY: copies a string.
+    unsafe { libc::strdup(text.as_ptr()) }
+}
+
+fn set_address(
+    place: &mut *mut c_void,
+    length: &mut usize,
+    address: Option<SocketAddrV4>,
+) -> Result<(), c_int> {
+    let Some(address) = address else { return Ok(()) };
+    // SAFETY: an allocation of the size that is written; the library frees it.
+    unsafe {
+        let made = libc::calloc(1, address::BYTES).cast::<libc::sockaddr_in>();
+        if made.is_null() {
+            return Err(error::ENOMEM);
+        }
+        made.write(address::raw(address));
+        (*place, *length) = (made.cast(), address::BYTES);
+    }
+    Ok(())
+}

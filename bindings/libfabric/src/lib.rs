@@ -1,0 +1,79 @@
+//! A libfabric provider: programs that speak libfabric, MPI above all, run over Bellwire.
+//!
+//! The library finds `libbellwire-fi.so` in `FI_PROVIDER_PATH` and calls [`fi_prov_ini`]. What matching, unexpected messages and rendezvous are is in
+//! `bellwire-tagged`; here is only how libfabric calls things.
+//!
+//! | file | what |
+//! |---|---|
+//! | `abi.rs`, `library.rs` | the library's structures and functions |
+//! | `info.rs`, `host.rs`, `address.rs`, `settings.rs` | what there is, and where |
+//! | `fabric.rs`, `domain.rs`, `av.rs`, `ep.rs`, `cq.rs`, `eq.rs`, `cntr.rs` | one object each |
+//! | `transmit.rs`, `receive.rs` | the calls of the data path |
+//! | `lock.rs`, `wait.rs` | threads |
+//!
+//! Every function that the library or a program calls takes the pointers that the interface says, which is its safety contract and is not
+//! repeated at each.
+#![allow(clippy::missing_safety_doc)]
+
+pub mod abi;
+mod address;
+mod av;
+mod cntr;
+mod cq;
+mod domain;
+mod ep;
+mod eq;
+mod fabric;
+mod host;
+mod info;
+mod library;
+mod lock;
+mod receive;
+mod settings;
+mod transmit;
+mod wait;
+
+use abi::Provider;
+use std::ptr::null_mut;
+use std::sync::OnceLock;
+
+/// Our version, as providers have one.
+pub const VERSION: u32 = 1;
+
+struct Ours(Box<std::cell::UnsafeCell<Provider>>);
+// SAFETY: we write it once, before the library sees it; from then on it is the library's.
+unsafe impl Sync for Ours {}
+// SAFETY: as above.
+unsafe impl Send for Ours {}
+
+static PROVIDER: OnceLock<Ours> = OnceLock::new();
+
+/// The provider as the library knows it.
+pub(crate) fn provider() -> *mut Provider {
+    let make = || {
+        // The library refuses a provider that is newer than itself, and what we serve is the same in all versions.
+        let version = library::library().map_or(0, library::Library::version);
+        Ours(Box::new(std::cell::UnsafeCell::new(Provider {
+            version: VERSION,
+            fi_version: version,
+            context: [null_mut(); 4],
+            name: c"bellwire".as_ptr(),
+            getinfo: info::getinfo as *const _,
+            fabric: fabric::open as *const _,
+            cleanup: cleanup as *const _,
+        })))
+    };
+    PROVIDER.get_or_init(make).0.get()
+}
+
+/// What the library calls when it has loaded us.
+#[unsafe(no_mangle)]
+pub extern "C" fn fi_prov_ini() -> *mut Provider {
+    let Some(library) = library::library() else { return null_mut() };
+    let provider = provider();
+    settings::define(library);
+    provider
+}
+
+/// What the library calls before it unloads us: there is nothing left by then, as objects end with their `close`.
+extern "C" fn cleanup() {}

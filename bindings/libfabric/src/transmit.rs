@@ -1,0 +1,329 @@
+//! The calls that send, and the tables of the data path.
+
+use crate::abi::{Msg, MsgTagged, Ops, error, flag, ops};
+use crate::ep::{Ep, State, WANTED};
+use crate::library::{Level, log};
+use crate::receive;
+use bellwire_tagged::{How, Message, Refusal, Sent, Span, Spans, Token};
+use std::ffi::c_void;
+
+/// Messages without tags.
+pub static MSG: Ops<9> = ops![
+    receive::recv,
+    receive::recv_parts,
+    receive::recv_message,
+    send,
+    send_parts,
+    send_message,
+    inject,
+    send_data,
+    inject_data,
+];
+
+/// Messages with tags.
+pub static TAGGED: Ops<9> = ops![
+    receive::tagged,
+    receive::tagged_parts,
+    receive::tagged_message,
+    tagged,
+    tagged_parts,
+    tagged_message,
+    tagged_inject,
+    tagged_data,
+    tagged_inject_data,
+];
+
+/// One transmission.
+struct Send {
+    to: u64,
+    tag: Option<u64>,
+    data: Option<u64>,
+    context: *mut c_void,
+    flags: u64,
+}
+
+/// Stretches of memory of the program.
+///
+/// # Safety
+/// `count` entries, and the memory that they name, are the program's until the operation is done.
+pub unsafe fn spans(parts: *const libc::iovec, count: usize) -> Spans {
+    // SAFETY: the caller's.
+    unsafe {
+        let span = |at: usize| {
+            let part = *parts.add(at);
+            Span::new(part.iov_base.cast(), part.iov_len)
+        };
+        match count {
+            0 => Span::new(std::ptr::null(), 0).into(),
+            1 => span(0).into(),
+            _ => Spans::of(&(0..count).map(span).collect::<Vec<_>>()),
+        }
+    }
+}
+
+impl Ep {
+    /// # Safety
+    /// The body is the program's until the transmission is done.
+    #[inline(always)]
+    unsafe fn send(&self, body: &Spans, send: Send) -> isize {
+        let mut state = self.hold();
+        state.send(body, send)
+    }
+}
+
+impl State {
+    #[inline(always)]
+    fn send(&mut self, body: &Spans, send: Send) -> isize {
+        let Send { to, tag, data, context, flags } = send;
+        if !self.is_enabled() {
+            return -(error::EOPBADSTATE as isize);
+        }
+        let Some(to) = self.peer(to) else { return -(error::EINVAL as isize) };
+        let how = if flags & flag::INJECT != 0 {
+            if body.len() > crate::info::INJECT_BYTES {
+                return -(error::EMSGSIZE as isize);
+            }
+            How::Copied
+        } else if flags & (flag::DELIVERY_COMPLETE | flag::MATCH_COMPLETE) != 0 {
+            How::Delivered
+        } else {
+            How::Taken
+        };
+        let wanted = flags & flag::COMPLETION != 0;
+        // SAFETY: bound objects are closed after the endpoint.
+        if wanted && unsafe { self.bound.tx_cq.as_ref() }.is_some_and(|cq| !cq.has_room()) {
+            return -(error::EAGAIN as isize);
+        }
+        let kind = if tag.is_some() { flag::TAGGED } else { flag::MSG } | flag::SEND;
+        let note = if wanted { kind | WANTED } else { kind };
+        let token = Token { context: context as u64, note };
+        let message = Message { to, tag, data, body, token, how };
+        match self.endpoint.send(message) {
+            Ok(Sent::Later) if how != How::Copied => 0,
+            Ok(_) => {
+                self.bound.transmitted(note, context, tag.unwrap_or_default());
+                0
+            }
+            Err(refusal) => self.refused(refusal),
+        }
+    }
+
+    /// What a program hears of something that was not taken.
+    #[cold]
+    pub fn refused(&mut self, refusal: Refusal) -> isize {
+        match refusal {
+            Refusal::Again => {
+                // Programs that only try again need progress all the same.
+                self.progress();
+                -(error::EAGAIN as isize)
+            }
+            Refusal::Failed(error) => {
+                log(Level::Warn, &error.to_string());
+                -(match error {
+                    bellwire::Error::TooLong { .. } => error::EMSGSIZE,
+                    bellwire::Error::Forked => error::EOPBADSTATE,
+                    _ => error::EINVAL,
+                } as isize)
+            }
+        }
+    }
+
+    /// The flags of a call that has none.
+    #[inline(always)]
+    fn usual(&self) -> u64 {
+        let flags = self.bound.tx_flags;
+        if self.bound.tx_selective { flags } else { flags | flag::COMPLETION }
+    }
+
+    /// The flags of a call that has some.
+    #[inline(always)]
+    fn with(&self, flags: u64) -> u64 {
+        if self.bound.tx_selective { flags } else { flags | flag::COMPLETION }
+    }
+}
+
+/// Sends one stretch.
+#[inline(always)]
+unsafe fn one(
+    ep: *mut Ep,
+    from: *const c_void,
+    length: usize,
+    to: u64,
+    tag: Option<u64>,
+    data: Option<u64>,
+    context: *mut c_void,
+) -> isize {
+    // SAFETY: the interface's pointers.
+    unsafe {
+        let mut state = (*ep).hold();
+        let flags = state.usual();
+        let body = Span::new(from.cast(), length).into();
+        state.send(&body, Send { to, tag, data, context, flags })
+    }
+}
+
+/// Copies one stretch and forgets it.
+#[inline(always)]
+unsafe fn copied(
+    ep: *mut Ep,
+    from: *const c_void,
+    length: usize,
+    to: u64,
+    tag: Option<u64>,
+    data: Option<u64>,
+) -> isize {
+    // SAFETY: the interface's pointers.
+    unsafe {
+        let body = Span::new(from.cast(), length).into();
+        let context = std::ptr::null_mut();
+        (*ep).send(&body, Send { to, tag, data, context, flags: flag::INJECT })
+    }
+}
+
+unsafe extern "C" fn send(
+    ep: *mut Ep,
+    from: *const c_void,
+    length: usize,
+    _desc: *mut c_void,
+    to: u64,
+    context: *mut c_void,
+) -> isize {
+    // SAFETY: the interface's pointers.
+    unsafe { one(ep, from, length, to, None, None, context) }
+}
+
+unsafe extern "C" fn send_data(
+    ep: *mut Ep,
+    from: *const c_void,
+    length: usize,
+    _desc: *mut c_void,
+    data: u64,
+    to: u64,
+    context: *mut c_void,
+) -> isize {
+    // SAFETY: the interface's pointers.
+    unsafe { one(ep, from, length, to, None, Some(data), context) }
+}
+
+unsafe extern "C" fn inject(ep: *mut Ep, from: *const c_void, length: usize, to: u64) -> isize {
+    // SAFETY: the interface's pointers.
+    unsafe { copied(ep, from, length, to, None, None) }
+}
+
+unsafe extern "C" fn inject_data(
+    ep: *mut Ep,
+    from: *const c_void,
+    length: usize,
+    data: u64,
+    to: u64,
+) -> isize {
+    // SAFETY: the interface's pointers.
+    unsafe { copied(ep, from, length, to, None, Some(data)) }
+}
+
+unsafe extern "C" fn tagged(
+    ep: *mut Ep,
+    from: *const c_void,
+    length: usize,
+    _desc: *mut c_void,
+    to: u64,
+    tag: u64,
+    context: *mut c_void,
+) -> isize {
+    // SAFETY: the interface's pointers.
+    unsafe { one(ep, from, length, to, Some(tag), None, context) }
+}
+
+unsafe extern "C" fn tagged_data(
+    ep: *mut Ep,
+    from: *const c_void,
+    length: usize,
+    _desc: *mut c_void,
+    data: u64,
+    to: u64,
+    tag: u64,
+    context: *mut c_void,
+) -> isize {
+    // SAFETY: the interface's pointers.
+    unsafe { one(ep, from, length, to, Some(tag), Some(data), context) }
+}
+
+unsafe extern "C" fn tagged_inject(
+    ep: *mut Ep,
+    from: *const c_void,
+    length: usize,
+    to: u64,
+    tag: u64,
+) -> isize {
+    // SAFETY: the interface's pointers.
+    unsafe { copied(ep, from, length, to, Some(tag), None) }
+}
+
+unsafe extern "C" fn tagged_inject_data(
+    ep: *mut Ep,
+    from: *const c_void,
+    length: usize,
+    data: u64,
+    to: u64,
+    tag: u64,
+) -> isize {
+    // SAFETY: the interface's pointers.
+    unsafe { copied(ep, from, length, to, Some(tag), Some(data)) }
+}
+
+unsafe extern "C" fn send_parts(
+    ep: *mut Ep,
+    parts: *const libc::iovec,
+    _desc: *mut *mut c_void,
+    count: usize,
+    to: u64,
+    context: *mut c_void,
+) -> isize {
+    // SAFETY: the interface's pointers.
+    unsafe {
+        let body = spans(parts, count);
+        let flags = (*ep).hold().usual();
+        (*ep).send(&body, Send { to, tag: None, data: None, context, flags })
+    }
+}
+
+unsafe extern "C" fn tagged_parts(
+    ep: *mut Ep,
+    parts: *const libc::iovec,
+    _desc: *mut *mut c_void,
+    count: usize,
+    to: u64,
+    tag: u64,
+    context: *mut c_void,
+) -> isize {
+    // SAFETY: the interface's pointers.
+    unsafe {
+        let body = spans(parts, count);
+        let flags = (*ep).hold().usual();
+        (*ep).send(&body, Send { to, tag: Some(tag), data: None, context, flags })
+    }
+}
+
+unsafe extern "C" fn send_message(ep: *mut Ep, message: *const Msg, flags: u64) -> isize {
+    // SAFETY: the interface's pointers.
+    unsafe {
+        let message = &*message;
+        let body = spans(message.iov, message.iov_count);
+        let data = (flags & flag::REMOTE_CQ_DATA != 0).then_some(message.data);
+        let (to, context) = (message.addr, message.context);
+        let flags = (*ep).hold().with(flags);
+        (*ep).send(&body, Send { to, tag: None, data, context, flags })
+    }
+}
+
+unsafe extern "C" fn tagged_message(ep: *mut Ep, message: *const MsgTagged, flags: u64) -> isize {
+    // SAFETY: the interface's pointers.
+    unsafe {
+        let message = &*message;
+        let body = spans(message.iov, message.iov_count);
+        let data = (flags & flag::REMOTE_CQ_DATA != 0).then_some(message.data);
+        let (to, tag, context) = (message.addr, Some(message.tag), message.context);
+        let flags = (*ep).hold().with(flags);
+        (*ep).send(&body, Send { to, tag, data, context, flags })
+    }
+}

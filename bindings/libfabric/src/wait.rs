@@ -1,0 +1,129 @@
+//! Waiting without using the processor.
+
+use std::ffi::c_int;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+/// Looks that find nothing before the processor is offered to others: with more processes than cores, whoever we wait for needs it.
+const LOOKS_BEFORE_YIELD: u32 = 1000;
+/// From then on, how often.
+const YIELD_EVERY: u32 = 16;
+/// How long a wait looks before it sleeps.
+const SPIN: Duration = Duration::from_micros(50);
+/// Longest sleep: what needs attention now and then gets it.
+const NAP_MS: c_int = 100;
+
+/// Counts looks that found nothing.
+#[derive(Default)]
+pub struct Looks(u32);
+
+impl Looks {
+    /// Something was found.
+    #[inline(always)]
+    pub fn found(&mut self) {
+        self.0 = 0;
+    }
+
+    /// Nothing was found.
+    #[inline]
+    pub fn nothing(&mut self) {
+        self.0 = self.0.wrapping_add(1);
+        if self.0 >= LOOKS_BEFORE_YIELD && self.0.is_multiple_of(YIELD_EVERY) {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// How much patience a wait has left.
+pub struct Patience {
+    started: Instant,
+    timeout: Option<Duration>,
+}
+
+impl Patience {
+    /// `timeout_ms` below zero: without end.
+    pub fn new(timeout_ms: c_int) -> Self {
+        let timeout = u64::try_from(timeout_ms).ok().map(Duration::from_millis);
+        Patience { started: Instant::now(), timeout }
+    }
+
+    /// Whether it is over.
+    pub fn is_over(&self) -> bool {
+        self.timeout.is_some_and(|timeout| self.started.elapsed() >= timeout)
+    }
+
+    /// Whether to sleep rather than to look.
+    pub fn sleeps(&self) -> bool {
+        self.started.elapsed() >= SPIN
+    }
+
+    /// Sleeps until `fd` is readable, at most a while.
+    pub fn sleep(&self, fd: BorrowedFd<'_>) {
+        let left = self.timeout.map(|timeout| timeout.saturating_sub(self.started.elapsed()));
+        let left = left.map_or(NAP_MS, |left| (left.as_millis() as c_int + 1).min(NAP_MS));
+        let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one live entry.
+        unsafe { libc::poll(&mut poll, 1, left) };
+    }
+}
+
+/// Several descriptors as one, and one of them to wake up by.
+pub struct WaitSet {
+    epoll: OwnedFd,
+    wakeup: OwnedFd,
+}
+
+impl WaitSet {
+    /// `None`: there are no more descriptors.
+    pub fn new() -> Option<WaitSet> {
+        // SAFETY: new descriptors, which are ours.
+        unsafe {
+            let epoll = owned(libc::epoll_create1(libc::EPOLL_CLOEXEC))?;
+            let wakeup = owned(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK))?;
+            let set = WaitSet { epoll, wakeup };
+            set.add(set.wakeup.as_raw_fd());
+            Some(set)
+        }
+    }
+
+    /// Watches `fd` too, as long as it is open.
+    pub fn add(&self, fd: c_int) {
+        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
+        // SAFETY: descriptors and a live structure.
+        unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &mut event) };
+    }
+
+    /// Watches it no more.
+    pub fn remove(&self, fd: c_int) {
+        let none = std::ptr::null_mut();
+        // SAFETY: as above.
+        unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_DEL, fd, none) };
+    }
+
+    /// Wakes whoever sleeps.
+    pub fn wake(&self) {
+        let one = 1_u64;
+        // SAFETY: eight bytes.
+        unsafe { libc::write(self.wakeup.as_raw_fd(), (&raw const one).cast(), 8) };
+    }
+
+    /// Forgets all wake-ups so far.
+    pub fn settle(&self) {
+        let mut count = 0_u64;
+        // SAFETY: eight bytes.
+        unsafe { libc::read(self.wakeup.as_raw_fd(), (&raw mut count).cast(), 8) };
+    }
+
+    /// The one descriptor.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        use std::os::fd::AsFd;
+        self.epoll.as_fd()
+    }
+}
+
+/// # Safety
+/// `fd` is negative or a new descriptor.
+unsafe fn owned(fd: c_int) -> Option<OwnedFd> {
+    // SAFETY: the caller's.
+    (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) })
+}

@@ -1,0 +1,162 @@
+//! What endpoints say to each other beside messages: that something has finished, what was consumed, and whether anybody is there.
+
+use crate::endpoint::{Endpoint, Operation};
+use crate::head::{Head, Kind, Writer};
+use crate::{Done, Outcome, Peer, Sink, What};
+use bellwire::{Error, Send, Status};
+use std::time::{Duration, Instant};
+
+/// How often a peer is asked whether it is there while something waits for it.
+const ASK_EVERY: Duration = Duration::from_millis(250);
+/// Looks that found nothing between two looks at the clock.
+const LOOKS_PER_CLOCK: u32 = 1024;
+
+/// Something to be said.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Control {
+    Finished { number: u64, how: u64 },
+    Credit,
+    Ask,
+}
+
+impl Endpoint {
+    /// Tells a peer that we are done with its operation.
+    pub(crate) fn tell_finished(&mut self, peer: Peer, number: u64, how: u64) {
+        self.tell(peer, Control::Finished { number, how });
+    }
+
+    /// Tells a peer how much of what it sent was consumed.
+    #[cold]
+    pub(crate) fn tell_credit(&mut self, peer: Peer) {
+        self.tell(peer, Control::Credit);
+    }
+
+    fn tell(&mut self, peer: Peer, control: Control) {
+        // What waits goes first; a peer is owed one answer for each of its operations, so that no more can wait than those.
+        if !self.outbox.is_empty() || !self.say(peer, control) {
+            self.outbox.push_back((peer, control));
+        }
+    }
+
+    /// Says what had to wait. Returns how much was said.
+    pub(crate) fn say_waiting(&mut self) -> usize {
+        let mut said = 0;
+        for _ in 0..self.outbox.len() {
+            let Some((peer, control)) = self.outbox.pop_front() else { break };
+            if self.say(peer, control) {
+                said += 1;
+            } else {
+                // Others are perhaps not held up by this one.
+                self.outbox.push_back((peer, control));
+            }
+        }
+        said
+    }
+
+    /// `false`: there is no room now.
+    fn say(&mut self, to: Peer, control: Control) -> bool {
+        let peer = &mut self.peers[to];
+        let pair = match peer.pair(&mut self.function, self.completions) {
+            Ok(pair) => pair,
+            Err(error) => return !matches!(error, Error::Exhausted { .. }),
+        };
+        let kind = match control {
+            Control::Finished { .. } => Kind::Finished,
+            Control::Credit => Kind::Credit,
+            Control::Ask => Kind::Ask,
+        };
+        let head = Head { kind, flags: 0, incarnation: self.incarnation, credit: peer.tell() };
+        let mut bytes = [0; Head::BYTES + 16];
+        let mut writer = Writer { bytes: &mut bytes, at: 0 };
+        writer.word(head.to_word());
+        if let Control::Finished { number, how } = control {
+            writer.word(number);
+            writer.word(how);
+        }
+        let end = writer.at;
+        let send = Send::immediate(&bytes[..end]).to(peer.address).with_immediate(0).unsignaled();
+        match self.function.post_send(pair, send) {
+            Ok(()) => true,
+            Err(refused) => !matches!(refused.error, Error::QueueFull { .. }),
+        }
+    }
+
+    /// A peer is done with an operation of ours.
+    pub(crate) fn finished(&mut self, from: Peer, number: u64, how: u64, sink: &mut impl Sink) {
+        // A number that is not this peer's is somebody's mistake, and ends nothing.
+        if self.operations.find(number).is_none_or(|operation| operation.peer != from) {
+            return;
+        }
+        let outcome = match how {
+            0 => Outcome::Success,
+            _ => Outcome::Failed(Status::ProtocolViolation),
+        };
+        self.end_operation(number, outcome, sink);
+    }
+
+    fn end_operation(&mut self, number: u64, outcome: Outcome, sink: &mut impl Sink) {
+        let Some(operation) = self.operations.remove(number) else { return };
+        let Operation { peer, token, tag, data, length, silent, .. } =
+            operation.release(&mut self.function);
+        if silent && outcome == Outcome::Success {
+            return;
+        }
+        let what = What::Sent;
+        sink.done(Done {
+            token,
+            what,
+            outcome,
+            peer: Some(peer),
+            tag,
+            data,
+            length,
+            left: 0,
+            at: 0,
+        });
+    }
+
+    /// Whoever was at a peer's address is gone: what waits for it fails.
+    #[cold]
+    pub(crate) fn peer_gone(&mut self, peer: Peer, why: Status, sink: &mut impl Sink) {
+        for number in self.operations.numbers(|operation| operation.peer == peer) {
+            self.end_operation(number, Outcome::Failed(why), sink);
+        }
+        // Fetches that are posted end by themselves.
+        let waiting: Vec<u64> = self.unfetched.iter().copied().collect();
+        for number in waiting {
+            if self.transfers.find(number).is_some_and(|transfer| transfer.is_from(peer)) {
+                self.unfetched.retain(|&other| other != number);
+                self.fetched(number, why, sink);
+            }
+        }
+        self.outbox.retain(|(to, _)| *to != peer);
+        self.forget_offers(peer);
+        self.peers[peer].meet_again();
+    }
+
+    /// A look found nothing to do: asks, now and then, those who keep us waiting.
+    #[inline]
+    pub(crate) fn idle(&mut self) {
+        self.looks = self.looks.wrapping_add(1);
+        if self.looks.is_multiple_of(LOOKS_PER_CLOCK) && self.operations.len() > 0 {
+            self.ask();
+        }
+    }
+
+    /// Asks everybody who keeps us waiting whether they are there, if that was not done lately.
+    #[cold]
+    pub(crate) fn ask(&mut self) {
+        let now = Instant::now();
+        if now.duration_since(self.asked) < ASK_EVERY {
+            return;
+        }
+        self.asked = now;
+        let mut peers: Vec<Peer> = self.operations.iter().map(|operation| operation.peer).collect();
+        peers.sort_unstable();
+        peers.dedup();
+        for peer in peers {
+            // If there is no room, it is being asked already.
+            self.say(peer, Control::Ask);
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! The endpoint: opening, and what to do with what has come.
+
+use crate::control::Control;
+use crate::head::{ACKNOWLEDGE, DATA, EAGER_HEAD_BYTES, Head, Kind, Reader, TAGGED};
+use crate::peers::{MAILBOX, Peers};
+use crate::receive::{Label, Many, Matching};
+use crate::slots::Slots;
+use crate::transfer::{Offer, Transfer};
+use crate::{Peer, Sink, Token};
+use bellwire::{
+    Completion, CompletionQueue, Device, Error, Function, FunctionAddress, FunctionOptions,
+    MemoryRegion, Operation as Finished, QueuePair, QueuePairOptions, Result, Status,
+};
+use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
+use std::time::Instant;
+
+/// How to open an endpoint.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Receives that can wait at once, of each kind.
+    pub receives: usize,
+    /// Messages that can wait for their receivers at once; more are refused until some have gone.
+    pub operations: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { receives: 65_536, operations: 4096 }
+    }
+}
+
+/// Buffers that messages arrive in.
+const BUFFERS: usize = 64;
+/// Completions that one call of [`Endpoint::progress`] handles at most.
+const BURST: usize = 32;
+/// Completions that can wait: for the buffers, and for all that peers have not taken yet.
+const COMPLETIONS: usize = 1 << 16;
+/// Room for the longest head, that of an offer of several parts, in bytes.
+const LEAST_PACKET_BYTES: usize = 256;
+/// Longest message that can be copied and forgotten, in bytes.
+const INJECT_BYTES: usize = 16 << 10;
+
+/// Sends and receives messages with tags.
+///
+/// It is driven by one thread at a time, and makes progress in [`Endpoint::progress`].
+pub struct Endpoint {
+    pub(crate) function: Function,
+    pub(crate) completions: CompletionQueue,
+    mailbox: QueuePair,
+    pub(crate) incarnation: u16,
+    pub(crate) eager_bytes: usize,
+    pub(crate) peers: Peers,
+    /// Where a message is put together.
+    pub(crate) scratch: Box<[u8]>,
+    /// Without tags, and with.
+    pub(crate) matching: [Matching; 2],
+    pub(crate) many: Slots<Many>,
+    pub(crate) operations: Slots<Operation>,
+    pub(crate) transfers: Slots<Transfer>,
+    /// Transfers that have not been posted.
+    pub(crate) unfetched: VecDeque<u64>,
+    pub(crate) outbox: VecDeque<(Peer, Control)>,
+    pub(crate) most_operations: usize,
+    pub(crate) most_receives: usize,
+    pub(crate) looks: u32,
+    pub(crate) asked: Instant,
+}
+
+/// A message that its receiver is not done with.
+pub(crate) struct Operation {
+    pub(crate) peer: Peer,
+    pub(crate) token: Token,
+    pub(crate) tag: Option<u64>,
+    pub(crate) data: Option<u64>,
+    pub(crate) length: usize,
+    /// Its end is told only if it failed.
+    pub(crate) silent: bool,
+    /// Our memory, as the receiver sees it.
+    pub(crate) regions: Vec<MemoryRegion>,
+    /// What it is in, if it was copied.
+    pub(crate) copy: Option<Box<[u8]>>,
+}
+
+impl Endpoint {
+    /// Opens function `function` of `device` as an endpoint.
+    ///
+    /// # Errors
+    /// As [`Device::open_function`].
+    pub fn open(device: &Device, function: u8, options: &Options) -> Result<Endpoint> {
+        let mut opening = FunctionOptions::default();
+        opening.outstanding = 256;
+        let mut function = device.open_function_with(function, &opening)?;
+        let completions = function.create_completion_queue(COMPLETIONS)?;
+        let own = QueuePairOptions::new(completions).send_depth(1).receive_depth(BUFFERS);
+        let mailbox = function.create_queue_pair(&own)?;
+        debug_assert_eq!(mailbox.number, MAILBOX);
+        let packet_bytes = function.limits().eager_bytes;
+        if packet_bytes < LEAST_PACKET_BYTES {
+            return Err(Error::DeviceUnavailable {
+                device: device.name().to_owned(),
+                why: format!(
+                    "its packets carry {packet_bytes} bytes, and messages with tags need {LEAST_PACKET_BYTES}"
+                ),
+                hint: "another device: bellwire doctor".to_owned(),
+            });
+        }
+        for _ in 0..BUFFERS {
+            function.post_receive(mailbox, vec![0; packet_bytes], 0)?;
+        }
+        let incarnation = draw()?;
+        Ok(Endpoint {
+            function,
+            completions,
+            mailbox,
+            incarnation,
+            eager_bytes: packet_bytes - EAGER_HEAD_BYTES,
+            peers: Peers::new(),
+            scratch: vec![0; packet_bytes].into(),
+            matching: [Matching::new(), Matching::new()],
+            many: Slots::new(),
+            operations: Slots::new(),
+            transfers: Slots::new(),
+            unfetched: VecDeque::new(),
+            outbox: VecDeque::new(),
+            most_operations: options.operations,
+            most_receives: options.receives,
+            looks: 0,
+            asked: Instant::now(),
+        })
+    }
+
+    /// Where peers reach it.
+    pub fn address(&self) -> FunctionAddress {
+        self.function.address()
+    }
+
+    /// The number of the endpoint at `address`, here. It need not be there yet.
+    #[inline]
+    pub fn peer(&mut self, address: FunctionAddress) -> Peer {
+        self.peers.at(address)
+    }
+
+    /// Where a peer is.
+    #[inline]
+    pub fn address_of(&self, peer: Peer) -> FunctionAddress {
+        self.peers[peer].address.function_address()
+    }
+
+    /// Longest message that travels at once, in bytes.
+    pub fn eager_bytes(&self) -> usize {
+        self.eager_bytes
+    }
+
+    /// Longest message that can be [`crate::How::Copied`], in bytes.
+    pub fn inject_bytes(&self) -> usize {
+        INJECT_BYTES
+    }
+
+    /// Takes what has come, and goes on with what waits. Returns how much was done; 0: nothing to do now.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    #[inline]
+    pub fn progress(&mut self, sink: &mut impl Sink) -> Result<usize> {
+        let mut done = 0;
+        while done < BURST {
+            match self.function.poll(self.completions)? {
+                Some(completion) => self.take(completion, sink),
+                None => break,
+            }
+            done += 1;
+        }
+        if !self.outbox.is_empty() {
+            done += self.say_waiting();
+        }
+        if !self.unfetched.is_empty() {
+            done += self.fetch_waiting(sink);
+        }
+        if done == 0 {
+            self.idle();
+        }
+        Ok(done)
+    }
+
+    /// A descriptor for `poll` or `epoll`: readable when there is something to do, once [`Endpoint::arm`] returned `true`.
+    pub fn wait_fd(&self) -> BorrowedFd<'_> {
+        self.function.wait_fd()
+    }
+
+    /// Asks for [`Endpoint::wait_fd`] to become readable. `false`: there is something to do already.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn arm(&mut self) -> Result<bool> {
+        if self.operations.len() > 0 {
+            self.ask();
+        }
+        Ok(self.outbox.is_empty() && self.unfetched.is_empty() && self.function.arm()?)
+    }
+
+    /// Whether something waits for peers, so that a sleeper should wake up now and then.
+    pub fn is_waiting_for_peers(&self) -> bool {
+        self.operations.len() > 0 || self.transfers.len() > 0
+    }
+
+    /// Messages that have come and found no receive.
+    pub fn unexpected(&self) -> usize {
+        self.matching.iter().map(|matching| matching.unexpected.len()).sum()
+    }
+
+    #[inline]
+    fn take(&mut self, completion: Completion, sink: &mut impl Sink) {
+        match completion.operation {
+            Finished::Receive => self.take_message(completion, sink),
+            Finished::Get => self.fetched(completion.context, completion.status, sink),
+            // Only those that failed are told.
+            _ => {
+                let peer = self.peers.at(completion.peer.function_address());
+                self.peer_gone(peer, completion.status, sink);
+            }
+        }
+    }
+
+    #[inline]
+    fn take_message(&mut self, completion: Completion, sink: &mut impl Sink) {
+        let from = completion.peer.function_address();
+        let tag = completion.immediate();
+        let (length, status) = (completion.length, completion.status);
+        let Some(buffer) = completion.buffer else { return };
+        if status == Status::Flushed {
+            return;
+        }
+        if let (Status::Success, Some(tag), Some(bytes)) = (status, tag, buffer.as_slice())
+            && self.understand(from, tag, &bytes[..length], sink).is_none()
+        {
+            tracing::warn!("{from} sent something that no endpoint sends; it was thrown away");
+        }
+        // There is always room for a buffer that just left.
+        let posted = self.function.post_receive(self.mailbox, buffer, 0);
+        debug_assert!(posted.is_ok(), "{posted:?}");
+    }
+
+    /// Understands a message of `from`; `None`: it is none of ours.
+    #[inline]
+    fn understand(
+        &mut self,
+        from: FunctionAddress,
+        tag: u64,
+        bytes: &[u8],
+        sink: &mut impl Sink,
+    ) -> Option<()> {
+        let mut reader = Reader(bytes);
+        let head = Head::from_word(reader.word()?)?;
+        let peer = self.peers.at(from);
+        if !self.peers[peer].learn(&head) {
+            self.peer_gone(peer, Status::PeerGone, sink);
+            self.peers[peer].learn(&head);
+        }
+        let tagged = head.flags & TAGGED != 0;
+        let mut label = Label { peer, tagged, tag, data: None, length: 0, number: None };
+        match head.kind {
+            Kind::Eager => {
+                if head.flags & DATA != 0 {
+                    label.data = Some(reader.word()?);
+                }
+                if head.flags & ACKNOWLEDGE != 0 {
+                    label.number = Some(reader.word()?);
+                }
+                label.length = reader.0.len();
+                self.arrive(label, reader.0, sink);
+            }
+            Kind::Offer => {
+                if head.flags & DATA != 0 {
+                    label.data = Some(reader.word()?);
+                }
+                label.number = Some(reader.word()?);
+                label.length = usize::try_from(reader.word()?).ok()?;
+                let offer = read_offer(from, label.length, reader)?;
+                self.arrive_offer(label, offer, sink);
+            }
+            Kind::Finished => {
+                let (number, how) = (reader.word()?, reader.word()?);
+                self.finished(peer, number, how, sink);
+            }
+            Kind::Credit => {}
+            Kind::Ask => self.tell_credit(peer),
+        }
+        Some(())
+    }
+}
+
+/// The keys of an offer, which must be the sender's and have the length of the message in sum.
+#[cold]
+fn read_offer(from: FunctionAddress, length: usize, mut reader: Reader<'_>) -> Option<Offer> {
+    let (mut keys, mut sum) = (Vec::new(), 0_u64);
+    while !reader.0.is_empty() {
+        let key = reader.key().filter(|key| key.owner() == from)?;
+        sum = sum.checked_add(key.length)?;
+        keys.push(key);
+    }
+    (sum == length as u64 && keys.len() <= crate::send::PARTS).then_some(Offer { keys })
+}
+
+/// A number that another endpoint at the same address has hardly.
+fn draw() -> Result<u16> {
+    let mut bytes = [0; 2];
+    let what = "asking the kernel for a random number";
+    let random = std::fs::File::open("/dev/urandom");
+    random
+        .and_then(|mut file| std::io::Read::read_exact(&mut file, &mut bytes))
+        .map_err(|cause| Error::System { what, cause })?;
+    Ok(u16::from_le_bytes(bytes))
+}
+
+impl Drop for Endpoint {
+    /// Memory that peers may read is the program's again.
+    fn drop(&mut self) {
+        for number in self.operations.numbers(|_| true) {
+            if let Some(operation) = self.operations.remove(number) {
+                operation.release(&mut self.function);
+            }
+        }
+    }
+}

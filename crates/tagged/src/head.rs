@@ -1,0 +1,132 @@
+//! What stands before the bytes of each message between endpoints.
+//!
+//! ```text
+//!   bit  0       8       16              32                              64
+//!        | kind  | flags |  incarnation  |  credit: units consumed so far |
+//! ```
+//! The message's tag is the immediate value beside it (0 if it has none), and after the head come words as the kind and flags say, little-endian:
+//!
+//! | kind | words |
+//! |---|---|
+//! | `Eager` | data, if `DATA`; number of the operation, if `ACKNOWLEDGE`; then the bytes |
+//! | `Offer` | data, if `DATA`; number of the operation; length; keys of the parts, three words each |
+//! | `Finished` | number of the operation; 0 if it went well |
+//! | `Credit`, `Ask` | none |
+
+use bellwire::RemoteKey;
+
+/// What a message between endpoints is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// A whole message of a program.
+    Eager = 1,
+    /// A message of a program that waits at its sender.
+    Offer = 2,
+    /// The receiver is done with an operation.
+    Finished = 3,
+    /// Nothing but the head.
+    Credit = 4,
+    /// Asks for `Credit`, to know that somebody is there, and who.
+    Ask = 5,
+}
+
+/// It is for receives with tags.
+pub(crate) const TAGGED: u8 = 1;
+/// A word of data is there.
+pub(crate) const DATA: u8 = 2;
+/// The sender wants to know when it has been received.
+pub(crate) const ACKNOWLEDGE: u8 = 4;
+
+/// The first word.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Head {
+    pub(crate) kind: Kind,
+    pub(crate) flags: u8,
+    /// Drawn when the endpoint was opened: another one is another endpoint.
+    pub(crate) incarnation: u16,
+    /// Units of the reader's messages that the writer has consumed since they met, modulo 2^32.
+    pub(crate) credit: u32,
+}
+
+impl Head {
+    pub(crate) const BYTES: usize = 8;
+
+    #[inline]
+    pub(crate) fn to_word(self) -> u64 {
+        let low = u64::from(self.kind as u8) | u64::from(self.flags) << 8;
+        low | u64::from(self.incarnation) << 16 | u64::from(self.credit) << 32
+    }
+
+    /// `None`: no kind that is known here.
+    #[inline]
+    pub(crate) fn from_word(word: u64) -> Option<Head> {
+        let kind = match word as u8 {
+            1 => Kind::Eager,
+            2 => Kind::Offer,
+            3 => Kind::Finished,
+            4 => Kind::Credit,
+            5 => Kind::Ask,
+            _ => return None,
+        };
+        let (incarnation, credit) = ((word >> 16) as u16, (word >> 32) as u32);
+        Some(Head { kind, flags: (word >> 8) as u8, incarnation, credit })
+    }
+}
+
+/// Most that stands before the bytes of an eager message.
+pub(crate) const EAGER_HEAD_BYTES: usize = Head::BYTES + 16;
+
+/// Writes words one after the other.
+pub(crate) struct Writer<'a> {
+    pub(crate) bytes: &'a mut [u8],
+    pub(crate) at: usize,
+}
+
+impl Writer<'_> {
+    #[inline]
+    pub(crate) fn word(&mut self, word: u64) {
+        self.bytes[self.at..self.at + 8].copy_from_slice(&word.to_le_bytes());
+        self.at += 8;
+    }
+
+    pub(crate) fn key(&mut self, key: RemoteKey) {
+        self.bytes[self.at..self.at + RemoteKey::BYTES].copy_from_slice(&key.to_bytes());
+        self.at += RemoteKey::BYTES;
+    }
+}
+
+/// Takes words off the front; everything that comes from a peer is checked.
+pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
+
+impl<'a> Reader<'a> {
+    #[inline]
+    pub(crate) fn word(&mut self) -> Option<u64> {
+        let (word, rest) = self.0.split_first_chunk::<8>()?;
+        self.0 = rest;
+        Some(u64::from_le_bytes(*word))
+    }
+
+    pub(crate) fn key(&mut self) -> Option<RemoteKey> {
+        let (key, rest) = self.0.split_first_chunk::<{ RemoteKey::BYTES }>()?;
+        self.0 = rest;
+        RemoteKey::from_bytes(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is written is read back, and what is none is refused.
+    #[test]
+    fn heads_survive() {
+        for kind in [Kind::Eager, Kind::Offer, Kind::Finished, Kind::Credit, Kind::Ask] {
+            let head = Head { kind, flags: 0x83, incarnation: 0xabcd, credit: 0x8765_4321 };
+            assert_eq!(Head::from_word(head.to_word()), Some(head));
+        }
+        assert_eq!((Head::from_word(0), Head::from_word(6)), (None, None));
+        assert_eq!(Reader(&[0; 7]).word(), None);
+        assert_eq!(Reader(&[1; 23]).key(), None);
+    }
+}

@@ -1,0 +1,52 @@
+//! Tagged messages: what MPI and its like need above [`bellwire`]'s messages.
+//!
+//! An [`Endpoint`] sends messages, with a 64-bit tag or without, to the endpoints of any number of peers, and matches those that come with
+//! the receives that were posted, in the order in which they were sent. The memory is the program's and is used where it is. This room stands on the
+//! public API of `bellwire` and is shared by all bindings whose programs know tags.
+//!
+//! # How a message travels
+//! - **At once** (eager): up to a packet less a few words, with a header before it, into a buffer of the receiving endpoint; from there it is
+//!   copied to where it belongs. That is the one copy that tags cost.
+//! - **Offered**: longer ones. The sender registers its memory for this one message and sends the key; whoever has a
+//!   receive for it fetches the bytes straight into the program's memory and says so.
+//!
+//! A sender may have only so many bytes at a receiver that no receive was posted for ([`WINDOW_BYTES`]): what was consumed comes back
+//! as credit in the header of messages that go the other way, or in one of its own. Beyond that it offers short messages too, so that
+//! what is unexpected stays in the sender's memory.
+//!
+//! # Order
+//! Messages of one sender are matched in the order in which they were sent, however they travel. Long ones may complete later than short ones that
+//! were sent after them.
+//!
+//! # Life and death
+//! A peer that ends fails what waits for it. While something waits, its peer is asked now and then whether it is there, and a peer that was
+//! started again at the same address is known by its incarnation: what was meant for the former one fails.
+//!
+//! | file | what |
+//! |---|---|
+//! | `endpoint.rs` | opening, making progress, and what to do with what has come |
+//! | `send.rs` | sending at once, or offering |
+//! | `receive.rs` | posted receives meet messages: matching, cancelling, peeking |
+//! | `transfer.rs` | fetching what was offered |
+//! | `control.rs` | what endpoints say to each other beside messages |
+//! | `head.rs` | the layout of all of it |
+//! | `peers.rs`, `queue.rs`, `slots.rs`, `memory.rs`, `done.rs` | what these are made of |
+
+mod control;
+mod done;
+mod endpoint;
+mod head;
+mod memory;
+mod peers;
+mod queue;
+mod receive;
+mod send;
+mod slots;
+mod transfer;
+
+pub use done::{Done, Outcome, Sink, Token, What};
+pub use endpoint::{Endpoint, Options};
+pub use memory::{Span, Spans};
+pub use peers::{Peer, WINDOW_BYTES};
+pub use receive::{Peek, Selection};
+pub use send::{How, Message, Refusal, Sent};

@@ -1,0 +1,158 @@
+//! Memory of the program, used where it is.
+
+use bellwire::{Function, MemoryRegion, Result, Rights};
+use std::ptr::NonNull;
+
+/// A stretch of memory that belongs to the program.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    start: NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: an address and a length; whoever made it promised that the bytes can be used from anywhere.
+unsafe impl Send for Span {}
+
+impl Span {
+    /// `length` bytes at `start`, which may be null if there are none.
+    ///
+    /// # Safety
+    /// Until all that it is posted for has completed or was cancelled, or the endpoint is dropped: the bytes stay mapped, readable, and
+    /// writable if they are for receiving, and no Rust reference to them is in use.
+    pub unsafe fn new(start: *const u8, length: usize) -> Span {
+        Span { start: NonNull::new(start.cast_mut()).unwrap_or(NonNull::dangling()), length }
+    }
+
+    /// Bytes.
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Where it starts.
+    pub fn address(&self) -> usize {
+        self.start.as_ptr() as usize
+    }
+
+    /// The part from `offset`, at most `length` bytes long.
+    pub(crate) fn part(&self, offset: usize, length: usize) -> Span {
+        let offset = offset.min(self.length);
+        // SAFETY: inside, or one past the end.
+        let start = unsafe { self.start.add(offset) };
+        Span { start, length: length.min(self.length - offset) }
+    }
+
+    pub(crate) fn read(&self, into: &mut [u8]) {
+        let length = self.length.min(into.len());
+        // SAFETY: readable by the promise of `new`, and long enough; `into` is ours alone.
+        unsafe { copy(self.start.as_ptr(), into.as_mut_ptr(), length) }
+    }
+
+    pub(crate) fn write(&self, from: &[u8]) {
+        let length = self.length.min(from.len());
+        // SAFETY: writable by the promise of `new`, and long enough; `from` is ours.
+        unsafe { copy(from.as_ptr(), self.start.as_ptr(), length) }
+    }
+
+    /// Registers it for one message, in one direction.
+    pub(crate) fn register(&self, function: &mut Function, rights: Rights) -> Result<MemoryRegion> {
+        // SAFETY: the promise of `new` lasts as long as the message, and the region is released before that ends.
+        unsafe { function.register_foreign(self.start, self.length, rights) }
+    }
+}
+
+/// Copies `length` bytes. Short messages are the most frequent, and their length is mostly one of a few.
+///
+/// # Safety
+/// Both sides are valid for `length` bytes and apart.
+#[inline(always)]
+unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
+    // SAFETY: the caller's; each branch moves `length` bytes.
+    unsafe {
+        match length {
+            8 => to.cast::<u64>().write_unaligned(from.cast::<u64>().read_unaligned()),
+            4 => to.cast::<u32>().write_unaligned(from.cast::<u32>().read_unaligned()),
+            _ => std::ptr::copy_nonoverlapping(from, to, length),
+        }
+    }
+}
+
+/// One stretch of memory or several, as one message: one costs no allocation.
+#[derive(Clone, Debug)]
+pub struct Spans {
+    one: Span,
+    /// Instead of `one`, if there are several.
+    more: Option<Box<[Span]>>,
+    length: usize,
+}
+
+impl Spans {
+    /// All of `spans`, one after the other.
+    pub fn of(spans: &[Span]) -> Spans {
+        if let [one] = spans {
+            return Spans::from(*one);
+        }
+        let length = spans.iter().map(Span::len).sum();
+        Spans {
+            one: Span { start: NonNull::dangling(), length: 0 },
+            more: Some(spans.into()),
+            length,
+        }
+    }
+
+    /// Bytes.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Where it starts.
+    pub fn address(&self) -> usize {
+        self.parts()[0].address()
+    }
+
+    #[inline]
+    pub(crate) fn parts(&self) -> &[Span] {
+        match &self.more {
+            None => std::slice::from_ref(&self.one),
+            Some(more) => more,
+        }
+    }
+
+    /// Copies all of it to the start of `into`, which has room.
+    #[inline]
+    pub(crate) fn read(&self, mut into: &mut [u8]) {
+        for span in self.parts() {
+            let (now, rest) = into.split_at_mut(span.length);
+            span.read(now);
+            into = rest;
+        }
+    }
+
+    /// Copies as much of `from` as there is room for; returns how much.
+    #[inline]
+    pub(crate) fn write(&self, from: &[u8]) -> usize {
+        let mut done = 0;
+        for span in self.parts() {
+            span.write(&from[done..]);
+            done += span.length.min(from.len() - done);
+        }
+        done
+    }
+}
+
+impl From<Span> for Spans {
+    #[inline]
+    fn from(one: Span) -> Self {
+        Spans { one, more: None, length: one.length }
+    }
+}

@@ -1,0 +1,234 @@
+//! Whom an endpoint speaks with.
+
+use crate::head::Head;
+use bellwire::{
+    Address, CompletionQueue, Function, FunctionAddress, QueuePair, QueuePairOptions, Result,
+};
+use std::collections::HashMap;
+use std::ops::{Index, IndexMut};
+
+/// One peer of an endpoint, by number.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Peer(pub u32);
+
+/// Bytes, each message with a little more than its own, that one sender may have at one receiver which has posted no receive for them.
+pub const WINDOW_BYTES: usize = 512 << 10;
+
+/// Bytes of a unit of credit.
+const UNIT_BYTES: usize = 64;
+const WINDOW: u32 = (WINDOW_BYTES / UNIT_BYTES) as u32;
+
+/// The number of the queue pair that every endpoint receives by: the first of its function.
+pub(crate) const MAILBOX: u32 = 1;
+
+/// Messages that wait for one peer at its queue pair, at most.
+const SEND_DEPTH: usize = 1024;
+
+/// What an endpoint knows of a peer.
+pub(crate) struct Known {
+    pub(crate) address: Address,
+    /// Sends by this one, so that a peer which does not take messages holds up nobody else's.
+    pair: Option<QueuePair>,
+    /// Fetches by this one, so that long messages do not hold up short ones.
+    fetch_pair: Option<QueuePair>,
+    /// The peer's, once it has said something.
+    incarnation: Option<u16>,
+    /// Units that we have sent since we met, and those of them that are consumed.
+    sent: u32,
+    returned: u32,
+    /// Units of the peer's that we have consumed, and how many we have told it.
+    consumed: u32,
+    told: u32,
+}
+
+impl Known {
+    fn new(address: FunctionAddress) -> Known {
+        let address = Address::new(address.node, address.function, MAILBOX);
+        Known {
+            address,
+            pair: None,
+            fetch_pair: None,
+            incarnation: None,
+            sent: 0,
+            returned: 0,
+            consumed: 0,
+            told: 0,
+        }
+    }
+
+    /// What a message of `length` bytes counts.
+    #[inline]
+    pub(crate) fn units(length: usize) -> u32 {
+        (1 + length.div_ceil(UNIT_BYTES)) as u32
+    }
+
+    /// Whether `units` more may go.
+    #[inline]
+    pub(crate) fn may_send(&self, units: u32) -> bool {
+        self.sent.wrapping_sub(self.returned) + units <= WINDOW
+    }
+
+    #[inline]
+    pub(crate) fn count_sent(&mut self, units: u32) {
+        self.sent = self.sent.wrapping_add(units);
+    }
+
+    /// A message was consumed. Returns whether the peer should be told even if we have nothing else to say.
+    #[inline]
+    pub(crate) fn count_consumed(&mut self, units: u32) -> bool {
+        self.consumed = self.consumed.wrapping_add(units);
+        self.consumed.wrapping_sub(self.told) >= WINDOW / 2
+    }
+
+    /// What to tell the peer now.
+    #[inline]
+    pub(crate) fn tell(&mut self) -> u32 {
+        self.told = self.consumed;
+        self.consumed
+    }
+
+    /// Learns from a head. `false`: it is another endpoint than before at this address.
+    #[inline]
+    pub(crate) fn learn(&mut self, head: &Head) -> bool {
+        if self.incarnation != Some(head.incarnation) && self.is_other(head.incarnation) {
+            return false;
+        }
+        // Credit never exceeds what was sent, whatever a peer says.
+        if head.credit.wrapping_sub(self.returned) <= self.sent.wrapping_sub(self.returned) {
+            self.returned = head.credit;
+        }
+        true
+    }
+
+    #[cold]
+    fn is_other(&mut self, incarnation: u16) -> bool {
+        self.incarnation.replace(incarnation).is_some()
+    }
+
+    /// Begins anew with another endpoint at the same address, whose incarnation is known already.
+    pub(crate) fn meet_again(&mut self) {
+        (self.sent, self.returned, self.consumed, self.told) = (0, 0, 0, 0);
+    }
+
+    /// The queue pair to send by.
+    #[inline]
+    pub(crate) fn pair(
+        &mut self,
+        function: &mut Function,
+        queue: CompletionQueue,
+    ) -> Result<QueuePair> {
+        match self.pair {
+            Some(pair) => Ok(pair),
+            None => make(&mut self.pair, function, queue),
+        }
+    }
+
+    /// The queue pair to fetch by.
+    pub(crate) fn fetch_pair(
+        &mut self,
+        function: &mut Function,
+        queue: CompletionQueue,
+    ) -> Result<QueuePair> {
+        match self.fetch_pair {
+            Some(pair) => Ok(pair),
+            None => make(&mut self.fetch_pair, function, queue),
+        }
+    }
+}
+
+#[cold]
+fn make(
+    place: &mut Option<QueuePair>,
+    function: &mut Function,
+    queue: CompletionQueue,
+) -> Result<QueuePair> {
+    let options = QueuePairOptions::new(queue).send_depth(SEND_DEPTH).receive_depth(1);
+    let pair = function.create_queue_pair(&options)?;
+    *place = Some(pair);
+    Ok(pair)
+}
+
+/// All of them.
+pub(crate) struct Peers {
+    known: Vec<Known>,
+    numbers: HashMap<FunctionAddress, Peer>,
+    /// Who spoke last.
+    last: Option<(FunctionAddress, Peer)>,
+}
+
+impl Peers {
+    pub(crate) fn new() -> Peers {
+        Peers { known: Vec::new(), numbers: HashMap::new(), last: None }
+    }
+
+    /// The number of whoever is at `address`.
+    #[inline]
+    pub(crate) fn at(&mut self, address: FunctionAddress) -> Peer {
+        match self.last {
+            Some((last, peer)) if last == address => peer,
+            _ => self.look_up(address),
+        }
+    }
+
+    fn look_up(&mut self, address: FunctionAddress) -> Peer {
+        let known = &mut self.known;
+        let peer = *self.numbers.entry(address).or_insert_with(|| {
+            known.push(Known::new(address));
+            Peer(known.len() as u32 - 1)
+        });
+        self.last = Some((address, peer));
+        peer
+    }
+}
+
+impl Index<Peer> for Peers {
+    type Output = Known;
+    #[inline]
+    fn index(&self, peer: Peer) -> &Known {
+        &self.known[peer.0 as usize]
+    }
+}
+
+impl IndexMut<Peer> for Peers {
+    #[inline]
+    fn index_mut(&mut self, peer: Peer) -> &mut Known {
+        &mut self.known[peer.0 as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::head::Kind;
+
+    /// A sender stops at the window, goes on with what is returned, across the wrap of the counts, and believes no credit beyond what it sent.
+    #[test]
+    fn credit_holds_senders_back() {
+        let mut known = Known::new(FunctionAddress { node: 1, function: 2 });
+        (known.sent, known.returned) = (u32::MAX - 5, u32::MAX - 5);
+        let head = |credit| Head { kind: Kind::Credit, flags: 0, incarnation: 7, credit };
+        assert!(known.learn(&head(u32::MAX - 5)));
+        let units = Known::units(1000);
+        let mut sent = 0;
+        while known.may_send(units) {
+            known.count_sent(units);
+            sent += units;
+        }
+        assert!((WINDOW - units..=WINDOW).contains(&sent));
+        assert!(known.learn(&head((u32::MAX - 5).wrapping_add(sent).wrapping_add(1))));
+        assert!(!known.may_send(units), "nobody returns more than was sent");
+        assert!(known.learn(&head((u32::MAX - 5).wrapping_add(units))));
+        assert!(known.may_send(units) && !known.may_send(2 * units + 17));
+        assert!(!known.learn(&Head { incarnation: 8, ..head(0) }), "another one");
+    }
+
+    /// A receiver that only listens says so when half of the window is consumed.
+    #[test]
+    fn credit_is_told_in_time() {
+        let mut known = Known::new(FunctionAddress { node: 1, function: 2 });
+        let messages = (1..).find(|_| known.count_consumed(Known::units(0))).unwrap();
+        assert_eq!(messages, WINDOW / 2);
+        assert_eq!(known.tell(), WINDOW / 2);
+        assert!(!known.count_consumed(1));
+    }
+}

@@ -1,0 +1,123 @@
+//! A queue from whose middle things are taken: receives and messages that look for each other.
+
+/// Things in the order in which they came.
+pub(crate) struct Queue<T> {
+    slots: Vec<Slot<T>>,
+    first: u32,
+    last: u32,
+    free: u32,
+    length: usize,
+}
+
+struct Slot<T> {
+    value: Option<T>,
+    previous: u32,
+    next: u32,
+}
+
+/// No slot.
+const NONE: u32 = u32::MAX;
+
+impl<T> Queue<T> {
+    pub(crate) fn new() -> Self {
+        Queue { slots: Vec::new(), first: NONE, last: NONE, free: NONE, length: 0 }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Puts `value` behind all others.
+    #[inline]
+    pub(crate) fn push(&mut self, value: T) {
+        let slot = Slot { value: Some(value), previous: self.last, next: NONE };
+        let at = match self.free {
+            NONE => {
+                self.slots.push(slot);
+                self.slots.len() as u32 - 1
+            }
+            at => {
+                self.free = self.slots[at as usize].next;
+                self.slots[at as usize] = slot;
+                at
+            }
+        };
+        match self.last {
+            NONE => self.first = at,
+            last => self.slots[last as usize].next = at,
+        }
+        self.last = at;
+        self.length += 1;
+    }
+
+    /// Where the oldest is that is `wanted`.
+    #[inline]
+    pub(crate) fn find(&self, wanted: impl Fn(&T) -> bool) -> Option<u32> {
+        let mut at = self.first;
+        while let Some(slot) = self.slots.get(at as usize) {
+            if slot.value.as_ref().is_some_and(&wanted) {
+                return Some(at);
+            }
+            at = slot.next;
+        }
+        None
+    }
+
+    /// What is there.
+    #[inline]
+    pub(crate) fn at(&mut self, at: u32) -> &mut T {
+        self.slots[at as usize].value.as_mut().expect("it was found there")
+    }
+
+    /// Takes out what is there.
+    #[inline]
+    pub(crate) fn take(&mut self, at: u32) -> T {
+        let slot = &mut self.slots[at as usize];
+        let value = slot.value.take().expect("it was found there");
+        let (previous, next) = (slot.previous, slot.next);
+        slot.next = self.free;
+        self.free = at;
+        match previous {
+            NONE => self.first = next,
+            previous => self.slots[previous as usize].next = next,
+        }
+        match next {
+            NONE => self.last = previous,
+            next => self.slots[next as usize].previous = previous,
+        }
+        self.length -= 1;
+        value
+    }
+
+    /// Takes out all that are `unwanted`, oldest first.
+    pub(crate) fn drain(&mut self, unwanted: impl Fn(&T) -> bool) -> Vec<T> {
+        let mut out = Vec::new();
+        while let Some(at) = self.find(&unwanted) {
+            out.push(self.take(at));
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Things come out from anywhere, the others stay in order, and places are used again.
+    #[test]
+    fn order_survives_what_is_taken_from_the_middle() {
+        let mut queue = Queue::new();
+        for round in 0..3 {
+            (0..10).for_each(|n| queue.push(n));
+            for (gone, unwanted) in [(4, 4), (0, 0), (9, 9)] {
+                let at = queue.find(|n| *n == unwanted).unwrap();
+                assert_eq!((*queue.at(at), queue.take(at)), (gone, gone), "round {round}");
+            }
+            assert_eq!(queue.find(|n| *n == 4), None);
+            assert_eq!(queue.drain(|n| n % 2 == 1), [1, 3, 5, 7]);
+            assert_eq!(queue.len(), 3);
+            assert_eq!(queue.drain(|_| true), [2, 6, 8]);
+            assert!(queue.slots.len() == 10 && queue.find(|_| true).is_none());
+        }
+    }
+}

@@ -1,0 +1,472 @@
+//! Receives meet messages.
+
+use crate::endpoint::Endpoint;
+use crate::peers::Known;
+use crate::queue::Queue;
+use crate::transfer::Offer;
+use crate::{Done, Outcome, Peer, Refusal, Sink, Span, Spans, Token, What};
+
+/// Which messages a receive is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Selection {
+    /// Only from there; `None`: from anybody.
+    pub from: Option<Peer>,
+    /// Tag, and the bits of it that do not matter; `None`: messages without a tag.
+    pub tag: Option<(u64, u64)>,
+}
+
+/// What to do with a message that is looked at before a receive is posted for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Peek {
+    /// Nothing.
+    Look,
+    /// Keeps it for [`Endpoint::receive_claimed`] with the same context.
+    Claim,
+    /// Throws it away.
+    Discard,
+}
+
+/// The receives and messages of one kind: with tags, or without.
+pub(crate) struct Matching {
+    pub(crate) posted: Queue<Posted>,
+    pub(crate) unexpected: Queue<Arrived>,
+}
+
+impl Matching {
+    pub(crate) fn new() -> Self {
+        Matching { posted: Queue::new(), unexpected: Queue::new() }
+    }
+}
+
+/// A receive that waits.
+pub(crate) struct Posted {
+    from: Option<Peer>,
+    tag: u64,
+    ignore: u64,
+    into: Into,
+    pub(crate) token: Token,
+}
+
+/// Where a message goes.
+enum Into {
+    Spans(Spans),
+    /// The next free part of a buffer for many, by number.
+    Many(u64),
+}
+
+/// A buffer for many messages.
+pub(crate) struct Many {
+    span: Span,
+    used: usize,
+    /// Less than so many free bytes: it has ended.
+    least: usize,
+    /// Long messages that are coming.
+    pub(crate) under_way: usize,
+    ended: bool,
+    token: Token,
+}
+
+/// A message that found no receive.
+pub(crate) struct Arrived {
+    pub(crate) label: Label,
+    content: Content,
+    claimed: Option<u64>,
+}
+
+/// What a message says beside its bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct Label {
+    pub(crate) peer: Peer,
+    pub(crate) tagged: bool,
+    pub(crate) tag: u64,
+    pub(crate) data: Option<u64>,
+    pub(crate) length: usize,
+    /// The sender's number for it, if it wants to know when it is received.
+    pub(crate) number: Option<u64>,
+}
+
+enum Content {
+    Here(Box<[u8]>),
+    Offered(Offer),
+}
+
+impl Posted {
+    #[inline]
+    fn takes(&self, label: &Label) -> bool {
+        (self.tag ^ label.tag) & !self.ignore == 0
+            && self.from.is_none_or(|from| from == label.peer)
+    }
+}
+
+impl Selection {
+    #[inline]
+    fn takes(&self, arrived: &Arrived) -> bool {
+        let (tag, ignore) = self.tag.unwrap_or_default();
+        (tag ^ arrived.label.tag) & !ignore == 0
+            && arrived.claimed.is_none()
+            && self.from.is_none_or(|from| from == arrived.label.peer)
+    }
+}
+
+impl Label {
+    pub(crate) fn tag(&self) -> Option<u64> {
+        self.tagged.then_some(self.tag)
+    }
+}
+
+// What programs post.
+impl Endpoint {
+    /// Receives one message into `into`.
+    ///
+    /// # Errors
+    /// [`Refusal::Again`] if too many receives wait already.
+    #[inline]
+    pub fn receive(
+        &mut self,
+        selection: Selection,
+        into: Spans,
+        token: Token,
+        sink: &mut impl Sink,
+    ) -> Result<(), Refusal> {
+        let matching = &mut self.matching[usize::from(selection.tag.is_some())];
+        if matching.unexpected.len() > 0
+            && let Some(at) = matching.unexpected.find(|arrived| selection.takes(arrived))
+        {
+            let arrived = matching.unexpected.take(at);
+            self.hand_over(arrived, into, token, sink);
+            return Ok(());
+        }
+        if matching.posted.len() >= self.most_receives {
+            return Err(Refusal::Again);
+        }
+        let (tag, ignore) = selection.tag.unwrap_or_default();
+        let into = Into::Spans(into);
+        matching.posted.push(Posted { from: selection.from, tag, ignore, into, token });
+        Ok(())
+    }
+
+    /// Receives many messages into `span`, one behind the other, until less than `least` bytes are free. Then the span is the program's
+    /// again, of which it is told once ([`What::BufferEnded`]).
+    ///
+    /// # Errors
+    /// As [`Endpoint::receive`].
+    pub fn receive_many(
+        &mut self,
+        selection: Selection,
+        span: Span,
+        least: usize,
+        token: Token,
+        sink: &mut impl Sink,
+    ) -> Result<(), Refusal> {
+        let side = usize::from(selection.tag.is_some());
+        if self.matching[side].posted.len() >= self.most_receives {
+            return Err(Refusal::Again);
+        }
+        let least = least.max(1);
+        let many = Many { span, used: 0, least, under_way: 0, ended: false, token };
+        let number = self.many.insert(many);
+        loop {
+            let unexpected = &mut self.matching[side].unexpected;
+            let Some(at) = unexpected.find(|arrived| selection.takes(arrived)) else { break };
+            let arrived = unexpected.take(at);
+            let (into, last) = self.next_part(number, arrived.label.length);
+            self.hand_over_to(arrived, into, token, Some(number), sink);
+            if last {
+                self.end_many(number, sink);
+                return Ok(());
+            }
+        }
+        let (tag, ignore) = selection.tag.unwrap_or_default();
+        let into = Into::Many(number);
+        self.matching[side].posted.push(Posted { from: selection.from, tag, ignore, into, token });
+        Ok(())
+    }
+
+    /// Takes the oldest receive back whose token has this context; its end is told as [`Outcome::Cancelled`]. `false`: there is none.
+    pub fn cancel(&mut self, context: u64, sink: &mut impl Sink) -> bool {
+        for side in [1, 0] {
+            let posted = &mut self.matching[side].posted;
+            let Some(at) = posted.find(|posted| posted.token.context == context) else { continue };
+            let posted = posted.take(at);
+            if let Into::Many(number) = posted.into {
+                // What came before stays, and the rest is given back.
+                if let Some(many) = self.many.find(number) {
+                    many.ended = true;
+                }
+                self.finish_many(number);
+            }
+            sink.done(Done {
+                token: posted.token,
+                what: What::Received,
+                outcome: Outcome::Cancelled,
+                peer: None,
+                tag: (side == 1).then_some(posted.tag),
+                data: None,
+                length: 0,
+                left: 0,
+                at: 0,
+            });
+            return true;
+        }
+        false
+    }
+
+    /// Looks for a message that has come and found no receive. What is there is told as [`What::Peeked`].
+    pub fn peek(&mut self, selection: Selection, how: Peek, token: Token, sink: &mut impl Sink) {
+        let side = usize::from(selection.tag.is_some());
+        let unexpected = &mut self.matching[side].unexpected;
+        let mut done = Done {
+            token,
+            what: What::Peeked,
+            outcome: Outcome::NoMessage,
+            peer: None,
+            tag: selection.tag.map(|(tag, _)| tag),
+            data: None,
+            length: 0,
+            left: 0,
+            at: 0,
+        };
+        if let Some(at) = unexpected.find(|arrived| selection.takes(arrived)) {
+            let arrived = unexpected.at(at);
+            let label = arrived.label;
+            done.outcome = Outcome::Success;
+            (done.peer, done.tag, done.data) = (Some(label.peer), label.tag(), label.data);
+            done.length = label.length;
+            match how {
+                Peek::Look => {}
+                Peek::Claim => arrived.claimed = Some(token.context),
+                Peek::Discard => {
+                    let arrived = unexpected.take(at);
+                    self.discard(arrived);
+                }
+            }
+        }
+        sink.done(done);
+    }
+
+    /// Receives the message that was [claimed](Peek::Claim) with the token's context; without `into` it is thrown away.
+    ///
+    /// # Errors
+    /// [`Refusal::Failed`] if there is none.
+    pub fn receive_claimed(
+        &mut self,
+        tagged: bool,
+        into: Option<Spans>,
+        token: Token,
+        sink: &mut impl Sink,
+    ) -> Result<(), Refusal> {
+        let unexpected = &mut self.matching[usize::from(tagged)].unexpected;
+        let claimed = |arrived: &Arrived| arrived.claimed == Some(token.context);
+        let Some(at) = unexpected.find(claimed) else {
+            let error = bellwire::Error::WrongState {
+                call: "receiving a claimed message",
+                state: "without one",
+                hint: "claim it first, by peeking with the same context",
+            };
+            return Err(Refusal::Failed(error));
+        };
+        let arrived = unexpected.take(at);
+        match into {
+            Some(into) => self.hand_over(arrived, into, token, sink),
+            None => {
+                let Label { peer, data, length, .. } = arrived.label;
+                let tag = arrived.label.tag();
+                self.discard(arrived);
+                let (what, outcome) = (What::Received, Outcome::Success);
+                let peer = Some(peer);
+                sink.done(Done { token, what, outcome, peer, tag, data, length, left: 0, at: 0 });
+            }
+        }
+        Ok(())
+    }
+}
+
+// What peers send.
+impl Endpoint {
+    /// A message has come.
+    #[inline]
+    pub(crate) fn arrive(&mut self, label: Label, body: &[u8], sink: &mut impl Sink) {
+        let matching = &mut self.matching[usize::from(label.tagged)];
+        let Some(at) = matching.posted.find(|posted| posted.takes(&label)) else {
+            let content = Content::Here(body.into());
+            matching.unexpected.push(Arrived { label, content, claimed: None });
+            return;
+        };
+        if let Into::Spans(_) = matching.posted.at(at).into {
+            let Posted { into, token, .. } = matching.posted.take(at);
+            let Into::Spans(into) = into else { unreachable!("it was looked at") };
+            self.deliver(&label, body, &into, token, sink);
+            return;
+        }
+        let (into, token, number) = self.part_of_many(&label, at);
+        self.deliver(&label, body, &into, token, sink);
+        self.part_filled(number, sink);
+    }
+
+    /// A message waits at its sender.
+    pub(crate) fn arrive_offer(&mut self, label: Label, offer: Offer, sink: &mut impl Sink) {
+        let matching = &mut self.matching[usize::from(label.tagged)];
+        let Some(at) = matching.posted.find(|posted| posted.takes(&label)) else {
+            let content = Content::Offered(offer);
+            matching.unexpected.push(Arrived { label, content, claimed: None });
+            return;
+        };
+        if let Into::Spans(_) = matching.posted.at(at).into {
+            let Posted { into, token, .. } = matching.posted.take(at);
+            let Into::Spans(into) = into else { unreachable!("it was looked at") };
+            self.fetch(label, offer, into, token, None, sink);
+            return;
+        }
+        let (into, token, number) = self.part_of_many(&label, at);
+        if let Some(many) = self.many.find(number) {
+            many.under_way += 1;
+        }
+        self.fetch(label, offer, into, token, Some(number), sink);
+        self.part_filled(number, sink);
+    }
+
+    /// Copies a message to where it belongs.
+    #[inline]
+    fn deliver(
+        &mut self,
+        label: &Label,
+        body: &[u8],
+        into: &Spans,
+        token: Token,
+        sink: &mut impl Sink,
+    ) {
+        let length = into.write(body);
+        let left = body.len() - length;
+        self.consumed(label);
+        sink.done(Done {
+            token,
+            what: What::Received,
+            outcome: if left == 0 { Outcome::Success } else { Outcome::Truncated },
+            peer: Some(label.peer),
+            tag: label.tag(),
+            data: label.data,
+            length,
+            left,
+            at: into.address(),
+        });
+    }
+
+    /// A message that came with its bytes is kept no longer.
+    #[inline]
+    fn consumed(&mut self, label: &Label) {
+        let due = self.peers[label.peer].count_consumed(Known::units(label.length));
+        if let Some(number) = label.number {
+            self.tell_finished(label.peer, number, 0);
+        } else if due {
+            self.tell_credit(label.peer);
+        }
+    }
+
+    fn hand_over(&mut self, arrived: Arrived, into: Spans, token: Token, sink: &mut impl Sink) {
+        self.hand_over_to(arrived, into, token, None, sink);
+    }
+
+    /// Gives a message that waited to a receive.
+    #[cold]
+    fn hand_over_to(
+        &mut self,
+        arrived: Arrived,
+        into: Spans,
+        token: Token,
+        many: Option<u64>,
+        sink: &mut impl Sink,
+    ) {
+        match arrived.content {
+            Content::Here(body) => self.deliver(&arrived.label, &body, &into, token, sink),
+            Content::Offered(offer) => {
+                if let Some(many) = many.and_then(|number| self.many.find(number)) {
+                    many.under_way += 1;
+                }
+                self.fetch(arrived.label, offer, into, token, many, sink);
+            }
+        }
+    }
+
+    fn discard(&mut self, arrived: Arrived) {
+        match arrived.content {
+            Content::Here(_) => self.consumed(&arrived.label),
+            Content::Offered(_) => {
+                if let Some(number) = arrived.label.number {
+                    self.tell_finished(arrived.label.peer, number, 0);
+                }
+            }
+        }
+    }
+
+    /// Messages of a peer that is gone, and whose bytes are not here, never come.
+    pub(crate) fn forget_offers(&mut self, peer: Peer) {
+        for matching in &mut self.matching {
+            let gone = |arrived: &Arrived| {
+                arrived.label.peer == peer && matches!(arrived.content, Content::Offered(_))
+            };
+            matching.unexpected.drain(gone);
+        }
+    }
+}
+
+// Buffers for many messages.
+impl Endpoint {
+    /// The next part of the buffer that the receive at `at` posted, its token, and its number. The receive leaves with its last part.
+    fn part_of_many(&mut self, label: &Label, at: u32) -> (Spans, Token, u64) {
+        let posted = &mut self.matching[usize::from(label.tagged)].posted;
+        let Into::Many(number) = posted.at(at).into else { unreachable!("the caller looked") };
+        let token = posted.at(at).token;
+        let (into, last) = self.next_part(number, label.length);
+        if last {
+            self.matching[usize::from(label.tagged)].posted.take(at);
+        }
+        (into, token, number)
+    }
+
+    fn next_part(&mut self, number: u64, length: usize) -> (Spans, bool) {
+        let many = self.many.find(number).expect("it lasts as long as its receive");
+        let part = many.span.part(many.used, length);
+        many.used += part.len();
+        many.ended = many.span.len() - many.used < many.least;
+        (part.into(), many.ended)
+    }
+
+    fn part_filled(&mut self, number: u64, sink: &mut impl Sink) {
+        if self.many.find(number).is_some_and(|many| many.ended) {
+            self.end_many(number, sink);
+        }
+    }
+
+    /// A long message for a buffer has come, or failed.
+    pub(crate) fn end_part(&mut self, number: u64, sink: &mut impl Sink) {
+        if let Some(many) = self.many.find(number) {
+            many.under_way -= 1;
+            self.part_filled(number, sink);
+        }
+    }
+
+    /// Gives a buffer back that takes no more messages, once the last has come.
+    fn end_many(&mut self, number: u64, sink: &mut impl Sink) {
+        if let Some(token) = self.finish_many(number) {
+            sink.done(Done {
+                token,
+                what: What::BufferEnded,
+                outcome: Outcome::Success,
+                peer: None,
+                tag: None,
+                data: None,
+                length: 0,
+                left: 0,
+                at: 0,
+            });
+        }
+    }
+
+    fn finish_many(&mut self, number: u64) -> Option<Token> {
+        let many = self.many.find(number)?;
+        if many.under_way > 0 {
+            return None;
+        }
+        self.many.remove(number).map(|many| many.token)
+    }
+}

@@ -1,0 +1,249 @@
+//! Sending: at once, or as an offer.
+
+use crate::endpoint::{Endpoint, Operation};
+use crate::head::{ACKNOWLEDGE, DATA, EAGER_HEAD_BYTES, Head, Kind, TAGGED, Writer};
+use crate::peers::Known;
+use crate::{Peer, Span, Spans, Token};
+use bellwire::{Error, Function, MemoryRegion, RemoteKey, Rights, Send};
+
+/// Parts that one message can have.
+pub(crate) const PARTS: usize = 4;
+
+/// What is to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Message<'a> {
+    /// To whom.
+    pub to: Peer,
+    /// For receives with tags; `None`: for those without.
+    pub tag: Option<u64>,
+    /// A word beside the message.
+    pub data: Option<u64>,
+    /// The bytes, of at most four stretches.
+    pub body: &'a Spans,
+    /// Comes back in [`crate::Done`], if it has not finished when the call returns.
+    pub token: Token,
+    /// When it counts as finished.
+    pub how: How,
+}
+
+/// When a message counts as sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum How {
+    /// When the call returns, in any case: the bytes are copied. For messages of up to [`Endpoint::inject_bytes`] bytes.
+    Copied,
+    /// When its memory can be used again.
+    Taken,
+    /// When a receive has it.
+    Delivered,
+}
+
+/// How far it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sent {
+    /// It has finished; there will be no [`crate::Done`].
+    Now,
+    /// Its [`crate::Done`] comes, unless it was [`How::Copied`].
+    Later,
+}
+
+/// Why something was not taken.
+#[derive(Debug)]
+pub enum Refusal {
+    /// There is no room now: make progress, and try again.
+    Again,
+    /// It cannot be done.
+    Failed(Error),
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::QueueFull { .. } | Error::Exhausted { .. } => Refusal::Again,
+            error => Refusal::Failed(error),
+        }
+    }
+}
+
+impl Endpoint {
+    /// Sends a message.
+    ///
+    /// # Errors
+    /// [`Refusal::Again`] without room; nothing was done then.
+    #[inline]
+    pub fn send(&mut self, message: Message<'_>) -> Result<Sent, Refusal> {
+        let units = Known::units(message.body.len());
+        if message.body.len() <= self.eager_bytes && self.peers[message.to].may_send(units) {
+            return self.send_at_once(message, units);
+        }
+        self.offer(message)
+    }
+
+    #[inline]
+    fn send_at_once(&mut self, message: Message<'_>, units: u32) -> Result<Sent, Refusal> {
+        let Message { to, tag, data, body, how, .. } = message;
+        let mut flags = if tag.is_some() { TAGGED } else { 0 };
+        let peer = &mut self.peers[to];
+        let pair = peer.pair(&mut self.function, self.completions)?;
+        let number = match how {
+            How::Delivered => {
+                flags |= ACKNOWLEDGE;
+                Some(start(
+                    &mut self.operations,
+                    self.most_operations,
+                    Operation::acknowledged(&message),
+                )?)
+            }
+            _ => None,
+        };
+        if data.is_some() {
+            flags |= DATA;
+        }
+        let head =
+            Head { kind: Kind::Eager, flags, incarnation: self.incarnation, credit: peer.tell() };
+        let mut writer = Writer { bytes: &mut self.scratch, at: 0 };
+        writer.word(head.to_word());
+        for word in [data, number].into_iter().flatten() {
+            writer.word(word);
+        }
+        let body_at = writer.at;
+        let end = body_at + body.len();
+        body.read(&mut writer.bytes[body_at..end]);
+        let send = Send::immediate(&self.scratch[..end])
+            .to(peer.address)
+            .with_immediate(tag.unwrap_or_default())
+            .unsignaled();
+        if let Err(refused) = self.function.post_send(pair, send) {
+            if let Some(number) = number {
+                self.operations.remove(number);
+            }
+            return Err(refused.error.into());
+        }
+        peer.count_sent(units);
+        Ok(if number.is_some() { Sent::Later } else { Sent::Now })
+    }
+
+    /// Offers a message that is long, or more than the receiver wants to keep.
+    #[cold]
+    fn offer(&mut self, message: Message<'_>) -> Result<Sent, Refusal> {
+        let Message { to, tag, data, body, how, .. } = message;
+        if body.parts().len() > PARTS {
+            return Err(Refusal::Failed(Error::TooLong {
+                length: body.parts().len(),
+                maximum: PARTS,
+                what: "the stretches of memory of a message",
+            }));
+        }
+        let pair = self.peers[to].pair(&mut self.function, self.completions)?;
+        let mut operation = Operation::acknowledged(&message);
+        if how == How::Copied {
+            let mut copy = vec![0; body.len()].into_boxed_slice();
+            body.read(&mut copy);
+            // SAFETY: the copy lives in the operation, which ends after its registration.
+            let span = unsafe { Span::new(copy.as_ptr(), copy.len()) };
+            operation.lend(&mut self.function, &[span])?;
+            operation.copy = Some(copy);
+        } else {
+            operation.lend(&mut self.function, body.parts())?;
+        }
+        let keys: Vec<RemoteKey> = operation.regions.iter().map(MemoryRegion::remote_key).collect();
+        let number = match start(&mut self.operations, self.most_operations, operation) {
+            Ok(number) => number,
+            Err((operation, refusal)) => {
+                operation.release(&mut self.function);
+                return Err(refusal);
+            }
+        };
+        let peer = &mut self.peers[to];
+        let mut flags = if tag.is_some() { TAGGED } else { 0 };
+        flags |= if data.is_some() { DATA } else { 0 };
+        let credit = peer.tell();
+        let head = Head { kind: Kind::Offer, flags, incarnation: self.incarnation, credit };
+        let mut writer = Writer { bytes: &mut self.scratch, at: 0 };
+        writer.word(head.to_word());
+        if let Some(data) = data {
+            writer.word(data);
+        }
+        writer.word(number);
+        writer.word(body.len() as u64);
+        for key in keys {
+            writer.key(key);
+        }
+        let end = writer.at;
+        let send = Send::immediate(&self.scratch[..end])
+            .to(peer.address)
+            .with_immediate(tag.unwrap_or_default())
+            .unsignaled();
+        if let Err(refused) = self.function.post_send(pair, send) {
+            let operation = self.operations.remove(number).expect("just put in");
+            operation.release(&mut self.function);
+            return Err(refused.error.into());
+        }
+        Ok(Sent::Later)
+    }
+}
+
+/// Numbers an operation, if there may be one more.
+#[allow(clippy::result_large_err)]
+fn start(
+    operations: &mut crate::slots::Slots<Operation>,
+    most: usize,
+    operation: Operation,
+) -> Result<u64, (Operation, Refusal)> {
+    if operations.len() >= most {
+        return Err((operation, Refusal::Again));
+    }
+    Ok(operations.insert(operation))
+}
+
+impl From<(Operation, Refusal)> for Refusal {
+    fn from((_, refusal): (Operation, Refusal)) -> Self {
+        refusal
+    }
+}
+
+impl Operation {
+    /// What is kept of a message until its receiver is done with it.
+    fn acknowledged(message: &Message<'_>) -> Operation {
+        let Message { to, tag, data, body, token, how } = message;
+        Operation {
+            peer: *to,
+            token: *token,
+            tag: *tag,
+            data: *data,
+            length: body.len(),
+            silent: *how == How::Copied,
+            regions: Vec::new(),
+            copy: None,
+        }
+    }
+
+    /// Lets the receiver read `spans`.
+    fn lend(&mut self, function: &mut Function, spans: &[Span]) -> Result<(), Refusal> {
+        for span in spans.iter().filter(|span| !span.is_empty()) {
+            match span.register(function, Rights::REMOTE_READ) {
+                Ok(region) => self.regions.push(region),
+                Err(error) => {
+                    self.release_regions(function);
+                    return Err(error.into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn release_regions(&mut self, function: &mut Function) {
+        for region in self.regions.drain(..) {
+            // It is registered, and no descriptor of ours names it.
+            let released = function.release(&region);
+            debug_assert!(released.is_ok(), "{released:?}");
+        }
+    }
+
+    /// Ends it: nobody reads its memory any more.
+    pub(crate) fn release(mut self, function: &mut Function) -> Operation {
+        self.release_regions(function);
+        self
+    }
+}
+
+const _: () = assert!(EAGER_HEAD_BYTES >= Head::BYTES + 16);

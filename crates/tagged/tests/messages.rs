@@ -1,0 +1,478 @@
+//! Messages between endpoints on the in-process fabric, driven in turns by one thread.
+
+use bellwire::FunctionAddress;
+use bellwire_tagged::*;
+use bellwire_testkit::loopback::{Fabric, FabricOptions};
+use std::time::Duration;
+
+struct Side {
+    endpoint: Endpoint,
+    done: Vec<Done>,
+}
+
+struct World {
+    fabric: Fabric,
+    sides: Vec<Side>,
+}
+
+/// Context and note of a test's operation.
+fn token(context: u64) -> Token {
+    Token { context, note: 7 }
+}
+
+fn any(tag: u64) -> Selection {
+    Selection { from: None, tag: Some((tag, 0)) }
+}
+
+fn pattern(length: usize, seed: u8) -> Vec<u8> {
+    (0..length).map(|at| (at as u8).wrapping_mul(31) ^ (at >> 8) as u8 ^ seed).collect()
+}
+
+/// The memory of a vector that the test keeps until all is done.
+fn span(bytes: &mut [u8]) -> Span {
+    // SAFETY: tests keep their vectors, and look at them when what they were posted for has completed.
+    unsafe { Span::new(bytes.as_mut_ptr(), bytes.len()) }
+}
+
+impl World {
+    fn new(options: FabricOptions, nodes: u32) -> World {
+        let fabric = Fabric::new(options);
+        let open = |node| {
+            let endpoint = Endpoint::open(&fabric.device(node), 0, &Options::default()).unwrap();
+            Side { endpoint, done: Vec::new() }
+        };
+        let sides = (0..nodes).map(open).collect();
+        World { fabric, sides }
+    }
+
+    /// Two sides; memory is reached directly, or by packets only.
+    fn pair(direct: bool) -> World {
+        let options = FabricOptions { direct_brought: direct, ..FabricOptions::default() };
+        World::new(options, 2)
+    }
+
+    fn turn(&mut self) -> usize {
+        let turn = |side: &mut Side| {
+            let Side { endpoint, done } = side;
+            endpoint.progress(&mut |one| done.push(one)).unwrap()
+        };
+        self.sides.iter_mut().map(turn).sum()
+    }
+
+    fn settle(&mut self) {
+        let mut quiet = 0;
+        for _ in 0..1_000_000 {
+            quiet = if self.turn() == 0 { quiet + 1 } else { 0 };
+            // The engine may be at work without anything completing.
+            if quiet == 500 {
+                return;
+            }
+        }
+        panic!("it never comes to rest");
+    }
+
+    fn peer(&mut self, of: usize, at: u32) -> Peer {
+        self.sides[of].endpoint.peer(FunctionAddress { node: at, function: 0 })
+    }
+
+    /// Posts a message from the first side to the second, trying again as long as there is no room.
+    fn send(&mut self, bytes: &mut [u8], tag: Option<u64>, context: u64, how: How) -> Sent {
+        self.send_from(0, 1, &span(bytes).into(), tag, None, context, how)
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn send_from(
+        &mut self,
+        from: usize,
+        to: u32,
+        body: &Spans,
+        tag: Option<u64>,
+        data: Option<u64>,
+        context: u64,
+        how: How,
+    ) -> Sent {
+        let to = self.peer(from, to);
+        for _ in 0..100_000 {
+            let message = Message { to, tag, data, body, token: token(context), how };
+            match self.sides[from].endpoint.send(message) {
+                Ok(sent) => return sent,
+                Err(Refusal::Again) => drop(self.turn()),
+                Err(Refusal::Failed(error)) => panic!("{error}"),
+            }
+        }
+        panic!("no room ever");
+    }
+
+    fn receive(&mut self, at: usize, selection: Selection, into: &mut [u8], context: u64) {
+        let Side { endpoint, done } = &mut self.sides[at];
+        let sink = &mut |one| done.push(one);
+        endpoint.receive(selection, span(into).into(), token(context), sink).unwrap();
+    }
+
+    /// What has completed at a side, by context.
+    fn done(&self, at: usize, context: u64) -> &Done {
+        let mut all = self.sides[at].done.iter().filter(|done| done.token.context == context);
+        let found = all.next().unwrap_or_else(|| panic!("{context} has not completed"));
+        assert!(all.next().is_none(), "{context} has completed twice");
+        found
+    }
+}
+
+/// Messages of every kind of length arrive whole, with tag, data and sender, whether the receive was there before them or came after, and
+/// whether memory can be reached directly or not.
+#[test]
+fn messages_of_all_lengths_arrive() {
+    for direct in [true, false] {
+        for early in [true, false] {
+            let mut world = World::pair(direct);
+            let eager = world.sides[0].endpoint.eager_bytes();
+            let lengths = [0, 1, 7, 8, 9, 100, eager - 1, eager, eager + 1, 5000, 300_000];
+            let mut buffers: Vec<_> = lengths.iter().map(|length| vec![0; length + 3]).collect();
+            let mut sent: Vec<_> = lengths.iter().map(|length| pattern(*length, 3)).collect();
+            for (at, bytes) in sent.iter_mut().enumerate() {
+                let (context, tag) = (at as u64, 1000 + at as u64);
+                if early {
+                    world.receive(1, any(tag), &mut buffers[at], 100 + context);
+                }
+                let body = span(bytes).into();
+                let data = (at % 2 == 0).then_some(u64::MAX - context);
+                let how = world.send_from(0, 1, &body, Some(tag), data, context, How::Taken);
+                assert_eq!(how == Sent::Now, bytes.len() <= eager);
+            }
+            world.settle();
+            for (at, buffer) in buffers.iter_mut().enumerate().filter(|_| !early) {
+                world.receive(1, any(1000 + at as u64), buffer, 100 + at as u64);
+            }
+            world.settle();
+            let from = world.peer(1, 0);
+            for (at, bytes) in sent.iter().enumerate() {
+                let done = world.done(1, 100 + at as u64);
+                assert_eq!(
+                    (done.outcome, done.length, done.left),
+                    (Outcome::Success, bytes.len(), 0)
+                );
+                assert_eq!((done.peer, done.tag), (Some(from), Some(1000 + at as u64)));
+                assert_eq!(done.data, (at % 2 == 0).then_some(u64::MAX - at as u64));
+                assert_eq!(done.token.note, 7);
+                assert_eq!(buffers[at][..bytes.len()], bytes[..]);
+                if bytes.len() > eager {
+                    assert_eq!(world.done(0, at as u64).what, What::Sent);
+                }
+            }
+            assert_eq!(world.fabric.exports(FunctionAddress { node: 0, function: 0 }), 0, "lent");
+        }
+    }
+}
+
+/// A message of several parts fills a receive of several parts, short and long; what does not fit is told.
+#[test]
+fn parts_are_one_message() {
+    for total in [90, 9000] {
+        let mut world = World::pair(true);
+        let mut bytes = pattern(total, 5);
+        let third = total / 3;
+        let body = {
+            let (a, rest) = bytes.split_at_mut(third);
+            let (b, c) = rest.split_at_mut(third);
+            Spans::of(&[span(a), span(b), span(c)])
+        };
+        let (mut one, mut two) = (vec![0; total / 2], vec![0; total / 2 - 10]);
+        let into = Spans::of(&[span(&mut one), span(&mut two)]);
+        let Side { endpoint, done } = &mut world.sides[1];
+        endpoint.receive(any(1), into, token(9), &mut |one| done.push(one)).unwrap();
+        world.send_from(0, 1, &body, Some(1), None, 1, How::Taken);
+        world.settle();
+        let done = world.done(1, 9);
+        assert_eq!((done.outcome, done.length, done.left), (Outcome::Truncated, total - 10, 10));
+        assert_eq!([&one[..], &two[..]].concat(), &bytes[..total - 10]);
+    }
+}
+
+/// A receive takes the oldest message that has its tag but for the bits that do not matter, and its sender; messages without tags meet only receives
+/// without.
+#[test]
+fn receives_choose() {
+    let mut world = World::new(FabricOptions::default(), 3);
+    let mut letters: Vec<Vec<u8>> = (0..6).map(|n| vec![b'a' + n; 4]).collect();
+    let plan =
+        [(0, Some(0x11)), (2, Some(0x21)), (0, Some(0x21)), (0, None), (2, Some(0x12)), (2, None)];
+    for ((from, tag), letter) in plan.iter().zip(&mut letters) {
+        world.send_from(*from, 1, &span(letter).into(), *tag, None, 0, How::Taken);
+        world.settle();
+    }
+    let (first, third) = (world.peer(1, 0), world.peer(1, 2));
+    let tagged = |from, tag, ignore| Selection { from, tag: Some((tag, ignore)) };
+    let selections = [
+        tagged(Some(first), 0x01, 0xf0),
+        tagged(Some(first), 0x01, 0xf0),
+        Selection { from: Some(third), tag: None },
+        tagged(None, 0, u64::MAX),
+        Selection { from: None, tag: None },
+        tagged(None, 0x12, 0),
+    ];
+    let mut into = vec![vec![0; 4]; 6];
+    for (at, (selection, into)) in selections.into_iter().zip(&mut into).enumerate() {
+        world.receive(1, selection, into, at as u64);
+    }
+    world.settle();
+    let got: Vec<u8> = into.iter().map(|into| into[0]).collect();
+    assert_eq!(String::from_utf8(got).unwrap(), "acfbde");
+    assert_eq!(world.sides[1].endpoint.unexpected(), 0);
+}
+
+/// Messages that nobody receives take no more room than the window; the others wait at their sender, and all come in order once they are received.
+#[test]
+fn what_is_unexpected_is_bounded() {
+    let mut world = World::new(FabricOptions { regions: 8192, ..FabricOptions::default() }, 2);
+    let count = 6000;
+    let mut bodies: Vec<Vec<u8>> = (0..count).map(|n| pattern(200, n as u8)).collect();
+    let mut offered = 0;
+    for (at, body) in bodies.iter_mut().enumerate().take(4000) {
+        // So many that offers wait in turn for their operations: the sender is told so.
+        offered += usize::from(world.send(body, Some(5), at as u64, How::Taken) == Sent::Later);
+    }
+    world.settle();
+    let here = 4000 - offered;
+    assert!(here * 200 <= WINDOW_BYTES && (here + 1) * (200 + 64 + 64) > WINDOW_BYTES, "{here}");
+    let mut into = vec![0; 200];
+    for (at, body) in bodies.iter().enumerate().take(4000) {
+        world.receive(1, any(5), &mut into, 10_000 + at as u64);
+        world.settle();
+        assert_eq!(world.done(1, 10_000 + at as u64).outcome, Outcome::Success);
+        assert_eq!(into, *body, "message {at}");
+        world.sides[1].done.clear();
+    }
+    for body in &mut bodies[4000..] {
+        assert_eq!(world.send(body, Some(5), 0, How::Taken), Sent::Now, "credit has come back");
+        world.receive(1, any(5), &mut into, 1);
+        world.settle();
+    }
+}
+
+/// A message that is to be delivered completes when a receive has it, not when it has come.
+#[test]
+fn delivery_is_complete_when_it_is_received() {
+    for length in [8, 10_000] {
+        let mut world = World::pair(true);
+        let (mut bytes, mut into) = (pattern(length, 1), vec![0; length]);
+        assert_eq!(world.send(&mut bytes, None, 4, How::Delivered), Sent::Later);
+        world.settle();
+        assert!(world.sides[0].done.is_empty(), "nobody has received it");
+        world.receive(1, Selection { from: None, tag: None }, &mut into, 5);
+        world.settle();
+        assert_eq!(world.done(0, 4).outcome, Outcome::Success);
+        assert_eq!(into, bytes);
+    }
+}
+
+/// What is copied can be changed when the call has returned, however it travels, and nothing is told of it.
+#[test]
+fn copies_are_copies() {
+    let mut world = World::pair(true);
+    for length in [100, world.sides[0].endpoint.inject_bytes()] {
+        let (mut bytes, mut into) = (pattern(length, 1), vec![0; length]);
+        world.send(&mut bytes, None, 4, How::Copied);
+        bytes.fill(0);
+        world.receive(1, Selection { from: None, tag: None }, &mut into, length as u64);
+        world.settle();
+        assert_eq!(into, pattern(length, 1));
+        assert!(world.sides[0].done.is_empty());
+    }
+}
+
+/// A buffer for many messages takes them one behind the other, short and long, and is given back after the last of them.
+#[test]
+fn many_messages_fill_one_buffer() {
+    let mut world = World::pair(true);
+    let selection = Selection { from: None, tag: None };
+    let lengths = [10, 3000, 20, 2000, 15, 4000];
+    let mut sent: Vec<_> = lengths.iter().map(|&length| pattern(length, length as u8)).collect();
+    let mut into = vec![0; 5230];
+    // The first two are there before, and the last one finds no buffer.
+    for bytes in &mut sent[..2] {
+        world.send(bytes, None, 0, How::Taken);
+    }
+    world.settle();
+    let Side { endpoint, done } = &mut world.sides[1];
+    let buffer = span(&mut into);
+    endpoint.receive_many(selection, buffer, 200, token(1), &mut |one| done.push(one)).unwrap();
+    for bytes in &mut sent[2..] {
+        world.send(bytes, None, 0, How::Taken);
+    }
+    world.settle();
+    let done = &world.sides[1].done;
+    let received: Vec<_> = done.iter().filter(|done| done.what == What::Received).collect();
+    assert_eq!(received.len(), 5);
+    for done in received {
+        let at = done.at - into.as_ptr() as usize;
+        let whole = sent.iter().any(|bytes| bytes[..] == into[at..at + done.length]);
+        assert!(whole && done.outcome == Outcome::Success);
+    }
+    assert_eq!(done.last().unwrap().what, What::BufferEnded, "after all of them");
+    assert_eq!(done.iter().filter(|done| done.what == What::BufferEnded).count(), 1);
+    assert_eq!(world.sides[1].endpoint.unexpected(), 1);
+}
+
+/// A receive that was cancelled takes nothing and is told once; one that is unknown cannot be.
+#[test]
+fn receives_are_cancelled() {
+    let mut world = World::pair(true);
+    let (mut bytes, mut first, mut second) = (pattern(8, 1), vec![0; 8], vec![0; 8]);
+    world.receive(1, any(1), &mut first, 1);
+    world.receive(1, any(1), &mut second, 2);
+    let Side { endpoint, done } = &mut world.sides[1];
+    assert!(endpoint.cancel(1, &mut |one| done.push(one)));
+    assert!(!endpoint.cancel(1, &mut |_| unreachable!()));
+    assert_eq!(world.done(1, 1).outcome, Outcome::Cancelled);
+    world.send(&mut bytes, Some(1), 0, How::Taken);
+    world.settle();
+    assert_eq!((first, second), (vec![0; 8], pattern(8, 1)));
+}
+
+/// A message can be looked at, kept for a certain receive, and thrown away, before it is received; short or long.
+#[test]
+fn messages_are_looked_at() {
+    for length in [16, 20_000] {
+        let mut world = World::pair(true);
+        let (mut a, mut b, mut c) = (pattern(length, 1), pattern(length, 2), pattern(length, 3));
+        let look = |world: &mut World, how, context| {
+            let Side { endpoint, done } = &mut world.sides[1];
+            endpoint.peek(any(1), how, token(context), &mut |one| done.push(one));
+            done.pop().unwrap()
+        };
+        assert_eq!(look(&mut world, Peek::Look, 1).outcome, Outcome::NoMessage);
+        for (at, bytes) in [&mut a, &mut b, &mut c].into_iter().enumerate() {
+            world.send_from(0, 1, &span(bytes).into(), Some(1), Some(at as u64), 9, How::Delivered);
+        }
+        world.settle();
+        for _ in 0..2 {
+            let done = look(&mut world, Peek::Look, 1);
+            assert_eq!((done.outcome, done.what), (Outcome::Success, What::Peeked));
+            assert_eq!((done.length, done.data, done.tag), (length, Some(0), Some(1)));
+        }
+        assert_eq!(look(&mut world, Peek::Claim, 40).data, Some(0));
+        assert_eq!(look(&mut world, Peek::Discard, 1).data, Some(1));
+        let mut into = vec![0; length];
+        world.receive(1, any(1), &mut into, 50);
+        world.settle();
+        assert_eq!(into, c, "the first is claimed, and the second gone");
+        let Side { endpoint, done } = &mut world.sides[1];
+        let sink = &mut |one| done.push(one);
+        let spans = Spans::from(span(&mut into));
+        endpoint.receive_claimed(true, Some(spans), token(40), sink).unwrap();
+        let again = endpoint.receive_claimed(true, None, token(40), sink);
+        assert!(matches!(again, Err(Refusal::Failed(_))));
+        world.settle();
+        assert_eq!((into, world.done(1, 40).data), (a, Some(0)));
+        assert_eq!(world.sides[0].done.len(), 3, "all are delivered, one of them to nobody");
+    }
+}
+
+/// What waits for a peer that ends fails, and what was offered by one that ended cannot be received any more.
+#[test]
+fn the_end_of_a_peer_ends_what_waits_for_it() {
+    let options = FabricOptions { patience: Duration::from_millis(50), ..FabricOptions::default() };
+    let mut world = World::new(options, 2);
+    let mut bytes = pattern(50_000, 1);
+    world.send(&mut bytes, Some(1), 1, How::Taken);
+    world.send(&mut bytes[..10], Some(1), 2, How::Delivered);
+    world.settle();
+    world.fabric.kill(FunctionAddress { node: 1, function: 0 });
+    world.sides.truncate(1);
+    let deadline = std::time::Instant::now() + Duration::from_secs(20);
+    while world.sides[0].done.len() < 2 && std::time::Instant::now() < deadline {
+        world.turn();
+    }
+    for context in [1, 2] {
+        assert!(matches!(world.done(0, context).outcome, Outcome::Failed(_)));
+    }
+}
+
+/// Any mix of lengths, tags, kinds of sending and times of receiving keeps every sender's order for every tag, over links that refuse, delay and
+/// reach no memory; all is received once and whole, and nothing is left over.
+#[test]
+fn every_order_is_kept() {
+    for seed in 0..12_u64 {
+        let options = FabricOptions {
+            packet_bytes: 256 << (seed % 3),
+            link_packets: 2 + seed as usize % 5,
+            direct_brought: seed % 2 == 0,
+            pending_every: [0, 2, 3, 5][seed as usize % 4],
+            busy_every: [0, 2, 3][seed as usize % 3],
+            ..FabricOptions::default()
+        };
+        let mut world = World::new(options, 3);
+        let mut state = seed * 0x9e37_79b9 + 1;
+        let mut next = |below: u64| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state % below
+        };
+        // Messages by sender and tag, in order; each begins with its number.
+        let mut sent: Vec<(usize, u64, Vec<u8>)> = Vec::new();
+        let mut received: Vec<(usize, u64, Vec<u8>)> = Vec::new();
+        let senders = [0, 2];
+        let mut bytes_of: Vec<Vec<u8>> = Vec::new();
+        for step in 0..400 {
+            match next(3) {
+                0 => {
+                    let (from, tag) = (senders[next(2) as usize], next(3));
+                    let length = 8 + [0, 10, 300, 3000][next(4) as usize];
+                    let mut bytes = pattern(length, step as u8);
+                    bytes[..8].copy_from_slice(&(step as u64).to_le_bytes());
+                    let how = [How::Taken, How::Delivered, How::Copied][next(3) as usize];
+                    bytes_of.push(bytes);
+                    let bytes = bytes_of.last_mut().unwrap();
+                    sent.push((from, tag, bytes.clone()));
+                    let body = span(bytes).into();
+                    world.send_from(from, 1, &body, Some(tag), None, step as u64, how);
+                }
+                1 => {
+                    let (from, tag) = (senders[next(2) as usize], next(3));
+                    let peer = world.peer(1, from as u32);
+                    received.push((from, tag, vec![0; 4000]));
+                    let at = received.len() - 1;
+                    let selection = Selection { from: Some(peer), tag: Some((tag, 0)) };
+                    let mut into = std::mem::take(&mut received[at].2);
+                    world.receive(1, selection, &mut into, at as u64);
+                    received[at].2 = into;
+                }
+                _ => drop(world.turn()),
+            }
+        }
+        // Receives for all that is left.
+        for from in senders {
+            for tag in 0..3 {
+                let count = |list: &[(usize, u64, Vec<u8>)]| {
+                    list.iter().filter(|one| (one.0, one.1) == (from, tag)).count()
+                };
+                for _ in count(&received)..count(&sent) {
+                    let peer = world.peer(1, from as u32);
+                    let selection = Selection { from: Some(peer), tag: Some((tag, 0)) };
+                    let mut into = vec![0; 4000];
+                    world.receive(1, selection, &mut into, received.len() as u64);
+                    received.push((from, tag, into));
+                }
+            }
+        }
+        world.settle();
+        for from in senders {
+            for tag in 0..3 {
+                let mine = |one: &&(usize, u64, Vec<u8>)| (one.0, one.1) == (from, tag);
+                let mut got = received.iter().enumerate().filter(|(_, one)| mine(one));
+                for (_, _, bytes) in sent.iter().filter(mine) {
+                    let (context, (_, _, into)) = got.next().expect("a receive for each");
+                    let done = world.done(1, context as u64);
+                    let good = (done.outcome, done.length) == (Outcome::Success, bytes.len());
+                    assert!(good, "seed {seed}: {done:?}");
+                    assert_eq!(into[..bytes.len()], bytes[..], "seed {seed}");
+                }
+            }
+        }
+        assert_eq!(world.sides[1].endpoint.unexpected(), 0);
+        for node in [0, 2] {
+            assert_eq!(world.fabric.exports(FunctionAddress { node, function: 0 }), 0);
+        }
+    }
+}
