@@ -1,5 +1,7 @@
 //! `bellwire paper`: how far the project has come with the papers that it joins, and their experiments on its models.
 
+mod all;
+
 use crate::command::{Outcome, WrongUsage, print_json};
 use anyhow::{Context, Result, anyhow};
 use bellwire_model::experiment::Experiment;
@@ -26,16 +28,30 @@ Examples:
   bellwire paper rows --paper damq-pd --state open
   bellwire paper rows --json | jq .totals")]
     Rows(Rows),
+    /// Runs the experiments of all papers, and puts them on one page
+    ///
+    /// Prints for each paper how many values come how near to those published. It fails if a value or statement misses the paper without
+    /// saying why. All cores take part.
+    #[command(after_help = "\
+Examples:
+  bellwire paper all                             a line for each paper
+  bellwire paper all --html report.html          one page that opens offline
+  bellwire paper all --svg charts                each chart as a file
+  bellwire paper all --json | jq '.[].reports[].values'")]
+    All(all::Arguments),
     /// Runs the experiments of the cHPP paper on the model of its network interface
     ///
     /// Each value stands beside the published one with its relative error, and says whether a constant was fitted to it or the
     /// mechanism predicts it. Nothing published is ever printed as a result.
-    #[command(after_help = "\
+    #[command(
+        after_help = "\
 Examples:
   bellwire paper chpp                            all experiments
   bellwire paper chpp table3                     one of them
   bellwire paper chpp --list                     their names
-  bellwire paper chpp --json | jq '.[].values'")]
+  bellwire paper chpp --json | jq '.[].values'",
+        visible_alias = "chpp-nic"
+    )]
     Chpp(Experiments),
     /// Runs the experiments of the DAMQ-PD paper on the model of its descriptor interface
     ///
@@ -114,6 +130,7 @@ struct DamqPd {
 pub fn run(arguments: &Arguments) -> Result<Outcome> {
     match &arguments.what {
         What::Rows(rows) => print_rows(rows),
+        What::All(arguments) => all::run(arguments),
         What::Chpp(chosen) => run_experiments(&chpp::experiments::EXPERIMENTS, chosen),
         What::DamqPd(chosen) => run_damq_pd(chosen),
         What::SmpInterconnect(chosen) => run_experiments(&smp::experiments::EXPERIMENTS, chosen),

@@ -9,6 +9,7 @@
 //! - [`form`]: parameters as TOML, and what is wrong with them;
 //! - [`goal`]: schedules of message-passing programs;
 //! - [`hpcl`]: the cluster of the HPCL/Ethernet paper: gigabit NICs, a switch, Linux's way of frames with TCP/IP, and HPCL beside it;
+//! - [`markup`]: text as drawings and pages may hold it;
 //! - [`network`]: switches and networks of them;
 //! - [`smp`]: the direct link of the SMP paper, and the units that use it;
 //! - [`stats`]: what a run measures, and how far it may be trusted;
@@ -26,6 +27,7 @@ pub mod experiment;
 pub mod form;
 pub mod goal;
 pub mod hpcl;
+pub mod markup;
 pub mod network;
 pub mod smp;
 pub mod stats;

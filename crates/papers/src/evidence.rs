@@ -22,6 +22,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
@@ -247,6 +248,11 @@ fn function_name(line: &str) -> Option<&str> {
 /// least two digits, standing by itself. Names such as CRC-32 are not meant, so neither side may
 /// touch a letter, digit, `_` or hyphen.
 fn identities(line: &str) -> impl Iterator<Item = &str> {
+    identity_places(line).map(|place| &line[place])
+}
+
+/// Where in the line they are.
+pub(crate) fn identity_places(line: &str) -> impl Iterator<Item = Range<usize>> {
     let bytes = line.as_bytes();
     let joins = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     line.match_indices('-').filter_map(move |(hyphen, _)| {
@@ -256,7 +262,7 @@ fn identities(line: &str) -> impl Iterator<Item = &str> {
         let is_letter = b"CDMSHB".contains(&bytes[start]);
         let stands_alone = !bytes[..start].last().is_some_and(|byte| joins(byte) || *byte == b'-')
             && !bytes.get(end).is_some_and(joins);
-        (is_letter && digits >= 2 && stands_alone).then(|| &line[start..end])
+        (is_letter && digits >= 2 && stands_alone).then_some(start..end)
     })
 }
 

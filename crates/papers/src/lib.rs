@@ -16,13 +16,16 @@
 //!
 //! Read from the bottom up: [`mod@rows`] holds what the papers contain, [`evidence`] finds what the
 //! project says of it, [`board`] puts the two together, [`document`] writes the rows out for
-//! readers. No mechanism lives here.
+//! readers. [`experiments`] lists and runs what reproduces the papers, and [`page`] makes one
+//! report of all this. No mechanism lives here.
 #![forbid(unsafe_code)]
 
 pub mod board;
 pub mod checkout;
 pub mod document;
 pub mod evidence;
+pub mod experiments;
+pub mod page;
 mod paper;
 pub mod rows;
 

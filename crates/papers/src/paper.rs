@@ -57,6 +57,33 @@ impl Paper {
         }
     }
 
+    /// What the paper is about, in a sentence or two.
+    pub const fn summary(self) -> &'static str {
+        match self {
+            Paper::ChppNic => {
+                "A network interface for the inside of a super-node: short messages, PUT and GET started by a doorbell, eight functions, a \
+                 crossbar with virtual channels."
+            }
+            Paper::DamqPd => {
+                "Descriptors are stored by the processor into one buffer on the interface that all virtual ports share, with credits granted on \
+                 demand, so that a message starts without a read from memory."
+            }
+            Paper::Myvia => {
+                "The Virtual Interface Architecture on Myrinet: translation at user level, a small ring of descriptors on the card that overflows \
+                 into memory, pipelines with double buffers."
+            }
+            Paper::SmpInterconnect => {
+                "Direct links between processors on a simplified PCIe: sequence numbers, replay, credits and virtual channels, and how large their \
+                 buffers have to be."
+            }
+            Paper::HpclEthernet => {
+                "A communication library on plain Ethernet: channels, a light reliable protocol, polling in place of interrupts, and fixed buffers, \
+                 beside TCP/IP."
+            }
+            Paper::Baselines => "What the five papers compare themselves with.",
+        }
+    }
+
     /// The letter with which the identities of this group begin.
     pub const fn letter(self) -> char {
         match self {

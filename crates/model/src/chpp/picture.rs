@@ -7,6 +7,7 @@
 use std::fmt::Write;
 
 use super::journal::{Cause, Explanation, Interval};
+use crate::markup::escaped;
 use crate::units::Span;
 
 const ROW: usize = 22;
@@ -216,22 +217,6 @@ fn causes(intervals: &[Interval]) -> Vec<Cause> {
     causes.sort_unstable();
     causes.dedup();
     causes
-}
-
-/// Text as XML may hold it.
-pub(super) fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            control if control.is_control() => safe.push(' '),
-            other => safe.push(other),
-        }
-    }
-    safe
 }
 
 #[cfg(test)]

@@ -1,0 +1,252 @@
+//! All experiments of all papers: the list, running them on several cores, and what they come to.
+
+use std::num::NonZero;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bellwire_model::experiment::{Experiment, Report};
+use bellwire_model::{chpp, damq_pd, smp};
+use serde::Serialize;
+
+use crate::Paper;
+
+/// A paper with the experiments that reproduce it.
+pub type Modelled = (Paper, &'static [Experiment]);
+
+/// The papers that have a model, in the order of the scoreboard. A new one adds its line here.
+pub const MODELLED: &[Modelled] = &[
+    (Paper::ChppNic, &chpp::experiments::EXPERIMENTS),
+    (Paper::DamqPd, &damq_pd::experiments::EXPERIMENTS),
+    (Paper::SmpInterconnect, &smp::experiments::EXPERIMENTS),
+];
+
+/// The experiments of a paper that were run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Ran {
+    /// The paper.
+    pub paper: Paper,
+    /// What they gave, in the order of the paper.
+    pub reports: Vec<Report>,
+    /// Those that gave nothing.
+    pub failures: Vec<Failure>,
+}
+
+/// An experiment that could not be run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Failure {
+    /// Its name.
+    pub id: &'static str,
+    /// What it is.
+    pub title: &'static str,
+    /// Why.
+    pub error: String,
+}
+
+/// Runs all experiments of `papers`, `threads` at a time, and tells `on_done` of each that is over. The result is the same whatever the number
+/// of threads: an experiment depends on nothing but itself.
+pub fn run_all(
+    papers: &[Modelled],
+    threads: NonZero<usize>,
+    on_done: impl Fn(Paper, &Experiment) + Sync,
+) -> Vec<Ran> {
+    let all: Vec<(Paper, &Experiment)> = papers
+        .iter()
+        .flat_map(|(paper, experiments)| {
+            experiments.iter().map(move |experiment| (*paper, experiment))
+        })
+        .collect();
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..threads.get().min(all.len()) {
+            scope.spawn(|| {
+                // The threads share a counter and nothing that it guards.
+                while let Some((paper, experiment)) = all.get(next.fetch_add(1, Ordering::Relaxed))
+                {
+                    let result = (experiment.run)();
+                    on_done(*paper, experiment);
+                    let place = (*paper, experiment.id);
+                    results.lock().unwrap_or_else(|held| held.into_inner()).push((place, result));
+                }
+            });
+        }
+    });
+    let mut results = results.into_inner().unwrap_or_else(|held| held.into_inner());
+    let mut take = |place: (Paper, &str)| {
+        let at = results.iter().position(|(ran, _)| *ran == place)?;
+        Some(results.swap_remove(at).1)
+    };
+    let mut ran = Vec::new();
+    for (paper, experiments) in papers {
+        let mut of_paper = Ran { paper: *paper, reports: Vec::new(), failures: Vec::new() };
+        for Experiment { id, title, .. } in *experiments {
+            match take((*paper, id)) {
+                Some(Ok(report)) => of_paper.reports.push(report),
+                Some(Err(error)) => of_paper.failures.push(Failure { id, title, error }),
+                None => {}
+            }
+        }
+        ran.push(of_paper);
+    }
+    ran
+}
+
+/// What the experiments of a paper come to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Tally {
+    /// The paper.
+    pub paper: Paper,
+    /// Experiments that were run.
+    pub experiments: usize,
+    /// Experiments that could not be run.
+    pub failures: usize,
+    /// Values, whether or not the paper has them too.
+    pub values: usize,
+    /// Values that the paper has too, as a number above or below nothing.
+    pub compared: usize,
+    /// Of these, those that constants were fitted to.
+    pub calibrated: usize,
+    /// Of those compared, those within [`EXPLAINED_ABOVE`](bellwire_model::experiment::EXPLAINED_ABOVE) percent.
+    pub within: usize,
+    /// Of those compared, those that miss and say why.
+    pub explained: usize,
+    /// The largest relative error.
+    pub worst: Option<Worst>,
+    /// Statements.
+    pub claims: usize,
+    /// Statements that hold.
+    pub holding: usize,
+    /// Values and statements that miss and do not say why.
+    pub unexplained: usize,
+}
+
+/// The value that is furthest from the paper's.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Worst {
+    /// The experiment's name.
+    pub experiment: &'static str,
+    /// What the value is.
+    pub what: String,
+    /// Its relative error in percent.
+    pub error_percent: f64,
+}
+
+impl Ran {
+    /// Counts values and statements.
+    pub fn tally(&self) -> Tally {
+        let mut tally = Tally {
+            paper: self.paper,
+            experiments: self.reports.len(),
+            failures: self.failures.len(),
+            values: 0,
+            compared: 0,
+            calibrated: 0,
+            within: 0,
+            explained: 0,
+            worst: None,
+            claims: 0,
+            holding: 0,
+            unexplained: 0,
+        };
+        for report in &self.reports {
+            tally.add(report);
+        }
+        tally
+    }
+}
+
+impl Tally {
+    fn add(&mut self, report: &Report) {
+        use bellwire_model::experiment::Role;
+        self.values += report.values.len();
+        for value in &report.values {
+            let Some(error) = value.error_percent else { continue };
+            self.compared += 1;
+            self.calibrated += usize::from(value.role == Role::Calibrated);
+            self.within += usize::from(!value.misses());
+            self.explained += usize::from(value.misses() && value.explanation.is_some());
+            let worst = self.worst.as_ref().map_or(0.0, |worst| worst.error_percent.abs());
+            if error.abs() > worst {
+                self.worst = Some(Worst {
+                    experiment: report.id,
+                    what: value.what.clone(),
+                    error_percent: error,
+                });
+            }
+        }
+        self.claims += report.claims.len();
+        self.holding += report.claims.iter().filter(|claim| claim.holds).count();
+        self.unexplained += report.unexplained().len();
+    }
+
+    /// Whether nothing failed and every miss says why.
+    pub fn is_sound(&self) -> bool {
+        self.failures == 0 && self.unexplained == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bellwire_model::experiment::Role;
+
+    fn good() -> Result<Report, String> {
+        let mut report = Report::new("good", "values", "C-01");
+        report.value("near", "ns", Role::Calibrated, 101.0, Some(100.0));
+        report.value("far", "ns", Role::Predicted, 150.0, Some(100.0)).explain("it is so");
+        report.value("alone", "ns", Role::Predicted, 1.0, None);
+        report.claim("it holds", true);
+        Ok(report)
+    }
+
+    fn strange() -> Result<Report, String> {
+        let mut report = Report::new("strange", "misses without a word", "C-01");
+        report.value("far", "ns", Role::Predicted, 20.0, Some(100.0));
+        report.claim("it does not hold", false);
+        Ok(report)
+    }
+
+    fn broken() -> Result<Report, String> {
+        Err("packets were lost".to_owned())
+    }
+
+    const TRIAL: &[Modelled] = &[
+        (
+            Paper::DamqPd,
+            &[
+                Experiment { id: "good", title: "", run: good },
+                Experiment { id: "broken", title: "", run: broken },
+            ],
+        ),
+        (Paper::Myvia, &[Experiment { id: "strange", title: "", run: strange }]),
+    ];
+
+    /// Values are counted by how near they come, and the furthest is named; what misses without a word, or fails, is not sound.
+    #[test]
+    fn values_are_counted() {
+        let ran = run_all(TRIAL, NonZero::new(2).unwrap(), |_, _| {});
+        let (first, second) = (ran[0].tally(), ran[1].tally());
+        assert_eq!((first.experiments, first.failures), (1, 1));
+        assert_eq!((first.values, first.compared, first.calibrated), (3, 2, 1));
+        assert_eq!((first.within, first.explained, first.unexplained), (1, 1, 0));
+        assert_eq!((first.claims, first.holding), (1, 1));
+        assert_eq!(first.worst.clone().unwrap().what, "far");
+        assert!(!first.is_sound(), "one failed");
+        assert_eq!((second.unexplained, second.holding), (2, 0));
+        assert!(!second.is_sound(), "one misses without a word");
+    }
+
+    /// The number of threads changes nothing, and each experiment is told of once.
+    #[test]
+    fn threads_change_nothing() {
+        let told = AtomicUsize::new(0);
+        let text = |threads| {
+            let ran = run_all(TRIAL, NonZero::new(threads).unwrap(), |_, _| {
+                told.fetch_add(1, Ordering::Relaxed);
+            });
+            serde_json::to_string(&ran).unwrap()
+        };
+        assert_eq!(text(1), text(4));
+        assert_eq!(told.into_inner(), 6);
+    }
+}

@@ -1,0 +1,199 @@
+//! A figure as a drawing: curves over one axis.
+
+use std::fmt::Write;
+
+use bellwire_model::experiment::{Axis, Figure, Origin, Series};
+use bellwire_model::markup::escaped;
+
+use super::mark::COLOURS;
+use super::scale::{Scale, number};
+use super::{Chart, Key, Table, WIDTH, colour, mark, origin_name, point};
+
+const TOP: f64 = 26.0;
+const PLOT: f64 = 210.0;
+const BOTTOM: f64 = TOP + PLOT;
+const RIGHT: f64 = WIDTH - 16.0;
+const HEIGHT: f64 = BOTTOM + 44.0;
+
+/// Draws a figure. Curves of one name have one colour, whatever their origin, so that the model lies beside the paper.
+pub fn curves(figure: &Figure) -> Chart {
+    let Figure { title, x, y, series } = figure;
+    let points = || series.iter().flat_map(|curve| &curve.points);
+    let frame = Frame::new(x, y, || points().map(|at| at.0), || points().map(|at| at.1));
+    let mut names: Vec<&str> = Vec::new();
+    let keys: Vec<Key> = series
+        .iter()
+        .map(|curve| {
+            let known = names.iter().position(|name| *name == curve.name);
+            let colour = known.unwrap_or_else(|| {
+                names.push(&curve.name);
+                names.len() - 1
+            });
+            Key { name: curve.name.clone(), colour, origin: curve.origin }
+        })
+        .collect();
+    let mut body = frame.drawn(x, y);
+    for (at, (curve, key)) in series.iter().zip(&keys).enumerate() {
+        body.push_str(&frame.curve(figure, curve, key, at));
+    }
+    let table = table(figure);
+    Chart { title: title.clone(), keys, has_curves: true, table, body, height: HEIGHT }
+}
+
+/// Axes, and where the plot begins.
+struct Frame {
+    x: Scale,
+    y: Scale,
+    left: f64,
+}
+
+impl Frame {
+    fn new<X: Iterator<Item = f64>, Y: Iterator<Item = f64>>(
+        x_axis: &Axis,
+        y_axis: &Axis,
+        x: impl Fn() -> X,
+        y: impl Fn() -> Y,
+    ) -> Frame {
+        let y = Scale::new(y_axis, y());
+        let longest = y.ticks().iter().map(|tick| tick.label.len()).max().unwrap_or(0);
+        Frame { x: Scale::new(x_axis, x()), y, left: 18.0 + 7.0 * longest as f64 }
+    }
+
+    fn place(&self, (x, y): (f64, f64)) -> Option<(f64, f64)> {
+        Some((self.x_at(self.x.place(x)?), BOTTOM - PLOT * self.y.place(y)?))
+    }
+
+    fn x_at(&self, place: f64) -> f64 {
+        self.left + (RIGHT - self.left) * place
+    }
+
+    /// Lines, numbers and labels.
+    fn drawn(&self, x: &Axis, y: &Axis) -> String {
+        let left = self.left;
+        let mut out =
+            format!("<g aria-hidden=\"true\"><text x=\"4\" y=\"14\">{}</text>\n", label(y));
+        for tick in self.y.ticks() {
+            let Some(place) = self.y.place(tick.at) else { continue };
+            let at = BOTTOM - PLOT * place;
+            // Writing into a string does not fail.
+            let _ = writeln!(
+                out,
+                "<path class=\"line\" d=\"M{left:.1} {at:.1}H{RIGHT}\"/>\
+                 <text class=\"tick end\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+                left - 6.0,
+                at + 4.0,
+                tick.label
+            );
+        }
+        for tick in self.x.ticks() {
+            let Some(place) = self.x.place(tick.at) else { continue };
+            let at = self.x_at(place);
+            let _ = writeln!(
+                out,
+                "<path class=\"line\" d=\"M{at:.1} {TOP}V{BOTTOM}\"/>\
+                 <text class=\"tick middle\" x=\"{at:.1}\" y=\"{:.1}\">{}</text>",
+                BOTTOM + 16.0,
+                tick.label
+            );
+        }
+        let _ = writeln!(
+            out,
+            "<path class=\"axis\" d=\"M{left:.1} {TOP}V{BOTTOM}H{RIGHT}\"/>\
+             <text class=\"middle\" x=\"{:.1}\" y=\"{:.1}\">{}</text></g>",
+            (left + RIGHT) / 2.0,
+            BOTTOM + 36.0,
+            label(x)
+        );
+        out
+    }
+
+    fn curve(&self, figure: &Figure, curve: &Series, key: &Key, number_of: usize) -> String {
+        let Series { name, origin, points } = curve;
+        let mut path = String::new();
+        let mut marks = String::new();
+        let mut pen_is_down = false;
+        for at in points {
+            let Some((x, y)) = self.place(*at) else {
+                pen_is_down = false;
+                continue;
+            };
+            let _ = write!(path, "{}{x:.1} {y:.1}", if pen_is_down { "L" } else { "M" });
+            pen_is_down = true;
+            let said = format!(
+                "{name} ({}): {} {}, {} {}",
+                origin_name(*origin),
+                figure.x.label,
+                with_unit(at.0, figure.x.unit),
+                figure.y.label,
+                with_unit(at.1, figure.y.unit)
+            );
+            let hit = format!("<circle class=\"hit\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"9\"/>");
+            marks.push_str(&point(&said, &(hit + &mark(*origin, x, y))));
+        }
+        // What a paper says of single points makes no curve.
+        let is_curve =
+            !matches!(origin, Origin::Published | Origin::Calibrated) || points.len() > 2;
+        let line = match is_curve {
+            true => format!("<path class=\"curve\" d=\"{path}\"/>\n"),
+            false => String::new(),
+        };
+        let dashed = match origin {
+            Origin::Published | Origin::Calibrated => " of-paper",
+            Origin::Formula => " of-formula",
+            _ if key.colour >= COLOURS => " again",
+            _ => "",
+        };
+        format!(
+            "<g class=\"series {}{dashed}\" data-series=\"{number_of}\">\n{line}{marks}</g>\n",
+            colour(key.colour)
+        )
+    }
+}
+
+/// What is along an axis, and its unit.
+fn label(axis: &Axis) -> String {
+    let unit = if axis.unit.is_empty() { String::new() } else { format!(", {}", axis.unit) };
+    escaped(&format!("{}{unit}", axis.label))
+}
+
+fn with_unit(value: f64, unit: &str) -> String {
+    if unit.is_empty() { number(value) } else { format!("{} {unit}", number(value)) }
+}
+
+/// A column for each curve if they share their places on the horizontal axis, else a row for each point.
+fn table(Figure { x, y, series, .. }: &Figure) -> Table {
+    let mut places: Vec<f64> =
+        series.iter().flat_map(|curve| &curve.points).map(|at| at.0).collect();
+    places.sort_by(f64::total_cmp);
+    places.dedup();
+    let longest = series.iter().map(|curve| curve.points.len()).max().unwrap_or(0);
+    let repeats = series.iter().any(|curve| {
+        let mut of: Vec<f64> = curve.points.iter().map(|at| at.0).collect();
+        of.sort_by(f64::total_cmp);
+        of.windows(2).any(|pair| pair[0] == pair[1])
+    });
+    let heading = |axis: &Axis| match axis.unit {
+        "" => axis.label.to_owned(),
+        unit => format!("{}, {unit}", axis.label),
+    };
+    let name = |curve: &Series| format!("{} ({})", curve.name, origin_name(curve.origin));
+    if repeats || places.len() > 2 * longest {
+        let rows = series.iter().flat_map(|curve| {
+            curve.points.iter().map(|at| vec![name(curve), number(at.0), number(at.1)])
+        });
+        return Table {
+            head: vec!["curve".to_owned(), heading(x), heading(y)],
+            rows: rows.collect(),
+        };
+    }
+    let value = |curve: &Series, place: f64| {
+        let found = curve.points.iter().find(|at| at.0.total_cmp(&place).is_eq());
+        found.map_or(String::new(), |at| number(at.1))
+    };
+    let row = |place: &f64| {
+        let values = series.iter().map(|curve| value(curve, *place));
+        std::iter::once(number(*place)).chain(values).collect()
+    };
+    let head = std::iter::once(heading(x)).chain(series.iter().map(name)).collect();
+    Table { head, rows: places.iter().map(row).collect() }
+}

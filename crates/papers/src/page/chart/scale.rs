@@ -1,0 +1,230 @@
+//! Axes: from numbers to places, where the ticks are, and how a number is written.
+
+use bellwire_model::experiment::Axis;
+
+/// An axis with its range.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scale {
+    logarithmic: bool,
+    low: f64,
+    high: f64,
+    ticks: Vec<Tick>,
+}
+
+/// A mark on an axis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tick {
+    /// The number there.
+    pub at: f64,
+    /// The number as it is written; empty for a line without one.
+    pub label: String,
+}
+
+/// Ticks that an axis has room for.
+const ROOM: usize = 6;
+
+impl Scale {
+    /// The scale on which all `values` have a place that can have one.
+    pub fn new(axis: &Axis, values: impl Iterator<Item = f64>) -> Scale {
+        let placeable = |value: &f64| value.is_finite() && (!axis.logarithmic || *value > 0.0);
+        let values: Vec<f64> = values.filter(placeable).collect();
+        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        match (values.is_empty(), axis.logarithmic) {
+            (true, false) => linear(0.0, 1.0),
+            (true, true) => decimal(1.0, 10.0),
+            (false, true) if values.iter().all(|value| is_power_of_two(*value)) && high > low => {
+                binary(low, high, axis.unit == "B")
+            }
+            (false, true) => decimal(low, high),
+            (false, false) => linear(low, high),
+        }
+    }
+
+    /// The place of a number, from 0 at the low end to 1 at the high end; nothing for what has no place here.
+    pub fn place(&self, value: f64) -> Option<f64> {
+        if !value.is_finite() || self.logarithmic && value <= 0.0 {
+            return None;
+        }
+        let of = |value: f64| if self.logarithmic { value.log2() } else { value };
+        Some((of(value) - of(self.low)) / (of(self.high) - of(self.low)))
+    }
+
+    /// The marks, from low to high.
+    pub fn ticks(&self) -> &[Tick] {
+        &self.ticks
+    }
+}
+
+/// From nothing on, unless what is shown is far from it.
+fn linear(low: f64, high: f64) -> Scale {
+    let (low, high) = match () {
+        () if low >= 0.0 && low < 0.7 * high => (0.0, high),
+        () if low < high => (low, high),
+        () => (low - low.abs() * 0.1 - 0.5, high + high.abs() * 0.1 + 0.5),
+    };
+    let step = round_step((high - low) / (ROOM - 1) as f64);
+    let (first, last) = ((low / step + 1e-9).floor(), (high / step - 1e-9).ceil());
+    let ticks: Vec<Tick> = (0..=(last - first) as usize)
+        .map(|count| (first + count as f64) * step)
+        .map(|at| Tick { at, label: number(at) })
+        .collect();
+    Scale { logarithmic: false, low: first * step, high: last * step, ticks }
+}
+
+/// The next of 1, 2 and 5 times a power of ten.
+fn round_step(at_least: f64) -> f64 {
+    let ten = 10f64.powf(at_least.log10().floor());
+    [1.0, 2.0, 5.0, 10.0]
+        .map(|factor| factor * ten)
+        .into_iter()
+        .find(|step| *step >= at_least * 0.999)
+        .unwrap_or(10.0 * ten)
+}
+
+fn decimal(low: f64, high: f64) -> Scale {
+    // A little air, so that nothing lies on the frame.
+    let (low, high) = (low / 1.15, high * 1.15);
+    let decades = (high / low).log10();
+    let factors: &[f64] = match () {
+        () if decades < 1.6 => &[1.0, 2.0, 3.0, 5.0, 7.0],
+        () if decades < 2.6 => &[1.0, 2.0, 5.0],
+        () => &[1.0],
+    };
+    let every = (decades / ROOM as f64).ceil().max(1.0) as i32;
+    let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
+    let ticks = (first..=last)
+        .filter(|power| factors.len() > 1 || power.rem_euclid(every) == 0)
+        .flat_map(|power| factors.iter().map(move |factor| factor * 10f64.powi(power)))
+        .filter(|at| (low..=high).contains(at))
+        .map(|at| Tick { at, label: number(at) })
+        .collect();
+    Scale { logarithmic: true, low, high, ticks }
+}
+
+fn is_power_of_two(value: f64) -> bool {
+    value > 0.0 && value.log2().fract() == 0.0
+}
+
+/// Sizes and counts that double: ticks at some of these powers.
+fn binary(low: f64, high: f64, in_bytes: bool) -> Scale {
+    let (first, last) = (low.log2() as i32, high.log2() as i32);
+    let every = ((last - first) as usize).div_ceil(ROOM + 2).max(1) as i32;
+    let ticks = (first..=last)
+        .filter(|power| (power - first) % every == 0)
+        .map(|power| 2f64.powi(power))
+        .map(|at| Tick { at, label: if in_bytes { size(at) } else { number(at) } })
+        .collect();
+    Scale { logarithmic: true, low: low / 1.15, high: high * 1.15, ticks }
+}
+
+/// A size in bytes with a binary prefix, where it is a whole number of these.
+fn size(bytes: f64) -> String {
+    let prefixes = [(30, "Gi"), (20, "Mi"), (10, "Ki")];
+    let found = prefixes.iter().find(|(power, _)| bytes >= 2f64.powi(*power));
+    found.map_or(number(bytes), |(power, prefix)| {
+        format!("{}{prefix}", number(bytes / 2f64.powi(*power)))
+    })
+}
+
+/// A number with four digits that count, without zeros at the end.
+pub fn number(value: f64) -> String {
+    if !value.is_finite() {
+        return "-".to_owned();
+    }
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    let power = value.abs().log10().floor() as i32;
+    if !(-4..7).contains(&power) {
+        return format!("{value:.2e}").replace(".00e", "e");
+    }
+    let places = (3 - power).max(0) as usize;
+    let text = format!("{value:.places$}");
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
+}
+
+/// A relative error in percent, with its sign.
+pub fn error(percent: f64) -> String {
+    let text = format!("{percent:+.1} %");
+    // Nothing has no sign.
+    if text == "-0.0 %" { "+0.0 %".to_owned() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(axis: &Axis, values: &[f64]) -> Vec<String> {
+        let scale = Scale::new(axis, values.iter().copied());
+        scale.ticks().iter().map(|tick| tick.label.clone()).collect()
+    }
+
+    const LINEAR: Axis = Axis::linear("x", "");
+    const BYTES: Axis = Axis::logarithmic("x", "B");
+    const RATIO: Axis = Axis::logarithmic("x", "");
+
+    /// Ticks are round numbers that reach around all values.
+    #[test]
+    fn ticks_are_round() {
+        assert_eq!(labels(&LINEAR, &[0.2, 3.19]), ["0", "1", "2", "3", "4"]);
+        assert_eq!(labels(&LINEAR, &[95.0, 100.0]), ["95", "96", "97", "98", "99", "100"]);
+        assert_eq!(labels(&LINEAR, &[-3.0, 5.0]), ["-4", "-2", "0", "2", "4", "6"]);
+        assert_eq!(
+            labels(&BYTES, &[1.0, 1048576.0]),
+            ["1", "8", "64", "512", "4Ki", "32Ki", "256Ki"]
+        );
+        assert_eq!(labels(&RATIO, &[3.0, 40_000.0]), ["10", "100", "1000", "10000"]);
+        assert_eq!(labels(&RATIO, &[8.0, 30.0]), ["7", "10", "20", "30"]);
+    }
+
+    /// Every value that can have a place lies between 0 and 1, also when there is one only, or none, or they are all the same.
+    #[test]
+    fn values_have_places() {
+        let lists: [&[f64]; 7] = [
+            &[],
+            &[0.0],
+            &[7.0],
+            &[-7.0, -7.0],
+            &[1e-9, 1e9],
+            &[f64::NAN, f64::INFINITY, 4.0],
+            &[2.0, 4.0, 8.0],
+        ];
+        for axis in [LINEAR, BYTES, RATIO] {
+            for list in lists {
+                let scale = Scale::new(&axis, list.iter().copied());
+                assert!(scale.ticks().len() < 24, "{axis:?} {list:?} {scale:?}");
+                for place in list.iter().filter_map(|value| scale.place(*value)) {
+                    assert!((0.0..=1.0).contains(&place), "{axis:?} {list:?} {scale:?}");
+                }
+            }
+            assert_eq!(Scale::new(&axis, [1.0].into_iter()).place(f64::NAN), None);
+        }
+        assert_eq!(Scale::new(&RATIO, [1.0].into_iter()).place(0.0), None);
+    }
+
+    /// Numbers keep the digits that count.
+    #[test]
+    fn numbers_are_short() {
+        let pairs = [
+            (0.0, "0"),
+            (3.19, "3.19"),
+            (1.2426, "1.243"),
+            (262_144.0, "262144"),
+            (0.0005252, "0.0005252"),
+            (-12.5, "-12.5"),
+            (1e12, "1e12"),
+            (0.000_01, "1e-5"),
+            (f64::NAN, "-"),
+        ];
+        for (value, text) in pairs {
+            assert_eq!(number(value), text);
+        }
+        assert_eq!(error(-0.01), "+0.0 %");
+        assert_eq!(error(-7.25), "-7.2 %");
+    }
+}

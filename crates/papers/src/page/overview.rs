@@ -1,0 +1,127 @@
+//! What each paper comes to: a table, and how far values are from those published.
+
+use std::fmt::Write;
+
+use bellwire_model::experiment::{Axis, EXPLAINED_ABOVE, Figure, Origin, Role};
+use bellwire_model::markup::escaped;
+
+use super::chart::scale::error;
+use super::chart::{Chart, colour, curves, mark, origin_name};
+use super::words::count;
+use super::{Page, place_of, section};
+use crate::State;
+use crate::experiments::{Ran, Tally, Worst};
+
+/// The first part of the page.
+pub fn write(out: &mut String, page: &Page<'_>) -> std::fmt::Result {
+    writeln!(
+        out,
+        "<section id=\"overview\" aria-labelledby=\"overview-title\">\n<h2 id=\"overview-title\">Overview</h2>\n\
+         <p>Bellwire joins five published systems and models each of them. Every experiment below was run on these models; its values stand beside \
+         those that the paper prints. A value is <em>calibrated</em> if a constant was fitted to it, <em>predicted</em> if it follows from the mechanism \
+         alone, and a <em>formula</em> if it follows from an equation of the paper. What is more than {EXPLAINED_ABOVE} % off has to say why. Nothing \
+         published is shown as a result.</p>"
+    )?;
+    key(out)?;
+    table(out, page)?;
+    section::chart(out, "all-errors", &errors(page.papers))?;
+    writeln!(out, "</section>")
+}
+
+/// Which mark means what, on the whole page.
+fn key(out: &mut String) -> std::fmt::Result {
+    writeln!(out, "<ul class=\"keys\" aria-label=\"Marks\">")?;
+    let origins =
+        [Origin::Model, Origin::Formula, Origin::Measured, Origin::Published, Origin::Calibrated];
+    for origin in origins {
+        writeln!(
+            out,
+            "<li><svg class=\"chart\" width=\"16\" height=\"16\" viewBox=\"0 0 16 16\" aria-hidden=\"true\"><g class=\"{}\">{}</g></svg> {}</li>",
+            colour(7),
+            mark(origin, 8.0, 8.0),
+            origin_name(origin)
+        )?;
+    }
+    writeln!(out, "</ul>")
+}
+
+fn table(out: &mut String, Page { papers, board }: &Page<'_>) -> std::fmt::Result {
+    writeln!(
+        out,
+        "<div class=\"scroll\" role=\"region\" aria-label=\"Results by paper\" tabindex=\"0\"><table>\n<caption>Results by paper</caption>\n<thead><tr>\
+         <th scope=\"col\">paper</th><th scope=\"col\">experiments</th><th scope=\"col\">values</th><th scope=\"col\">in the paper too</th>\
+         <th scope=\"col\">within {EXPLAINED_ABOVE} %</th><th scope=\"col\">further, with a reason</th><th scope=\"col\">without</th>\
+         <th scope=\"col\">furthest</th><th scope=\"col\">statements that hold</th><th scope=\"col\">rows shown by tests</th></tr></thead>\n<tbody>"
+    )?;
+    for ran in *papers {
+        let tally = ran.tally();
+        let Tally {
+            paper, values, compared, within, explained, unexplained, claims, holding, ..
+        } = tally;
+        let failures = match tally.failures {
+            0 => String::new(),
+            failures => format!(", <strong class=\"miss\">{failures} failed</strong>"),
+        };
+        let worst = tally.worst.as_ref().map_or("-".to_owned(), |worst| {
+            let Worst { experiment, what, error_percent } = worst;
+            format!(
+                "<a href=\"#{}\">{}</a>, {}",
+                place_of(paper, experiment),
+                error(*error_percent),
+                escaped(what)
+            )
+        });
+        let rows = board.map_or("-".to_owned(), |board| {
+            let of_paper = || board.rows.iter().filter(|standing| standing.row.paper == paper);
+            let shown = of_paper().filter(|standing| standing.state == State::Shown).count();
+            format!("{shown} of {}", of_paper().count())
+        });
+        let missing = if unexplained > 0 { " class=\"miss\"" } else { "" };
+        writeln!(
+            out,
+            "<tr><th scope=\"row\"><a href=\"#{paper}\">{}</a></th><td>{}{failures}</td><td>{values}</td><td>{compared}</td><td>{within}</td>\
+             <td>{explained}</td><td{missing}>{unexplained}</td><td class=\"text\">{worst}</td><td>{holding} of {claims}</td><td>{rows}</td></tr>",
+            paper.title(),
+            tally.experiments
+        )?;
+    }
+    writeln!(out, "</tbody></table></div>")?;
+    let calibrated: usize = papers.iter().map(|ran| ran.tally().calibrated).sum();
+    let compared: usize = papers.iter().map(|ran| ran.tally().compared).sum();
+    writeln!(
+        out,
+        "<p>{} of these {} were calibrated on; all others are predictions or follow from a formula.</p>",
+        calibrated,
+        count(compared, "published value")
+    )
+}
+
+/// Which share of a paper's values is how near, calibrated ones left out.
+pub fn errors(papers: &[Ran]) -> Chart {
+    /// Below this a value counts as exact, as it is printed with so many digits only.
+    const LEAST: f64 = 0.1;
+    let mut figure = Figure {
+        title: "How near values come that were not calibrated on".to_owned(),
+        x: Axis::logarithmic("relative error of at most", "%"),
+        y: Axis::linear("share of the paper's values", "%"),
+        series: Vec::new(),
+    };
+    for Ran { paper, reports, .. } in papers {
+        let values = reports.iter().flat_map(|report| &report.values);
+        let judged = values.filter(|value| value.role != Role::Calibrated);
+        let mut errors: Vec<f64> = judged
+            .filter_map(|value| value.error_percent)
+            .map(|error| error.abs().max(LEAST))
+            .collect();
+        errors.sort_by(f64::total_cmp);
+        let mut points: Vec<(f64, f64)> = Vec::new();
+        for (count, error) in (1..).zip(&errors) {
+            let share = 100.0 * f64::from(count) / errors.len() as f64;
+            // Of equal errors the last one counts.
+            points.pop_if(|last| last.0 == *error);
+            points.push((*error, share));
+        }
+        figure.series(paper.title(), Origin::Model, points);
+    }
+    curves(&figure)
+}

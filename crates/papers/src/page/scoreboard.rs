@@ -1,0 +1,127 @@
+//! The feature rows, with their state and tests where these are known.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use bellwire_model::markup::escaped;
+
+use super::words::{linked, rows_in};
+use super::{Page, place_of};
+use crate::experiments::Ran;
+use crate::{Board, Paper, Row, RowId, rows};
+
+/// The last part of the page.
+pub fn write(out: &mut String, Page { papers, board }: &Page<'_>) -> std::fmt::Result {
+    writeln!(
+        out,
+        "<section id=\"rows\" aria-labelledby=\"rows-title\">\n<h2 id=\"rows-title\">Feature rows</h2>\n<p>Every feature, mechanism, limit and \
+         experiment of the five papers, and every system that they compare themselves with. <em>Works when</em> says what somebody outside can \
+         observe; figures in it are the paper's own. A row is <em>shown</em> if a test observes just that, <em>cited</em> if code names it only, else \
+         <em>open</em>. {}</p>",
+        match board {
+            Some(board) => totals(board),
+            None => "<strong>States and tests are missing here: they are read from the sources, and this page was written outside of a checkout. Run \
+                     the command inside one to see them.</strong>"
+                .to_owned(),
+        }
+    )?;
+    search(out, board.is_some())?;
+    let experiments = experiments_of(papers);
+    for paper in Paper::ALL {
+        writeln!(
+            out,
+            "<h3>{}</h3>\n<table class=\"board\"><caption class=\"unseen\">Rows of {0}</caption><thead><tr><th scope=\"col\">row</th>\
+             <th scope=\"col\">state</th><th scope=\"col\">what</th><th scope=\"col\">shown by</th></tr></thead><tbody>",
+            paper.title()
+        )?;
+        for row in rows().iter().filter(|row| row.paper == paper) {
+            write_row(out, row, *board, experiments.get(&row.id).map_or(&[], Vec::as_slice))?;
+        }
+        writeln!(out, "</tbody></table>")?;
+    }
+    writeln!(out, "</section>")
+}
+
+fn totals(board: &Board) -> String {
+    let totals = board.totals;
+    let mut text = format!(
+        "Of {} rows, {} are shown, {} cited and {} open.",
+        board.rows.len(),
+        totals.shown,
+        totals.cited,
+        totals.open
+    );
+    if !board.problems.is_empty() {
+        text.push_str(&format!(
+            " <strong class=\"miss\">{} citations are wrong; <code>bellwire paper rows</code> says which.</strong>",
+            board.problems.len()
+        ));
+    }
+    text
+}
+
+/// Fields that narrow the list; the script brings them to life.
+fn search(out: &mut String, has_states: bool) -> std::fmt::Result {
+    writeln!(
+        out,
+        "<form id=\"search\" hidden=\"hidden\" role=\"search\" aria-label=\"Rows\"><label>Words <input type=\"search\" id=\"words\"/></label>"
+    )?;
+    if has_states {
+        writeln!(
+            out,
+            "<label>State <select id=\"state\"><option value=\"\">any</option><option>shown</option><option>cited</option>\
+             <option>open</option></select></label>"
+        )?;
+    }
+    writeln!(out, "<output id=\"found\"></output></form>")
+}
+
+/// For each row, the experiments that are about it.
+fn experiments_of(papers: &[Ran]) -> BTreeMap<RowId, Vec<(Paper, &'static str)>> {
+    let mut found: BTreeMap<RowId, Vec<(Paper, &'static str)>> = BTreeMap::new();
+    for Ran { paper, reports, .. } in papers {
+        for report in reports {
+            for row in rows_in(report.rows) {
+                found.entry(row).or_default().push((*paper, report.id));
+            }
+        }
+    }
+    found
+}
+
+fn write_row(
+    out: &mut String,
+    Row { id, title, works_when, place, note, .. }: &Row,
+    board: Option<&Board>,
+    experiments: &[(Paper, &str)],
+) -> std::fmt::Result {
+    let standing = board.and_then(|board| board.rows.iter().find(|row| row.row.id == *id));
+    let state = standing.map_or("-".to_owned(), |standing| standing.state.to_string());
+    writeln!(
+        out,
+        "<tr id=\"{id}\" data-state=\"{state}\"><th scope=\"row\">{id}</th><td><span class=\"state {state}\">{state}</span></td>\
+         <td><strong>{}</strong> <span class=\"quiet\">({})</span><br/>{}",
+        escaped(title),
+        escaped(place),
+        linked(works_when)
+    )?;
+    if let Some(note) = note {
+        writeln!(out, "<br/><em>{}</em>", linked(note))?;
+    }
+    write!(out, "</td><td>")?;
+    for (paper, experiment) in experiments {
+        let place = place_of(*paper, experiment);
+        writeln!(out, "<a href=\"#{place}\">{paper} {experiment}</a><br/>")?;
+    }
+    if let Some(standing) = standing {
+        for test in &standing.tests {
+            writeln!(out, "<code>{}</code><br/>", breakable(test))?;
+        }
+    }
+    writeln!(out, "</td></tr>")
+}
+
+/// A path that may be broken behind its slashes and colons.
+fn breakable(path: &str) -> String {
+    escaped(path).replace('/', "/<wbr/>").replace("::", "::<wbr/>")
+}
