@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bellwire_model::experiment::{Experiment, Report};
-use bellwire_model::{chpp, damq_pd, smp};
+use bellwire_model::{chpp, damq_pd, hpcl, smp};
 use serde::Serialize;
 
 use crate::Paper;
@@ -18,6 +18,7 @@ pub const MODELLED: &[Modelled] = &[
     (Paper::ChppNic, &chpp::experiments::EXPERIMENTS),
     (Paper::DamqPd, &damq_pd::experiments::EXPERIMENTS),
     (Paper::SmpInterconnect, &smp::experiments::EXPERIMENTS),
+    (Paper::HpclEthernet, &hpcl::experiments::EXPERIMENTS),
 ];
 
 /// The experiments of a paper that were run.
