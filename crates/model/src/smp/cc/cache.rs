@@ -4,7 +4,7 @@ use super::message::Kind;
 use super::{Fault, Unexpected};
 
 /// What a cache has of a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum State {
     /// Nothing.
     #[default]
@@ -28,7 +28,7 @@ pub enum State {
 }
 
 /// A line in a cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct CacheLine {
     /// What it is to the cache.
     pub state: State,

@@ -1,5 +1,6 @@
 //! One line in the directory of its home.
 
+use std::cmp::Ordering;
 use std::collections::VecDeque;
 
 use super::message::{Kind, Node};
@@ -63,6 +64,37 @@ impl HomeLine {
         let serving = self.serving.iter_mut().map(|serving| &mut serving.request);
         for request in serving.chain(&mut self.waiting).filter(|request| request.kind.has_data()) {
             request.data = data;
+        }
+    }
+
+    /// Orders two nodes by what this line knows of them. Equal are only those that it knows the same of.
+    pub(super) fn compare(&self, one: Node, other: Node) -> Ordering {
+        let holds = |node| match self.holders {
+            Holders::Nobody => false,
+            Holders::Sharers(sharers) => sharers >> node & 1 == 1,
+            Holders::Owner(owner) => owner == node,
+        };
+        let served = |node| self.serving.is_some_and(|serving| serving.request.from == node);
+        let waits = |node| self.waiting.iter().map(move |request| request.from == node);
+        (holds(one), served(one))
+            .cmp(&(holds(other), served(other)))
+            .then_with(|| waits(one).cmp(waits(other)))
+    }
+
+    /// Gives each node another number: `numbers[node]`.
+    pub(super) fn renumber(&mut self, numbers: &[Node]) {
+        let number = |node: Node| numbers[usize::from(node)];
+        self.holders = match self.holders {
+            Holders::Nobody => Holders::Nobody,
+            Holders::Sharers(sharers) => {
+                let holding = (0..numbers.len() as Node).filter(|node| sharers >> node & 1 == 1);
+                Holders::Sharers(holding.fold(0, |bits, node| bits | 1 << number(node)))
+            }
+            Holders::Owner(owner) => Holders::Owner(number(owner)),
+        };
+        let serving = self.serving.iter_mut().map(|serving| &mut serving.request);
+        for request in serving.chain(&mut self.waiting) {
+            request.from = number(request.from);
         }
     }
 

@@ -26,7 +26,7 @@ pub struct Message {
 }
 
 /// What a message says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// Cache to home: I want to read.
     GetS,
