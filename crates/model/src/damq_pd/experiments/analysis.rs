@@ -1,7 +1,7 @@
 //! Sections 3.1 and 3.2 (D-23, D-24, D-25): storage, capacity and utilisation, counted in runs instead of computed.
 
 use crate::damq_pd::{Config, LONGEST, Load, Machine, Organisation, Submission, Way};
-use crate::experiment::{Report, Role};
+use crate::experiment::{Axis, Origin, Report, Role};
 use crate::units::Time;
 
 /// What ports brought into an interface whose send engine stands still.
@@ -81,6 +81,7 @@ pub fn run() -> Result<Report, String> {
     value(format!("{same} SAMQ (N M)"), "words", with_parts.words as f64, (small * ports) as f64);
     value(format!("{same} DAMQ-PD (P)"), "words", shared.words as f64, small as f64);
     let equal = with_parts.submitted == shared.submitted;
+    let mut curves = [Vec::new(), Vec::new()];
     for active in [1, 4, 8, 12, 16] {
         for (name, organisation, published) in
             [("SAMQ", samq, active as f64 / ports as f64), ("DAMQ-PD", damq, 1.0)]
@@ -88,7 +89,16 @@ pub fn run() -> Result<Report, String> {
             let filled = fill(&interface(organisation, ports, depth), active, false)?;
             let used = filled.peak as f64 / filled.words as f64;
             value(format!("{name}: peak use, {active} of {ports} active"), "1", used, published);
+            let x = active as f64;
+            curves[usize::from(organisation == damq)].push([(x, used), (x, published)]);
         }
+    }
+    let x = Axis::linear("active ports of 16", "");
+    let figure = report.figure("Use of the buffer (3.2)", x, Axis::linear("share in use", ""));
+    for (name, curve) in ["SAMQ", "DAMQ-PD"].into_iter().zip(curves) {
+        figure.series(name, Origin::Model, curve.iter().map(|point| point[0]));
+        let formula = curve.iter().map(|point| point[1]);
+        figure.series(format!("{name}, published"), Origin::Formula, formula);
     }
     report.claim("with M = P one port can have as much under way in both", equal);
     report.note(format!(

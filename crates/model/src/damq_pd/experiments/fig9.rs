@@ -2,10 +2,13 @@
 
 use crate::damq_pd::{Config, DescriptorBuffer, Organisation, Way, Word, Write};
 use crate::engine::Random;
-use crate::experiment::{Report, Role};
+use crate::experiment::{Axis, Origin, Report, Role};
 
 /// Ports of the test.
 pub const PORTS: usize = 4;
+
+/// Cycles that are drawn.
+const DRAWN: usize = 72;
 
 /// What happened in a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +76,16 @@ pub fn picture(samples: &[Sample]) -> [String; 2] {
     ]
 }
 
+/// How many words there were up to each cycle.
+fn so_far(samples: &[Sample], word: fn(&Sample) -> Option<u8>) -> Vec<(f64, f64)> {
+    let mut words = 0.0;
+    let count = |(cycle, sample)| {
+        words += f64::from(u8::from(word(sample).is_some()));
+        (f64::from(cycle), words)
+    };
+    (1..).zip(samples).map(count).collect()
+}
+
 /// Runs the experiment.
 ///
 /// # Errors
@@ -125,7 +138,15 @@ pub fn run() -> Result<Report, String> {
         None,
     );
     for (name, reader) in [("eager", Reader::Eager), ("patient", Reader::Patient)] {
-        let [wrote, left] = picture(&test(Organisation::DamqPd, reader, 1, 72));
+        let samples = test(Organisation::DamqPd, reader, 1, DRAWN);
+        let [wrote, left] = picture(&samples);
+        let figure = report.figure(
+            format!("Fig. 9: the run of 3.3, {name} reader"),
+            Axis::linear("cycle", ""),
+            Axis::linear("words so far", ""),
+        );
+        figure.series("in", Origin::Model, so_far(&samples, |sample| sample.wrote));
+        figure.series("out", Origin::Model, so_far(&samples, |sample| sample.left));
         report.note(format!("{name} reader, in:  {wrote}"));
         report.note(format!("{name} reader, out: {left}"));
     }

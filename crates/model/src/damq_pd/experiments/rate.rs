@@ -2,7 +2,7 @@
 
 use super::measure::{Window, measure};
 use crate::damq_pd::{Config, Load, Organisation, Submission};
-use crate::experiment::{Report, Role};
+use crate::experiment::{Axis, Origin, Report, Role};
 use crate::units::{Bytes, Rate, Span};
 
 /// Ports of the sweep.
@@ -81,13 +81,32 @@ pub fn run() -> Result<Report, String> {
         ("PIO alone, blocking", |config| config.host.submission = Submission::Pio),
         ("DMA alone", |config| config.host.submission = Submission::Dma),
     ];
+    let mut beside = Vec::new();
     for (name, set) in settings {
         let mut config = paper.clone();
         set(&mut config);
+        let mut points = Vec::new();
         for ports in [1, 4, 16] {
             let rate = rate(&config, ports)?;
             report.value(format!("{name}, {ports} ports"), "M/s", Role::Predicted, rate, None);
+            points.push((ports as f64, rate));
         }
+        beside.push((name, points));
+    }
+    let x = Axis::logarithmic("virtual ports, or processes", "");
+    let figure =
+        report.figure("Message rate (3.4, Tab. 1)", x, Axis::linear("message rate", "M/s"));
+    let over = |rates: &[f64]| PORTS.map(|ports| ports as f64).into_iter().zip(rates.to_vec());
+    figure.series("DAMQ-PD", Origin::Model, over(&rates));
+    figure.series(
+        "DAMQ-PD, published (from two ports on \"close to\")",
+        Origin::Published,
+        over(&PORTS.map(published)),
+    );
+    let aries = ARIES.map(|(processes, aries)| (processes as f64, aries));
+    figure.series("Aries, as the paper quotes it", Origin::Published, aries);
+    for (name, points) in beside {
+        figure.series(name, Origin::Model, points);
     }
     // The paper's figure assumes that data has the wires to itself.
     let mut wires = paper.clone();

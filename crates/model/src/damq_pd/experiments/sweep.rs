@@ -2,7 +2,7 @@
 
 use super::rate::rate;
 use crate::damq_pd::{Config, Policy};
-use crate::experiment::{Report, Role};
+use crate::experiment::{Axis, Origin, Report, Role};
 use crate::units::Span;
 
 /// Runs the experiment.
@@ -25,13 +25,15 @@ pub fn run() -> Result<Report, String> {
     };
     let mut deepens = true;
     let mut last = 0.0;
+    let (mut by_depth, mut by_policy, mut by_latency) = (Vec::new(), Vec::new(), Vec::new());
     for depth in [64, 128, 256, 512, 1024, 2048, 4096] {
         let mut config = paper.clone();
         config.nic.depth = depth;
         // What one port gets by the formula of a round: all descriptors that fit, 8 ns each, and a read of 600 ns.
         let fit = depth as f64 / 4.0;
         let one = add(format!("depth {depth}"), &config, 1, Some(fit / (fit * 8.0 + 600.0) * 1e3))?;
-        add(format!("depth {depth}"), &config, 4, None)?;
+        let four = add(format!("depth {depth}"), &config, 4, None)?;
+        by_depth.push((depth as f64, one, four));
         deepens &= one > last;
         last = one;
     }
@@ -39,16 +41,20 @@ pub fn run() -> Result<Report, String> {
         for least in [4, 16, 64] {
             let mut config = paper.clone();
             (config.credits.policy, config.credits.least) = (policy, least);
+            let what = format!("{}, least {least}", policy.name());
+            let mut points = Vec::new();
             for ports in [1, 2, 4, 16, 64] {
-                add(format!("{}, least {least}", policy.name()), &config, ports, None)?;
+                points.push((ports as f64, add(what.clone(), &config, ports, None)?));
             }
+            by_policy.push((what, points));
         }
     }
     for read_ns in [500, 600, 1200, 2400] {
         let mut config = paper.clone();
         config.bus.pio_read = Span::from_ns(read_ns);
         for ports in [1, 2, 16] {
-            add(format!("PIO read {read_ns} ns"), &config, ports, None)?;
+            let rate = add(format!("PIO read {read_ns} ns"), &config, ports, None)?;
+            by_latency.push((ports, (read_ns as f64, rate)));
         }
     }
     for tags in [32, 64, 96] {
@@ -58,6 +64,25 @@ pub fn run() -> Result<Report, String> {
         add(format!("all, {tags} tags"), &config, 64, None)?;
         config.host.submission = crate::damq_pd::Submission::Dma;
         add(format!("DMA alone, {tags} tags"), &config, 4, None)?;
+    }
+    let y = Axis::linear("message rate", "M/s");
+    let figure = report.figure(
+        "Message rate by depth of the buffer",
+        Axis::logarithmic("depth", "words"),
+        y,
+    );
+    figure.series("1 port", Origin::Model, by_depth.iter().map(|(x, one, _)| (*x, *one)));
+    figure.series("4 ports", Origin::Model, by_depth.iter().map(|(x, _, four)| (*x, *four)));
+    let ports = Axis::logarithmic("virtual ports", "");
+    let figure = report.figure("Message rate by grant policy", ports, y);
+    for (what, points) in by_policy {
+        figure.series(what, Origin::Model, points);
+    }
+    let latency = Axis::linear("a PIO read takes", "ns");
+    let figure = report.figure("Message rate by what a request for credits takes", latency, y);
+    for ports in [1, 2, 16] {
+        let points = by_latency.iter().filter(|of| of.0 == ports).map(|of| of.1);
+        figure.series(format!("{ports} ports"), Origin::Model, points);
     }
     report.claim("one port gets more from a deeper buffer, always", deepens);
     report.note(
