@@ -64,7 +64,7 @@ impl VirtualDevice {
         let config = options.config.as_ref().map(|path| {
             let text = std::fs::read_to_string(path).map_err(|error| error.to_string());
             let config = text.and_then(|text| Config::parse(&text).map_err(|e| e.to_string()));
-            let hint = "a file like the one that `bellwire model parameters` prints";
+            let hint = "a file with those parameters that differ from the ones that `bellwire model parameters` prints";
             config.map_err(|why| unavailable(format!("{}: {why}", path.display()), hint))
         });
         let config = config.transpose()?;

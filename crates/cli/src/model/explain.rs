@@ -17,7 +17,8 @@ pub struct Arguments {
     /// Bytes that it moves; a NAP carries 2048 at most
     #[arg(long)]
     bytes: u64,
-    /// A file of parameters instead of the paper's prototype
+    /// A file of the parameters that differ from the paper's prototype, such as `link = "smp"`; `bellwire model
+    /// parameters` prints all
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// One JSON object, times in picoseconds with their unit, instead of a table

@@ -319,21 +319,18 @@ impl Config {
         Config::parse(PROTOTYPE).expect("the prototype is checked by a test")
     }
 
-    /// Reads and checks a configuration.
+    /// Reads and checks a configuration: the paper's prototype with what the text says instead, so that one line changes one parameter.
     ///
     /// # Errors
-    /// [`ParameterError::Form`] with line and column for unknown keys, missing keys and wrong types; those of
-    /// [`Config::check`].
+    /// [`ParameterError::Form`] with line and column for text that is not TOML; those of [`Config::prototype_with`].
     pub fn parse(text: &str) -> Result<Config, ConfigError> {
-        let config: Config = read(text)?;
-        config.check()?;
-        Ok(config)
+        Config::prototype_with(&read(text)?)
     }
 
     /// The paper's prototype with changes: a table of the same form that has only what differs.
     ///
     /// # Errors
-    /// Those of [`Config::parse`], but [`ParameterError::Form`] names the key instead of the line.
+    /// [`ParameterError::Form`] with the key for unknown keys and wrong types; those of [`Config::check`].
     pub fn prototype_with(changes: &toml::Table) -> Result<Config, ConfigError> {
         let mut table: toml::Table = read(PROTOTYPE)?;
         merge(&mut table, changes);

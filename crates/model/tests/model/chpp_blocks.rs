@@ -1,7 +1,7 @@
 //! Blocks of the modelled cHPP interface under load and at their limits.
 
 use crate::oracle::{Traffic, random_traffic};
-use bellwire_model::chpp::config::{Arbitration, Start};
+use bellwire_model::chpp::config::{Arbitration, LinkKind, Start};
 use bellwire_model::chpp::experiments::Kind;
 use bellwire_model::chpp::experiments::single::{endpoint, post};
 use bellwire_model::chpp::host::Notice;
@@ -392,12 +392,19 @@ fn configurations_are_checked() {
         ("lanes = 8", "lanes = 8\nlains = 4", "lains"),
         ("bus = \"16 B\"", "bus = 16", "unit"),
         ("max_payload = \"128 B\"", "max_payload = \"130 B\"", "power of two"),
-        ("ports = 4 ", "", "ports"),
     ] {
         assert!(PROTOTYPE.contains(from));
         let error = Config::parse(&PROTOTYPE.replacen(from, to, 1)).unwrap_err().to_string();
         assert!(error.contains(said), "{error}");
     }
+    // One line changes one parameter, such as the way of submission or the link (B-21).
+    let prototype = Config::prototype();
+    assert_eq!(Config::parse("").unwrap(), prototype);
+    let mut changed = prototype.clone();
+    changed.nic.start = Start::DamqPd;
+    assert_eq!(Config::parse("nic.start = \"damq-pd\"").unwrap(), changed);
+    changed = Config { link: LinkKind::Smp, ..prototype };
+    assert_eq!(Config::parse("link = \"smp\"").unwrap(), changed);
 }
 
 /// Three nodes flood a fourth: with turns they get equal shares of its output, with weights theirs, and with strict priority the first gets the most.

@@ -105,7 +105,6 @@ fn linked_controllers_run() {
     let links = "# links = {";
     let report = run(&[
         (links, "links = {"),
-        ("torus = { radix = 2, dimensions = 2 }", "ring = { routers = 4 }"),
         ("ports = 4, channels = 4", "ports = 2, channels = 2"),
         (ARRIVAL, "{ random = { load = \"300 MB/s\" } }"),
     ]);

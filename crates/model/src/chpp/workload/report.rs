@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::plan::{Arrival, Operation, Traffic};
-use crate::chpp::config::Config;
+use crate::chpp::config::{Config, LinkKind, Start};
 use crate::chpp::machine::Machine;
 use crate::chpp::node::Node;
 use crate::network::IdleParameter;
@@ -176,6 +176,21 @@ fn idle_parameters(machine: &Machine, config: &Config, traffic: &Traffic) -> Vec
         ("crossbar.get_channel, nic.remote_get_depth", no_gets, "there were no GETs"),
         ("nic.slot_cache, nic.slot_batch, host.slots", !is_nap, "there were no NAPs"),
         ("nic.nap_in_one_piece", !is_nap, "there were no NAPs"),
+        (
+            "link",
+            config.link == LinkKind::Smp && config.links.is_none(),
+            "there is one controller and nothing to link; add `links`",
+        ),
+        (
+            "links.latency",
+            config.link == LinkKind::Smp && config.links.is_some(),
+            "direct links have times of their own",
+        ),
+        (
+            "nic.descriptor_words",
+            !matches!(config.nic.start, Start::DamqPd | Start::Ring),
+            "processors store no descriptors",
+        ),
         ("host.memory_jitter", config.host.memory_jitter == Span::ZERO, "it is zero"),
         ("nic.arbitration", true, "all messages are those of one function"),
     ]
