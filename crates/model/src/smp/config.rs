@@ -38,13 +38,15 @@ pub enum Header {
 pub struct Config {
     /// Frequency of the layers.
     pub clock: Frequency,
+    /// Frequency of the network layer, which moves packets into and out of the transport layer.
+    pub network_clock: Frequency,
     /// Bytes that the layers move in a cycle.
     pub path: Bytes,
     /// Cycles from the input of a layer to its output, for a packet.
     pub layer_cycles: u64,
     /// What a packet of the link layer takes beside wires and Serdes, at both ends together.
     pub link_packet: Span,
-    /// Cycles between packets at the exit of the receive buffer.
+    /// Cycles of the network layer between packets at the exit of the receive buffer.
     pub drain_gap_cycles: u64,
     /// Lanes: 1, 2, 4 or 8.
     pub lanes: u8,
@@ -212,8 +214,13 @@ impl Config {
         self.cycle() * self.layer_cycles
     }
 
-    /// How long the layers need to move this many bytes.
+    /// How long the network layer needs to move this many bytes.
     pub fn pass(&self, bytes: usize) -> Span {
-        self.cycle() * (bytes as u64).div_ceil(self.path.count())
+        self.network_clock.period() * (bytes as u64).div_ceil(self.path.count())
+    }
+
+    /// How long the exit of the receive buffer stands still between two packets.
+    pub fn drain_gap(&self) -> Span {
+        self.network_clock.period() * self.drain_gap_cycles
     }
 }

@@ -27,7 +27,7 @@ use crate::units::{Span, Time};
 use super::config::Config;
 use super::lanes::{Lanes, MAX_LANES};
 use super::training::{Choice, Failure, Role, Trainer, train};
-use super::transport::{CHANNELS, Next, Packet, ReceiveSide, SendSide, Stall};
+use super::transport::{CHANNELS, Exited, Next, Packet, ReceiveSide, SendSide, Stall};
 
 /// What can happen on a link. `end` is 0 or 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -256,6 +256,11 @@ impl<E: Event> Link<E> {
         self.ends[usize::from(1 - end)].lanes = lanes;
     }
 
+    /// Canary: the network layer at `end` takes packets with a bad tail for whole ones.
+    pub fn ignore_marks(&mut self, end: u8) {
+        self.ends[usize::from(end)].receive.ignores_marks = true;
+    }
+
     /// Gives a TLP to the transport layer.
     ///
     /// # Errors
@@ -468,11 +473,33 @@ impl<E: Event> Link<E> {
             Err(_) if bytes[0] != FIRST_SYMBOL => at.counters.damaged += 1,
             Err(_) => {
                 at.counters.damaged += 1;
-                at.receiver.handle_damaged();
+                self.damaged_comes(schedule, end, &bytes, left, took);
+                self.ends[usize::from(end)].receiver.handle_damaged();
             }
         }
         self.wake_line(schedule, end, now);
         self.arm_timer(schedule, end);
+    }
+
+    /// A frame whose CRC is wrong: whoever cuts through went by its first bytes before that could be known (S-21).
+    fn damaged_comes(
+        &mut self,
+        schedule: &mut Schedule<E>,
+        end: u8,
+        bytes: &[u8],
+        left: Time,
+        took: Span,
+    ) {
+        let now = schedule.now();
+        let at = &mut self.ends[usize::from(end)];
+        let Some((sequence, tlp)) = Llp::glance(bytes) else { return };
+        let channel = Tlp::glance_channel(tlp).filter(|channel| *channel < self.config.channels);
+        let Some(channel) = channel.filter(|_| at.receiver.expects(sequence)) else { return };
+        let (head, tail) = (at.head(now + self.config.layer(), took), now + self.config.layer());
+        let packet = Packet { tlp: tlp.to_vec(), left };
+        if at.receive.enter_damaged(now, channel.into(), packet, head, tail) {
+            self.begin_leaving(schedule, end);
+        }
     }
 
     fn packet_comes(
@@ -484,10 +511,8 @@ impl<E: Event> Link<E> {
         took: Span,
     ) {
         let tail = schedule.now() + self.config.layer();
-        // The header is there when its bytes are, and the rest follows while it is passed on.
         let at = &mut self.ends[usize::from(end)];
-        let head =
-            Time::from_ps((tail.ps() + at.lanes.time(HEADER_BYTES).ps()).saturating_sub(took.ps()));
+        let head = at.head(tail, took);
         let Ok(parsed) = Tlp::parse(tlp) else {
             at.counters.refused += 1;
             return;
@@ -510,12 +535,14 @@ impl<E: Event> Link<E> {
     fn packet_left(&mut self, schedule: &mut Schedule<E>, end: u8) {
         let now = schedule.now();
         let at = &mut self.ends[usize::from(end)];
-        let Some(channel) = at.receive.end(now) else { return };
-        at.update[channel] = true;
-        at.again_at[channel] = Some(now + self.config.update_again_after);
-        at.again_left[channel] = self.config.updates_repeated;
-        let event = LinkEvent::Arrived { end, channel: channel as u8 };
-        schedule.settle((self.wrap)(self.index, event));
+        let Some(Exited { channel, is_sound }) = at.receive.end(now) else { return };
+        if is_sound {
+            at.update[channel] = true;
+            at.again_at[channel] = Some(now + self.config.update_again_after);
+            at.again_left[channel] = self.config.updates_repeated;
+            let event = LinkEvent::Arrived { end, channel: channel as u8 };
+            schedule.settle((self.wrap)(self.index, event));
+        }
         self.begin_leaving(schedule, end);
         self.wake_line(schedule, end, now);
         self.arm_timer(schedule, end);
@@ -649,6 +676,13 @@ impl End {
     /// Header and data credits that a channel has left.
     pub fn credits(&self, channel: u8) -> (u8, u16) {
         self.send.credits(channel.into())
+    }
+
+    /// When the header of a packet was there that took so long over the line and was whole at `tail`: its bytes come first, and the rest
+    /// follows while it is passed on.
+    fn head(&self, tail: Time, took: Span) -> Time {
+        let head = tail.ps() + self.lanes.time(HEADER_BYTES).ps();
+        Time::from_ps(head.saturating_sub(took.ps()))
     }
 
     /// The next packet of the link layer that is due: acknowledgement first, then credits.

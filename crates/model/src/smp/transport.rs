@@ -155,10 +155,21 @@ impl SendSide {
 /// A packet in a receive buffer.
 struct Buffered {
     packet: Packet,
+    /// Whether its link CRC was right. One that was not is here only while it goes through the exit, and has no credits.
+    is_sound: bool,
     entered: Time,
     /// When its header is there, and when all of it is.
     head: Time,
     tail: Time,
+}
+
+/// A packet that has gone through the exit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exited {
+    /// Its channel.
+    pub channel: usize,
+    /// Whether it was whole; else its tail was marked, and the network layer has dropped it.
+    pub is_sound: bool,
 }
 
 /// The receiving side: a buffer for each channel, and one exit into the network layer, which channels use in turn.
@@ -180,6 +191,10 @@ pub struct ReceiveSide {
     pub delays: Tally,
     /// Packets that came, by channel.
     pub received: [u64; CHANNELS],
+    /// Packets that were being passed on when their link CRC proved wrong: the network layer got them with a bad tail, and dropped them.
+    pub nullified: u64,
+    /// Canary: the network layer does not look at the mark of a bad tail. Whoever compares what comes must notice.
+    pub ignores_marks: bool,
 }
 
 impl ReceiveSide {
@@ -194,10 +209,12 @@ impl ReceiveSide {
             done: Default::default(),
             room: config.network_packets,
             policy: config.receive,
-            gap: config.cycle() * config.drain_gap_cycles,
+            gap: config.drain_gap(),
             occupancy: Default::default(),
             delays: Tally::default(),
             received: [0; CHANNELS],
+            nullified: 0,
+            ignores_marks: false,
         }
     }
 
@@ -220,8 +237,33 @@ impl ReceiveSide {
     ) -> Result<(), Overflow> {
         self.ledgers[channel].enter(cost(&packet.tlp))?;
         self.occupancy[channel].enter(now);
-        self.buffers[channel].push_back(Buffered { packet, entered: now, head, tail });
+        let buffered = Buffered { packet, is_sound: true, entered: now, head, tail };
+        self.buffers[channel].push_back(buffered);
         Ok(())
+    }
+
+    /// A packet has come to its end at `tail`, and its link CRC is wrong. Under cut-through its header, which was there at `head`, may have
+    /// gone through the exit by then (S-21): the rest follows, and the last flit has a mark by which the network layer drops all of it, as
+    /// PCIe's cut-through switches nullify what they have begun to send. It gets no credits: those that the sender spent are good for the
+    /// packet when it comes again. Whether it is passed on; if not, its buffer is free again as if it had not come.
+    pub fn enter_damaged(
+        &mut self,
+        now: Time,
+        channel: usize,
+        packet: Packet,
+        head: Time,
+        tail: Time,
+    ) -> bool {
+        let exit_is_free = self.leaving.is_none()
+            && self.buffers[channel].is_empty()
+            && self.done[channel].len() < self.room;
+        let has_begun = head.max(self.exit_free) < tail;
+        if self.policy == Receive::StoreAndForward || !exit_is_free || !has_begun {
+            return false;
+        }
+        let buffered = Buffered { packet, is_sound: false, entered: now, head, tail };
+        self.buffers[channel].push_back(buffered);
+        true
     }
 
     /// Begins with the next packet if the exit is free and the network layer has room; when it will have left.
@@ -249,18 +291,25 @@ impl ReceiveSide {
         Some(ends)
     }
 
-    /// The packet that was leaving has left; its channel.
-    pub fn end(&mut self, now: Time) -> Option<usize> {
+    /// The packet that was leaving has left.
+    pub fn end(&mut self, now: Time) -> Option<Exited> {
         let (channel, ends) = self.leaving.filter(|leaving| leaving.1 <= now)?;
         self.leaving = None;
         self.exit_free = ends + self.gap;
         let gone = self.buffers[channel].pop_front()?;
+        if !gone.is_sound {
+            self.nullified += 1;
+            if self.ignores_marks {
+                self.done[channel].push_back(gone.packet);
+            }
+            return Some(Exited { channel, is_sound: false });
+        }
         self.ledgers[channel].leave(cost(&gone.packet.tlp));
         self.occupancy[channel].leave(gone.entered, now);
         self.delays.add((now - gone.packet.left).ps());
         self.received[channel] += 1;
         self.done[channel].push_back(gone.packet);
-        Some(channel)
+        Some(Exited { channel, is_sound: true })
     }
 
     /// What the network layer has for its user.

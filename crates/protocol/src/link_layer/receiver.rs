@@ -52,6 +52,11 @@ impl Receiver {
         }
     }
 
+    /// Whether this is the number of the frame that comes next: what a receiver goes by that passes a frame on before it can check it.
+    pub fn expects(&self, sequence: u16) -> bool {
+        sequence == self.expected
+    }
+
     /// A frame came whose CRC is right.
     pub fn handle_frame(&mut self, now: u64, sequence: u16) -> Arrival {
         match usize::from(distance(self.expected, sequence)) {

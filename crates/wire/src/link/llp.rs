@@ -59,6 +59,14 @@ impl<'a> Llp<'a> {
         Ok(Llp { sequence, tlp: &content[2..] })
     }
 
+    /// The sequence number and the TLP as they came, unchecked: what a receiver goes by that passes bytes on before the CRC is there (S-21).
+    /// Nothing if there are too few bytes or the number cannot be one.
+    pub fn glance(bytes: &'a [u8]) -> Option<(u16, &'a [u8])> {
+        let length = bytes.len().checked_sub(OVERHEAD_BYTES)?;
+        let sequence = u16::from_be_bytes([bytes[1], bytes[2]]);
+        (sequence < SEQUENCES).then(|| (sequence, &bytes[3..length + 3]))
+    }
+
     /// Bytes that [`Llp::emit`] writes.
     pub const fn buffer_len(&self) -> usize {
         OVERHEAD_BYTES + self.tlp.len()

@@ -106,6 +106,14 @@ impl<'a> Tlp<'a> {
         })
     }
 
+    /// The virtual channel that the first bytes of a TLP name, unchecked: what a receiver goes by that passes bytes on before all are there
+    /// (S-21). Nothing if these are not the first bytes of a posted write on one of the channels.
+    pub fn glance_channel(bytes: &[u8]) -> Option<u8> {
+        let [kind, class, ..] = *bytes.first_chunk::<HEADER_BYTES>()?;
+        let channel = class >> 4;
+        (kind == POSTED_WRITE && class & 0x8f == 0 && channel < CHANNELS).then_some(channel)
+    }
+
     /// Bytes that [`Tlp::emit`] writes.
     pub const fn buffer_len(&self) -> usize {
         OVERHEAD_BYTES + self.payload.len()

@@ -1,7 +1,7 @@
 //! Transfer delay by length, store-and-forward against cut-through, with one and two channels (S-20 to S-22, B-19; 4.2(1), Fig. 5).
 
-use super::{LENGTHS_DW, Report};
-use crate::experiment::Role;
+use super::{LENGTH_AXIS, LENGTHS_DW, Report};
+use crate::experiment::{Axis, Origin, Role};
 use crate::smp::bench::{Lengths, Running};
 use crate::smp::config::{Config, Receive};
 use crate::units::{Span, Time};
@@ -39,6 +39,11 @@ fn delay(receive: Receive, channels: u8, length_dw: usize, packets: u64) -> Resu
     Ok(running.bench.link.end(1).receive.delays.mean() / 1000.0)
 }
 
+/// A curve over [`LENGTHS_DW`].
+fn points(values: impl Iterator<Item = f64>) -> Vec<(f64, f64)> {
+    LENGTHS_DW.into_iter().map(|length_dw| length_dw as f64).zip(values).collect()
+}
+
 /// Runs the experiment.
 ///
 /// # Errors
@@ -47,6 +52,7 @@ pub fn run() -> Result<Report, String> {
     let mut report = Report::new("fig5", "transfer delay against length", "S-20, S-21, S-22, B-19");
     let policies = [("SF", Receive::StoreAndForward), ("CT", Receive::CutThrough)];
     let mut single = Vec::new();
+    let mut curves = Vec::new();
     for (name, receive) in policies {
         let mut of_policy = Vec::new();
         for length_dw in LENGTHS_DW {
@@ -57,6 +63,12 @@ pub fn run() -> Result<Report, String> {
             report.value(what, "ns", role, reached, published(receive, length_dw));
             of_policy.push(reached);
         }
+        let over = |values: &[f64]| points(values.iter().copied());
+        curves.push((format!("{name}, one channel"), Origin::Model, over(&of_policy)));
+        let printed = LENGTHS_DW
+            .into_iter()
+            .filter_map(|length_dw| Some((length_dw as f64, published(receive, length_dw)?)));
+        curves.push((format!("{name}, published"), Origin::Published, printed.collect()));
         single.push(of_policy);
     }
     let mean = |of: &[f64]| of.iter().sum::<f64>() / of.len() as f64;
@@ -97,10 +109,18 @@ pub fn run() -> Result<Report, String> {
             report.value(what, "ns", Role::Predicted, with_two, None);
             extra.push(with_two - single[usize::from(receive == Receive::CutThrough)][at]);
         }
+        let with_two = single[usize::from(receive == Receive::CutThrough)].iter().zip(&extra);
+        let with_two = points(with_two.map(|(one, wait)| one + wait));
+        curves.push((format!("{name}, two channels"), Origin::Model, with_two));
         let waits = extra.iter().all(|wait| *wait > 0.0);
         let grows = extra[2..].windows(2).all(|pair| pair[0] < pair[1]);
         report.claim(format!("{name}: with two channels there is an extra wait"), waits);
         report.claim(format!("{name}: it grows with the length"), grows);
+    }
+    let y = Axis::linear("transfer delay", "ns");
+    let figure = report.figure("Fig. 5: transfer delay", LENGTH_AXIS, y);
+    for (name, origin, points) in curves {
+        figure.series(name, origin, points);
     }
     for (name, receive) in policies {
         let in_a_row = delay(receive, 1, 32, 16)?;
