@@ -9,7 +9,7 @@
 //! nobody waits, it gets it there and then; else it gets nothing, is put at the end of the waiting list, and sends by
 //! the other way meanwhile. When extents come back the lanes are served from the front of the list.
 //!
-//! Who is served and how much it gets is the business of [`Rations`], under the policy [`GrantPolicy::History`]; here is
+//! Who is served and how much it gets is the business of [`Rations`], under its default policy; here is
 //! added which chunks they are. The model of the DAMQ-PD interface grants words by the same [`Rations`].
 //!
 //! The buffer in use thus follows what is in flight, not the number of senders: a parked lane holds nothing.
@@ -103,7 +103,7 @@ impl CreditManager {
         );
         Self {
             pool: ExtentPool::new(chunks),
-            rations: Rations::new(GrantPolicy::History, chunks, 1, lanes),
+            rations: Rations::new(GrantPolicy::default(), chunks, 1, lanes),
             max_extents,
             lanes: vec![PARKED; lanes as usize].into(),
             grants: vec![UNGRANTED; chunks as usize].into(),

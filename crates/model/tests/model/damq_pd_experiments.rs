@@ -1,8 +1,9 @@
 //! The experiments of the DAMQ-PD paper: what the model gives is what the paper gives, or the report says why not.
 
 use bellwire_model::damq_pd::experiments::{EXPERIMENTS, fig9, submission, waveform};
-use bellwire_model::damq_pd::{Organisation, Policy};
-use bellwire_model::experiment::{Report, Role};
+use bellwire_model::damq_pd::{Config, Organisation, Policy};
+use bellwire_model::experiment::{Origin, Report, Role};
+use bellwire_protocol::GrantPolicy;
 
 /// Runs an experiment, of which nothing may be calibrated and nothing may miss without an explanation.
 fn report(id: &str) -> Report {
@@ -86,6 +87,10 @@ fn rate() {
     }
     assert_eq!(value(&report, "clock / cycles"), 125.0);
     assert!(holds(&report, "equal maximum to Aries"));
+    let origins: Vec<Origin> =
+        report.figures[0].series.iter().map(|series| series.origin).collect();
+    assert_eq!(origins[..3], [Origin::Model, Origin::Published, Origin::Published]);
+    assert!(report.figures[0].series[2].name.starts_with("Aries"));
     assert_eq!(
         report.notes.iter().filter(|note| note.starts_with("As published for Aries")).count(),
         3
@@ -120,6 +125,14 @@ fn policies() {
     assert!(of("saturated", Policy::History, "fairness") > 0.99);
     assert!(of("saturated", Policy::History, "rate") > 0.97 * 125.0);
     assert!(of("balanced", Policy::All, "rate") < 60.0);
+}
+
+/// The shared-memory device and the interface grant by the same policy, unless somebody says otherwise.
+// shows: D-13, D-14
+#[test]
+fn device_and_model_have_one_default() {
+    let default: GrantPolicy = Config::paper().credits.policy.into();
+    assert_eq!(default, GrantPolicy::default());
 }
 
 /// The sweep runs: deeper buffers and faster reads raise the rate of a lone port.
