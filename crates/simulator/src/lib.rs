@@ -15,6 +15,7 @@ pub mod ledger;
 pub mod network;
 pub mod oracle;
 pub mod program;
+pub mod race;
 pub mod scenario;
 pub mod world;
 

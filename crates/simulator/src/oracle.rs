@@ -9,6 +9,7 @@ use bellwire_protocol::reliable::{Body, Channel, PeerId};
 use std::collections::VecDeque;
 
 use crate::chance::scatter;
+use crate::race::{Race, Shares};
 
 /// The flag in the first word of a packet that wants an answer.
 pub const QUESTION: u64 = 1 << 31;
@@ -84,11 +85,13 @@ pub struct Oracle {
     youngest: Vec<Vec<u32>>,
     /// By function: packets taken in its present life.
     taken: Vec<u64>,
+    /// What each function brings to the first, in a race.
+    pub shares: Option<Shares>,
 }
 
 impl Oracle {
-    /// For `functions` functions that queue packets of up to `longest_bytes`.
-    pub fn new(seed: u64, functions: usize, longest_bytes: u32) -> Self {
+    /// For `functions` functions that queue packets of up to `longest_bytes`, and perhaps race.
+    pub fn new(seed: u64, functions: usize, longest_bytes: u32, race: Option<Race>) -> Self {
         Oracle {
             key: scatter(seed ^ 0x0a_c1e5),
             longest_bytes,
@@ -96,6 +99,7 @@ impl Oracle {
             sources: vec![Vec::new(); functions],
             youngest: vec![vec![0; functions]; functions],
             taken: vec![0; functions],
+            shares: race.map(|race| Shares::new(race, functions)),
         }
     }
 

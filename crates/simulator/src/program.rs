@@ -147,6 +147,9 @@ impl Sink for Taker<'_> {
         if let Err(error) = taken {
             program.fail(error);
         }
+        if let (Some(shares), 0) = (&mut self.oracle.shares, program.index) {
+            shares.took(from, payload.len(), self.now_ns);
+        }
         self.hash = fold(self.hash, words[1] ^ (channel as u64) << 63 ^ words[2]);
         Verdict::Taken
     }
@@ -185,6 +188,8 @@ impl Program {
                 _ if index == second => (first, scenario.both_ask),
                 _ => continue,
             };
+            let is_late = index + 1 == scenario.functions.len();
+            let late = scenario.race.filter(|_| is_late);
             partners.push(Partner {
                 index: other,
                 asks,
@@ -195,7 +200,7 @@ impl Program {
                 owed: VecDeque::new(),
                 calm_packets: 0,
                 knows_gates: false,
-                retry_ns: 0,
+                retry_ns: late.map_or(0, |race| race.joins_ns),
             });
         }
         Program {

@@ -4,6 +4,7 @@
 use bellwire_protocol::reliable::{Config, FunctionId};
 
 use crate::chance::Chance;
+use crate::race::Race;
 
 /// Most functions in one world where anybody may talk with anybody.
 const MOST_FUNCTIONS: u64 = 9;
@@ -51,6 +52,8 @@ pub struct Scenario {
     pub pause_ns: u64,
     /// Frames after which the faults stop.
     pub frames: u64,
+    /// A race for the line into the first function, in which all others send it all they can.
+    pub race: Option<Race>,
     /// After that no program sends or asks anything new, so that a peer that is gone shows only by its silence.
     pub is_silent: bool,
 }
@@ -138,7 +141,46 @@ impl Scenario {
             longest_bytes,
             pause_ns: chance.pick(&[500, 2_000, 10_000, 100_000]),
             frames: 1 << chance.between(8, 15),
+            race: None,
             is_silent: chance.hits(300),
+        }
+    }
+
+    /// Seven senders have the line into the first function for themselves for a while; then an eighth joins. Nothing is disturbed.
+    pub fn latecomer(seed: u64) -> Self {
+        const SENDERS: usize = 8;
+        const MS: u64 = 1_000_000;
+        let address = |index: usize| FunctionId { node: 1 + index as u32, function: 0 };
+        let config = Config {
+            links: 64,
+            queue_pairs: 64,
+            retries: 100_000,
+            keep_alive_probes: 100_000,
+            ..Config::new(1500)
+        };
+        Scenario {
+            functions: (0..=SENDERS).map(|index| (address(index), config)).collect(),
+            pairs: (1..=SENDERS).map(|sender| (sender, 0)).collect(),
+            both_ask: false,
+            interfaces: 1,
+            latency_ns: [5_000; 3],
+            // 8 Gbit/s, which is less than the senders have.
+            byte_ps: 1_000,
+            batch_ns: 0,
+            worst: Weather::default(),
+            restarts: false,
+            closes: false,
+            stalls: false,
+            cuts: false,
+            mtu_changes: false,
+            is_patient: true,
+            death: false,
+            longest_bytes: 1024,
+            pause_ns: 500,
+            frames: u64::MAX,
+            race: Some(Race { joins_ns: 20 * MS, watched_from_ns: 40 * MS, ends_ns: 80 * MS }),
+            is_silent: true,
+            ..Scenario::new(seed)
         }
     }
 

@@ -128,7 +128,7 @@ impl<'a> World<'a> {
             functions: Vec::with_capacity(count),
             wakes_ns: vec![1; count],
             network: Network::new(scenario),
-            oracle: Oracle::new(scenario.seed, count, scenario.longest_bytes),
+            oracle: Oracle::new(scenario.seed, count, scenario.longest_bytes, scenario.race),
             chance,
             fault_ns: 1,
             fault_pause_ns,
@@ -310,7 +310,8 @@ impl<'a> World<'a> {
 
     /// Something goes wrong in the world, or right again.
     fn disturb(&mut self) -> Result<(), String> {
-        let is_over = self.network.traffic.sent >= self.scenario.frames || self.now_ns > STORM_NS;
+        let end_ns = self.scenario.race.map_or(STORM_NS, |race| race.ends_ns);
+        let is_over = self.network.traffic.sent >= self.scenario.frames || self.now_ns > end_ns;
         if is_over {
             return self.calm_down();
         }
@@ -534,6 +535,9 @@ impl<'a> World<'a> {
         let Scenario { restarts, closes, death, .. } = *self.scenario;
         let dead = death.then_some(self.functions.len() - 1);
         self.oracle.finish(|function| !restarts && !closes && dead != Some(function))?;
+        if let Some(shares) = &self.oracle.shares {
+            shares.check()?;
+        }
         if !self.network.balances() {
             return Err(format!("frames are missing: {:?}", self.network.traffic));
         }

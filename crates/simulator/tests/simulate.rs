@@ -4,6 +4,7 @@ use std::path::Path;
 
 use bellwire_simulator::campaign::{self, run_world};
 use bellwire_simulator::ledger::Entry;
+use bellwire_simulator::{Scenario, world};
 
 /// Frames that one test runs. All together take about a minute of one core in a build for tests.
 const FRAMES: u64 = 5_000_000;
@@ -25,6 +26,27 @@ fn worlds_go_well() {
 #[test]
 fn other_worlds_go_well() {
     all_goes_well(2_000_000);
+}
+
+/// A sender that joins seven others, which have had the line into the receiver for themselves, soon brings as much as they do, and no more.
+#[test]
+fn a_latecomer_gets_its_share() {
+    for seed in 0..4 {
+        let outcome = world::run(&Scenario::latecomer(seed));
+        let outcome = outcome.unwrap_or_else(|failure| panic!("{failure}"));
+        // The line was busy: in 80 ms it carries 80 MB.
+        assert!(outcome.traffic.bytes > 60_000_000, "{outcome:?}");
+    }
+}
+
+/// Canary: a latecomer whose window does not grow is starved, and the oracle says so.
+#[test]
+fn a_starved_latecomer_is_noticed() {
+    let mut scenario = Scenario::latecomer(1);
+    let (_, config) = scenario.functions.last_mut().unwrap();
+    config.window_frames = 1;
+    let failure = world::run(&scenario).unwrap_err();
+    assert!(failure.what.contains("a fair share is"), "{failure}");
 }
 
 /// The same seed gives the same history: every frame at the same time with the same bytes, every packet in the same order. The
