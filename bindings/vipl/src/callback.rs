@@ -1,0 +1,107 @@
+//! Calls of the program's handlers: when something finished that it asked to be told of, and when something went wrong.
+
+use crate::abi::{
+    CqCallback, Descriptor, ErrorCode, ErrorDescriptor, ErrorHandler, ResourceCode, Return,
+    ViCallback,
+};
+use crate::handle::{Handle, Kind};
+use crate::nic::{State, call, nic_of, on_nic};
+use std::ffi::c_void;
+
+/// Calls that wait at most; what comes then is dropped, as an interrupt that nobody takes.
+const CALLS: usize = 1 << 16;
+
+/// A call that is due, made without the NIC's lock.
+pub enum Call {
+    Vi {
+        handler: ViCallback,
+        context: *mut c_void,
+        nic: Handle,
+        vi: Handle,
+        descriptor: *mut Descriptor,
+    },
+    Cq {
+        handler: CqCallback,
+        context: *mut c_void,
+        nic: Handle,
+        vi: Handle,
+        receives: bool,
+    },
+    Error {
+        handler: ErrorHandler,
+        context: *mut c_void,
+        error: ErrorDescriptor,
+    },
+}
+
+// SAFETY: the pointers are the program's, who gets them back.
+unsafe impl Send for Call {}
+
+impl Call {
+    pub fn run(self) {
+        match self {
+            // SAFETY: the program gave the handler for such a call.
+            Call::Vi { handler, context, nic, vi, descriptor } => unsafe {
+                handler(context, nic.to_pointer(), vi.to_pointer(), descriptor)
+            },
+            // SAFETY: as above.
+            Call::Cq { handler, context, nic, vi, receives } => unsafe {
+                handler(context, nic.to_pointer(), vi.to_pointer(), receives.into())
+            },
+            // SAFETY: as above.
+            Call::Error { handler, context, mut error } => unsafe { handler(context, &mut error) },
+        }
+    }
+}
+
+impl State {
+    pub fn due(&mut self, call: Call) {
+        if self.calls.len() < CALLS {
+            self.calls.push_back(call);
+        }
+        self.news = true;
+    }
+
+    /// Tells the program of an error that no call of its own returns.
+    pub fn tell_error(
+        &mut self,
+        vi: Handle,
+        resource: ResourceCode,
+        code: ErrorCode,
+        descriptor: *mut Descriptor,
+        op_code: u32,
+    ) {
+        tracing::warn!(nic = %self.name, ?code, "asynchronous error of a VI");
+        let Some((context, handler)) = self.error_handler else { return };
+        let error = ErrorDescriptor {
+            nic: self.handle.to_pointer(),
+            vi: vi.to_pointer(),
+            cq: std::ptr::null_mut(),
+            descriptor,
+            op_code: op_code.into(),
+            resource,
+            error: code,
+        };
+        self.due(Call::Error { handler, context, error });
+    }
+}
+
+/// Sets who is told of errors that no call returns; no handler: nobody but the log.
+#[unsafe(no_mangle)]
+pub extern "C" fn VipErrorCallback(
+    nic: *mut c_void,
+    context: *mut c_void,
+    handler: Option<ErrorHandler>,
+) -> Return {
+    call(|| {
+        on_nic(nic_of(nic), |state| {
+            state.error_handler = handler.map(|handler| (context, handler));
+            Ok(())
+        })
+    })
+}
+
+/// The VI that `pointer` names.
+pub fn vi_of(pointer: *mut c_void) -> Option<Handle> {
+    Handle::of(pointer, Kind::Vi)
+}

@@ -1,0 +1,228 @@
+//! Completion queues: which work queue has finished a descriptor.
+
+use crate::abi::{CqCallback, Return};
+use crate::callback::Call;
+use crate::handle::{Handle, Kind};
+use crate::nic::{State, call, nic_of, on_nic, write_to};
+use crate::wait::{timeout_of, wait_on_nic};
+use std::collections::VecDeque;
+use std::ffi::{c_int, c_ulong, c_void};
+
+/// Handlers that wait for one queue.
+pub const NOTIFICATIONS: usize = 1024;
+
+/// A completion queue. It has as many entries as descriptors are finished and not fetched, so nothing is ever lost; the size that the
+/// program gave is what it promised to need.
+pub struct Cq {
+    /// VI, and whether it is the receive queue.
+    entries: VecDeque<(Handle, bool)>,
+    size: c_ulong,
+    /// Work queues that complete here.
+    pub users: u32,
+    handlers: VecDeque<(CqCallback, *mut c_void)>,
+}
+
+// SAFETY: the contexts are handed back, never followed.
+unsafe impl Send for Cq {}
+
+impl State {
+    /// The completion queue that `pointer` names; null: none.
+    pub fn cq_slot_of(&mut self, pointer: *mut c_void) -> Result<Option<u16>, Return> {
+        if pointer.is_null() {
+            return Ok(None);
+        }
+        let handle = self.own(Handle::of(pointer, Kind::Cq))?;
+        self.cqs.find(handle).ok_or(Return::InvalidParameter)?;
+        Ok(Some(handle.slot))
+    }
+
+    /// A handle of this NIC.
+    pub fn own(&self, handle: Option<Handle>) -> Result<Handle, Return> {
+        handle.filter(|handle| handle.nic == self.handle.nic).ok_or(Return::InvalidParameter)
+    }
+
+    /// Notes that a work queue has finished a descriptor.
+    pub fn note(&mut self, cq: u16, vi: Handle, receives: bool) {
+        let nic = self.handle;
+        let Some(queue) = self.cqs.at(cq) else { return };
+        match queue.handlers.pop_front() {
+            Some((handler, context)) => {
+                self.due(Call::Cq { handler, context, nic, vi, receives });
+            }
+            None => queue.entries.push_back((vi, receives)),
+        }
+    }
+
+    /// Forgets the notes of a VI that is gone, or one of a descriptor that was fetched without them.
+    pub fn forget_notes(&mut self, cq: Option<u16>, vi: Handle, receives: Option<bool>) {
+        let Some(queue) = cq.and_then(|cq| self.cqs.at(cq)) else { return };
+        match receives {
+            None => queue.entries.retain(|entry| entry.0 != vi),
+            Some(receives) => {
+                if let Some(place) = queue.entries.iter().position(|&entry| entry == (vi, receives))
+                {
+                    queue.entries.remove(place);
+                }
+            }
+        }
+    }
+
+    fn pop(&mut self, cq: Handle) -> Result<Option<(Handle, bool)>, Return> {
+        Ok(self.cqs.find(cq).ok_or(Return::InvalidParameter)?.entries.pop_front())
+    }
+}
+
+fn cq_of(pointer: *mut c_void) -> Option<Handle> {
+    Handle::of(pointer, Kind::Cq)
+}
+
+/// # Safety
+/// Both are null or places.
+unsafe fn tell(
+    (handle, receives): (Handle, bool),
+    vi: *mut *mut c_void,
+    receive_queue: *mut c_int,
+) -> Result<(), Return> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        write_to(vi, handle.to_pointer())?;
+        write_to(receive_queue, receives.into())
+    }
+}
+
+/// Makes a completion queue.
+///
+/// # Safety
+/// `cq` is null or a place for a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn VipCreateCQ(
+    nic: *mut c_void,
+    size: c_ulong,
+    cq: *mut *mut c_void,
+) -> Return {
+    call(|| {
+        if cq.is_null() || size == 0 {
+            return Err(Return::InvalidParameter);
+        }
+        let handle = on_nic(nic_of(nic), |state| {
+            let new = Cq { entries: VecDeque::new(), size, users: 0, handlers: VecDeque::new() };
+            let (slot, generation) = state.cqs.insert(new).map_err(|_| Return::ErrorResource)?;
+            Ok(Handle { kind: Kind::Cq, nic: state.handle.nic, slot, generation })
+        })?;
+        // SAFETY: the caller's promise.
+        unsafe { write_to(cq, handle.to_pointer()) }
+    })
+}
+
+/// Destroys a completion queue that no VI uses any more.
+#[unsafe(no_mangle)]
+pub extern "C" fn VipDestroyCQ(cq: *mut c_void) -> Return {
+    call(|| {
+        on_nic(cq_of(cq), |state| {
+            let handle = state.own(cq_of(cq))?;
+            let queue = state.cqs.find(handle).ok_or(Return::InvalidParameter)?;
+            if queue.users > 0 {
+                return Err(Return::ErrorResource);
+            }
+            state.cqs.remove(handle.slot);
+            Ok(())
+        })
+    })
+}
+
+/// Changes how many entries the program will need.
+#[unsafe(no_mangle)]
+pub extern "C" fn VipResizeCQ(cq: *mut c_void, size: c_ulong) -> Return {
+    call(|| {
+        on_nic(cq_of(cq), |state| {
+            let handle = state.own(cq_of(cq))?;
+            let queue = state.cqs.find(handle).ok_or(Return::InvalidParameter)?;
+            match size {
+                0 => Err(Return::InvalidParameter),
+                size if (size as usize) < queue.entries.len() => Err(Return::ErrorResource),
+                size => {
+                    queue.size = size;
+                    Ok(())
+                }
+            }
+        })
+    })
+}
+
+/// The oldest entry, if there is one.
+///
+/// # Safety
+/// `vi` and `receive_queue` are null or places.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn VipCQDone(
+    cq: *mut c_void,
+    vi: *mut *mut c_void,
+    receive_queue: *mut c_int,
+) -> Return {
+    call(|| {
+        if vi.is_null() || receive_queue.is_null() {
+            return Err(Return::InvalidParameter);
+        }
+        let entry = on_nic(cq_of(cq), |state| {
+            let handle = state.own(cq_of(cq))?;
+            if let Some(entry) = state.pop(handle)? {
+                return Ok(entry);
+            }
+            state.drain();
+            state.pop(handle)?.ok_or(Return::NotDone)
+        })?;
+        // SAFETY: the caller's promise.
+        unsafe { tell(entry, vi, receive_queue) }
+    })
+}
+
+/// The oldest entry, waiting for it.
+///
+/// # Safety
+/// As [`VipCQDone`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn VipCQWait(
+    cq: *mut c_void,
+    timeout_ms: c_ulong,
+    vi: *mut *mut c_void,
+    receive_queue: *mut c_int,
+) -> Return {
+    call(|| {
+        if vi.is_null() || receive_queue.is_null() {
+            return Err(Return::InvalidParameter);
+        }
+        let handle = cq_of(cq);
+        let entry = wait_on_nic(handle, timeout_of(timeout_ms), |state| {
+            let handle = state.own(handle)?;
+            state.pop(handle)
+        })?;
+        // SAFETY: the caller's promise.
+        unsafe { tell(entry, vi, receive_queue) }
+    })
+}
+
+/// Has `handler` called with the next entry, once.
+#[unsafe(no_mangle)]
+pub extern "C" fn VipCQNotify(
+    cq: *mut c_void,
+    context: *mut c_void,
+    handler: Option<CqCallback>,
+) -> Return {
+    call(|| {
+        let handler = handler.ok_or(Return::InvalidParameter)?;
+        on_nic(cq_of(cq), |state| {
+            let handle = state.own(cq_of(cq))?;
+            let nic = state.handle;
+            let queue = state.cqs.find(handle).ok_or(Return::InvalidParameter)?;
+            if let Some((vi, receives)) = queue.entries.pop_front() {
+                state.due(Call::Cq { handler, context, nic, vi, receives });
+                return Ok(());
+            }
+            if queue.handlers.len() == NOTIFICATIONS {
+                return Err(Return::ErrorResource);
+            }
+            queue.handlers.push_back((handler, context));
+            Ok(())
+        })
+    })
+}

@@ -1,0 +1,169 @@
+//! What peers are told of registered memory. A program hands its peer an address and a memory handle of 32 bits; Bellwire's keys are
+//! longer. So each protection tag has a directory, a region that connected peers may read, with an entry for each place of the table of
+//! registered memory; a peer fetches the entry of a handle when it first meets it.
+//!
+//! A directory holds regions of its tag only, so that a VI reaches nothing of other tags.
+
+use crate::abi::Return;
+use crate::memory::{NO_TAG, Region};
+use crate::nic::State;
+use crate::table::{REGIONS, place_of};
+use bellwire::{Function, MemoryRegion, RemoteKey, RemoteSlice, Rights};
+
+/// Bytes of an entry.
+///
+/// ```text
+///   0        4        8        16       24                48       52      56
+///   +--------+--------+--------+--------+------------------+--------+-------+
+///   | handle | rights |  base  | length |       key        | handle |   0   |
+///   +--------+--------+--------+--------+------------------+--------+-------+
+/// ```
+/// The handle stands twice: it is zero at one end while the entry changes, and whoever sees different ones sees no region.
+pub const ENTRY_BYTES: usize = 56;
+
+/// A peer's region, as its directory says.
+#[derive(Clone, Copy, Debug)]
+pub struct Listed {
+    pub rights: Rights,
+    pub base: u64,
+    pub length: u64,
+    pub key: RemoteKey,
+}
+
+/// The directory of one tag.
+pub struct Directory {
+    region: MemoryRegion,
+}
+
+impl Directory {
+    fn open(function: &mut Function) -> Result<Directory, Return> {
+        let region = function.allocate(REGIONS * ENTRY_BYTES, Rights::REMOTE_READ);
+        Ok(Directory { region: region.map_err(|_| Return::ErrorResource)? })
+    }
+
+    pub fn close(self, function: &mut Function) {
+        let _ = function.release(&self.region);
+    }
+
+    fn hide(&self, place: u16) {
+        self.region.store_u64(place as usize * ENTRY_BYTES, 0);
+        self.region.store_u64(place as usize * ENTRY_BYTES + 48, 0);
+    }
+
+    fn enter(&self, place: u16, region: &Region) {
+        match region.listed() {
+            Some(listed) => self.show(place, region.handle(), &listed),
+            None => self.hide(place),
+        }
+    }
+
+    fn show(&self, place: u16, handle: u32, listed: &Listed) {
+        self.hide(place);
+        let at = place as usize * ENTRY_BYTES;
+        let mut bytes = [0; 40];
+        bytes[..8].copy_from_slice(&listed.base.to_le_bytes());
+        bytes[8..16].copy_from_slice(&listed.length.to_le_bytes());
+        bytes[16..].copy_from_slice(&listed.key.to_bytes());
+        self.region.write(at + 8, &bytes);
+        self.region.store_u64(at + 48, u64::from(handle));
+        self.region.store_u64(at, u64::from(handle) | u64::from(listed.rights.bits()) << 32);
+    }
+}
+
+/// Where the entry of `handle` is in the directory behind `key`.
+pub fn entry_of(key: RemoteKey, handle: u32) -> RemoteSlice {
+    key.slice(u64::from(place_of(handle)) * ENTRY_BYTES as u64, ENTRY_BYTES as u64)
+}
+
+/// What an entry that was fetched says of `handle`; `None`: there is no such region for this peer.
+pub fn parse_entry(bytes: &[u8], handle: u32) -> Option<Listed> {
+    let bytes: &[u8; ENTRY_BYTES] = bytes.try_into().ok()?;
+    let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
+    if handle == 0 || word(0) as u32 != handle || word(48) != u64::from(handle) {
+        return None;
+    }
+    let key = RemoteKey::from_bytes(&bytes[24..48])?;
+    let rights = Rights::from_bits_truncate((word(0) >> 32) as u8);
+    Some(Listed { rights, base: word(8), length: word(16), key })
+}
+
+impl State {
+    /// The key of the directory for peers of VIs with this tag. Those without a tag reach every region, so theirs lists all.
+    pub fn directory_of(&mut self, tag: u32) -> Result<Option<RemoteKey>, Return> {
+        let State { tags, function, regions, open_directory, .. } = self;
+        let place = match tag {
+            NO_TAG => open_directory,
+            tag => match tags.iter_mut().find(|(_, ptag)| ptag.tag == tag) {
+                Some((_, ptag)) => &mut ptag.directory,
+                None => return Ok(None),
+            },
+        };
+        if place.is_none() {
+            let directory = Directory::open(function)?;
+            for (place, region) in regions.iter_mut() {
+                if tag == NO_TAG || region.tag() == tag {
+                    directory.enter(place, region);
+                }
+            }
+            *place = Some(directory);
+        }
+        Ok(place.as_ref().map(|directory| directory.region.remote_key()))
+    }
+
+    /// Enters the region of `place` in the directories that list it.
+    pub fn tell_peers(&mut self, place: u16) {
+        let State { tags, regions, open_directory, .. } = self;
+        let Some(region) = regions.at(place) else { return };
+        let tag = region.tag();
+        let tagged = tags.iter_mut().find(|(_, ptag)| ptag.tag == tag);
+        let tagged = tagged.and_then(|(_, ptag)| ptag.directory.as_ref());
+        for directory in [tagged, open_directory.as_ref()].into_iter().flatten() {
+            directory.enter(place, region);
+        }
+    }
+
+    /// Takes the region of `place` out of all directories.
+    pub fn hide_from_peers(&mut self, place: u16) {
+        let tagged = self.tags.iter_mut().filter_map(|(_, ptag)| ptag.directory.as_ref());
+        for directory in tagged.chain(self.open_directory.as_ref()) {
+            directory.hide(place);
+        }
+    }
+}
+
+impl Region {
+    /// What peers are told; nothing of a region that they may not reach.
+    fn listed(&self) -> Option<Listed> {
+        let (region, rights) = (self.region.as_ref()?, self.rights());
+        let key = region.remote_key();
+        (!rights.is_empty()).then_some(Listed {
+            rights,
+            base: self.base(),
+            length: key.length,
+            key,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An entry that is being changed, or of another handle, names nothing.
+    // shows: M-05
+    #[test]
+    fn entries_are_whole_or_nothing() {
+        let key = RemoteKey { node: 1, function: 2, index: 3, key: 4, length: 100 };
+        let mut bytes = [0; ENTRY_BYTES];
+        bytes[0] = 7;
+        bytes[4] = Rights::REMOTE_WRITE.bits();
+        bytes[16] = 100;
+        bytes[24..48].copy_from_slice(&key.to_bytes());
+        assert!(parse_entry(&bytes, 7).is_none(), "not finished");
+        bytes[48] = 7;
+        let listed = parse_entry(&bytes, 7).unwrap();
+        assert_eq!((listed.rights, listed.length, listed.key), (Rights::REMOTE_WRITE, 100, key));
+        assert!(parse_entry(&bytes, 8).is_none() && parse_entry(&bytes[1..], 7).is_none());
+        assert!(parse_entry(&[0; ENTRY_BYTES], 0).is_none());
+    }
+}

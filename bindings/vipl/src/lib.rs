@@ -1,0 +1,48 @@
+//! Bellwire for programs of the Virtual Interface Architecture: the C library `libvipl`, with the interface of `vipl.h`.
+//!
+//! This crate holds no mechanism: VIs are queue pairs, descriptors are sends, puts, gets and receives, memory is registered in place.
+//! What it adds is what the specification wants and Bellwire has otherwise: work queues that are emptied in order, status words, handles of
+//! C, protection tags, discriminators, handlers.
+//!
+//! # A descriptor's walk
+//! [`work_queue`] `VipPostSend` -> [`physical`] translates its 64 bytes to 16 each with the [`table`] of registered memory (M-10, M-11)
+//! -> [`transfer`] hands them to `bellwire::Function`, and takes the completion -> [`work_queue`] `VipSendDone`.
+//!
+//! # Threads
+//! Each NIC has one lock. [`wait`] says who sleeps where.
+
+mod abi;
+mod callback;
+mod connect;
+mod cq;
+mod directory;
+mod greeting;
+mod handle;
+mod memory;
+mod names;
+mod nic;
+mod physical;
+mod table;
+mod transfer;
+mod vi;
+mod wait;
+mod work_queue;
+
+pub use abi::*;
+pub use callback::VipErrorCallback;
+pub use connect::{
+    VipConnectAccept, VipConnectPeerDone, VipConnectPeerRequest, VipConnectPeerWait,
+    VipConnectReject, VipConnectRequest, VipConnectWait,
+};
+pub use cq::{VipCQDone, VipCQNotify, VipCQWait, VipCreateCQ, VipDestroyCQ, VipResizeCQ};
+pub use memory::{
+    VipCreatePtag, VipDeregisterMem, VipDestroyPtag, VipQueryMem, VipRegisterMem,
+    VipSetMemAttributes,
+};
+pub use names::{VipNSGetHostByAddr, VipNSGetHostByName, VipNSInit, VipNSShutdown};
+pub use nic::{VipCloseNic, VipOpenNic, VipQueryNic, VipQuerySystemManagementInfo};
+pub use vi::{VipCreateVi, VipDestroyVi, VipDisconnect, VipQueryVi, VipSetViAttributes};
+pub use work_queue::{
+    VipPostRecv, VipPostSend, VipRecvDone, VipRecvNotify, VipRecvWait, VipSendDone, VipSendNotify,
+    VipSendWait,
+};

@@ -1,0 +1,347 @@
+//! Protection tags and registered memory: the kernel agent's third duty (M-05).
+
+use crate::abi::{MemAttributes, Return};
+use crate::directory::Directory;
+use crate::handle::{Handle, Kind, next_generation};
+use crate::nic::{State, call, nic_of, on_nic, write_to};
+use crate::table::{REGIONS, place_of};
+use bellwire::{MemoryRegion, Rights};
+use rustix::mm::{Advice, madvise};
+use std::ffi::{c_ulong, c_void};
+use std::ptr::NonNull;
+
+/// A protection tag.
+pub struct Ptag {
+    /// What stands in the table for it.
+    pub tag: u32,
+    /// VIs and regions that have it.
+    pub users: u32,
+    /// What peers are told of its regions; made when a VI first needs it.
+    pub directory: Option<Directory>,
+}
+
+/// The tag of whoever gives none: such a VI reaches every region of its NIC, and such a region is reached by such VIs only.
+pub const NO_TAG: u32 = 0;
+
+/// A registered region.
+pub struct Region {
+    /// `None` only while it is registered anew.
+    pub region: Option<MemoryRegion>,
+    handle: u32,
+    base: NonNull<u8>,
+    length: usize,
+    attributes: MemAttributes,
+    tag: u32,
+    /// Posted descriptors that lie in it or name a part of it.
+    pub users: u32,
+}
+
+// SAFETY: the pointers are numbers here; the bytes are reached through the region.
+unsafe impl Send for Region {}
+
+impl Region {
+    /// What peers may do.
+    pub fn rights(&self) -> Rights {
+        rights(&self.attributes)
+    }
+
+    pub fn tag(&self) -> u32 {
+        self.tag
+    }
+
+    pub fn handle(&self) -> u32 {
+        self.handle
+    }
+
+    pub fn base(&self) -> u64 {
+        self.base.as_ptr() as u64
+    }
+}
+
+fn rights(attributes: &MemAttributes) -> Rights {
+    let mut rights = Rights::empty();
+    rights.set(Rights::REMOTE_WRITE, attributes.enable_rdma_write != 0);
+    rights.set(Rights::REMOTE_READ, attributes.enable_rdma_read != 0);
+    rights
+}
+
+impl State {
+    /// What the table says for the tag `pointer`; null is the tag of those who have none.
+    pub fn tag_of(&mut self, pointer: *mut c_void) -> Result<u32, Return> {
+        if pointer.is_null() {
+            return Ok(NO_TAG);
+        }
+        let handle = Handle::of(pointer, Kind::Ptag).filter(|handle| handle.nic == self.handle.nic);
+        let known = handle.and_then(|handle| self.tags.find(handle));
+        known.map(|ptag| ptag.tag).ok_or(Return::InvalidPtag)
+    }
+
+    /// Counts a user of a tag in or out.
+    pub fn use_tag(&mut self, tag: u32, more: bool) {
+        if let Some((_, ptag)) = self.tags.iter_mut().find(|(_, ptag)| ptag.tag == tag) {
+            ptag.users = if more { ptag.users + 1 } else { ptag.users.saturating_sub(1) };
+        }
+    }
+
+    fn register(
+        &mut self,
+        address: *mut c_void,
+        length: c_ulong,
+        attributes: MemAttributes,
+    ) -> Result<u32, Return> {
+        let base = NonNull::new(address.cast::<u8>()).ok_or(Return::InvalidParameter)?;
+        let length = usize::try_from(length).map_err(|_| Return::InvalidParameter)?;
+        if length == 0 || length > 1 << 40 || (base.as_ptr() as usize).checked_add(length).is_none()
+        {
+            return Err(Return::InvalidParameter);
+        }
+        let tag = self.tag_of(attributes.ptag)?;
+        populate(base, length)?;
+        // SAFETY: it is mapped and writable, as was just seen; that it stays so while it is registered is the program's duty, as
+        // with every NIC.
+        let region = unsafe { self.function.register_foreign(base, length, rights(&attributes)) };
+        let region = region.map_err(|_| Return::ErrorResource)?;
+        let entry = Region {
+            region: Some(region.clone()),
+            handle: 0,
+            base,
+            length,
+            attributes,
+            tag,
+            users: 0,
+        };
+        let Ok((place, _)) = self.regions.insert(entry) else {
+            let _ = self.function.release(&region);
+            return Err(Return::ErrorResource);
+        };
+        // Twenty bits that change with every registration, so that an old handle is noticed, and twelve for the place; never 0.
+        let handle = (next_generation() % ((1 << 20) - 1) + 1) * REGIONS as u32 + u32::from(place);
+        if let Some(entry) = self.regions.at(place) {
+            entry.handle = handle;
+        }
+        let base = base.as_ptr() as u64;
+        if let Err(code) = self.table.write(place, handle, base, length as u64, tag) {
+            self.regions.remove(place);
+            let _ = self.function.release(&region);
+            return Err(code);
+        }
+        self.use_tag(tag, true);
+        self.tell_peers(place);
+        Ok(handle)
+    }
+
+    /// The place of the region `handle` that contains `address`.
+    fn find_region(&mut self, address: *mut c_void, handle: u32) -> Result<u16, Return> {
+        let place = place_of(handle);
+        let region = self.regions.at(place).filter(|region| region.handle == handle);
+        let region = region.ok_or(Return::InvalidParameter)?;
+        let offset = (address as usize).checked_sub(region.base.as_ptr() as usize);
+        match offset {
+            Some(offset) if offset < region.length => Ok(place),
+            _ => Err(Return::InvalidParameter),
+        }
+    }
+
+    fn deregister(&mut self, address: *mut c_void, handle: u32) -> Result<(), Return> {
+        let place = self.find_region(address, handle)?;
+        // What was finished meanwhile uses it no longer.
+        self.drain();
+        let entry = self.regions.at(place).ok_or(Return::InvalidParameter)?;
+        if entry.users > 0 {
+            return Err(Return::ErrorResource);
+        }
+        if let Some(region) = entry.region.clone() {
+            self.function.release(&region).map_err(|_| Return::ErrorResource)?;
+        }
+        self.table.clear(place);
+        self.hide_from_peers(place);
+        if let Some(entry) = self.regions.remove(place) {
+            self.use_tag(entry.tag, false);
+        }
+        Ok(())
+    }
+
+    /// Gives a region other attributes. Its key changes with its rights, so peers have to look it up anew.
+    fn set_attributes(
+        &mut self,
+        address: *mut c_void,
+        handle: u32,
+        attributes: MemAttributes,
+    ) -> Result<(), Return> {
+        let place = self.find_region(address, handle)?;
+        let tag = self.tag_of(attributes.ptag)?;
+        self.drain();
+        let State { regions, function, .. } = self;
+        let entry = regions.at(place).ok_or(Return::InvalidParameter)?;
+        if entry.users > 0 {
+            return Err(Return::ErrorResource);
+        }
+        // SAFETY: as in `register`.
+        let region =
+            unsafe { function.register_foreign(entry.base, entry.length, rights(&attributes)) };
+        let region = region.map_err(|_| Return::ErrorResource)?;
+        if let Some(old) = entry.region.replace(region) {
+            let _ = function.release(&old);
+        }
+        let old_tag = std::mem::replace(&mut entry.tag, tag);
+        entry.attributes = attributes;
+        let (base, length) = (entry.base.as_ptr() as u64, entry.length as u64);
+        self.hide_from_peers(place);
+        self.table.write(place, handle, base, length, tag)?;
+        self.use_tag(old_tag, false);
+        self.use_tag(tag, true);
+        self.tell_peers(place);
+        Ok(())
+    }
+}
+
+/// Has the pages of a range there and writable, as pinning would.
+///
+/// # Errors
+/// [`Return::InvalidParameter`] if some are not mapped or not writable.
+fn populate(base: NonNull<u8>, length: usize) -> Result<(), Return> {
+    let page = rustix::param::page_size();
+    let start = base.as_ptr() as usize & !(page - 1);
+    let end = (base.as_ptr() as usize + length).next_multiple_of(page);
+    // SAFETY: populating changes no byte.
+    let populated =
+        unsafe { madvise(start as *mut c_void, end - start, Advice::LinuxPopulateWrite) };
+    match populated {
+        Ok(()) => Ok(()),
+        // The kernel's answer for memory that may not be written, and of one before 5.14 for all.
+        Err(rustix::io::Errno::INVAL) => match is_writable(start, end) {
+            true => Ok(()),
+            false => Err(Return::InvalidParameter),
+        },
+        Err(rustix::io::Errno::NOMEM | rustix::io::Errno::FAULT) => Err(Return::InvalidParameter),
+        Err(_) => Err(Return::ErrorResource),
+    }
+}
+
+/// Whether all of a range is mapped and may be written, as the kernel lists this process's memory.
+fn is_writable(start: usize, end: usize) -> bool {
+    let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else { return false };
+    let mut covered = start;
+    for line in maps.lines() {
+        let Some((range, rest)) = line.split_once(' ') else { continue };
+        let Some((from, to)) = range.split_once('-') else { continue };
+        let number = |text| usize::from_str_radix(text, 16).unwrap_or_default();
+        if rest.starts_with("rw") && (number(from)..number(to)).contains(&covered) {
+            covered = number(to);
+        }
+    }
+    covered >= end
+}
+
+/// Makes a protection tag.
+///
+/// # Safety
+/// `ptag` is null or a place for a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn VipCreatePtag(nic: *mut c_void, ptag: *mut *mut c_void) -> Return {
+    call(|| {
+        if ptag.is_null() {
+            return Err(Return::InvalidParameter);
+        }
+        let handle = on_nic(nic_of(nic), |state| {
+            let new = Ptag { tag: next_generation(), users: 0, directory: None };
+            let (slot, generation) = state.tags.insert(new).map_err(|_| Return::ErrorResource)?;
+            Ok(Handle { kind: Kind::Ptag, nic: state.handle.nic, slot, generation })
+        })?;
+        // SAFETY: the caller's promise.
+        unsafe { write_to(ptag, handle.to_pointer()) }
+    })
+}
+
+/// Destroys a protection tag that no VI and no region has any more.
+#[unsafe(no_mangle)]
+pub extern "C" fn VipDestroyPtag(nic: *mut c_void, ptag: *mut c_void) -> Return {
+    call(|| {
+        on_nic(nic_of(nic), |state| {
+            let handle = Handle::of(ptag, Kind::Ptag).filter(|ptag| ptag.nic == state.handle.nic);
+            let handle = handle.ok_or(Return::InvalidPtag)?;
+            let known = state.tags.find(handle).ok_or(Return::InvalidPtag)?;
+            if known.users > 0 {
+                return Err(Return::ErrorResource);
+            }
+            if let Some(ptag) = state.tags.remove(handle.slot)
+                && let Some(directory) = ptag.directory
+            {
+                directory.close(&mut state.function);
+            }
+            Ok(())
+        })
+    })
+}
+
+/// Registers memory of the program in place.
+///
+/// # Safety
+/// `attributes` is null or points to some; `handle` is null or a place for one. The memory stays mapped and writable until it is
+/// deregistered.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn VipRegisterMem(
+    nic: *mut c_void,
+    address: *mut c_void,
+    length: c_ulong,
+    attributes: *const MemAttributes,
+    handle: *mut u32,
+) -> Return {
+    call(|| {
+        if handle.is_null() {
+            return Err(Return::InvalidParameter);
+        }
+        let none =
+            MemAttributes { ptag: std::ptr::null_mut(), enable_rdma_write: 0, enable_rdma_read: 0 };
+        // SAFETY: the caller's promise.
+        let attributes = unsafe { attributes.as_ref() }.copied().unwrap_or(none);
+        let known = on_nic(nic_of(nic), |state| state.register(address, length, attributes))?;
+        // SAFETY: the caller's promise.
+        unsafe { write_to(handle, known) }
+    })
+}
+
+/// Ends a registration that no posted descriptor uses.
+#[unsafe(no_mangle)]
+pub extern "C" fn VipDeregisterMem(nic: *mut c_void, address: *mut c_void, handle: u32) -> Return {
+    call(|| on_nic(nic_of(nic), |state| state.deregister(address, handle)))
+}
+
+/// The attributes of a registration.
+///
+/// # Safety
+/// `attributes` is null or a place for some.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn VipQueryMem(
+    nic: *mut c_void,
+    address: *mut c_void,
+    handle: u32,
+    attributes: *mut MemAttributes,
+) -> Return {
+    call(|| {
+        let known = on_nic(nic_of(nic), |state| {
+            let place = state.find_region(address, handle)?;
+            state.regions.at(place).map(|region| region.attributes).ok_or(Return::InvalidParameter)
+        })?;
+        // SAFETY: the caller's promise.
+        unsafe { write_to(attributes, known) }
+    })
+}
+
+/// Changes the attributes of a registration that no posted descriptor uses.
+///
+/// # Safety
+/// `attributes` is null or points to some.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn VipSetMemAttributes(
+    nic: *mut c_void,
+    address: *mut c_void,
+    handle: u32,
+    attributes: *const MemAttributes,
+) -> Return {
+    call(|| {
+        // SAFETY: the caller's promise.
+        let attributes = *unsafe { attributes.as_ref() }.ok_or(Return::InvalidParameter)?;
+        on_nic(nic_of(nic), |state| state.set_attributes(address, handle, attributes))
+    })
+}

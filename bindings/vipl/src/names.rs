@@ -1,0 +1,221 @@
+//! Network addresses, and the name service.
+//!
+//! A host address is (node, function) of Bellwire in six bytes. Names are those that `Device::lookup` understands, and the written form
+//! `NODE.FUNCTION` of every device. Where one host has several end points of the device (each process on `shm`, functions elsewhere),
+//! the index that the call takes tells them apart.
+
+use crate::abi::{NetAddress, Return};
+use crate::nic::{
+    ADDRESS_BYTES, DISCRIMINATOR_BYTES, State, call, nic_of, on_nic, text_of, write_to,
+};
+use bellwire::FunctionAddress;
+use std::ffi::{c_char, c_ulong, c_void};
+use std::mem::offset_of;
+use std::time::Duration;
+
+/// How long a host is asked.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A network address of VIA.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NetName {
+    pub host: FunctionAddress,
+    pub discriminator: Vec<u8>,
+}
+
+impl NetName {
+    /// What both sides of a connection order the two by.
+    pub fn key(&self) -> (FunctionAddress, &[u8]) {
+        (self.host, &self.discriminator)
+    }
+}
+
+/// Host (if there is one) and discriminator of an address.
+///
+/// # Errors
+/// [`Return::InvalidParameter`] for null and for lengths that no address of this NIC has.
+///
+/// # Safety
+/// Null, or an address with as many bytes as it says.
+pub unsafe fn read_address(
+    address: *const NetAddress,
+) -> Result<(Option<FunctionAddress>, Vec<u8>), Return> {
+    if address.is_null() {
+        return Err(Return::InvalidParameter);
+    }
+    // SAFETY: the caller's promise; such addresses are made in arrays of bytes, so they may be aligned to nothing.
+    let (host_bytes, discriminator_bytes) = unsafe {
+        (
+            (&raw const (*address).host_address_len).read_unaligned(),
+            (&raw const (*address).discriminator_len).read_unaligned(),
+        )
+    };
+    let (host_bytes, discriminator_bytes) = (host_bytes as usize, discriminator_bytes as usize);
+    if ![0, ADDRESS_BYTES].contains(&host_bytes) || discriminator_bytes > DISCRIMINATOR_BYTES {
+        return Err(Return::InvalidParameter);
+    }
+    let mut bytes = vec![0; host_bytes + discriminator_bytes];
+    // SAFETY: the caller's promise: so many bytes follow.
+    unsafe {
+        let from = address.cast::<u8>().add(offset_of!(NetAddress, host_address));
+        std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), bytes.len());
+    }
+    let discriminator = bytes.split_off(host_bytes);
+    let host = match <[u8; ADDRESS_BYTES]>::try_from(bytes) {
+        Ok([a, b, c, d, function, 0]) => {
+            Some(FunctionAddress { node: u32::from_be_bytes([a, b, c, d]), function })
+        }
+        Ok(_) => return Err(Return::InvalidParameter),
+        Err(_) => None,
+    };
+    Ok((host, discriminator))
+}
+
+/// Writes an address to a place that has room for it.
+///
+/// # Safety
+/// Null, or room for a host address and the discriminator.
+pub unsafe fn write_address(address: *mut NetAddress, name: &NetName) -> Result<(), Return> {
+    if address.is_null() {
+        return Err(Return::InvalidParameter);
+    }
+    let mut bytes = Vec::from(name.host.node.to_be_bytes());
+    bytes.extend([name.host.function, 0]);
+    bytes.extend(&name.discriminator);
+    // SAFETY: the caller's promise.
+    unsafe {
+        (&raw mut (*address).host_address_len).write_unaligned(ADDRESS_BYTES as u16);
+        (&raw mut (*address).discriminator_len).write_unaligned(name.discriminator.len() as u16);
+        let to = address.cast::<u8>().add(offset_of!(NetAddress, host_address));
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
+    }
+    Ok(())
+}
+
+impl State {
+    fn names(&self) -> Result<(), Return> {
+        if self.names_known { Ok(()) } else { Err(Return::ErrorNameService) }
+    }
+}
+
+/// `NODE.FUNCTION`, or `NODE` for its first function.
+fn parse_numbers(name: &str) -> Option<FunctionAddress> {
+    let (node, function) = name.split_once('.').unwrap_or((name, "0"));
+    Some(FunctionAddress { node: node.parse().ok()?, function: function.parse().ok()? })
+}
+
+/// Whether `name` is this host.
+fn is_here(name: &str) -> bool {
+    let own = rustix::system::uname();
+    let own = own.nodename().to_string_lossy();
+    let short = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
+    name.is_empty() || name == "localhost" || short(name) == short(&own)
+}
+
+fn find(device: &bellwire::Device, name: &str, index: c_ulong) -> Result<FunctionAddress, Return> {
+    if let Some(address) = parse_numbers(name) {
+        return Ok(address);
+    }
+    let kind = device.name().split(':').next().unwrap_or_default();
+    if ["shm", "model"].contains(&kind) {
+        // All nodes are on this host.
+        let node = u32::try_from(index).map_err(|_| Return::ErrorNameService)?;
+        return match is_here(name) {
+            true => Ok(FunctionAddress { node, function: 0 }),
+            false => Err(Return::ErrorNameService),
+        };
+    }
+    let function = u8::try_from(index).map_err(|_| Return::ErrorNameService)?;
+    let node = device.lookup(name, function, PATIENCE).map_err(|error| {
+        tracing::warn!(name, %error, "VipNSGetHostByName");
+        Return::ErrorNameService
+    })?;
+    Ok(FunctionAddress { node, function })
+}
+
+/// Starts the name service of a NIC.
+#[unsafe(no_mangle)]
+pub extern "C" fn VipNSInit(nic: *mut c_void, _info: *mut c_void) -> Return {
+    call(|| {
+        on_nic(nic_of(nic), |state| {
+            state.names_known = true;
+            Ok(())
+        })
+    })
+}
+
+/// Stops it.
+#[unsafe(no_mangle)]
+pub extern "C" fn VipNSShutdown(nic: *mut c_void) -> Return {
+    call(|| {
+        on_nic(nic_of(nic), |state| {
+            state.names()?;
+            state.names_known = false;
+            Ok(())
+        })
+    })
+}
+
+/// The address of a host.
+///
+/// # Safety
+/// `name` is null or ends with a zero; `address` is null or has room for a host address.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn VipNSGetHostByName(
+    nic: *mut c_void,
+    name: *const c_char,
+    address: *mut NetAddress,
+    index: c_ulong,
+) -> Return {
+    call(|| {
+        if name.is_null() || address.is_null() {
+            return Err(Return::InvalidParameter);
+        }
+        // SAFETY: the caller's promise.
+        let name = unsafe { text_of(name) };
+        // Asked without the lock, because that may take seconds.
+        let device = on_nic(nic_of(nic), |state| {
+            state.names()?;
+            Ok(state.device.clone())
+        })?;
+        let host = find(&device, &name, index)?;
+        // SAFETY: the caller's promise.
+        unsafe { write_address(address, &NetName { host, discriminator: Vec::new() }) }
+    })
+}
+
+/// The name of an address, `NODE.FUNCTION`.
+///
+/// # Safety
+/// `address` is null or whole; `length` is null or says how many bytes `name` has room for.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn VipNSGetHostByAddr(
+    nic: *mut c_void,
+    address: *const NetAddress,
+    name: *mut c_char,
+    length: *mut c_ulong,
+) -> Return {
+    call(|| {
+        if name.is_null() || length.is_null() {
+            return Err(Return::InvalidParameter);
+        }
+        on_nic(nic_of(nic), |state| state.names())?;
+        // SAFETY: the caller's promise.
+        let host = unsafe { read_address(address) }?.0.ok_or(Return::InvalidParameter)?;
+        let text = host.to_string();
+        // SAFETY: the caller's promise.
+        let room = unsafe { length.read_unaligned() };
+        let needed = text.len() + 1;
+        // SAFETY: the caller's promise.
+        unsafe { write_to(length, needed as c_ulong) }?;
+        if (room as usize) < needed {
+            return Err(Return::ErrorResource);
+        }
+        // SAFETY: there is room for the text and its zero.
+        unsafe {
+            std::ptr::copy_nonoverlapping(text.as_ptr(), name.cast::<u8>(), text.len());
+            name.add(text.len()).write(0);
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,284 @@
+//! Physical descriptors (M-11): what the provider works with once a VI descriptor has been translated.
+//!
+//! On a NIC of 1998 the address would be that of the bus. A Bellwire device reaches memory by region and offset, and checks both, so that
+//! is the address here; a forged one reaches nothing that is not registered. One descriptor names one piece; a message of several has
+//! as many in a row.
+
+use crate::abi::{ControlSegment, Descriptor, Return, Segment, control, status};
+use crate::table::{Refused, Table};
+
+/// Segments that a descriptor may have, the address segment not counted.
+pub const DATA_SEGMENTS: usize = 252;
+
+/// A physical descriptor, 16 bytes.
+///
+/// ```text
+///  63         48 47                                   0
+/// +-------------+--------------------------------------+
+/// |   region    |                offset                |
+/// +-------------+------+-------------------------------+
+/// |          0         |             length            |
+/// +--------------------+-------------------------------+
+/// ```
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Physical {
+    address: u64,
+    length: u32,
+    reserved: u32,
+}
+
+const _: () = assert!(size_of::<Physical>() == 16);
+
+impl Physical {
+    pub fn new(region: u16, offset: u64, length: u32) -> Self {
+        Physical { address: u64::from(region) << 48 | offset, length, reserved: 0 }
+    }
+
+    /// Place of the region in the table of registered memory.
+    pub fn region(self) -> u16 {
+        (self.address >> 48) as u16
+    }
+
+    /// Bytes from the start of the region.
+    pub fn offset(self) -> usize {
+        (self.address & ((1 << 48) - 1)) as usize
+    }
+
+    /// Bytes.
+    pub fn length(self) -> usize {
+        self.length as usize
+    }
+}
+
+/// The pieces of one descriptor: two without an allocation, as most have.
+#[derive(Clone, Debug)]
+pub enum Pieces {
+    Few { pieces: [Physical; 2], count: usize },
+    Many(Vec<Physical>),
+}
+
+impl Pieces {
+    pub const NONE: Pieces =
+        Pieces::Few { pieces: [Physical { address: 0, length: 0, reserved: 0 }; 2], count: 0 };
+
+    fn push(&mut self, piece: Physical) {
+        match self {
+            Pieces::Few { pieces, count } if *count < 2 => {
+                pieces[*count] = piece;
+                *count += 1;
+            }
+            Pieces::Few { pieces, .. } => {
+                let mut all = pieces.to_vec();
+                all.push(piece);
+                *self = Pieces::Many(all);
+            }
+            Pieces::Many(pieces) => pieces.push(piece),
+        }
+    }
+
+    pub fn all(&self) -> &[Physical] {
+        match self {
+            Pieces::Few { pieces, count } => &pieces[..*count],
+            Pieces::Many(pieces) => pieces,
+        }
+    }
+}
+
+/// What a descriptor asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Operation {
+    Send,
+    Receive,
+    Write { address: u64, handle: u32 },
+    Read { address: u64, handle: u32 },
+}
+
+impl Operation {
+    /// Its bits of the status field.
+    pub fn status(self) -> u32 {
+        match self {
+            Operation::Send => status::OP_SEND,
+            Operation::Receive => status::OP_RECEIVE,
+            Operation::Write { .. } => status::OP_RDMA_WRITE,
+            Operation::Read { .. } => status::OP_RDMA_READ,
+        }
+    }
+}
+
+/// A VI descriptor after translation. The program's is not read again; its outcome is written to it.
+#[derive(Debug)]
+pub struct Translated {
+    pub operation: Operation,
+    pub pieces: Pieces,
+    pub length: u32,
+    pub immediate: Option<u32>,
+    pub fence: bool,
+    /// The error bits with which it completes instead of being carried out; 0: none.
+    pub fault: u32,
+}
+
+/// Who translates for what.
+pub struct Agent<'a> {
+    pub table: &'a Table,
+    pub tag: u32,
+    /// Longest message of the VI, in bytes.
+    pub limit: u64,
+}
+
+impl Agent<'_> {
+    /// Reads the descriptor at `descriptor`, checks that it lies in the region `handle`, and translates it.
+    ///
+    /// # Errors
+    /// [`Return::InvalidParameter`] if there cannot be a descriptor at that address. Faults of its content are in the result.
+    ///
+    /// # Safety
+    /// Memory that the table lists is mapped.
+    pub unsafe fn translate(
+        &self,
+        descriptor: *mut Descriptor,
+        handle: u32,
+        receives: bool,
+    ) -> Result<Translated, Return> {
+        let address = descriptor as u64;
+        if descriptor.is_null() || !address.is_multiple_of(64) {
+            return Err(Return::InvalidParameter);
+        }
+        let lies_in =
+            |bytes: usize| self.table.translate(handle, address, bytes as u32, self.tag).is_ok();
+        if !lies_in(size_of::<ControlSegment>()) {
+            return Err(Return::InvalidParameter);
+        }
+        // SAFETY: aligned, and inside a registered region, which is mapped.
+        let head = unsafe { descriptor.cast::<ControlSegment>().read_volatile() };
+        let count = head.segment_count as usize;
+        if !lies_in(size_of::<ControlSegment>() + count * size_of::<Segment>()) {
+            return Err(Return::InvalidParameter);
+        }
+        // SAFETY: the first segment is behind the control segment, and `count` of them lie inside the region.
+        let segment = |number: usize| unsafe {
+            let first = descriptor.cast::<u8>().add(size_of::<ControlSegment>()).cast::<Segment>();
+            first.add(number).read_volatile()
+        };
+        Ok(self.convert(&head, count, segment, receives))
+    }
+
+    fn convert(
+        &self,
+        head: &ControlSegment,
+        count: usize,
+        segment: impl Fn(usize) -> Segment,
+        receives: bool,
+    ) -> Translated {
+        let mut translated = Translated {
+            operation: if receives { Operation::Receive } else { Operation::Send },
+            pieces: Pieces::NONE,
+            length: 0,
+            immediate: None,
+            fence: head.control & control::QFENCE != 0,
+            fault: 0,
+        };
+        let bits = head.control & control::OP_MASK;
+        let remote = (count > 0).then(|| segment(0));
+        let first = match (receives, bits, remote) {
+            (_, 0, _) => 0,
+            (false, control::RDMA_WRITE, Some(Segment { data: address, handle, .. })) => {
+                translated.operation = Operation::Write { address, handle };
+                1
+            }
+            (false, control::RDMA_READ, Some(Segment { data: address, handle, .. })) => {
+                translated.operation = Operation::Read { address, handle };
+                1
+            }
+            _ => {
+                translated.fault = status::FORMAT_ERROR;
+                return translated;
+            }
+        };
+        if head.control & control::RESERVED != 0 || count - first > DATA_SEGMENTS {
+            translated.fault = status::FORMAT_ERROR;
+            return translated;
+        }
+        if head.control & control::IMMEDIATE != 0 {
+            if let Operation::Read { .. } = translated.operation {
+                translated.fault = status::FORMAT_ERROR;
+                return translated;
+            }
+            translated.immediate = (!receives).then_some(head.immediate_data);
+        }
+        let mut total = 0u64;
+        for number in first..count {
+            let Segment { data, handle, length } = segment(number);
+            total += u64::from(length);
+            if length == 0 {
+                continue;
+            }
+            match self.table.translate(handle, data, length, self.tag) {
+                Ok(piece) => translated.pieces.push(piece),
+                Err(Refused) => {
+                    translated.fault = status::PROTECTION_ERROR;
+                    return translated;
+                }
+            }
+        }
+        // A sender says the sum twice, and both must agree; a receiver offers as much as it likes.
+        if !receives && (total != u64::from(head.length) || total > self.limit) {
+            translated.fault = status::LENGTH_ERROR;
+        }
+        translated.length = total.min(u64::from(u32::MAX)) as u32;
+        translated
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(control: u16, length: u32) -> ControlSegment {
+        ControlSegment {
+            next: 0,
+            next_handle: 0,
+            segment_count: 0,
+            control,
+            reserved: 0,
+            immediate_data: 7,
+            length,
+            status: 0,
+        }
+    }
+
+    /// Each piece of a VI descriptor becomes 16 bytes with the right region and offset; faults are named by their bit.
+    // shows: M-11
+    #[test]
+    fn descriptors_become_physical() {
+        let table = Table::new().unwrap();
+        table.write(1, 1 << 12 | 1, 0x1000, 0x1000, 9).unwrap();
+        table.write(2, 2 << 12 | 2, 0x8000, 0x100, 9).unwrap();
+        let agent = Agent { table: &table, tag: 9, limit: 1000 };
+        let at = |data, handle, length| Segment { data, handle, length };
+        let (one, two) = (1 << 12 | 1, 2 << 12 | 2);
+        let segments =
+            [at(0x1010, one, 5), at(0x8000, two, 0), at(0x80ff, two, 1), at(0x1fff, one, 1)];
+        let convert = |control, length, count: usize, receives| {
+            agent.convert(&head(control, length), count, |number| segments[number], receives)
+        };
+        let sent = convert(control::IMMEDIATE, 7, 4, false);
+        assert_eq!((sent.fault, sent.length, sent.immediate), (0, 7, Some(7)));
+        let pieces = [(1, 0x10, 5), (2, 0xff, 1), (1, 0xfff, 1)];
+        assert_eq!(sent.pieces.all(), pieces.map(|(r, o, l)| Physical::new(r, o, l)));
+
+        let write = convert(control::RDMA_WRITE, 2, 4, false);
+        assert_eq!(write.operation, Operation::Write { address: 0x1010, handle: one });
+        assert_eq!(write.pieces.all().len(), 2);
+
+        assert_eq!(convert(0, 8, 4, false).fault, status::LENGTH_ERROR, "the sum is 7");
+        assert_eq!(convert(0, 0, 4, true).fault, 0, "a receive has no length yet");
+        assert_eq!(convert(3, 0, 0, false).fault, status::FORMAT_ERROR);
+        assert_eq!(convert(control::RDMA_WRITE, 0, 0, false).fault, status::FORMAT_ERROR);
+        assert_eq!(convert(control::RDMA_READ, 0, 1, true).fault, status::FORMAT_ERROR);
+        assert_eq!(convert(0x10, 7, 4, false).fault, status::FORMAT_ERROR);
+        let stranger = Agent { tag: 8, ..agent };
+        let refused = stranger.convert(&head(0, 7), 4, |number| segments[number], false);
+        assert_eq!(refused.fault, status::PROTECTION_ERROR);
+    }
+}

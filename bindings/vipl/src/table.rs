@@ -1,0 +1,223 @@
+//! The table of registered memory (RMMT, M-10): the kernel agent's side writes it by system call, the user agent's side reads it through a
+//! mapping that cannot be written, and translates without any.
+
+use crate::abi::Return;
+use crate::memory::NO_TAG;
+use crate::physical::Physical;
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::io::pwrite;
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use std::os::fd::OwnedFd;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Regions that a NIC can have registered at once: a memory handle has twelve bits for the place.
+pub const REGIONS: usize = 1 << 12;
+
+/// All that is known of one region.
+///
+/// ```text
+///   0        8        16       20       24       32
+///   +--------+--------+--------+--------+--------+
+///   |  base  | length | handle |  tag   |   0    |
+///   +--------+--------+--------+--------+--------+
+/// ```
+#[repr(C)]
+struct Entry {
+    base: AtomicU64,
+    length: AtomicU64,
+    /// 0: there is no such region.
+    handle: AtomicU32,
+    tag: AtomicU32,
+    _rest: u64,
+}
+
+const ENTRY_BYTES: usize = 32;
+const _: () = assert!(size_of::<Entry>() == ENTRY_BYTES);
+const TABLE_BYTES: usize = REGIONS * ENTRY_BYTES;
+
+/// Why an address cannot be translated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Refused;
+
+/// The table of one NIC.
+pub struct Table {
+    file: OwnedFd,
+    start: NonNull<Entry>,
+}
+
+// SAFETY: the mapping is read through atomics only and lives as long as the table.
+unsafe impl Send for Table {}
+
+impl Table {
+    pub fn new() -> Result<Table, Return> {
+        let resource = |_| Return::ErrorResource;
+        let file = memfd_create("bellwire-rmmt", MemfdFlags::CLOEXEC).map_err(resource)?;
+        ftruncate(&file, TABLE_BYTES as u64).map_err(resource)?;
+        // SAFETY: a new mapping at an address of the kernel's choice; nothing else is touched.
+        let start = unsafe {
+            mmap(std::ptr::null_mut(), TABLE_BYTES, ProtFlags::READ, MapFlags::SHARED, &file, 0)
+        };
+        let start = start.map_err(resource)?;
+        let start = NonNull::new(start.cast()).ok_or(Return::ErrorResource)?;
+        Ok(Table { file, start })
+    }
+
+    /// Writes the entry of `place` anew: the part of the kernel agent.
+    pub fn write(
+        &self,
+        place: u16,
+        handle: u32,
+        base: u64,
+        length: u64,
+        tag: u32,
+    ) -> Result<(), Return> {
+        let mut bytes = [0; ENTRY_BYTES];
+        bytes[0..8].copy_from_slice(&base.to_ne_bytes());
+        bytes[8..16].copy_from_slice(&length.to_ne_bytes());
+        bytes[16..20].copy_from_slice(&handle.to_ne_bytes());
+        bytes[20..24].copy_from_slice(&tag.to_ne_bytes());
+        let at = place as u64 * ENTRY_BYTES as u64;
+        match pwrite(&self.file, &bytes, at) {
+            Ok(ENTRY_BYTES) => Ok(()),
+            _ => Err(Return::ErrorResource),
+        }
+    }
+
+    /// Forgets the region of `place`.
+    pub fn clear(&self, place: u16) {
+        // Of memory that is there already, so it cannot fail; if it did, the region behind the place is gone all the same.
+        let _ = self.write(place, 0, 0, 0, 0);
+    }
+
+    /// Where `length` bytes at `address` are, if the region `handle` covers them and has the tag `tag` (M-05): the part of the user agent.
+    /// Reads memory, and does nothing else.
+    pub fn translate(
+        &self,
+        handle: u32,
+        address: u64,
+        length: u32,
+        tag: u32,
+    ) -> Result<Physical, Refused> {
+        let place = place_of(handle);
+        // SAFETY: a place is below REGIONS, and the mapping is as long as the table while `self` lives.
+        let entry = unsafe { self.start.add(place as usize).as_ref() };
+        // The NIC's lock orders writers and readers; atomics only say that the memory can change.
+        let known = entry.handle.load(Ordering::Relaxed);
+        if handle == 0 || known != handle {
+            return Err(Refused);
+        }
+        // A VI without a tag reaches every region of its NIC, as on the cards of the time.
+        if tag != NO_TAG && entry.tag.load(Ordering::Relaxed) != tag {
+            return Err(Refused);
+        }
+        let (base, bytes) =
+            (entry.base.load(Ordering::Relaxed), entry.length.load(Ordering::Relaxed));
+        let offset = address.checked_sub(base).ok_or(Refused)?;
+        if offset > bytes || u64::from(length) > bytes - offset {
+            return Err(Refused);
+        }
+        Ok(Physical::new(place, offset, length))
+    }
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        // SAFETY: the mapping that `new` made, which nothing refers to any more.
+        let _ = unsafe { munmap(self.start.as_ptr().cast(), TABLE_BYTES) };
+    }
+}
+
+/// The place that a memory handle names.
+pub fn place_of(handle: u32) -> u16 {
+    (handle % REGIONS as u32) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let table = Table::new().unwrap();
+        table.write(7, 5 << 12 | 7, 0x10_0000, 8192, 3).unwrap();
+        table
+    }
+
+    /// Inside its region an address becomes region and offset; outside, with another tag or handle, it is refused.
+    // shows: M-05, M-10, M-11
+    #[test]
+    fn translation_checks_handle_tag_and_bounds() {
+        let table = table();
+        let handle = 5 << 12 | 7;
+        let found = table.translate(handle, 0x10_0000 + 4096, 4096, 3).unwrap();
+        assert_eq!((found.region(), found.offset(), found.length()), (7, 4096, 4096));
+        assert_eq!(size_of_val(&found), 16);
+        assert!(table.translate(handle, 0x10_2000, 0, 3).is_ok(), "no bytes, at the end");
+        for (handle, address, length, tag) in [
+            (handle, 0x10_0000 + 4096, 4097, 3),
+            (handle, 0x0f_ffff, 1, 3),
+            (handle, u64::MAX, u32::MAX, 3),
+            (handle, 0x10_0000, 1, 4),
+            (6 << 12 | 7, 0x10_0000, 1, 3),
+            (5 << 12 | 8, 0x10_0000, 1, 3),
+            (0, 0, 0, NO_TAG),
+        ] {
+            assert_eq!(table.translate(handle, address, length, tag), Err(Refused));
+        }
+        table.clear(7);
+        assert_eq!(table.translate(handle, 0x10_0000, 1, 3), Err(Refused));
+    }
+
+    /// A process that may do nothing but read, write and exit (strict seccomp) translates, so it needs no system call; and one that
+    /// does need one is killed there, so the check checks.
+    // shows: M-10
+    #[test]
+    fn translation_needs_no_system_call() {
+        let table = table();
+        let translates = in_strict_child(|| {
+            (0..1000).all(|at| table.translate(5 << 12 | 7, 0x10_0000 + at, 8, 3).is_ok())
+        });
+        assert_eq!(translates, Some(true));
+        let canary = in_strict_child(|| table.write(7, 1, 1, 1, 1).is_ok());
+        assert_eq!(canary, None, "writing the table is a system call");
+    }
+
+    /// The program's mapping cannot be written: an attempt ends the process with a memory fault.
+    // shows: M-10
+    #[test]
+    fn writing_to_the_mapping_faults() {
+        let table = table();
+        let status = in_child(|| {
+            // SAFETY: it is meant to fault, in a process that exists for that.
+            unsafe { table.start.cast::<u8>().as_ptr().write_volatile(1) };
+            true
+        });
+        assert!(libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGSEGV, "{status}");
+        let harmless = in_child(|| table.translate(5 << 12 | 7, 0x10_0000, 1, 3).is_ok());
+        assert!(libc::WIFEXITED(harmless) && libc::WEXITSTATUS(harmless) == 0);
+    }
+
+    fn in_strict_child(work: impl FnOnce() -> bool) -> Option<bool> {
+        let status = in_child(|| {
+            // SAFETY: affects this child only.
+            unsafe { libc::prctl(libc::PR_SET_SECCOMP, 1, 0, 0, 0) == 0 && work() }
+        });
+        libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status) == 0)
+    }
+
+    /// The wait status of a child that does `work` and exits with 0 if it is true.
+    fn in_child(work: impl FnOnce() -> bool) -> i32 {
+        // SAFETY: the child calls nothing that could need a lock of another thread, and leaves without running destructors.
+        unsafe {
+            let child = libc::fork();
+            if child == 0 {
+                let code = !work() as i32;
+                // Not `exit_group`, which strict seccomp forbids.
+                libc::syscall(libc::SYS_exit, code);
+            }
+            let mut status = 0;
+            assert_eq!(libc::waitpid(child, &mut status, 0), child);
+            status
+        }
+    }
+}

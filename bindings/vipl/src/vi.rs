@@ -1,0 +1,317 @@
+//! Virtual interfaces: a queue pair each, with two work queues of descriptors (M-01, M-04).
+
+use crate::abi::{
+    ErrorCode, RELIABLE_DELIVERY, RELIABLE_RECEPTION, ResourceCode, Return, UNRELIABLE,
+    ViAttributes, ViState,
+};
+use crate::callback::vi_of;
+use crate::connect::{Attempt, Peer};
+use crate::handle::{Handle, Kind};
+use crate::nic::{QUEUE_DEPTH, State, TRANSFER_BYTES, call, nic_of, on_nic, write_to};
+use crate::work_queue::WorkQueue;
+use bellwire::{ConnectionState, QueuePair, QueuePairOptions};
+use std::ffi::{c_int, c_void};
+
+/// A VI.
+pub struct Vi {
+    pub handle: Handle,
+    pub attributes: ViAttributes,
+    pub tag: u32,
+    pub queue_pair: QueuePair,
+    pub state: ViState,
+    pub send: WorkQueue,
+    pub receive: WorkQueue,
+    /// Descriptors of the send queue that were handed on, or have failed.
+    pub issued: usize,
+    /// RDMA reads under way, which a fence waits for.
+    pub reads: usize,
+    /// The directory entry of this handle is being fetched.
+    pub looking_up: Option<u32>,
+    pub peer: Option<Peer>,
+    pub attempt: Option<Attempt>,
+}
+
+// SAFETY: pointers inside are the program's; descriptors are written while their memory is registered.
+unsafe impl Send for Vi {}
+
+impl Vi {
+    pub fn is_reliable(&self) -> bool {
+        self.attributes.reliability_level != UNRELIABLE
+    }
+}
+
+impl State {
+    /// The VI of a handle.
+    pub fn vi(&mut self, handle: Option<Handle>) -> Result<&mut Vi, Return> {
+        let handle = self.own(handle)?;
+        self.vis.find(handle).ok_or(Return::InvalidParameter)
+    }
+
+    /// Checks what the program wants of a VI, and finds its tag.
+    fn check_attributes(&mut self, attributes: &ViAttributes) -> Result<u32, Return> {
+        let level = attributes.reliability_level;
+        if ![UNRELIABLE, RELIABLE_DELIVERY, RELIABLE_RECEPTION].contains(&level) {
+            return Err(Return::InvalidReliabilityLevel);
+        }
+        if attributes.max_transfer_size == 0 || attributes.max_transfer_size > TRANSFER_BYTES {
+            return Err(Return::InvalidMtu);
+        }
+        if !attributes.qos.is_null() {
+            return Err(Return::InvalidQos);
+        }
+        if attributes.enable_rdma_read != 0 && level == UNRELIABLE {
+            return Err(Return::InvalidRdmaRead);
+        }
+        self.tag_of(attributes.ptag)
+    }
+
+    fn new_queue_pair(&mut self) -> Result<QueuePair, Return> {
+        let options = QueuePairOptions::new(self.completions)
+            .send_depth(2 * QUEUE_DEPTH)
+            .receive_depth(2 * QUEUE_DEPTH);
+        self.function.create_queue_pair(&options).map_err(|_| Return::ErrorResource)
+    }
+
+    fn create_vi(
+        &mut self,
+        attributes: ViAttributes,
+        send_cq: *mut c_void,
+        receive_cq: *mut c_void,
+    ) -> Result<Handle, Return> {
+        let tag = self.check_attributes(&attributes)?;
+        let (send_cq, receive_cq) = (self.cq_slot_of(send_cq)?, self.cq_slot_of(receive_cq)?);
+        let queue_pair = self.new_queue_pair()?;
+        let nic = self.handle.nic;
+        let nobody = Handle { kind: Kind::Vi, nic, slot: 0, generation: 0 };
+        let vi = Vi {
+            handle: nobody,
+            attributes,
+            tag,
+            queue_pair,
+            state: ViState::Idle,
+            send: WorkQueue::new(send_cq),
+            receive: WorkQueue::new(receive_cq),
+            issued: 0,
+            reads: 0,
+            looking_up: None,
+            peer: None,
+            attempt: None,
+        };
+        let Ok((slot, generation)) = self.vis.insert(vi) else {
+            let _ = self.function.destroy_queue_pair(queue_pair);
+            return Err(Return::ErrorResource);
+        };
+        let handle = Handle { slot, generation, ..nobody };
+        if let Some(vi) = self.vis.at(slot) {
+            vi.handle = handle;
+        }
+        self.use_tag(tag, true);
+        for cq in [send_cq, receive_cq].into_iter().flatten() {
+            if let Some(cq) = self.cqs.at(cq) {
+                cq.users += 1;
+            }
+        }
+        Ok(handle)
+    }
+
+    fn destroy_vi(&mut self, handle: Option<Handle>) -> Result<(), Return> {
+        self.drain();
+        let vi = self.vi(handle)?;
+        if vi.state != ViState::Idle {
+            return Err(Return::InvalidState);
+        }
+        if !vi.send.is_empty() || !vi.receive.is_empty() {
+            return Err(Return::ErrorResource);
+        }
+        let (slot, queue_pair) = (vi.handle.slot, vi.queue_pair);
+        let _ = self.function.destroy_queue_pair(queue_pair);
+        // What was posted behind the program's back completes while the VI is still known.
+        self.drain();
+        let Some(vi) = self.vis.remove(slot) else { return Ok(()) };
+        self.use_tag(vi.tag, false);
+        for cq in [vi.send.cq, vi.receive.cq] {
+            self.forget_notes(cq, vi.handle, None);
+            if let Some(cq) = cq.and_then(|cq| self.cqs.at(cq)) {
+                cq.users -= 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at what tells nobody of itself: ended connections, messages without a receive, requests of peers.
+    pub fn watch(&mut self) {
+        for slot in self.vis.slots() {
+            let Some(vi) = self.vis.at(slot) else { continue };
+            match vi.state {
+                ViState::Connected => self.watch_connection(slot),
+                ViState::ConnectPending => self.go_on_connecting(slot),
+                ViState::Idle | ViState::Error => {}
+            }
+        }
+        self.close_unused_listeners();
+    }
+
+    /// Whether a connected VI still is, and whether something came for which no receive is posted.
+    pub fn watch_connection(&mut self, slot: u16) {
+        let Some(vi) = self.vis.at(slot) else { return };
+        let Ok(known) = self.function.query(vi.queue_pair) else { return };
+        if let ConnectionState::Disconnected { .. } = known.connection {
+            // What had arrived before is taken first.
+            self.drain();
+            self.lose_connection(slot, ErrorCode::ConnLost);
+            return;
+        }
+        if known.backlog_messages == 0 || vi.receive.has_open() {
+            return;
+        }
+        // A message came before a receive (M-09). The specification lets it be dropped, or the connection break.
+        if vi.is_reliable() {
+            self.break_connection(slot, ErrorCode::RecvqEmpty);
+        } else {
+            self.drop_messages(slot, known.backlog_messages);
+        }
+    }
+
+    /// A connection that is over: the VI is in error until the program disconnects it.
+    pub fn lose_connection(&mut self, slot: u16, code: ErrorCode) {
+        let Some(vi) = self.vis.at(slot) else { return };
+        if vi.state != ViState::Connected {
+            return;
+        }
+        vi.state = ViState::Error;
+        let handle = vi.handle;
+        self.flush_send_queue(slot);
+        self.tell_error(handle, ResourceCode::Vi, code, std::ptr::null_mut(), 0);
+    }
+
+    /// Ends a connection because of an error, as reliable VIs do.
+    pub fn break_connection(&mut self, slot: u16, code: ErrorCode) {
+        let Some(vi) = self.vis.at(slot) else { return };
+        let queue_pair = vi.queue_pair;
+        self.lose_connection(slot, code);
+        let _ = self.function.disconnect(queue_pair);
+    }
+
+    /// Ends whatever connection there is, on the program's wish.
+    fn disconnect(&mut self, handle: Option<Handle>) -> Result<(), Return> {
+        self.drain();
+        let vi = self.vi(handle)?;
+        if vi.state == ViState::Idle {
+            return Err(Return::InvalidState);
+        }
+        let (slot, old) = (vi.handle.slot, vi.queue_pair);
+        vi.state = ViState::Idle;
+        vi.peer = None;
+        vi.looking_up = None;
+        self.give_up_connecting(slot);
+        // A new queue pair, because one that was disconnected takes no receives until it is connected again.
+        let _ = self.function.destroy_queue_pair(old);
+        self.flush_send_queue(slot);
+        self.drain();
+        let queue_pair = self.new_queue_pair();
+        let vi = self.vi(handle)?;
+        vi.reads = 0;
+        match queue_pair {
+            Ok(queue_pair) => vi.queue_pair = queue_pair,
+            Err(code) => {
+                vi.state = ViState::Error;
+                return Err(code);
+            }
+        }
+        let _ = self.function.progress();
+        Ok(())
+    }
+}
+
+/// Makes a VI.
+///
+/// # Safety
+/// `attributes` is null or points to some; `vi` is null or a place for a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn VipCreateVi(
+    nic: *mut c_void,
+    attributes: *const ViAttributes,
+    send_cq: *mut c_void,
+    receive_cq: *mut c_void,
+    vi: *mut *mut c_void,
+) -> Return {
+    call(|| {
+        // SAFETY: the caller's promise.
+        let attributes = *unsafe { attributes.as_ref() }.ok_or(Return::InvalidParameter)?;
+        if vi.is_null() {
+            return Err(Return::InvalidParameter);
+        }
+        let handle = on_nic(nic_of(nic), |state| state.create_vi(attributes, send_cq, receive_cq))?;
+        // SAFETY: the caller's promise.
+        unsafe { write_to(vi, handle.to_pointer()) }
+    })
+}
+
+/// Destroys a VI that is idle and whose queues are empty.
+#[unsafe(no_mangle)]
+pub extern "C" fn VipDestroyVi(vi: *mut c_void) -> Return {
+    call(|| on_nic(vi_of(vi), |state| state.destroy_vi(vi_of(vi))))
+}
+
+/// What a VI is and does.
+///
+/// # Safety
+/// All are null or places.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn VipQueryVi(
+    vi: *mut c_void,
+    state: *mut ViState,
+    attributes: *mut ViAttributes,
+    send_empty: *mut c_int,
+    receive_empty: *mut c_int,
+) -> Return {
+    call(|| {
+        let known = on_nic(vi_of(vi), |nic| {
+            nic.vi(vi_of(vi))?;
+            nic.drain();
+            nic.watch();
+            let vi = nic.vi(vi_of(vi))?;
+            Ok((vi.state, vi.attributes, vi.send.is_empty(), vi.receive.is_empty()))
+        })?;
+        // SAFETY: the caller's promise.
+        unsafe {
+            write_to(state, known.0)?;
+            write_to(attributes, known.1)?;
+            write_to(send_empty, known.2.into())?;
+            write_to(receive_empty, known.3.into())
+        }
+    })
+}
+
+/// Changes the attributes of an idle VI.
+///
+/// # Safety
+/// `attributes` is null or points to some.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn VipSetViAttributes(
+    vi: *mut c_void,
+    attributes: *const ViAttributes,
+) -> Return {
+    call(|| {
+        // SAFETY: the caller's promise.
+        let attributes = *unsafe { attributes.as_ref() }.ok_or(Return::InvalidParameter)?;
+        on_nic(vi_of(vi), |state| {
+            if state.vi(vi_of(vi))?.state != ViState::Idle {
+                return Err(Return::InvalidState);
+            }
+            let tag = state.check_attributes(&attributes)?;
+            let vi = state.vi(vi_of(vi))?;
+            let old = std::mem::replace(&mut vi.tag, tag);
+            vi.attributes = attributes;
+            state.use_tag(old, false);
+            state.use_tag(tag, true);
+            Ok(())
+        })
+    })
+}
+
+/// Ends a connection, or what is left of one: what is posted completes as flushed, and the VI is idle.
+#[unsafe(no_mangle)]
+pub extern "C" fn VipDisconnect(vi: *mut c_void) -> Return {
+    call(|| on_nic(vi_of(vi), |state| state.disconnect(vi_of(vi))))
+}

@@ -1,0 +1,200 @@
+//! Waiting, and the agent that works while the program does not.
+//!
+//! Whoever waits looks for a moment, then sleeps. One thread sleeps at the function's descriptor, the others at a condition that it
+//! signals; a thread that finds what somebody else waits for ends that sleep.
+
+use crate::abi::Return;
+use crate::callback::Call;
+use crate::handle::Handle;
+use crate::nic::{Entered, Sleeper, State, enter};
+use bellwire::{Error, Wait};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::ffi::c_ulong;
+use std::os::fd::AsFd;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+/// How long a waiter looks before it sleeps.
+const LOOKING: Duration = Duration::from_micros(50);
+/// Longest sleep while something waits for a peer, which might not know whom to wake.
+const SHORT_SLEEP: Duration = Duration::from_millis(1);
+/// Longest sleep at all, should a wake-up get lost.
+const LONG_SLEEP: Duration = Duration::from_millis(100);
+/// How long the agent leaves the work to a program that does it itself.
+const AGENT_REST: Duration = Duration::from_millis(4);
+/// Longest wait under the lock, where time is the machine's.
+const VIRTUAL_STEP: Duration = Duration::from_micros(20);
+/// A timeout without an end.
+const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// A timeout of C, in milliseconds.
+pub fn timeout_of(timeout_ms: c_ulong) -> Duration {
+    match timeout_ms {
+        // `INFINITE` had 32 bits.
+        0xffff_ffff | c_ulong::MAX => FOR_EVER,
+        timeout_ms => Duration::from_millis(timeout_ms).min(FOR_EVER),
+    }
+}
+
+/// Waits until `look` finds something: the frame of all calls that wait.
+pub fn wait_on_nic<R>(
+    handle: Option<Handle>,
+    timeout: Duration,
+    mut look: impl FnMut(&mut State) -> Result<Option<R>, Return>,
+) -> Result<R, Return> {
+    let mut entered = enter(handle.ok_or(Return::InvalidParameter)?)?;
+    let started = entered.function.now();
+    let mut first = true;
+    entered.waiters += 1;
+    let result = loop {
+        if entered.closing {
+            break Err(Return::InvalidParameter);
+        }
+        entered.uses += 1;
+        entered.drain();
+        if let Some(found) = look(&mut entered).transpose() {
+            break found;
+        }
+        let waited = entered.function.now().saturating_duration_since(started);
+        if waited >= timeout && !first {
+            break Err(Return::Timeout);
+        }
+        if std::mem::replace(&mut first, false) || waited >= LOOKING {
+            entered.watch();
+            if let Some(found) = look(&mut entered).transpose() {
+                break found;
+            }
+        }
+        if waited >= timeout {
+            break Err(Return::Timeout);
+        }
+        let left = timeout - waited;
+        let step = match () {
+            _ if entered.is_virtual => entered.pass_time(left),
+            _ if waited < LOOKING => Ok(entered.look_again()),
+            _ => Ok(entered.sleep(left)),
+        };
+        match step {
+            Ok(again) => entered = again,
+            Err((again, code)) => {
+                entered = again;
+                break Err(code);
+            }
+        }
+    };
+    entered.waiters -= 1;
+    if entered.closing {
+        entered.nic.changed.notify_all();
+    }
+    entered.news |= entered.waiters > 0;
+    entered.leave();
+    result
+}
+
+impl Entered {
+    /// Lets others in for a moment.
+    fn look_again(mut self) -> Entered {
+        let nic = self.nic;
+        if std::mem::take(&mut self.news) && (self.waiters > 1 || !self.calls.is_empty()) {
+            self.wake_others();
+        }
+        drop(self);
+        std::hint::spin_loop();
+        Entered { nic, guard: nic.lock() }
+    }
+
+    /// Sleeps until something may have happened.
+    fn sleep(mut self, left: Duration) -> Entered {
+        let limit = if self.waits_for_peers() { SHORT_SLEEP } else { LONG_SLEEP };
+        match self.sleeper {
+            Sleeper::Nobody => self.sleep_at_descriptor(Sleeper::Program, left.min(limit)),
+            Sleeper::Agent => {
+                // It gives the place up, and is told what to do by whoever has it.
+                self.wake_others();
+                self.sleep_at_condition(left.min(SHORT_SLEEP))
+            }
+            Sleeper::Program => self.sleep_at_condition(left.min(limit)),
+        }
+    }
+
+    fn sleep_at_condition(self, limit: Duration) -> Entered {
+        let nic = self.nic;
+        let woken = nic.changed.wait_timeout(self.guard, limit);
+        let (guard, _) = woken.unwrap_or_else(PoisonError::into_inner);
+        Entered { nic, guard }
+    }
+
+    /// Sleeps at the function's descriptor.
+    fn sleep_at_descriptor(mut self, who: Sleeper, limit: Duration) -> Entered {
+        if !self.calls.is_empty() {
+            self.nic.changed.notify_all();
+        }
+        if !self.function.arm().unwrap_or(false) {
+            return self;
+        }
+        let nic = self.nic;
+        self.sleeper = who;
+        let (wake, kick) = (self.wake_fd.clone(), self.kick_fd.clone());
+        drop(self);
+        let mut fds = [PollFd::new(&*wake, PollFlags::IN), PollFd::new(&*kick, PollFlags::IN)];
+        let limit = Timespec::try_from(limit).ok();
+        // Whatever ends it, the caller looks.
+        let _ = poll(&mut fds, limit.as_ref());
+        let mut entered = Entered { nic, guard: nic.lock() };
+        entered.sleeper = Sleeper::Nobody;
+        let _ = rustix::io::read(entered.kick_fd.as_fd(), &mut [0u8; 8]);
+        nic.changed.notify_all();
+        entered
+    }
+
+    /// Lets virtual time go on, and calls the program's handlers.
+    fn pass_time(mut self, left: Duration) -> Result<Entered, (Entered, Return)> {
+        let queue = self.completions;
+        match self.function.wait(queue, Wait::Block, left.min(VIRTUAL_STEP)) {
+            Ok(completion) => self.complete(completion),
+            Err(Error::TimedOut { .. }) => self.watch(),
+            Err(_) => return Err((self, Return::Error)),
+        }
+        let nic = self.nic;
+        let calls = std::mem::take(&mut self.calls);
+        drop(self);
+        calls.into_iter().for_each(Call::run);
+        Ok(Entered { nic, guard: nic.lock() })
+    }
+}
+
+/// The kernel agent of a NIC, as a thread: it works while the program does something else (so that peers reach its memory, and learn of
+/// its death), and calls the program's handlers. A program that polls does the work itself and is left alone.
+pub fn agent(handle: Handle) {
+    let mut uses_seen = 0;
+    loop {
+        let Ok(mut entered) = enter(handle) else { return };
+        if entered.closing {
+            return;
+        }
+        entered.drain();
+        entered.watch();
+        let calls = std::mem::take(&mut entered.calls);
+        if std::mem::take(&mut entered.news) && entered.waiters > 0 {
+            entered.wake_others();
+        }
+        if !calls.is_empty() {
+            drop(entered);
+            for call in calls {
+                // What a handler does must not end the agent.
+                let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| call.run()));
+            }
+            continue;
+        }
+        let uses = std::mem::replace(&mut uses_seen, entered.uses);
+        // Whoever waits works too, and signals when there is a handler to call.
+        drop(match entered.sleeper {
+            _ if entered.waiters > 0 => entered.sleep_at_condition(LONG_SLEEP),
+            Sleeper::Nobody if uses == entered.uses => {
+                let limit = if entered.waits_for_peers() { SHORT_SLEEP } else { LONG_SLEEP };
+                entered.sleep_at_descriptor(Sleeper::Agent, limit)
+            }
+            _ => entered.sleep_at_condition(AGENT_REST),
+        });
+    }
+}

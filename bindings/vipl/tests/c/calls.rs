@@ -1,0 +1,93 @@
+//! Each function, rightly and wrongly used: the cases of `calls.c`, over shared memory and over UDP.
+
+use crate::system::{Running, compile, folder, here};
+
+/// Runs a case on both devices; each of them has a name or address of its own.
+fn run(case: &str) {
+    let program = compile(
+        &folder(&format!("calls-{case}")),
+        "calls",
+        &[here("tests/c/calls.c")],
+        &here("include"),
+    );
+    let process = std::process::id();
+    let place: usize = case.bytes().map(usize::from).sum();
+    let shm = format!("shm:vipl-{case}-{process}");
+    let udp = format!("udp:127.{}.{}.{}", 80 + place % 40, process >> 8 & 255, process & 255);
+    for device in [shm, udp] {
+        Running::start(&program, &[case, &device], &[]).succeed();
+    }
+}
+
+/// NICs, tags, memory, VIs and completion queues are made, asked, changed and destroyed; what others use stays; what is destroyed is free
+/// again.
+// shows: M-01, M-04, M-05
+#[test]
+fn objects() {
+    run("objects");
+}
+
+/// Null, invented and old handles, memory that is not registered or has another tag, unconnected VIs, descriptors that are not aligned or
+/// whose lengths do not sum up: each gives its code, and nothing crashes.
+// shows: M-03, M-05
+#[test]
+fn misuse() {
+    run("misuse");
+}
+
+/// Messages with one, several and no segments, posted before and after the connection, arrive whole and in order; status word and length
+/// are as specified, once for each descriptor.
+// shows: M-01, M-02, M-03, M-09, M-25
+#[test]
+fn messages() {
+    run("messages");
+}
+
+/// RDMA writes, with immediate data too, and reads; what bounds, handles, rights and tags forbid does not move, and is told.
+// shows: M-05, M-25
+#[test]
+fn rdma() {
+    run("rdma");
+}
+
+/// One completion queue serves several work queues, with one record for each descriptor.
+// shows: M-01, M-25
+#[test]
+fn completion_queues() {
+    run("queues");
+}
+
+/// Handlers are called once for each registration, by the library's own thread.
+#[test]
+fn handlers() {
+    run("handlers");
+}
+
+/// A message without a posted receive ends a reliable connection with the error of that name and is dropped by an unreliable VI; a peer's
+/// end and a receive that is too short are told.
+// shows: M-03, M-09
+#[test]
+fn errors() {
+    run("errors");
+}
+
+/// Requests are accepted, rejected and time out; peers connect whoever asks first.
+// shows: M-03
+#[test]
+fn connections() {
+    run("connections");
+}
+
+/// Several threads wait at one NIC; waiting sleeps; closing the NIC ends every wait.
+// shows: M-02
+#[test]
+fn threads() {
+    run("threads");
+}
+
+/// The only mapping of the table of registered memory is one for reading, and a write to it faults; a forked child's use is refused.
+// shows: M-10
+#[test]
+fn the_table_is_for_reading() {
+    run("table");
+}

@@ -1,0 +1,77 @@
+//! The examples, on every device: in two processes where a device has them, in two threads on the model.
+
+use crate::system::{Running, compile, folder, here};
+use bellwire_testkit::network::Host;
+use std::path::{Path, PathBuf};
+
+fn example(test: &str, name: &str) -> PathBuf {
+    let sources = [here(&format!("examples/{name}.c")), here("examples/sides.c")];
+    compile(&folder(test), name, &sources, &here("include"))
+}
+
+/// Server and client in two processes.
+fn two_processes(program: &Path, server: &str, client: &str, bytes: &str) {
+    let settings = [("BYTES", bytes)];
+    let mut first = Running::start(program, &["server", server], &settings);
+    let line = first.line();
+    let host = line.strip_prefix("host ").unwrap_or_else(|| panic!("no host but {line:?}"));
+    Running::start(program, &["client", client, host], &settings).succeed();
+    first.succeed();
+}
+
+/// Both of the paper's programs run over shared memory, with short messages and with long ones that the receiver fetches.
+// shows: M-02, M-03, M-30
+#[test]
+fn examples_run_over_shm() {
+    let device = format!("shm:vipl-{}", std::process::id());
+    for (name, bytes) in
+        [("pingpong", "64"), ("window", "1"), ("window", "4096"), ("window", "70000")]
+    {
+        two_processes(&example("shm", name), &device, &device, bytes);
+    }
+}
+
+/// Likewise over UDP.
+// shows: M-02, M-03, M-30
+#[test]
+fn examples_run_over_udp() {
+    // Addresses of this test's own, so that nobody else has the port.
+    let device =
+        format!("udp:127.77.{}.{}", std::process::id() >> 8 & 255, std::process::id() & 255);
+    for (name, bytes) in [("pingpong", "64"), ("window", "4096"), ("pingpong", "100000")] {
+        two_processes(&example("udp", name), &device, &device, bytes);
+    }
+}
+
+/// Likewise between two network namespaces, over a pair of Ethernet interfaces.
+// shows: M-02, M-03, M-30
+#[test]
+fn examples_run_over_eth() {
+    let (near, far) = (Host::new(), Host::new());
+    near.wire("vi0", &far, "vi1");
+    for (host, name) in [(&near, "vi0"), (&far, "vi1")] {
+        host.run(|| {
+            let up = std::process::Command::new("ip").args(["link", "set", name, "up"]).status();
+            assert!(up.expect("ip").success());
+        });
+    }
+    for (name, bytes) in [("pingpong", "64"), ("window", "4096")] {
+        let program = example("eth", name);
+        let settings = [("BYTES", bytes)];
+        let mut server = near.run(|| Running::start(&program, &["server", "eth:vi0"], &settings));
+        let line = server.line();
+        let host = line.strip_prefix("host ").unwrap_or_else(|| panic!("no host but {line:?}"));
+        far.run(|| Running::start(&program, &["client", "eth:vi1", host], &settings)).succeed();
+        server.succeed();
+    }
+}
+
+/// Likewise on the model of the cHPP interface, in two threads, because it lives in one process.
+// shows: M-02, M-03, M-30
+#[test]
+fn examples_run_on_the_model() {
+    for (name, bytes) in [("pingpong", "64"), ("window", "512")] {
+        let program = example("model", name);
+        Running::start(&program, &["both", "model:chpp"], &[("BYTES", bytes)]).succeed();
+    }
+}

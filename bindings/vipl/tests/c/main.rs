@@ -1,0 +1,6 @@
+//! The library as C programs see it: compiled with the system's compiler against `vipl.h`, linked with `libvipl.so`, and run.
+
+mod calls;
+mod examples;
+mod header;
+mod system;
