@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run test bench simulate guesses lint docs clean unit crash dissector perfetto canaries loom miri
+.PHONY: help run install test bench simulate guesses lint docs clean unit crash dissector perfetto canaries loom miri
 
 # A fresh rustup puts cargo here before the shell knows of it.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -28,6 +28,11 @@ run: ## build Bellwire and measure the default device (two processes, under a mi
 	@tools/need.sh cargo
 	cargo build --release -p bellwire-cli
 	@$(target)/release/bellwire perf
+
+install: ## install the C library libvipl with header, pkg-config file and man page under PREFIX (/usr/local), below DESTDIR
+	@tools/need.sh cargo
+	cargo build --release -p bellwire-vipl
+	@tools/install.sh $(target)/release $(or $(PREFIX),/usr/local) $(DESTDIR)
 
 test: lint unit dissector perfetto ## run every check that the project has
 	@tools/together.sh canaries loom miri

@@ -140,6 +140,7 @@ impl State {
     ) -> Option<Request> {
         let known = self.listening.iter().find(|listening| listening.number == number)?;
         let listener = known.listener;
+        self.disturb();
         while let Ok(Some(request)) = self.function.poll_request(listener) {
             let from = request.peer.function_address();
             match Greeting::parse(&request.private_data).filter(|greeting| wanted(greeting, from)) {
@@ -182,6 +183,7 @@ impl State {
 
     /// Looks how far a VI's connection is.
     pub fn go_on_connecting(&mut self, slot: u16) {
+        self.disturb();
         let Some(vi) = self.vis.at(slot) else { return };
         let queue_pair = vi.queue_pair;
         let Some(Attempt { side, outcome: None }) = &vi.attempt else { return };

@@ -99,6 +99,8 @@ pub struct State {
     pub news: bool,
     pub waiters: u32,
     pub sleeper: Sleeper,
+    /// Whoever sleeps there has been woken, and is on its way.
+    pub kicked: bool,
     pub closing: bool,
     /// The function's descriptor, a duplicate, so that it outlives a close during somebody's sleep.
     pub wake_fd: Arc<OwnedFd>,
@@ -173,12 +175,9 @@ impl Entered {
     }
 
     /// Has everybody who waits look again.
-    pub fn wake_others(&self) {
+    pub fn wake_others(&mut self) {
         self.nic.changed.notify_all();
-        if self.sleeper != Sleeper::Nobody {
-            // A counter that is full wakes as well.
-            let _ = rustix::io::write(&self.kick_fd, &1u64.to_ne_bytes());
-        }
+        self.disturb();
     }
 }
 
@@ -286,6 +285,7 @@ pub fn open(name: &str) -> Result<Handle, Return> {
             news: false,
             waiters: 0,
             sleeper: Sleeper::Nobody,
+            kicked: false,
             closing: false,
             wake_fd: Arc::new(wake_fd),
             kick_fd: Arc::new(kick_fd),
@@ -336,6 +336,16 @@ fn count_forks() {
 }
 
 impl State {
+    /// Wakes whoever sleeps at the function's descriptor, because the function makes progress: then peers are told that we are awake, and
+    /// would not wake the sleeper any more.
+    pub fn disturb(&mut self) {
+        if self.sleeper != Sleeper::Nobody && !self.kicked {
+            self.kicked = true;
+            // A counter that is full wakes as well.
+            let _ = rustix::io::write(&self.kick_fd, &1u64.to_ne_bytes());
+        }
+    }
+
     fn attributes(&self) -> NicAttributes {
         let mut name = [0 as c_char; 64];
         for (to, from) in name.iter_mut().take(63).zip(self.name.bytes()) {

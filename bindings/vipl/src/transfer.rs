@@ -82,6 +82,7 @@ enum Step {
 impl State {
     /// Takes what has completed, and goes on with what waited.
     pub fn drain(&mut self) {
+        self.disturb();
         for _ in 0..DRAINED {
             match self.function.poll(self.completions) {
                 Ok(Some(completion)) => self.complete(completion),

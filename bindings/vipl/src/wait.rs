@@ -51,7 +51,10 @@ pub fn wait_on_nic<R>(
             break Err(Return::InvalidParameter);
         }
         entered.uses += 1;
-        entered.drain();
+        // Somebody else who sleeps at the descriptor takes in what comes; but what this thread posted may have finished already.
+        if first || entered.sleeper != Sleeper::Program {
+            entered.drain();
+        }
         if let Some(found) = look(&mut entered).transpose() {
             break found;
         }
@@ -106,12 +109,19 @@ impl Entered {
     /// Sleeps until something may have happened.
     fn sleep(mut self, left: Duration) -> Entered {
         let limit = if self.waits_for_peers() { SHORT_SLEEP } else { LONG_SLEEP };
+        if std::mem::take(&mut self.news) && self.waiters > 1 {
+            self.wake_others();
+        }
         match self.sleeper {
             Sleeper::Nobody => self.sleep_at_descriptor(Sleeper::Program, left.min(limit)),
             Sleeper::Agent => {
                 // It gives the place up, and is told what to do by whoever has it.
                 self.wake_others();
                 self.sleep_at_condition(left.min(SHORT_SLEEP))
+            }
+            // Requests for connections are no completions, so that nobody would signal them.
+            Sleeper::Program if !self.listening.is_empty() => {
+                self.sleep_at_condition(left.min(5 * SHORT_SLEEP))
             }
             Sleeper::Program => self.sleep_at_condition(left.min(limit)),
         }
@@ -142,8 +152,12 @@ impl Entered {
         let _ = poll(&mut fds, limit.as_ref());
         let mut entered = Entered { nic, guard: nic.lock() };
         entered.sleeper = Sleeper::Nobody;
+        entered.kicked = false;
         let _ = rustix::io::read(entered.kick_fd.as_fd(), &mut [0u8; 8]);
-        nic.changed.notify_all();
+        if who == Sleeper::Agent {
+            // A program that waits wants the place.
+            nic.changed.notify_all();
+        }
         entered
     }
 
@@ -172,12 +186,12 @@ pub fn agent(handle: Handle) {
         if entered.closing {
             return;
         }
-        entered.drain();
-        entered.watch();
-        let calls = std::mem::take(&mut entered.calls);
-        if std::mem::take(&mut entered.news) && entered.waiters > 0 {
-            entered.wake_others();
+        // Whoever waits works too, and signals when there is a handler to call.
+        if entered.waiters == 0 {
+            entered.drain();
+            entered.watch();
         }
+        let calls = std::mem::take(&mut entered.calls);
         if !calls.is_empty() {
             drop(entered);
             for call in calls {
@@ -187,7 +201,6 @@ pub fn agent(handle: Handle) {
             continue;
         }
         let uses = std::mem::replace(&mut uses_seen, entered.uses);
-        // Whoever waits works too, and signals when there is a handler to call.
         drop(match entered.sleeper {
             _ if entered.waiters > 0 => entered.sleep_at_condition(LONG_SLEEP),
             Sleeper::Nobody if uses == entered.uses => {

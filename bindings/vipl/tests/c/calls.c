@@ -925,6 +925,7 @@ static void connections(void)
 static struct pair shared;
 #define THREADS 4
 static VIP_VI_HANDLE near_vi[THREADS], far_vi[THREADS];
+static int posted_again[THREADS];
 
 static double cpu_seconds(void)
 {
@@ -943,6 +944,7 @@ static void *echo_thread(void *number)
 		WANT(shared.b.receive[64 * i] == (unsigned char)(round + i));
 		done->CS.Status = 0;
 		MUST(VipPostRecv(far_vi[i], done, shared.b.handle));
+		__atomic_store_n(&posted_again[i], round + 1, __ATOMIC_RELEASE);
 	}
 	return NULL;
 }
@@ -954,10 +956,9 @@ static void *send_thread(void *number)
 	for (int round = 0; round < 100; round++) {
 		VIP_DESCRIPTOR *d = fill(&shared.a, i, shared.a.send + 64 * i, 8);
 		shared.a.send[64 * i] = round + i;
-		/* A message that overtakes the next receive would end the connection, so the last one is waited for. */
-		while (round > 0 && shared.b.receive[64 * i] != (unsigned char)(round - 1 + i))
+		/* A message that overtakes the next receive would end the connection. */
+		while (__atomic_load_n(&posted_again[i], __ATOMIC_ACQUIRE) < round)
 			sleep_ms(1);
-		sleep_ms(2);
 		MUST(VipPostSend(near_vi[i], d, shared.a.handle));
 		MUST(VipSendWait(near_vi[i], TIMEOUT_MS, &done));
 	}

@@ -75,3 +75,19 @@ fn examples_run_on_the_model() {
         Running::start(&program, &["both", "model:chpp"], &[("BYTES", bytes)]).succeed();
     }
 }
+
+/// Four processes with a small message-passing layer over the library: a ring, tags, any source, more messages than a receiver has room for,
+/// long ones by RDMA, barrier, broadcast and sums, each result checked.
+// shows: M-02, M-32
+#[test]
+fn ranks_pass_messages() {
+    let sources = [here("examples/ranks.c"), here("examples/mp.c")];
+    let program = compile(&folder("ranks"), "ranks", &sources, &here("include"));
+    let process = std::process::id();
+    let shm = format!("shm:vipl-ranks-{process}?node=%d");
+    Running::start(&program, &[&shm, "%d.0"], &[]).succeed();
+    let net = format!("127.{}.{}", 120 + (process >> 8 & 63), process & 255);
+    let udp = format!("udp:{net}.%d");
+    // Nodes are the numbers of their addresses; rank 0 has one too.
+    Running::start(&program, &[&udp, &format!("{net}.%d")], &[]).succeed();
+}

@@ -3,4 +3,5 @@
 mod calls;
 mod examples;
 mod header;
+mod install;
 mod system;

@@ -1,0 +1,21 @@
+#!/bin/bash
+# Installs the C library: install.sh BUILT PREFIX [DESTDIR]. BUILT is the folder that holds libvipl.so and libvipl.a.
+set -euo pipefail
+here=$(cd "$(dirname "$0")/.." && pwd)
+built=$1 prefix=$2 root=${3:-}
+vipl=$here/bindings/vipl
+lib=$root$prefix/lib include=$root$prefix/include man=$root$prefix/share/man/man3
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$here/Cargo.toml" | head -1)
+
+install -d "$lib/pkgconfig" "$include" "$man"
+install -m 755 "$built/libvipl.so" "$lib/libvipl.so.1.0.0"
+ln -sf libvipl.so.1.0.0 "$lib/libvipl.so.1"
+ln -sf libvipl.so.1 "$lib/libvipl.so"
+if [ -f "$built/libvipl.a" ]; then
+    install -m 644 "$built/libvipl.a" "$lib/libvipl.a"
+fi
+install -m 644 "$vipl/include/vipl.h" "$include/vipl.h"
+install -m 644 "$vipl/vipl.3" "$man/vipl.3"
+sed -e "s|@PREFIX@|$prefix|g" -e "s|@VERSION@|$version|g" "$vipl/vipl.pc.in" > "$lib/pkgconfig/vipl.pc"
+chmod 644 "$lib/pkgconfig/vipl.pc"
+echo "installed libvipl.so.1.0.0, vipl.h, vipl.pc and vipl(3) under $root$prefix"
