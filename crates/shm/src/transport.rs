@@ -396,21 +396,31 @@ impl Transport for ShmTransport {
             && let Some(link) = self.links[lane as usize].as_deref_mut()
             && !link.streaming
         {
-            match link.deliver_one(lane, sink) {
-                Delivered::Packet(_) => {
-                    link.streaming = true;
-                    link.recent += 1;
-                    self.counters.packets_received += 1;
-                    return 1;
-                }
-                Delivered::Not(End::Empty) if !self.doorbell.is_rung() && !self.pace.is_due() => {
-                    // A reader that asks for the line without pause takes it away from the sender between two of its stores, and
-                    // the message comes a whole exchange of the line later.
-                    std::hint::spin_loop();
-                    return 0;
-                }
-                Delivered::Not(end) => {
-                    self.goes_on(lane, end);
+            let mut looked = false;
+            loop {
+                match link.deliver_one(lane, sink) {
+                    Delivered::Packet(_) => {
+                        link.streaming = true;
+                        link.recent += 1;
+                        self.counters.packets_received += 1;
+                        return 1;
+                    }
+                    Delivered::Not(End::Empty) if !looked => {
+                        // What comes meanwhile is found here, without the way to the program and back. And a reader that asks for the line
+                        // without pause takes it away from the sender between two of its stores, and the message comes a whole
+                        // exchange of the line later.
+                        std::hint::spin_loop();
+                        looked = true;
+                    }
+                    Delivered::Not(End::Empty)
+                        if !self.doorbell.is_rung() && !self.pace.is_due() =>
+                    {
+                        return 0;
+                    }
+                    Delivered::Not(end) => {
+                        self.goes_on(lane, end);
+                        break;
+                    }
                 }
             }
         }
