@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run install test bench simulate guesses lint docs clean unit crash dissector perfetto canaries loom miri
+.PHONY: help run install test test-mpi bench bench-mpi simulate guesses lint docs clean unit crash dissector perfetto canaries loom miri
 
 # A fresh rustup puts cargo here before the shell knows of it.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -29,13 +29,14 @@ run: ## build Bellwire and measure the default device (two processes, under a mi
 	cargo build --release -p bellwire-cli
 	@$(target)/release/bellwire perf
 
-install: ## install the C library libvipl with header, pkg-config file and man page under PREFIX (/usr/local), below DESTDIR
+install: ## install the command, the libfabric provider and the C library libvipl with its papers under PREFIX (/usr/local), below DESTDIR
 	@tools/need.sh cargo
-	cargo build --release -p bellwire-vipl
+	cargo build --release -p bellwire-cli -p bellwire-libfabric -p bellwire-vipl
 	@tools/install.sh $(target)/release $(or $(PREFIX),/usr/local) $(DESTDIR)
 
 test: lint unit dissector perfetto ## run every check that the project has
 	@tools/together.sh canaries loom miri
+	@tools/test-mpi.sh short
 	@echo "make test: done"
 
 lint: ## formatting, clippy and documentation, all without a warning
@@ -71,6 +72,14 @@ loom: ## model-check the concurrent parts in every interleaving
 miri: ## execute the unsafe parts under Miri, if it is installed
 	@tools/need.sh cargo
 	@CARGO_TARGET_DIR="$(target)/miri" tools/miri.sh $(MIRI_PACKAGES)
+
+test-mpi: ## run programs of libfabric and MPI over Bellwire: Open MPI, MPICH, NetPIPE, HPC Challenge, mpi4py, ours
+	@tools/need.sh cargo
+	@tools/test-mpi.sh full
+
+bench-mpi: ## measure the libfabric provider beside libfabric's own and Open MPI's shared memory, in one run
+	@tools/need.sh cargo
+	@tools/bench-mpi.sh
 
 bench: ## measure Bellwire beside its peers and the limits of the machine; the model beside BookSim2, given BOOKSIM2=its binary
 	@tools/need.sh cargo

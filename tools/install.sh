@@ -1,5 +1,6 @@
 #!/bin/bash
-# Installs the C library: install.sh BUILT PREFIX [DESTDIR]. BUILT is the folder that holds libvipl.so and libvipl.a.
+# Installs the C library, and beside it the command and the libfabric provider if they were built: install.sh BUILT PREFIX [DESTDIR]. BUILT is the folder that
+# holds libvipl.so and libvipl.a.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 built=$1 prefix=$2 root=${3:-}
@@ -19,3 +20,12 @@ install -m 644 "$vipl/vipl.3" "$man/vipl.3"
 sed -e "s|@PREFIX@|$prefix|g" -e "s|@VERSION@|$version|g" "$vipl/vipl.pc.in" > "$lib/pkgconfig/vipl.pc"
 chmod 644 "$lib/pkgconfig/vipl.pc"
 echo "installed libvipl.so.1.0.0, vipl.h, vipl.pc and vipl(3) under $root$prefix"
+
+# Providers are loaded by name, from the folder that FI_PROVIDER_PATH names.
+if [ -f "$built/libbellwire_fi.so" ]; then
+    install -D -m 755 "$built/libbellwire_fi.so" "$lib/libfabric/libbellwire-fi.so"
+    echo "installed the libfabric provider: export FI_PROVIDER_PATH=$prefix/lib/libfabric FI_PROVIDER=bellwire"
+fi
+if [ -f "$built/bellwire" ]; then
+    install -D -m 755 "$built/bellwire" "$root$prefix/bin/bellwire"
+fi

@@ -7,7 +7,7 @@ use crate::lock::Lock;
 use crate::wait::{Looks, Patience, WaitSet};
 use std::ffi::{c_int, c_void};
 use std::os::fd::AsRawFd;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A counter.
 #[repr(C)]
@@ -15,6 +15,8 @@ pub struct Cntr {
     fid: FidCntr,
     domain: *mut Domain,
     wait: Option<WaitSet>,
+    /// Somebody may be asleep.
+    asleep: AtomicBool,
     value: AtomicU64,
     errors: AtomicU64,
     endpoints: Lock<(Vec<*mut Ep>, Looks)>,
@@ -53,6 +55,7 @@ pub unsafe extern "C" fn open(
             fid: FidCntr { fid, ops: &CNTR },
             domain,
             wait,
+            asleep: AtomicBool::new(false),
             value: AtomicU64::new(0),
             errors: AtomicU64::new(0),
             endpoints: Lock::new(shared, (Vec::new(), Looks::default())),
@@ -65,11 +68,17 @@ pub unsafe extern "C" fn open(
 
 impl Cntr {
     /// Something has completed.
-    // Release, here and below, pairs with the acquire of `read`: who sees the count sees what was counted.
+    // Release, in what programs add, as well, pairs with the acquire of `read`: who sees the count sees what was counted.
     #[inline]
     pub fn count(&self, good: bool) {
         let count = if good { &self.value } else { &self.errors };
-        count.fetch_add(1, Ordering::Release);
+        count.fetch_add(1, Ordering::SeqCst);
+        // SeqCst, with the store in `may_sleep`: either the sleeper sees the count, or we see that it sleeps.
+        if let Some(wait) = self.wait.as_ref()
+            && self.asleep.swap(false, Ordering::SeqCst)
+        {
+            wait.wake();
+        }
     }
 
     /// Endpoints that it counts for are driven when it is read.
@@ -104,16 +113,17 @@ impl Cntr {
     }
 
     fn sum(&self) -> u64 {
-        self.value.load(Ordering::Acquire).wrapping_add(self.errors.load(Ordering::Acquire))
+        self.value.load(Ordering::SeqCst).wrapping_add(self.errors.load(Ordering::SeqCst))
     }
 
     /// Whether nothing happens now, and wake-ups are asked for.
     pub fn may_sleep(&self) -> bool {
-        let before = self.sum();
-        self.progress();
         if let Some(wait) = &self.wait {
             wait.settle();
         }
+        self.asleep.store(true, Ordering::SeqCst);
+        let before = self.sum();
+        self.progress();
         // SAFETY: as in `progress`.
         self.sum() == before && self.endpoints.hold().0.iter().all(|&ep| unsafe { (*ep).arm() })
     }

@@ -21,6 +21,8 @@ pub struct Cq {
     entry_bytes: usize,
     wait_obj: c_int,
     wait: Option<WaitSet>,
+    /// Somebody may be asleep, and is woken by whoever completes something: the thread of `progress.rs`, or another one of the program.
+    asleep: AtomicBool,
     /// Somebody called `fi_cq_signal`.
     signalled: AtomicBool,
     queue: Lock<Queue>,
@@ -86,6 +88,7 @@ pub unsafe extern "C" fn open(
             entry_bytes,
             wait_obj: attr.wait_obj,
             wait,
+            asleep: AtomicBool::new(false),
             signalled: AtomicBool::new(false),
             queue: Lock::new(shared, queue),
             endpoints: Lock::new(shared, Vec::new()),
@@ -101,11 +104,22 @@ impl Cq {
     #[inline]
     pub fn push(&self, entry: CqEntry, source: u64) {
         self.queue.hold().entries.push_back((entry, source));
+        if self.wait.is_some() {
+            self.wake();
+        }
+    }
+
+    fn wake(&self) {
+        // SeqCst, with the store in `may_sleep`: either the sleeper sees what was pushed, or we see that it sleeps.
+        if let (Some(wait), true) = (&self.wait, self.asleep.swap(false, Ordering::SeqCst)) {
+            wait.wake();
+        }
     }
 
     /// Takes the end of something that failed.
     pub fn push_error(&self, error: CqErrEntry) {
         self.queue.hold().errors.push_back(error);
+        self.wake();
     }
 
     /// Whether there is room for what a program posts next.
@@ -143,14 +157,15 @@ impl Cq {
     /// Whether nothing is here, and wake-ups are asked for.
     pub fn may_sleep(&self) -> bool {
         self.progress();
+        if let Some(wait) = &self.wait {
+            wait.settle();
+        }
+        self.asleep.store(true, Ordering::SeqCst);
         {
             let queue = self.queue.hold();
             if !queue.entries.is_empty() || !queue.errors.is_empty() {
                 return false;
             }
-        }
-        if let Some(wait) = &self.wait {
-            wait.settle();
         }
         // SAFETY: as in `progress`.
         self.endpoints.hold().iter().all(|&ep| unsafe { (*ep).arm() })

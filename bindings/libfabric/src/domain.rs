@@ -3,6 +3,7 @@
 use crate::abi::{Fid, FidDomain, Info, Ops, class, error, not_offered, ops, value};
 use crate::fabric::Fabric;
 use crate::library::{Level, log};
+use crate::progress::Progress;
 use bellwire::Device;
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,6 +16,8 @@ pub struct Domain {
     pub device: Device,
     /// Whether several threads may use its objects at once.
     pub shared: bool,
+    /// Makes progress in the program's place.
+    pub progress: Option<Progress>,
     /// Objects that are open in it.
     pub users: AtomicUsize,
 }
@@ -61,10 +64,20 @@ pub unsafe extern "C" fn open(
         };
         log(Level::Info, &format!("{name}: {}", device.describe()));
         let alone = [value::THREAD_DOMAIN, value::THREAD_COMPLETION];
-        let shared = !alone.contains(&attr.threading) || attr.data_progress == value::PROGRESS_AUTO;
+        let auto = attr.data_progress == value::PROGRESS_AUTO;
+        let shared = auto || !alone.contains(&attr.threading);
+        let progress = match auto.then(Progress::start).transpose() {
+            Ok(progress) => progress,
+            Err(error) => {
+                let hint = "ask for FI_PROGRESS_MANUAL";
+                log(Level::Warn, &format!("no thread that makes progress: {error}; {hint}"));
+                return -error::EAGAIN;
+            }
+        };
         let fid = Fid { class: class::DOMAIN, context, ops: &FID };
         let fid = FidDomain { fid, ops: &DOMAIN, mr: &MR };
-        let domain = Domain { fid, device, shared, users: AtomicUsize::new(0) };
+        let users = AtomicUsize::new(0);
+        let domain = Domain { fid, device, shared, progress, users };
         into.write(Box::into_raw(Box::new(domain)));
     }
     0

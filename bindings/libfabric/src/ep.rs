@@ -18,7 +18,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::net::SocketAddrV4;
 use std::os::fd::AsRawFd;
 use std::ptr::null_mut;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// An endpoint.
 #[repr(C)]
@@ -28,6 +28,8 @@ pub struct Ep {
     /// What it is called.
     address: SocketAddrV4,
     wait_fd: c_int,
+    /// Calls of `progress`.
+    turns: AtomicU64,
     state: Lock<State>,
 }
 
@@ -142,7 +144,12 @@ pub unsafe extern "C" fn open(
         let state = State { endpoint, bound, enabled: false, peers: Vec::new(), changes: 0 };
         let state = Lock::new((*domain).shared, state);
         (*domain).users.fetch_add(1, Ordering::Relaxed);
-        into.write(Box::into_raw(Box::new(Ep { fid, domain, address, wait_fd, state })));
+        let turns = AtomicU64::new(0);
+        let ep = Box::into_raw(Box::new(Ep { fid, domain, address, wait_fd, turns, state }));
+        if let Some(progress) = &(*domain).progress {
+            progress.add(ep);
+        }
+        into.write(ep);
     }
     0
 }
@@ -173,12 +180,23 @@ impl Ep {
         self.state.hold()
     }
 
-    /// Takes what has come, unless somebody else is at it.
+    /// Takes what has come, unless somebody else is at it. Returns how much was done.
     #[inline]
-    pub fn progress(&self) {
-        if let Some(mut state) = self.state.try_hold() {
-            state.progress();
+    pub fn progress(&self) -> usize {
+        match self.state.try_hold() {
+            Some(mut state) => {
+                // Only whoever has the state counts. Relaxed: it is looked at now and then.
+                let turns = self.turns.load(Ordering::Relaxed);
+                self.turns.store(turns.wrapping_add(1), Ordering::Relaxed);
+                state.progress()
+            }
+            None => 0,
         }
+    }
+
+    /// How often progress was made.
+    pub fn turns(&self) -> u64 {
+        self.turns.load(Ordering::Relaxed)
     }
 
     /// Asks for a wake-up. `false`: there is something to do already.
@@ -202,15 +220,19 @@ impl Ep {
 }
 
 impl State {
-    /// Takes what has come.
+    /// Takes what has come. Returns how much was done.
     #[inline]
-    pub fn progress(&mut self) {
+    pub fn progress(&mut self) -> usize {
         if !self.enabled {
-            return;
+            return 0;
         }
         self.follow();
-        if let Err(error) = self.endpoint.progress(&mut self.bound) {
-            log(Level::Warn, &format!("no progress: {error}"));
+        match self.endpoint.progress(&mut self.bound) {
+            Ok(done) => done,
+            Err(error) => {
+                log(Level::Warn, &format!("no progress: {error}"));
+                0
+            }
         }
     }
 
@@ -364,6 +386,9 @@ impl Sink for Bound {
 unsafe extern "C" fn close(ep: *mut Ep) -> c_int {
     // SAFETY: made by `open`, and closed once, before what it is bound to.
     unsafe {
+        if let Some(progress) = &(*(*ep).domain).progress {
+            progress.remove(ep);
+        }
         for set in (*ep).wait_sets() {
             set.remove((*ep).wait_fd);
         }
@@ -421,11 +446,7 @@ unsafe extern "C" fn bind(ep: *mut Ep, fid: *mut Fid, flags: u64) -> c_int {
                 if flags & flag::RECV != 0 {
                     bound.rx_cntr = fid.cast();
                 }
-                let other = flag::READ | flag::WRITE | flag::REMOTE_READ | flag::REMOTE_WRITE;
-                if flags & other != 0 && flags & (flag::SEND | flag::RECV) == 0 {
-                    // It would never count, because there are no remote accesses.
-                    return -error::ENOSYS;
-                }
+                // One for remote accesses only never counts, because there are none; MPICH binds one all the same.
             }
             // Nothing is ever told of an endpoint without connections.
             class::EQ => {}

@@ -9,7 +9,7 @@
 //! | `info.rs`, `host.rs`, `address.rs`, `settings.rs` | what there is, and where |
 //! | `fabric.rs`, `domain.rs`, `av.rs`, `ep.rs`, `cq.rs`, `eq.rs`, `cntr.rs` | one object each |
 //! | `transmit.rs`, `receive.rs` | the calls of the data path |
-//! | `lock.rs`, `wait.rs` | threads |
+//! | `lock.rs`, `wait.rs`, `progress.rs` | threads |
 //!
 //! Every function that the library or a program calls takes the pointers that the interface says, which is its safety contract and is not
 //! repeated at each.
@@ -28,6 +28,7 @@ mod host;
 mod info;
 mod library;
 mod lock;
+mod progress;
 mod receive;
 mod settings;
 mod transmit;

@@ -114,7 +114,7 @@ impl State {
         match refusal {
             Refusal::Again => {
                 // Programs that only try again need progress all the same.
-                self.progress();
+                let _ = self.progress();
                 -(error::EAGAIN as isize)
             }
             Refusal::Failed(error) => {

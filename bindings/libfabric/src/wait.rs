@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 /// Looks that find nothing before the processor is offered to others: with more processes than cores, whoever we wait for needs it.
-const LOOKS_BEFORE_YIELD: u32 = 1000;
+const LOOKS_BEFORE_YIELD: u32 = 4000;
 /// From then on, how often.
 const YIELD_EVERY: u32 = 16;
 /// How long a wait looks before it sleeps.

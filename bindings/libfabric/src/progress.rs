@@ -1,0 +1,89 @@
+//! A thread that makes progress while the program does not: for programs that ask for `FI_PROGRESS_AUTO`.
+//!
+//! A program that polls makes its own progress, and the thread only looks whether it does.
+
+use crate::ep::Ep;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How long a program may do nothing before the thread steps in.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// The thread of a domain. It ends when this is dropped, before the library can be unloaded.
+pub struct Progress {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    endpoints: Mutex<Vec<Known>>,
+    ends: AtomicBool,
+}
+
+struct Known {
+    ep: *const Ep,
+    /// Turns of the endpoint when it was looked at last.
+    turns: u64,
+}
+
+// SAFETY: endpoints are used under their locks, and leave the list before they are closed.
+unsafe impl Send for Known {}
+
+impl Progress {
+    /// Starts the thread.
+    pub fn start() -> std::io::Result<Progress> {
+        let shared = Arc::new(Shared { endpoints: Mutex::default(), ends: AtomicBool::new(false) });
+        let theirs = shared.clone();
+        let name = "bellwire".to_owned();
+        let thread = std::thread::Builder::new().name(name).spawn(move || theirs.run())?;
+        Ok(Progress { shared, thread: Some(thread) })
+    }
+
+    /// Looks after an endpoint.
+    pub fn add(&self, ep: *const Ep) {
+        self.shared.endpoints().push(Known { ep, turns: 0 });
+    }
+
+    /// Forgets one that is being closed.
+    pub fn remove(&self, ep: *const Ep) {
+        self.shared.endpoints().retain(|known| known.ep != ep);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        // Relaxed: joining orders all the rest.
+        self.shared.ends.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let ended = thread.join();
+            debug_assert!(ended.is_ok(), "it does not panic");
+        }
+    }
+}
+
+impl Shared {
+    fn endpoints(&self) -> std::sync::MutexGuard<'_, Vec<Known>> {
+        self.endpoints.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self) {
+        while !self.ends.load(Ordering::Relaxed) {
+            let mut busy = false;
+            for known in self.endpoints().iter_mut() {
+                // SAFETY: as for `Known`.
+                let ep = unsafe { &*known.ep };
+                let turns = ep.turns();
+                if turns == known.turns {
+                    busy |= ep.progress() > 0;
+                }
+                known.turns = ep.turns();
+            }
+            if !busy {
+                std::thread::park_timeout(PAUSE);
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+/* Every rank sends messages of many lengths round a ring, in both orders of sending and receiving, and checks each byte that comes.
+ * Then all send to rank 0 at once, which receives from anybody. Prints one line per rank. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int rank, ranks;
+
+static char byte_of(int from, int length, int at) { return (char)(from * 37 + length + at * 11); }
+
+static void check(const char *bytes, int from, int length, const char *where)
+{
+	for (int at = 0; at < length; at++)
+		if (bytes[at] != byte_of(from, length, at)) {
+			printf("rank %d: byte %d of %d from %d is wrong (%s)\n", rank, at, length, from, where);
+			MPI_Abort(MPI_COMM_WORLD, 1);
+		}
+}
+
+static void fill(char *bytes, int length)
+{
+	for (int at = 0; at < length; at++)
+		bytes[at] = byte_of(rank, length, at);
+}
+
+int main(int count, char **arguments)
+{
+	MPI_Init(&count, &arguments);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+	int next = (rank + 1) % ranks, before = (rank + ranks - 1) % ranks;
+	char *out = malloc(1 << 21), *in = malloc(1 << 21);
+
+	for (int length = 0; length <= 1 << 20; length = length * 2 + length % 3 + 1) {
+		MPI_Request requests[2];
+		MPI_Status status;
+		fill(out, length);
+		MPI_Irecv(in, length, MPI_CHAR, before, 5, MPI_COMM_WORLD, &requests[0]);
+		MPI_Isend(out, length, MPI_CHAR, next, 5, MPI_COMM_WORLD, &requests[1]);
+		MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+		check(in, before, length, "receive first");
+
+		memset(in, 0, length);
+		MPI_Isend(out, length, MPI_CHAR, next, 6, MPI_COMM_WORLD, &requests[0]);
+		MPI_Probe(before, 6, MPI_COMM_WORLD, &status);
+		MPI_Recv(in, length, MPI_CHAR, before, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+		check(in, before, length, "send first");
+		int there;
+		MPI_Get_count(&status, MPI_CHAR, &there);
+		if (there != length)
+			MPI_Abort(MPI_COMM_WORLD, 2);
+	}
+
+	/* Many short messages that nobody expects yet: more than may wait at the receiver. */
+	enum { MESSAGES = 3000, SHORT = 300 };
+	if (rank == 0) {
+		MPI_Barrier(MPI_COMM_WORLD);
+		for (int at = 0; at < MESSAGES * (ranks - 1); at++) {
+			MPI_Status status;
+			MPI_Recv(in, SHORT, MPI_CHAR, MPI_ANY_SOURCE, 7, MPI_COMM_WORLD, &status);
+			check(in, status.MPI_SOURCE, SHORT, "from anybody");
+		}
+	} else {
+		MPI_Barrier(MPI_COMM_WORLD);
+		fill(out, SHORT);
+		for (int at = 0; at < MESSAGES; at++)
+			MPI_Send(out, SHORT, MPI_CHAR, 0, 7, MPI_COMM_WORLD);
+	}
+
+	/* A word through a window. */
+	long mine = -1, got = -1;
+	MPI_Win window;
+	MPI_Win_create(&mine, sizeof mine, sizeof mine, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+	MPI_Win_fence(0, window);
+	long word = 100 + rank;
+	MPI_Put(&word, 1, MPI_LONG, next, 0, 1, MPI_LONG, window);
+	MPI_Win_fence(0, window);
+	MPI_Get(&got, 1, MPI_LONG, next, 0, 1, MPI_LONG, window);
+	MPI_Win_fence(0, window);
+	MPI_Win_free(&window);
+	if (mine != 100 + before || got != 100 + rank) {
+		printf("rank %d: %ld was put here, %ld was fetched\n", rank, mine, got);
+		MPI_Abort(MPI_COMM_WORLD, 3);
+	}
+
+	long sum = 0, all = rank;
+	MPI_Allreduce(&all, &sum, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+	printf("rank %d of %d: good, sum %ld\n", rank, ranks, sum);
+	MPI_Finalize();
+	return 0;
+}
