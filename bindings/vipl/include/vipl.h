@@ -97,7 +97,7 @@ typedef struct {
 	VIP_UINT32 Reserved;       /* 0 */
 	VIP_UINT32 ImmediateData;
 	VIP_UINT32 Length;         /* bytes of all data segments; done: bytes moved */
-	VIP_UINT32 Status;         /* VIP_STATUS_... */
+	volatile VIP_UINT32 Status; /* VIP_STATUS_...; a program may look at it instead of asking */
 } VIP_CONTROL_SEGMENT;
 
 /* The remote side of an RDMA; the first segment of such a descriptor. */

@@ -5,11 +5,11 @@
 //! C, protection tags, discriminators, handlers.
 //!
 //! # A descriptor's walk
-//! [`work_queue`] `VipPostSend` -> [`physical`] translates its 64 bytes to 16 each with the [`table`] of registered memory (M-10, M-11)
-//! -> [`transfer`] hands them to `bellwire::Function`, and takes the completion -> [`work_queue`] `VipSendDone`.
+//! `work_queue`, `VipPostSend` -> `physical` translates its 64 bytes to 16 each with the `table` of registered memory (M-10, M-11)
+//! -> `transfer` hands them to `bellwire::Function`, and takes the completion -> `work_queue`, `VipSendDone`.
 //!
 //! # Threads
-//! Each NIC has one lock. [`wait`] says who sleeps where.
+//! Each NIC has one lock. `wait` says who sleeps where.
 
 mod abi;
 mod callback;

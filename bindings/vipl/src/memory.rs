@@ -200,7 +200,8 @@ impl State {
 /// # Errors
 /// [`Return::InvalidParameter`] if some are not mapped or not writable.
 fn populate(base: NonNull<u8>, length: usize) -> Result<(), Return> {
-    let page = rustix::param::page_size();
+    // SAFETY: asks for a number. By libc, because rustix reads it where valgrind, which C programs are run under, has nothing.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(4096) as usize;
     let start = base.as_ptr() as usize & !(page - 1);
     let end = (base.as_ptr() as usize + length).next_multiple_of(page);
     // SAFETY: populating changes no byte.

@@ -48,13 +48,17 @@ pub struct Nic {
     state: Mutex<Option<State>>,
     /// Completions, or the end of somebody's sleep.
     pub changed: Condvar,
-    /// How often the process had been forked when it was opened.
+    /// How often the process had been forked when it was opened; [`NOBODY`] while it is free. A place of the parent's is never entered,
+    /// because its lock may have been held when the child was made.
     forks: AtomicU32,
 }
 
-static PLACES: [Nic; NICS] =
-    [const { Nic { state: Mutex::new(None), changed: Condvar::new(), forks: AtomicU32::new(0) } };
-        NICS];
+/// No NIC is here.
+const NOBODY: u32 = u32::MAX;
+
+static PLACES: [Nic; NICS] = [const {
+    Nic { state: Mutex::new(None), changed: Condvar::new(), forks: AtomicU32::new(NOBODY) }
+}; NICS];
 
 /// How often this process is the child of a fork since it first opened a NIC.
 static FORKS: AtomicU32 = AtomicU32::new(0);
@@ -246,6 +250,9 @@ pub fn open(name: &str) -> Result<Handle, Return> {
     let is_virtual = device.virtual_time().is_some();
 
     for (place, nic) in PLACES.iter().enumerate() {
+        if nic.forks.load(Ordering::Relaxed) != NOBODY {
+            continue;
+        }
         let mut guard = nic.lock();
         if guard.is_some() {
             continue;
@@ -317,7 +324,10 @@ pub fn close(handle: Option<Handle>) -> Result<(), Return> {
     {
         let _ = agent.join();
     }
-    let state = nic.lock().take();
+    let mut guard = nic.lock();
+    let state = guard.take();
+    nic.forks.store(NOBODY, Ordering::Relaxed);
+    drop(guard);
     // After the lock, because the end of links takes a while.
     drop(state);
     Ok(())

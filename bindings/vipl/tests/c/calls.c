@@ -474,6 +474,13 @@ static void messages(void)
 			WANT(done == s && s->CS.Status == VIP_STATUS_DONE);
 		}
 	}
+	/* Whoever only looks at the status word sees it change. */
+	post_receive(&p.b, 0, p.b.receive, 8);
+	post_send(&p.a, 0, p.a.send, 8);
+	while (!(p.b.descriptors[0].CS.Status & VIP_STATUS_DONE) || !(p.a.descriptors[0].CS.Status & VIP_STATUS_DONE))
+		;
+	MUST(VipRecvDone(p.b.vi, &done));
+	MUST(VipSendDone(p.a.vi, &done));
 	/* In order, many at once, the newer spelling of a descriptor's members. */
 	for (int i = 0; i < 20; i++) {
 		d = fill(&p.b, i, p.b.receive + 8 * i, 8);
@@ -1059,6 +1066,37 @@ static void table(void)
 	MUST(VipCloseNic(p.b.nic));
 }
 
+/* A child, made while its parent has a NIC, opens one of its own; when it is killed, the parent is told, and what it posted comes back. */
+static void death(void)
+{
+	struct endpoint e, child;
+	VIP_DESCRIPTOR *done;
+	char name[64];
+	int status;
+
+	open_endpoint(&e, device, 4096);
+	MUST(VipErrorCallback(e.nic, &error_count, on_error));
+	post_receive(&e, 0, e.receive, 64);
+	post_receive(&e, 1, e.receive, 64);
+	own_name(&e, name, sizeof name);
+	pid_t pid = fork();
+	if (pid == 0) {
+		open_endpoint(&child, device, 4096);
+		call(&child, name, "calls");
+		post_send(&child, 0, child.send, 8);
+		MUST(VipSendWait(child.vi, TIMEOUT_MS, &done));
+		raise(SIGKILL);
+	}
+	serve(&e, "calls");
+	MUST(VipRecvWait(e.vi, TIMEOUT_MS, &done)); /* what it sent before is here */
+	want_error(e.vi, VIP_ERROR_CONN_LOST);
+	WANT(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	EXPECT(VipRecvWait(e.vi, TIMEOUT_MS, &done), VIP_DESCRIPTOR_ERROR);
+	WANT(done == &e.descriptors[1] && (done->CS.Status & VIP_STATUS_ERROR_MASK) == VIP_STATUS_DESC_FLUSHED_ERROR);
+	WANT(state_of(&e) == VIP_STATE_ERROR);
+	close_endpoint(&e);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -1066,7 +1104,8 @@ int main(int argc, char **argv)
 		void (*run)(void);
 	} cases[] = { { "objects", objects },   { "misuse", misuse }, { "messages", messages },       { "rdma", rdma },
 		      { "queues", queues },     { "handlers", handlers }, { "errors", errors },       { "connections", connections },
-		      { "threads", threads },   { "table", table } };
+		      { "threads", threads },   { "table", table },
+		      { "death", death } };
 
 	device = argc == 3 ? argv[2] : "shm:calls";
 	for (size_t i = 0; argc >= 2 && i < sizeof cases / sizeof *cases; i++) {

@@ -91,3 +91,10 @@ fn threads() {
 fn the_table_is_for_reading() {
     run("table");
 }
+
+/// A forked child opens a NIC of its own; when it is killed, its peer is told, has what was sent before, and gets back what it posted.
+// shows: M-03
+#[test]
+fn a_peer_that_is_killed() {
+    run("death");
+}
