@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run install test test-mpi bench bench-mpi simulate guesses lint docs clean unit crash dissector perfetto canaries loom miri
+.PHONY: help run install test test-mpi bench bench-mpi simulate guesses lint docs clean unit crash dissector perfetto report canaries loom miri
 
 # A fresh rustup puts cargo here before the shell knows of it.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -28,13 +28,16 @@ run: ## build Bellwire and measure the default device (two processes, under a mi
 	@tools/need.sh cargo
 	cargo build --release -p bellwire-cli
 	@$(target)/release/bellwire perf
+	@echo
+	@echo "Next: what the models give beside the five papers, as one page that opens offline (a minute):"
+	@echo "    $(target)/release/bellwire paper all --html report.html"
 
 install: ## install the command, the libfabric provider and the C library libvipl with its papers under PREFIX (/usr/local), below DESTDIR
 	@tools/need.sh cargo
 	cargo build --release -p bellwire-cli -p bellwire-libfabric -p bellwire-vipl
 	@tools/install.sh $(target)/release $(or $(PREFIX),/usr/local) $(DESTDIR)
 
-test: lint unit dissector perfetto ## run every check that the project has
+test: lint unit dissector perfetto report ## run every check that the project has
 	@tools/together.sh canaries loom miri
 	@tools/test-mpi.sh short
 	@echo "make test: done"
@@ -60,6 +63,10 @@ dissector: ## have tshark read frames of every kind with the project's dissector
 perfetto: ## have Perfetto's own schema read a trace of the model, if its Python package is there
 	@tools/need.sh cargo
 	@tools/perfetto.sh
+
+report: ## have headless Chromium open the page of all papers, if it is installed
+	@tools/need.sh cargo
+	@tools/report.sh
 
 canaries: ## plant faults and see that the checkers catch them
 	@tools/need.sh cargo

@@ -131,6 +131,9 @@ impl fmt::Display for Board {
             for test in tests {
                 writeln!(f, "{:13}{test}", "")?;
             }
+            if let Some(reason) = &row.reason {
+                writeln!(f, "{:13}because: {reason}", "")?;
+            }
         }
         for problem in &self.problems {
             writeln!(f, "error: {problem}")?;

@@ -16,12 +16,13 @@
 //!
 //! Read from the bottom up: [`mod@rows`] holds what the papers contain, [`evidence`] finds what the
 //! project says of it, [`board`] puts the two together, [`document`] writes the rows out for
-//! readers. [`experiments`] lists and runs what reproduces the papers, and [`page`] makes one
-//! report of all this. No mechanism lives here.
+//! readers. [`experiments`] lists and runs what reproduces the papers, [`mod@contradictions`] says
+//! where these contradict themselves, and [`page`] makes one report of all this. No mechanism lives here.
 #![forbid(unsafe_code)]
 
 pub mod board;
 pub mod checkout;
+pub mod contradictions;
 pub mod document;
 pub mod evidence;
 pub mod experiments;

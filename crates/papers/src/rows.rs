@@ -39,6 +39,8 @@ pub struct Row {
     pub place: String,
     /// What rests on our reading, or the form that it takes today.
     pub note: Option<String>,
+    /// Why no test shows it; only rows that none shows have one.
+    pub reason: Option<String>,
 }
 
 /// The identity of a row that exists, such as C-31. Shown as a letter, a hyphen and two digits.
@@ -152,6 +154,7 @@ struct Entry {
     #[serde(rename = "where")]
     place: String,
     note: Option<String>,
+    reason: Option<String>,
 }
 
 impl Entry {
@@ -161,13 +164,14 @@ impl Entry {
             ("works_when", &self.works_when),
             ("where", &self.place),
             ("note", self.note.as_ref().unwrap_or(&self.title)),
+            ("reason", self.reason.as_ref().unwrap_or(&self.title)),
         ] {
             if text.trim().is_empty() {
                 return Err(RowsError::Empty { id: self.id, field });
             }
         }
-        let Entry { title, works_when, place, note, .. } = self;
-        Ok(Row { id, paper: id.paper, title, works_when, place, note })
+        let Entry { title, works_when, place, note, reason, .. } = self;
+        Ok(Row { id, paper: id.paper, title, works_when, place, note, reason })
     }
 }
 

@@ -91,7 +91,7 @@ fn experiments_of(papers: &[Ran]) -> BTreeMap<RowId, Vec<(Paper, &'static str)>>
 
 fn write_row(
     out: &mut String,
-    Row { id, title, works_when, place, note, .. }: &Row,
+    Row { id, title, works_when, place, note, reason, .. }: &Row,
     board: Option<&Board>,
     experiments: &[(Paper, &str)],
 ) -> std::fmt::Result {
@@ -113,12 +113,28 @@ fn write_row(
         let place = place_of(*paper, experiment);
         writeln!(out, "<a href=\"#{place}\">{paper} {experiment}</a><br/>")?;
     }
-    if let Some(standing) = standing {
-        for test in &standing.tests {
-            writeln!(out, "<code>{}</code><br/>", breakable(test))?;
-        }
+    if let Some(reason) = reason {
+        writeln!(out, "Not shown, because: {}<br/>", linked(reason))?;
     }
+    tests(out, standing.map_or(&[], |standing| &standing.tests))?;
     writeln!(out, "</td></tr>")
+}
+
+/// The tests of a row. A few are seen, the others can be unfolded.
+fn tests(out: &mut String, tests: &[String]) -> std::fmt::Result {
+    const SEEN: usize = 3;
+    let (seen, folded) = tests.split_at(if tests.len() > SEEN + 1 { SEEN } else { tests.len() });
+    for test in seen {
+        writeln!(out, "<code>{}</code><br/>", breakable(test))?;
+    }
+    if folded.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "<details><summary>and {} more</summary>", folded.len())?;
+    for test in folded {
+        writeln!(out, "<code>{}</code><br/>", breakable(test))?;
+    }
+    writeln!(out, "</details>")
 }
 
 /// A path that may be broken behind its slashes and colons.

@@ -2,13 +2,14 @@
 
 use std::fmt::Write;
 
-use bellwire_model::experiment::{Report, Sensitivity};
+use bellwire_model::experiment::{EXPLAINED_ABOVE, Report, Sensitivity};
 use bellwire_model::markup::escaped;
 
 use super::chart::{self, Chart, Table};
 use super::place_of;
 use super::words::{count, linked};
 use crate::Paper;
+use crate::contradictions::{Contradiction, contradictions as all_contradictions};
 use crate::experiments::{Failure, Ran};
 
 /// A paper's part of the page.
@@ -25,6 +26,7 @@ pub fn write(out: &mut String, Ran { paper, reports, failures }: &Ran) -> std::f
         writeln!(out, "<li><a href=\"#{}\">{id}</a> {title}</li>", place_of(*paper, id))?;
     }
     writeln!(out, "</ul>")?;
+    contradictions(out, *paper)?;
     for Failure { id, title, error } in failures {
         writeln!(
             out,
@@ -37,6 +39,29 @@ pub fn write(out: &mut String, Ran { paper, reports, failures }: &Ran) -> std::f
         experiment(out, *paper, report)?;
     }
     writeln!(out, "</section>")
+}
+
+/// Where the paper contradicts itself, and what was taken.
+fn contradictions(out: &mut String, paper: Paper) -> std::fmt::Result {
+    let of_paper = || all_contradictions().iter().filter(|known| known.paper == paper);
+    if of_paper().next().is_none() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "<details class=\"contradictions\"><summary>Where the paper contradicts itself: {}</summary><dl>",
+        count(of_paper().count(), "place")
+    )?;
+    for Contradiction { place, says, taken, .. } in of_paper() {
+        writeln!(
+            out,
+            "<dt>{} <span class=\"quiet\">({})</span></dt><dd>Taken: {}</dd>",
+            linked(says),
+            escaped(place),
+            linked(taken)
+        )?;
+    }
+    writeln!(out, "</dl></details>")
 }
 
 fn experiment(out: &mut String, paper: Paper, report: &Report) -> std::fmt::Result {
@@ -87,10 +112,11 @@ fn standing(report: &Report) -> String {
     let holding = report.claims.iter().filter(|claim| claim.holds).count();
     let mut parts = vec![count(report.values.len(), "value")];
     if !errors.is_empty() {
-        parts.push(format!(
-            "{} in the paper too, {misses} of them further off than 5 %",
-            errors.len()
-        ));
+        let misses = match misses {
+            0 => format!("all within {EXPLAINED_ABOVE} %"),
+            misses => format!("{misses} of them more than {EXPLAINED_ABOVE} % off"),
+        };
+        parts.push(format!("{} in the paper too, {misses}", errors.len()));
     }
     if !report.claims.is_empty() {
         parts.push(format!("{holding} of {} hold", count(report.claims.len(), "statement")));

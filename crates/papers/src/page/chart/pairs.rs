@@ -13,8 +13,8 @@ const ROWS: usize = 20;
 /// Height of a row: a line of text, and the marks below it.
 const ROW: f64 = 36.0;
 const TOP: f64 = 18.0;
-const LEFT: f64 = 10.0;
-const RIGHT: f64 = WIDTH - 14.0;
+const LEFT: f64 = 20.0;
+const RIGHT: f64 = WIDTH - 24.0;
 /// From here on an axis has equal ratios instead of equal differences.
 const WIDE_RATIO: f64 = 30.0;
 
@@ -61,8 +61,11 @@ fn scale(values: &[&Value]) -> Scale {
     let low = numbers().fold(f64::INFINITY, f64::min);
     let high = numbers().fold(f64::NEG_INFINITY, f64::max);
     let is_wide = low > 0.0 && high / low > WIDE_RATIO;
-    let axis = if is_wide { Axis::logarithmic("", "") } else { Axis::linear("", "") };
-    Scale::new(&axis, numbers())
+    match is_wide {
+        true => Scale::new(&Axis::logarithmic("", ""), numbers()),
+        // From nothing on, so that two marks lie as far apart as their error says.
+        false => Scale::new(&Axis::linear("", ""), numbers().chain([0.0])),
+    }
 }
 
 fn chart(title: String, values: &[&Value], scale: &Scale) -> Chart {
@@ -83,7 +86,8 @@ fn chart(title: String, values: &[&Value], scale: &Scale) -> Chart {
     let _ = writeln!(
         body,
         "<path class=\"axis\" d=\"M{LEFT} {bottom}H{RIGHT}\"/>\
-         <text class=\"tick end\" x=\"{RIGHT}\" y=\"12\">model / paper, error</text></g>"
+         <text class=\"tick end\" x=\"{}\" y=\"12\">model / paper, error</text></g>",
+        WIDTH - 4.0
     );
     for (row, value) in values.iter().enumerate() {
         let y = TOP + ROW * row as f64;

@@ -137,7 +137,9 @@ pub fn number(value: f64) -> String {
     }
     let power = value.abs().log10().floor() as i32;
     if !(-4..7).contains(&power) {
-        return format!("{value:.2e}").replace(".00e", "e");
+        let text = format!("{value:.3e}");
+        let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));
+        return format!("{}e{power}", digits.trim_end_matches('0').trim_end_matches('.'));
     }
     let places = (3 - power).max(0) as usize;
     let text = format!("{value:.places$}");
@@ -218,6 +220,7 @@ mod tests {
             (0.0005252, "0.0005252"),
             (-12.5, "-12.5"),
             (1e12, "1e12"),
+            (118_000_000.0, "1.18e8"),
             (0.000_01, "1e-5"),
             (f64::NAN, "-"),
         ];

@@ -1,0 +1,89 @@
+//! Where a paper contradicts itself, and what the models take. The text is `contradictions.toml`, kept beside this crate's sources and compiled in.
+
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+
+use crate::Paper;
+
+/// All contradictions, in the order of the papers.
+pub fn contradictions() -> &'static [Contradiction] {
+    &CONTRADICTIONS
+}
+
+/// Something that a paper says in two ways, or that cannot be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contradiction {
+    /// The paper.
+    pub paper: Paper,
+    /// Places in the paper.
+    pub place: String,
+    /// The contradiction.
+    pub says: String,
+    /// What the models go by, and why.
+    pub taken: String,
+}
+
+/// Reads contradictions in the form of `contradictions.toml`; a sentence if that fails.
+fn parse(text: &str) -> Result<Vec<Contradiction>, String> {
+    let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
+    file.contradiction.into_iter().map(Entry::into_contradiction).collect()
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    contradiction: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    paper: String,
+    #[serde(rename = "where")]
+    place: String,
+    says: String,
+    taken: String,
+}
+
+impl Entry {
+    fn into_contradiction(self) -> Result<Contradiction, String> {
+        let Entry { paper, place, says, taken } = self;
+        if [&place, &says, &taken].iter().any(|text| text.trim().is_empty()) {
+            return Err(format!("a contradiction of {paper} has an empty field"));
+        }
+        let paper = paper.parse().map_err(|error| format!("{error}"))?;
+        Ok(Contradiction { paper, place, says, taken })
+    }
+}
+
+/// The text is part of this program, not input to it: a test shows that it parses.
+static CONTRADICTIONS: LazyLock<Vec<Contradiction>> = LazyLock::new(|| {
+    parse(include_str!("../contradictions.toml"))
+        .unwrap_or_else(|error| unreachable!("checked by the tests: {error}"))
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The project's own text is complete and in the order of the papers; an unknown paper, an empty field and a misspelt one are refused.
+    #[test]
+    fn contradictions_are_sound() {
+        let all = contradictions();
+        assert!(all.is_sorted_by_key(|contradiction| contradiction.paper));
+        let papers = Paper::ALL.into_iter().filter(|paper| *paper != Paper::Baselines);
+        for paper in papers {
+            assert!(all.iter().any(|contradiction| contradiction.paper == paper), "{paper}");
+        }
+        let entry = |paper: &str, says: &str, field: &str| {
+            parse(&format!(
+                "[[contradiction]]\npaper = \"{paper}\"\nwhere = \"1\"\nsays = \"{says}\"\n{field} = \"b\""
+            ))
+        };
+        assert_eq!(entry("myvia", "a", "taken").unwrap().len(), 1);
+        assert!(entry("none", "a", "taken").is_err());
+        assert!(entry("myvia", " ", "taken").is_err());
+        assert!(entry("myvia", "a", "token").is_err());
+    }
+}

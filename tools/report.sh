@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# Usage: tools/report.sh [PAGE [FOLDER]]
+# Opens the report in headless Chromium, or says that it did not run where there is none: no message on the console, and what its script adds
+# (pointing by keys, taking curves away, light and dark, looking for rows) does what it should. The page is PAGE, or written anew by
+# `bellwire paper all`. With FOLDER, pictures of its top are put there, to be looked at: light, dark, and on a phone.
+set -euo pipefail
+. "$(dirname "$0")/ran.sh"
+
+chromium="$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)"
+[ -n "$chromium" ] || not_run "report" "Chromium is not installed (Debian: chromium)"
+
+folder="$(mktemp -d)"
+trap 'rm -rf "$folder"' EXIT
+page="${1:-$folder/report.html}"
+[ $# -gt 0 ] || cargo run -q -p bellwire-cli -- paper all --html "$page"
+
+# browse OPTION... ADDRESS: root may not use the sandbox, and a page that asks for nothing needs none.
+browse() {
+    timeout 120 "$chromium" --headless=new --no-sandbox --disable-gpu --hide-scrollbars --enable-logging=stderr \
+        --user-data-dir="$folder/profile" "$@" 2>"$folder/log"
+}
+
+cat >"$folder/checks" <<'HTML'
+<script>//<![CDATA[
+addEventListener('load', () => {
+  const passed = [];
+  const check = (name, holds) => { if (holds) passed.push(name); else console.error('check failed: ' + name); };
+  const key = (chart, name) => chart.dispatchEvent(new KeyboardEvent('keydown', { key: name, bubbles: true }));
+  const tip = document.getElementById('tip');
+  const chart = document.querySelector('figure > svg.chart');
+  chart.focus();
+  key(chart, 'ArrowRight');
+  const first = tip.textContent;
+  check('keys walk to a point', !tip.hidden && first.length > 5);
+  check('and say it aloud', document.getElementById('told').textContent === first);
+  key(chart, 'ArrowRight');
+  check('and on to the next', tip.textContent !== first);
+  key(chart, 'ArrowDown');
+  check('and to another curve', tip.textContent.split(' (')[0] !== first.split(' (')[0]);
+  key(chart, 'Escape');
+  check('and away', tip.hidden);
+  const button = document.querySelector('.key');
+  const series = chart.querySelector('.series');
+  button.click();
+  check('a curve is taken away', getComputedStyle(series).display === 'none');
+  button.click();
+  check('and put back', getComputedStyle(series).display !== 'none');
+  const paper = () => getComputedStyle(document.body).backgroundColor;
+  const before = paper();
+  document.getElementById('theme').click();
+  check('the theme changes', paper() !== before);
+  document.getElementById('theme').click();
+  check('and back', paper() === before);
+  const words = document.getElementById('words');
+  words.value = 'doorbell';
+  words.dispatchEvent(new Event('input'));
+  const left = Array.from(document.querySelectorAll('.board tbody tr')).filter((row) => row.offsetParent !== null).length;
+  check('rows are found', left > 0 && left < 100);
+  location.hash = document.querySelector('.board tr.gone').id;
+  setTimeout(() => {
+    check('a link brings rows back', document.querySelectorAll('.board tr.gone').length === 0);
+    const page = document.documentElement;
+    check('nothing is wider than the screen', page.scrollWidth <= page.clientWidth);
+    document.body.dataset.passed = passed.length;
+  }, 200);
+});
+//]]></script>
+HTML
+sed "/<\/body>/{
+    r $folder/checks
+    N
+}" "$page" >"$folder/checked.html"
+grep -q "a link brings rows back" "$folder/checked.html"
+
+printf '== report: %s in %s\n' "$(basename "$page")" "$("$chromium" --version 2>/dev/null)"
+for size in 1280,1200 500,900; do
+    browse --window-size="$size" --virtual-time-budget=10000 --dump-dom "file://$folder/checked.html" >"$folder/dom"
+    if grep -F 'CONSOLE' "$folder/log"; then
+        printf 'error: report: the browser complains (%s)\n' "$size" >&2
+        exit 1
+    fi
+    passed="$(sed -n 's/.*data-passed="\([0-9]*\)".*/\1/p' "$folder/dom" | head -n1)"
+    [ "${passed:-0}" -eq 12 ] || {
+        printf 'error: report: %s of 12 checks passed (%s)\n' "${passed:-none}" "$size" >&2
+        exit 1
+    }
+    printf 'test result: ok. %s passed; 0 failed (%s)\n' "$passed" "$size"
+done
+
+# Canary: an error on the page must be seen, else the silence above says nothing.
+sed 's|^.use strict.;$|console.error("planted");|' "$page" >"$folder/planted.html"
+browse --virtual-time-budget=2000 --dump-dom "file://$folder/planted.html" >/dev/null
+grep -q 'CONSOLE.*planted' "$folder/log" || {
+    echo "error: report: a message planted on the console was not seen" >&2
+    exit 1
+}
+
+if [ $# -gt 1 ]; then
+    mkdir -p "$2"
+    address="file://$(realpath "$page")"
+    browse --window-size=1280,2400 --screenshot="$2/light.png" --blink-settings=preferredColorScheme=1 "$address"
+    browse --window-size=1280,2400 --screenshot="$2/dark.png" --blink-settings=preferredColorScheme=0 "$address"
+    browse --window-size=500,2400 --screenshot="$2/phone.png" "$address"
+    echo "wrote $2/light.png, dark.png, phone.png"
+fi
