@@ -5,7 +5,7 @@ mod all;
 use crate::command::{Outcome, WrongUsage, print_json};
 use anyhow::{Context, Result, anyhow};
 use bellwire_model::experiment::Experiment;
-use bellwire_model::{chpp, damq_pd, hpcl, smp};
+use bellwire_model::{chpp, damq_pd, hpcl, myvia, smp};
 use bellwire_papers::{Paper, Query, State, scoreboard};
 use std::path::PathBuf;
 
@@ -65,6 +65,17 @@ Examples:
   bellwire paper damq-pd fig9 --vcd run.vcd      the run of 3.3, for GTKWave
   bellwire paper damq-pd --json | jq '.[].values'")]
     DamqPd(DamqPd),
+    /// Runs the experiments of the MyVIA paper on the models of MyVIA, Berkeley VIA, GM and M-VIA
+    ///
+    /// Each value stands beside the published one with its relative error, and says whether a constant was fitted to it or the
+    /// mechanism predicts it. Nothing published is ever printed as a result.
+    #[command(after_help = "\
+Examples:
+  bellwire paper myvia                           all experiments
+  bellwire paper myvia fig6                      one of them
+  bellwire paper myvia --list                    their names
+  bellwire paper myvia --json | jq '.[].figures'")]
+    Myvia(Experiments),
     /// Runs the experiments of the SMP paper on the model of its direct link
     ///
     /// Each value stands beside the published one with its relative error, and says whether a constant was fitted to it or the
@@ -133,6 +144,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
         What::All(arguments) => all::run(arguments),
         What::Chpp(chosen) => run_experiments(&chpp::experiments::EXPERIMENTS, chosen),
         What::DamqPd(chosen) => run_damq_pd(chosen),
+        What::Myvia(chosen) => run_experiments(&myvia::experiments::EXPERIMENTS, chosen),
         What::SmpInterconnect(chosen) => run_experiments(&smp::experiments::EXPERIMENTS, chosen),
         What::HpclEthernet(chosen) => run_experiments(&hpcl::experiments::EXPERIMENTS, chosen),
     }

@@ -10,6 +10,7 @@
 //! - [`goal`]: schedules of message-passing programs;
 //! - [`hpcl`]: the cluster of the HPCL/Ethernet paper: gigabit NICs, a switch, Linux's way of frames with TCP/IP, and HPCL beside it;
 //! - [`markup`]: text as drawings and pages may hold it;
+//! - [`myvia`]: MyVIA, Berkeley VIA, GM and M-VIA, with their NICs, hosts and networks;
 //! - [`network`]: switches and networks of them;
 //! - [`smp`]: the direct link of the SMP paper, and the units that use it;
 //! - [`stats`]: what a run measures, and how far it may be trusted;
@@ -28,6 +29,7 @@ pub mod form;
 pub mod goal;
 pub mod hpcl;
 pub mod markup;
+pub mod myvia;
 pub mod network;
 pub mod smp;
 pub mod stats;

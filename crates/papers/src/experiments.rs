@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bellwire_model::experiment::{Experiment, Report};
-use bellwire_model::{chpp, damq_pd, hpcl, smp};
+use bellwire_model::{chpp, damq_pd, hpcl, myvia, smp};
 use serde::Serialize;
 
 use crate::Paper;
@@ -17,6 +17,7 @@ pub type Modelled = (Paper, &'static [Experiment]);
 pub const MODELLED: &[Modelled] = &[
     (Paper::ChppNic, &chpp::experiments::EXPERIMENTS),
     (Paper::DamqPd, &damq_pd::experiments::EXPERIMENTS),
+    (Paper::Myvia, &myvia::experiments::EXPERIMENTS),
     (Paper::SmpInterconnect, &smp::experiments::EXPERIMENTS),
     (Paper::HpclEthernet, &hpcl::experiments::EXPERIMENTS),
 ];

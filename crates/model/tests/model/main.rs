@@ -15,6 +15,8 @@ mod goal;
 mod hpcl;
 mod hpcl_experiments;
 mod loggp;
+mod myvia;
+mod myvia_experiments;
 mod networks;
 mod oracle;
 mod queues;

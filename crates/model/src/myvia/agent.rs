@@ -1,0 +1,751 @@
+//! The NIC agent: a state machine that begins a step as soon as its resource is free (M-08, M-18; paper 2.3, 3.2).
+//!
+//! Jobs wait in a queue for each step. When anything changes the machine looks, at the end of that moment, which units are free and which
+//! steps wait for them; the units take the steps in turn. On LANai4 the processor has to lock the host and send DMA before it starts
+//! them. A try costs instructions whether it succeeds or not; a step that failed tries again when the engine is unlocked.
+
+use std::collections::VecDeque;
+
+use super::buffers::Buffers;
+use super::bus::{Direction, Master};
+use super::config::{Pipeline, Setup, Translation};
+use super::descriptor::VI_DESCRIPTOR_BYTES;
+use super::journal::Use;
+use super::machine::{Happening, Machine};
+use super::memory::{Cache, Registered};
+use super::network::{Arrival, soon};
+use super::pipeline::{Job, STEPS, Side, Step, UNITS, Unit};
+use crate::engine::{Arbiter, Handle, Policy, Pool, Random, Schedule};
+use crate::stats::Occupancy;
+use crate::units::Time;
+
+/// Bytes of a status word, and of a record of a completion queue. Ours.
+const STATUS_BYTES: u32 = 8;
+/// Bytes of a descriptor of an Ethernet controller.
+const FRAME_DESCRIPTOR_BYTES: u32 = 16;
+
+/// What the transfer of a host DMA is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Effect {
+    Data,
+    Descriptor,
+    Status,
+    Record,
+}
+
+/// One transfer of the host DMA.
+#[derive(Clone, Copy, Debug)]
+struct Transfer {
+    direction: Direction,
+    bytes: u32,
+    effect: Effect,
+    /// The engine is started anew for it, instead of going on along a chain.
+    starts: bool,
+}
+
+/// What the host DMA is at.
+#[derive(Clone, Debug)]
+struct Transfers {
+    job: Handle,
+    step: Step,
+    began: Time,
+    current: Transfer,
+    left: VecDeque<Transfer>,
+}
+
+/// A message of which some packets are still to be made.
+#[derive(Clone, Copy, Debug)]
+struct Cutting {
+    vi: u16,
+    tag: u16,
+    message: u64,
+    total: u32,
+    next: u32,
+}
+
+/// What the agent did, by resource (M-08).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AgentCounts {
+    /// Physical descriptors, or doorbells, taken.
+    pub descriptors_taken: u64,
+    /// Descriptors read from host memory by DMA (none with MyVIA, M-12).
+    pub descriptors_read: u64,
+    /// Host DMA transfers of data.
+    pub data_transfers: u64,
+    /// Times that the host DMA was started: once for each transfer, or once for a chain.
+    pub dma_starts: u64,
+    /// Status words written (M-25).
+    pub status_words: u64,
+    /// Records written to completion queues (M-25).
+    pub records: u64,
+    /// Packets sent.
+    pub packets_sent: u64,
+    /// Packets received.
+    pub packets_received: u64,
+    /// Messages dropped because no receive was posted.
+    pub dropped: u64,
+    /// Tries to lock an engine, and those that failed.
+    pub lock_tries: u64,
+    /// Tries that failed.
+    pub lock_failures: u64,
+    /// The most jobs that were in each pipeline.
+    pub most_sending: usize,
+}
+
+/// The NIC with its firmware.
+pub struct Agent {
+    /// Its data buffers.
+    pub buffers: Buffers,
+    /// Its cache of translations.
+    pub cache: Cache,
+    /// What was counted.
+    pub counts: AgentCounts,
+    pub(super) jobs: Pool<Job>,
+    waiting: Vec<VecDeque<Handle>>,
+    occupancies: Vec<Occupancy>,
+    /// Steps whose lock is held by somebody else.
+    blocked: [bool; STEPS.len()],
+    busy: [bool; UNITS],
+    locks: [Option<Handle>; UNITS],
+    began: [Time; UNITS],
+    turns: [Arbiter; 2],
+    transfers: Option<Transfers>,
+    cutting: Option<Cutting>,
+    /// Firmware that does one thing after the other has not yet read the descriptor of the packet that it makes.
+    reading: bool,
+    sending: usize,
+    messages: usize,
+    send_buffers: usize,
+    receive_buffers: usize,
+    /// The packet that stands before the NIC.
+    knocking: Option<Handle>,
+    next_vi: usize,
+    serial: u64,
+    awake: bool,
+}
+
+impl Agent {
+    pub(super) fn new(setup: &Setup, random: &mut Random) -> Agent {
+        let mut room = setup.data_bytes();
+        if let Some(pages) = setup.table_pages() {
+            room -= pages * u64::from(super::memory::ENTRY_BYTES);
+        }
+        Agent {
+            buffers: Buffers::new(room as u32),
+            cache: Cache::new(setup.system.cache_entries),
+            counts: AgentCounts::default(),
+            jobs: Pool::default(),
+            waiting: vec![VecDeque::new(); STEPS.len()],
+            occupancies: vec![Occupancy::default(); STEPS.len()],
+            blocked: [false; STEPS.len()],
+            busy: [false; UNITS],
+            locks: [None; UNITS],
+            began: [Time::ZERO; UNITS],
+            turns: [(); 2].map(|()| Arbiter::new(Policy::RoundRobin, STEPS.len(), random)),
+            transfers: None,
+            cutting: None,
+            reading: false,
+            sending: 0,
+            messages: 0,
+            send_buffers: 0,
+            receive_buffers: 0,
+            knocking: None,
+            next_vi: 0,
+            serial: 0,
+            awake: false,
+        }
+    }
+
+    /// How many jobs wait for a step, over time.
+    pub fn queue(&self, step: Step) -> &Occupancy {
+        &self.occupancies[step as usize]
+    }
+
+    /// Jobs that are on the NIC.
+    pub fn jobs(&self) -> usize {
+        self.jobs.len()
+    }
+
+    pub(super) fn audit(&self, host: usize, now: Time) -> Result<(), String> {
+        self.buffers.audit().map_err(|error| format!("host {host}: {error}"))?;
+        if self.buffers.in_use() != self.send_buffers + self.receive_buffers {
+            return Err(format!("host {host}: buffers in use do not add up"));
+        }
+        for step in STEPS {
+            let inside = self.waiting[step as usize].iter().map(|&job| self.jobs[job].entered);
+            let name = format!("host {host}, {step:?}");
+            let audited = self.occupancies[step as usize].audit(&name, now, inside);
+            audited.map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+
+    fn enqueue(&mut self, now: Time, job: Handle, step: Step) {
+        self.jobs[job].entered = now;
+        self.waiting[step as usize].push_back(job);
+        self.occupancies[step as usize].enter(now);
+    }
+
+    fn dequeue(&mut self, now: Time, step: Step) -> Option<Handle> {
+        let job = self.waiting[step as usize].pop_front()?;
+        self.occupancies[step as usize].leave(self.jobs[job].entered, now);
+        Some(job)
+    }
+
+    /// Steps of a unit for which jobs wait that may begin, as bits.
+    fn ready(&self, setup: &Setup, unit: Unit) -> u64 {
+        let room = self.send_buffers < setup.system.send_buffers;
+        STEPS
+            .into_iter()
+            .filter(|step| step.unit() == unit && !self.waiting[*step as usize].is_empty())
+            .filter(|step| !self.blocked[*step as usize])
+            .filter(|step| *step != Step::first_with_buffer(setup.system.pipeline) || room)
+            .fold(0, |bits, step| bits | 1 << step as u64)
+    }
+
+    /// Firmware that does one thing after the other looks at the next packet when it has read the descriptor of the last.
+    fn serialise(&mut self, pipeline: Pipeline, step: Step, dropped: bool) {
+        if pipeline == Pipeline::Serial {
+            match step {
+                Step::Parse => self.reading = false,
+                Step::Match => self.blocked[step as usize] = !dropped,
+                Step::ReceiveParse => self.blocked[Step::Match as usize] = false,
+                _ => {}
+            }
+        }
+    }
+
+    /// Frees the buffer of a job.
+    pub(super) fn give_back(&mut self, job: Handle) {
+        if let Some(buffer) = self.jobs[job].buffer.take() {
+            self.buffers.release(buffer);
+            match self.jobs[job].side {
+                Side::Send => self.send_buffers -= 1,
+                Side::Receive => self.receive_buffers -= 1,
+            }
+        }
+    }
+
+    fn serial(&mut self) -> u64 {
+        self.serial += 1;
+        self.serial
+    }
+}
+
+impl Step {
+    /// The step at whose beginning a packet to be sent gets its buffer (M-20).
+    const fn first_with_buffer(pipeline: Pipeline) -> Step {
+        match pipeline {
+            Pipeline::Hardware => Step::Fetch,
+            _ => Step::Prepare,
+        }
+    }
+}
+
+impl Machine {
+    /// Something has changed: the state machine will look.
+    pub(super) fn wake(&mut self, schedule: &mut Schedule<Happening>, host: u8) {
+        let agent = &mut self.nodes[usize::from(host)].agent;
+        if !std::mem::replace(&mut agent.awake, true) {
+            schedule.settle(Happening::Dispatch(host));
+        }
+    }
+
+    /// Begins whatever can begin.
+    pub(super) fn dispatch(&mut self, schedule: &mut Schedule<Happening>, host: u8) {
+        self.nodes[usize::from(host)].agent.awake = false;
+        self.take_descriptors(schedule, host);
+        self.accept(schedule, host);
+        for unit in [Unit::Processor, Unit::HostDma] {
+            let planted = unit == Unit::Processor && self.double_use;
+            let agent = &mut self.nodes[usize::from(host)].agent;
+            let ready = agent.ready(&self.setup, unit);
+            if ready == 0 || agent.busy[unit as usize] && !planted {
+                continue;
+            }
+            if agent.busy[unit as usize] {
+                self.double_use = false;
+            }
+            let agent = &mut self.nodes[usize::from(host)].agent;
+            let Some(chosen) = agent.turns[unit as usize].grant(ready) else { continue };
+            match unit {
+                Unit::Processor => self.processor_begins(schedule, host, STEPS[chosen]),
+                _ => self.dma_begins(schedule, host, STEPS[chosen]),
+            }
+        }
+        self.transmit(schedule, host);
+    }
+
+    /// Makes jobs of posted sends, as many as the pipeline may hold.
+    fn take_descriptors(&mut self, schedule: &mut Schedule<Happening>, host: u8) {
+        let system = &self.setup.system;
+        let most = system.messages.max(system.send_buffers);
+        let (pipeline, packet) = (system.pipeline, system.packet.count() as u32);
+        let messages = system.messages;
+        loop {
+            let node = &mut self.nodes[usize::from(host)];
+            let agent = &mut node.agent;
+            if agent.sending >= most || agent.reading {
+                return;
+            }
+            let cutting = match agent.cutting.take() {
+                Some(cutting) => cutting,
+                None if agent.messages < messages => {
+                    // VIs in turn.
+                    let vis = node.vis.len();
+                    let has = |at: &usize| node.vis[*at].queues[0].small_len() > 0;
+                    let found = (0..vis).map(|at| (agent.next_vi + at) % vis).find(has);
+                    let Some(vi) = found else { return };
+                    agent.next_vi = vi + 1;
+                    let Some(descriptor) = node.vis[vi].queues[0].take() else { return };
+                    agent.counts.descriptors_taken += 1;
+                    agent.messages += 1;
+                    let operation = node.operations[usize::from(descriptor.tag)].as_ref();
+                    let message = operation.map_or(0, |operation| operation.completion.number);
+                    let (vi, tag, total) = (vi as u16, descriptor.tag, descriptor.length);
+                    self.note_dry(schedule, host, vi);
+                    self.ask_refill(schedule, host, vi, Side::Send);
+                    Cutting { vi, tag, message, total, next: 0 }
+                }
+                None => return,
+            };
+            let node = &mut self.nodes[usize::from(host)];
+            let agent = &mut node.agent;
+            let length = packet.min(cutting.total - cutting.next);
+            let offset = cutting.next;
+            let last = offset + length == cutting.total;
+            let extents = node.operations[usize::from(cutting.tag)].as_ref().map(|operation| {
+                let largest = self.setup.system.largest_dma.count() as u32;
+                let from = operation.offset + u64::from(offset);
+                node.memory.extents(operation.region, from, length, largest)
+            });
+            let serial = agent.serial();
+            let job = agent.jobs.put(Job {
+                side: Side::Send,
+                vi: cutting.vi,
+                operation: Some(cutting.tag),
+                message: cutting.message,
+                total: cutting.total,
+                offset,
+                length,
+                last,
+                buffer: None,
+                extents: extents.unwrap_or_default(),
+                entered: schedule.now(),
+                serial,
+            });
+            agent.sending += 1;
+            agent.reading = pipeline == Pipeline::Serial;
+            agent.counts.most_sending = agent.counts.most_sending.max(agent.sending);
+            agent.enqueue(schedule.now(), job, Step::first(pipeline, offset == 0));
+            if !last {
+                agent.cutting = Some(Cutting { next: offset + length, ..cutting });
+            }
+        }
+    }
+
+    /// Takes a step of the processor on, or tries in vain to lock what it needs.
+    fn processor_begins(&mut self, schedule: &mut Schedule<Happening>, host: u8, step: Step) {
+        let locked = self.setup.system.pipeline == Pipeline::Locked;
+        let firmware = &self.setup.firmware;
+        let node = &mut self.nodes[usize::from(host)];
+        let agent = &mut node.agent;
+        let now = schedule.now();
+        let mut instructions = 0;
+        let lock = step.locks().filter(|_| locked);
+        if let Some(lock) = lock {
+            agent.counts.lock_tries += 1;
+            instructions += firmware.lock;
+            if agent.locks[lock as usize].is_some() {
+                agent.counts.lock_failures += 1;
+                agent.busy[Unit::Processor as usize] = true;
+                agent.began[Unit::Processor as usize] = now;
+                let after = self.setup.instructions(firmware.lock);
+                soon(schedule, after, Happening::TryFailed { host, step });
+                return;
+            }
+        }
+        if step == Step::Prepare {
+            let length = agent.jobs[agent.waiting[step as usize][0]].length;
+            let Some(buffer) = agent.buffers.allocate(length) else { return };
+            let job = agent.waiting[step as usize][0];
+            agent.jobs[job].buffer = Some(buffer);
+            agent.send_buffers += 1;
+        }
+        let Some(job) = agent.dequeue(now, step) else { return };
+        if let Some(lock) = lock {
+            agent.locks[lock as usize] = Some(job);
+        }
+        agent.busy[Unit::Processor as usize] = true;
+        agent.began[Unit::Processor as usize] = now;
+        if step == Step::Match {
+            self.find_receive(schedule, host, job);
+        }
+        let node = &mut self.nodes[usize::from(host)];
+        let state = &node.agent.jobs[job];
+        let pages = match (self.setup.system.translation, state.operation) {
+            (Translation::User, _) | (_, None) => 0,
+            _ => state.extents.len() as u64,
+        };
+        instructions += step.instructions(&self.setup, state, pages);
+        let after = self.setup.instructions(instructions);
+        soon(schedule, after, Happening::StepEnds { host, job, step });
+    }
+
+    /// A try to lock has failed; the step waits until the engine is unlocked, unless it was meanwhile.
+    pub(super) fn try_failed(&mut self, schedule: &mut Schedule<Happening>, host: u8, step: Step) {
+        let agent = &mut self.nodes[usize::from(host)].agent;
+        let locked = step.locks().is_some_and(|unit| agent.locks[unit as usize].is_some());
+        agent.blocked[step as usize] = locked;
+        agent.busy[Unit::Processor as usize] = false;
+        let (from, to) = (agent.began[Unit::Processor as usize], schedule.now());
+        self.journal.note(Use { host, unit: Unit::Processor, step, job: 0, from, to });
+        self.wake(schedule, host);
+    }
+
+    /// Finds the receive for a packet that came (M-09): what the message's first packet found is good for all of them.
+    fn find_receive(&mut self, schedule: &mut Schedule<Happening>, host: u8, job: Handle) {
+        let largest = self.setup.system.largest_dma.count() as u32;
+        let node = &mut self.nodes[usize::from(host)];
+        let state = &mut node.agent.jobs[job];
+        let vi = &mut node.vis[usize::from(state.vi)];
+        let mut took = false;
+        if state.first() {
+            let descriptor = vi.queues[Side::Receive as usize].take();
+            took = descriptor.is_some();
+            vi.arriving = Some(descriptor.map(|descriptor| descriptor.tag));
+            if took {
+                node.agent.counts.descriptors_taken += 1;
+            } else {
+                node.agent.counts.dropped += 1;
+            }
+        }
+        state.operation = vi.arriving.flatten();
+        if state.last {
+            vi.arriving = None;
+        }
+        if let Some(tag) = state.operation
+            && let Some(operation) = node.operations[usize::from(tag)].as_ref()
+            && state.total <= operation.completion.length
+        {
+            let from = operation.offset + u64::from(state.offset);
+            state.extents = node.memory.extents(operation.region, from, state.length, largest);
+        }
+        let vi = state.vi;
+        if took {
+            self.ask_refill(schedule, host, vi, Side::Receive);
+        }
+    }
+
+    /// Lets the host DMA begin a step: what it has to move, one transfer after the other.
+    fn dma_begins(&mut self, schedule: &mut Schedule<Happening>, host: u8, step: Step) {
+        let system = &self.setup.system;
+        let agent = &mut self.nodes[usize::from(host)].agent;
+        if step == Step::Fetch && system.pipeline == Pipeline::Hardware {
+            let job = agent.waiting[step as usize][0];
+            let Some(buffer) = agent.buffers.allocate(agent.jobs[job].length) else { return };
+            agent.jobs[job].buffer = Some(buffer);
+            agent.send_buffers += 1;
+        }
+        let Some(handle) = agent.dequeue(schedule.now(), step) else { return };
+        let job = &agent.jobs[handle];
+        let chained = matches!(system.pipeline, Pipeline::Chained | Pipeline::Hardware);
+        let hardware = system.pipeline == Pipeline::Hardware;
+        let mut left = VecDeque::new();
+        let mut push = |direction, bytes, effect| {
+            let starts = left.is_empty() || !chained;
+            left.push_back(Transfer { direction, bytes, effect, starts });
+        };
+        let data = match step {
+            Step::Fetch => Some(Direction::Read),
+            Step::Deliver => Some(Direction::Write),
+            _ => None,
+        };
+        if matches!(step, Step::Descriptor | Step::ReceiveDescriptor) {
+            push(Direction::Read, VI_DESCRIPTOR_BYTES, Effect::Descriptor);
+        }
+        if hardware && step == Step::Fetch {
+            push(Direction::Read, FRAME_DESCRIPTOR_BYTES, Effect::Descriptor);
+        }
+        if let Some(direction) = data {
+            for extent in job.extents.iter().filter(|extent| extent.length > 0) {
+                push(direction, extent.length, Effect::Data);
+            }
+        }
+        if hardware && step == Step::Deliver {
+            push(Direction::Write, FRAME_DESCRIPTOR_BYTES, Effect::Descriptor);
+        }
+        // On LANai9 the chain that moves the data of the last packet goes on with the status word (M-19).
+        let reports = matches!(step, Step::Report | Step::ReceiveReport)
+            || system.pipeline == Pipeline::Chained && data.is_some() && job.last;
+        if reports {
+            push(Direction::Write, STATUS_BYTES, Effect::Status);
+            if system.completion_record {
+                push(Direction::Write, STATUS_BYTES, Effect::Record);
+            }
+        }
+        agent.busy[Unit::HostDma as usize] = true;
+        let began = schedule.now();
+        match left.pop_front() {
+            Some(current) => {
+                agent.transfers = Some(Transfers { job: handle, step, began, current, left });
+                self.dma_prepares(schedule, host);
+            }
+            None => {
+                agent.began[Unit::HostDma as usize] = began;
+                schedule.settle(Happening::StepEnds { host, job: handle, step });
+            }
+        }
+    }
+
+    /// Starts the engine for the current transfer, or goes on along the chain.
+    fn dma_prepares(&mut self, schedule: &mut Schedule<Happening>, host: u8) {
+        let agent = &mut self.nodes[usize::from(host)].agent;
+        let Some(transfers) = &agent.transfers else { return };
+        if transfers.current.starts {
+            agent.counts.dma_starts += 1;
+            soon(schedule, self.setup.nic.dma_start, Happening::DmaStarts(host));
+        } else {
+            self.dma_asks(schedule, host);
+        }
+    }
+
+    /// The host DMA wants the bus.
+    pub(super) fn dma_asks(&mut self, schedule: &mut Schedule<Happening>, host: u8) {
+        let node = &mut self.nodes[usize::from(host)];
+        if let Some(Transfers { current, .. }) = &node.agent.transfers {
+            let grant = Happening::Grant(host);
+            node.bus.ask(schedule, Master::Nic, current.direction, current.bytes, grant);
+        }
+    }
+
+    /// A transfer of the host DMA is through.
+    pub(super) fn dma_moved(&mut self, schedule: &mut Schedule<Happening>, host: u8) {
+        let record = self.setup.system.completion_record;
+        let agent = &mut self.nodes[usize::from(host)].agent;
+        let Some(transfers) = &mut agent.transfers else { return };
+        let (job, step, effect) = (transfers.job, transfers.step, transfers.current.effect);
+        let next = transfers.left.pop_front();
+        if let Some(next) = next {
+            transfers.current = next;
+        } else {
+            agent.began[Unit::HostDma as usize] = transfers.began;
+            agent.transfers = None;
+        }
+        match effect {
+            Effect::Data => agent.counts.data_transfers += 1,
+            Effect::Descriptor => {
+                let read = matches!(step, Step::Descriptor | Step::ReceiveDescriptor);
+                agent.counts.descriptors_read += u64::from(read);
+            }
+            Effect::Status => agent.counts.status_words += 1,
+            Effect::Record => agent.counts.records += 1,
+        }
+        // The program looks at what is written last.
+        let visible = if record { Effect::Record } else { Effect::Status };
+        if effect == visible {
+            let Job { side, operation, message, total, .. } = agent.jobs[job];
+            if let Some(tag) = operation {
+                if side == Side::Receive {
+                    self.finish_receive(host, tag, message, total);
+                }
+                self.complete(schedule, host, tag);
+            }
+        }
+        if next.is_some() {
+            self.dma_prepares(schedule, host);
+        } else {
+            self.step_ends(schedule, host, job, step);
+        }
+    }
+
+    /// Lets a packet out if the send DMA is free.
+    fn transmit(&mut self, schedule: &mut Schedule<Happening>, host: u8) {
+        let wire = &self.setup.wire;
+        let node = &mut self.nodes[usize::from(host)];
+        let agent = &mut node.agent;
+        if agent.busy[Unit::SendDma as usize] {
+            return;
+        }
+        let Some(handle) = agent.dequeue(schedule.now(), Step::Transmit) else { return };
+        agent.busy[Unit::SendDma as usize] = true;
+        agent.began[Unit::SendDma as usize] = schedule.now();
+        agent.counts.packets_sent += 1;
+        let job = &agent.jobs[handle];
+        let peer = node.vis[usize::from(job.vi)].peer;
+        let route = peer.and_then(|(to, _)| node.routes[usize::from(to)].as_deref());
+        let route = route.unwrap_or_default();
+        let bytes = wire.header.count() as u32 + route.len() as u32 + job.length;
+        let bytes = bytes.max(wire.least.count() as u32);
+        self.network.send(schedule, host, route, bytes, handle);
+    }
+
+    /// A packet stands before a NIC, or was lost on the way.
+    pub(super) fn arrived(&mut self, schedule: &mut Schedule<Happening>, arrival: Arrival) {
+        match arrival {
+            Arrival::Before { node, worm } => {
+                self.nodes[usize::from(node)].agent.knocking = Some(worm);
+                self.accept(schedule, node);
+            }
+            Arrival::Lost(worm) => {
+                let (host, job) = (worm.source, worm.job);
+                schedule.settle(Happening::StepEnds { host, job, step: Step::Transmit });
+            }
+        }
+    }
+
+    /// Takes the packet before the NIC in, if the receive DMA and a buffer are free. Else it stays where it is, and holds its way.
+    fn accept(&mut self, schedule: &mut Schedule<Happening>, host: u8) {
+        let agent = &self.nodes[usize::from(host)].agent;
+        let room = agent.receive_buffers < self.setup.system.receive_buffers;
+        let Some(worm) = agent.knocking.filter(|_| room && !agent.busy[Unit::ReceiveDma as usize])
+        else {
+            return;
+        };
+        let (source, job) = {
+            let worm = self.network.worm(worm);
+            (worm.source, worm.job)
+        };
+        let sender = &self.nodes[usize::from(source)];
+        let sent = &sender.agent.jobs[job];
+        let peer = sender.vis[usize::from(sent.vi)].peer;
+        let Some((_, vi)) = peer else { return };
+        let came = Job {
+            side: Side::Receive,
+            vi,
+            operation: None,
+            buffer: None,
+            extents: Vec::new(),
+            entered: schedule.now(),
+            ..sent.clone()
+        };
+        let agent = &mut self.nodes[usize::from(host)].agent;
+        let Some(buffer) = agent.buffers.allocate(came.length) else { return };
+        agent.knocking = None;
+        agent.receive_buffers += 1;
+        agent.busy[Unit::ReceiveDma as usize] = true;
+        agent.began[Unit::ReceiveDma as usize] = schedule.now();
+        agent.counts.packets_received += 1;
+        let serial = agent.serial();
+        let mut came = Job { buffer: Some(buffer), serial, ..came };
+        if self.setup.system.pipeline == Pipeline::Hardware {
+            // Into a buffer of the kernel.
+            came.extents = vec![super::memory::Extent { address: 0, length: came.length }];
+        }
+        let handle = agent.jobs.put(came);
+        let (_, flow) = self.network.accept(schedule, worm);
+        let ends = Happening::StepEnds { host: source, job, step: Step::Transmit };
+        soon(schedule, flow.leaves, ends);
+        soon(schedule, flow.comes, Happening::Received { host, job: handle });
+    }
+
+    /// A packet is in its buffer.
+    pub(super) fn received(&mut self, schedule: &mut Schedule<Happening>, host: u8, job: Handle) {
+        self.step_ends(schedule, host, job, Step::Arrive);
+    }
+
+    /// The host has written the translations that a job waits for.
+    pub(super) fn translated(&mut self, schedule: &mut Schedule<Happening>, host: u8, job: Handle) {
+        let agent = &mut self.nodes[usize::from(host)].agent;
+        let step = match agent.jobs[job].side {
+            Side::Send => Step::Parse,
+            Side::Receive => Step::ReceiveParse,
+        };
+        agent.serialise(self.setup.system.pipeline, step, false);
+        if let Some(next) = step.next(self.setup.system.pipeline, &agent.jobs[job]) {
+            agent.enqueue(schedule.now(), job, next);
+        }
+        self.wake(schedule, host);
+    }
+
+    /// A step has ended: its unit is free, and the job goes on.
+    pub(super) fn step_ends(
+        &mut self,
+        schedule: &mut Schedule<Happening>,
+        host: u8,
+        job: Handle,
+        step: Step,
+    ) {
+        let now = schedule.now();
+        let pipeline = self.setup.system.pipeline;
+        let agent = &mut self.nodes[usize::from(host)].agent;
+        let unit = step.unit();
+        agent.busy[unit as usize] = false;
+        let (from, serial) = (agent.began[unit as usize], agent.jobs[job].serial);
+        self.journal.note(Use { host, unit, step, job: serial, from, to: now });
+        if pipeline == Pipeline::Locked
+            && let Some(unlocked) = step.unlocks()
+        {
+            self.unlock(host, unlocked);
+        }
+        let agent = &mut self.nodes[usize::from(host)].agent;
+        let dropped = step == Step::Match && agent.jobs[job].operation.is_none();
+        self.release_buffer(host, job, step, dropped);
+        let looks_up = matches!(step, Step::Parse | Step::ReceiveParse);
+        if dropped && pipeline == Pipeline::Locked {
+            self.unlock(host, Unit::HostDma);
+        }
+        if looks_up && self.look_up(schedule, host, job) {
+            // The host was asked for translations; the job waits for them, and those behind it with it.
+            return self.wake(schedule, host);
+        }
+        let agent = &mut self.nodes[usize::from(host)].agent;
+        agent.serialise(pipeline, step, dropped);
+        if dropped {
+            agent.jobs.take(job);
+        } else if let Some(next) = step.next(pipeline, &agent.jobs[job]) {
+            agent.enqueue(now, job, next);
+        } else if pipeline == Pipeline::Hardware && agent.jobs[job].side == Side::Receive {
+            self.frame_came(schedule, host, job);
+        } else {
+            let ended = agent.jobs.take(job);
+            if ended.side == Side::Send {
+                agent.sending -= 1;
+                agent.messages -= usize::from(ended.last);
+            }
+        }
+        self.wake(schedule, host);
+    }
+
+    fn unlock(&mut self, host: u8, unit: Unit) {
+        let agent = &mut self.nodes[usize::from(host)].agent;
+        agent.locks[unit as usize] = None;
+        for step in STEPS {
+            if step.locks() == Some(unit) {
+                agent.blocked[step as usize] = false;
+            }
+        }
+    }
+
+    /// Gives a packet's buffer back as soon as nothing needs it.
+    fn release_buffer(&mut self, host: u8, job: Handle, step: Step, dropped: bool) {
+        let ends = match self.setup.system.pipeline {
+            Pipeline::Locked => matches!(step, Step::Transmitted | Step::Delivered),
+            // Frames stay in the kernel's buffers until they are copied.
+            Pipeline::Hardware => step == Step::Transmit,
+            _ => matches!(step, Step::Transmit | Step::Deliver),
+        };
+        if ends || dropped {
+            self.nodes[usize::from(host)].agent.give_back(job);
+        }
+    }
+
+    /// Looks the pages of a job up in the cache on the NIC; true if the host had to be asked (B-14).
+    fn look_up(&mut self, schedule: &mut Schedule<Happening>, host: u8, job: Handle) -> bool {
+        if self.setup.system.translation != Translation::NicCache {
+            return false;
+        }
+        let node = &mut self.nodes[usize::from(host)];
+        let state = &node.agent.jobs[job];
+        let operation = state.operation.and_then(|tag| node.operations[usize::from(tag)].as_ref());
+        let Some(operation) = operation.filter(|_| state.length > 0) else { return false };
+        let from = operation.offset + u64::from(state.offset);
+        let pages = Registered::pages(operation.region, from, state.length);
+        let cache = &mut node.agent.cache;
+        let misses = pages.filter(|&page| !cache.look_up(page)).count() as u32;
+        if misses > 0 {
+            self.ask_translations(schedule, host, job, misses);
+        }
+        misses > 0
+    }
+}

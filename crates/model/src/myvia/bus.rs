@@ -1,0 +1,215 @@
+//! The PCI bus between a host and its NIC: one burst at a time, by turns between the processor's writes and the NIC's DMA.
+
+use super::config;
+use crate::engine::{Arbiter, Event, Policy, Random, Schedule};
+use crate::units::Span;
+
+/// Who uses the bus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Master {
+    /// The host's processor: programmed I/O.
+    Host,
+    /// The NIC's host DMA.
+    Nic,
+}
+
+/// Which way data go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From host memory to the NIC.
+    Read,
+    /// From the NIC to host memory; and from the processor to the NIC.
+    Write,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Transfer {
+    direction: Direction,
+    left: u32,
+}
+
+/// The bus.
+#[derive(Clone, Debug)]
+pub struct Bus {
+    period: Span,
+    width: u32,
+    burst: u32,
+    read_overhead: u64,
+    write_overhead: u64,
+    waiting: [Option<Transfer>; 2],
+    busy: Option<Master>,
+    turns: Arbiter,
+    /// Time that the bus was in use.
+    pub busy_for: Span,
+    /// Bytes that each master moved.
+    pub bytes: [u64; 2],
+    /// Bursts of each master.
+    pub bursts: [u64; 2],
+}
+
+impl Bus {
+    /// An idle bus.
+    pub fn new(config: &config::Bus, random: &mut Random) -> Bus {
+        Bus {
+            period: config.clock.period(),
+            width: config.width.count() as u32,
+            burst: config.burst.count() as u32,
+            read_overhead: config.read_overhead,
+            write_overhead: config.write_overhead,
+            waiting: [None; 2],
+            busy: None,
+            turns: Arbiter::new(Policy::RoundRobin, 2, random),
+            busy_for: Span::ZERO,
+            bytes: [0; 2],
+            bursts: [0; 2],
+        }
+    }
+
+    /// A master wants to move `bytes`, at least one. It must not ask again before it was told that all is moved. `grant` is the event
+    /// that calls [`Bus::grant`].
+    pub fn ask<E: Event>(
+        &mut self,
+        schedule: &mut Schedule<E>,
+        master: Master,
+        direction: Direction,
+        bytes: u32,
+        grant: E,
+    ) {
+        let place = &mut self.waiting[master as usize];
+        debug_assert!(place.is_none(), "{master:?} asks twice");
+        *place = Some(Transfer { direction, left: bytes.max(1) });
+        if self.busy.is_none() {
+            schedule.settle(grant);
+        }
+    }
+
+    /// Lets the next burst begin, if the bus is free and somebody wants it; `done` is the event that calls [`Bus::burst_done`].
+    pub fn grant<E: Event>(&mut self, schedule: &mut Schedule<E>, done: E) {
+        if self.busy.is_some() {
+            return;
+        }
+        let wanted = [Master::Host, Master::Nic]
+            .iter()
+            .filter(|&&master| self.waiting[master as usize].is_some())
+            .fold(0, |wanted, &master| wanted | 1 << master as u64);
+        let Some(chosen) = self.turns.grant(wanted) else {
+            return;
+        };
+        let Some(transfer) = &mut self.waiting[chosen] else {
+            return;
+        };
+        let bytes = transfer.left.min(self.burst);
+        transfer.left -= bytes;
+        let overhead = match transfer.direction {
+            Direction::Read => self.read_overhead,
+            Direction::Write => self.write_overhead,
+        };
+        let span = self.period * (overhead + u64::from(bytes.div_ceil(self.width)));
+        self.busy = Some(if chosen == 0 { Master::Host } else { Master::Nic });
+        self.busy_for += span;
+        self.bytes[chosen] += u64::from(bytes);
+        self.bursts[chosen] += 1;
+        schedule.after(span, done);
+    }
+
+    /// A burst has ended: who has moved all that it wanted. Whoever still wants the bus is granted by the event `grant`.
+    pub fn burst_done<E: Event>(&mut self, schedule: &mut Schedule<E>, grant: E) -> Option<Master> {
+        let master = self.busy.take()?;
+        let place = &mut self.waiting[master as usize];
+        let finished = place.is_some_and(|transfer| transfer.left == 0);
+        if finished {
+            *place = None;
+        }
+        if self.waiting.iter().any(Option::is_some) {
+            schedule.settle(grant);
+        }
+        finished.then_some(master)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{Model, run};
+    use crate::units::{Bytes, Frequency, Time};
+
+    #[derive(Clone, Copy, Debug)]
+    enum Happening {
+        Grant,
+        Done,
+    }
+
+    impl Event for Happening {
+        fn trace(self) -> u64 {
+            self as u64
+        }
+    }
+
+    struct Rig {
+        bus: Bus,
+        finished: Vec<(Master, Time)>,
+        writes_left: u32,
+    }
+
+    impl Model for Rig {
+        type Event = Happening;
+        fn handle(&mut self, event: Happening, schedule: &mut Schedule<Happening>) {
+            match event {
+                Happening::Grant => self.bus.grant(schedule, Happening::Done),
+                Happening::Done => {
+                    if let Some(master) = self.bus.burst_done(schedule, Happening::Grant) {
+                        self.finished.push((master, schedule.now()));
+                        if master == Master::Host && self.writes_left > 0 {
+                            self.writes_left -= 1;
+                            self.bus.ask(
+                                schedule,
+                                Master::Host,
+                                Direction::Write,
+                                16,
+                                Happening::Grant,
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn rig(writes_left: u32) -> (Rig, Schedule<Happening>) {
+        let config = config::Bus {
+            clock: Frequency::from_mhz(50),
+            width: Bytes::new(4),
+            burst: Bytes::new(64),
+            read_overhead: 9,
+            write_overhead: 4,
+        };
+        let mut schedule = Schedule::new(1, config.clock.period());
+        let bus = Bus::new(&config, &mut schedule.random);
+        (Rig { bus, finished: Vec::new(), writes_left }, schedule)
+    }
+
+    /// A read of 160 B alone takes its data clocks and the overhead of three bursts.
+    #[test]
+    fn bursts_cost_their_overhead() {
+        let (mut rig, mut schedule) = rig(0);
+        rig.bus.ask(&mut schedule, Master::Nic, Direction::Read, 160, Happening::Grant);
+        run(&mut rig, &mut schedule, Time::NEVER);
+        assert_eq!(rig.finished, [(Master::Nic, Time::from_ps((40 + 3 * 9) * 20_000))]);
+        assert_eq!((rig.bus.bytes, rig.bus.bursts), ([0, 160], [0, 3]));
+    }
+
+    /// A long DMA and writes of the processor take turns, so that no write waits for more than a burst.
+    #[test]
+    fn masters_take_turns() {
+        let (mut rig, mut schedule) = rig(7);
+        rig.bus.ask(&mut schedule, Master::Nic, Direction::Read, 64 * 8, Happening::Grant);
+        rig.bus.ask(&mut schedule, Master::Host, Direction::Write, 16, Happening::Grant);
+        run(&mut rig, &mut schedule, Time::NEVER);
+        let writes: Vec<Time> =
+            rig.finished.iter().filter(|end| end.0 == Master::Host).map(|end| end.1).collect();
+        let (burst, write) = ((9 + 16) * 20_000, (4 + 4) * 20_000);
+        assert_eq!(writes.len(), 8);
+        assert!(writes.windows(2).all(|pair| pair[1].since(pair[0]).ps() == burst + write));
+        assert_eq!(rig.bus.busy_for, schedule.now().since(Time::ZERO));
+    }
+}

@@ -1,0 +1,455 @@
+//! The parameters of a machine, read from TOML; `myvia.toml` has those of the paper's systems and says where each value comes from.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::kmem::PAGE;
+use super::memory::ENTRY_BYTES;
+pub use super::memory::Layout;
+use super::ring::Rings;
+pub use crate::form::ParameterError as ConfigError;
+use crate::form::{demand, read};
+use crate::units::{Bytes, Frequency, Rate, Span};
+
+/// The systems of the paper.
+pub const PAPER: &str = include_str!("myvia.toml");
+
+/// A host's processor and memory.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// Frequency of the processor.
+    pub clock: Frequency,
+    /// Memory that can be registered.
+    pub memory: Bytes,
+}
+
+/// A PCI bus.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bus {
+    /// Frequency.
+    pub clock: Frequency,
+    /// Bytes in a clock.
+    pub width: Bytes,
+    /// The most bytes that a master moves before others have their turn.
+    pub burst: Bytes,
+    /// Clocks of a burst from host memory beside those with data: arbitration, address, waiting for memory, turning round.
+    pub read_overhead: u64,
+    /// The same towards host memory, or of the processor towards the NIC.
+    pub write_overhead: u64,
+}
+
+/// A NIC.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Nic {
+    /// Frequency of the processor on it, one instruction a cycle.
+    pub clock: Frequency,
+    /// Its memory.
+    pub memory: Bytes,
+    /// What of it the firmware's code and tables take.
+    pub firmware: Bytes,
+    /// From starting a host DMA to its first word on the bus.
+    pub dma_start: Span,
+}
+
+/// A link and what a packet carries beside its data.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wire {
+    /// Bytes in a second.
+    pub rate: Rate,
+    /// Bytes of a packet beside data and route; on Ethernet the gap and the preamble too.
+    pub header: Bytes,
+    /// The least bytes of a packet, with its header.
+    pub least: Bytes,
+    /// The most data of a packet.
+    pub most: Bytes,
+    /// For a head, along a cable.
+    pub cable: Span,
+    /// For a head, through a switch.
+    pub switch: Span,
+    /// Ports of the switch; 0 for a cable from NIC to NIC.
+    pub ports: u8,
+}
+
+/// What the programs on the host's processor cost.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Software {
+    /// Cycles of the user agent to make a descriptor, without translation.
+    pub post: u64,
+    /// Cycles to translate one piece of memory by the table (UTLB).
+    pub translate: u64,
+    /// Cycles to see a status word and return it to the program.
+    pub complete: u64,
+    /// Cycles of a system call.
+    pub trap: u64,
+    /// Cycles of a driver for a frame.
+    pub frame: u64,
+    /// Cycles of a handler for each entry that it looks up or moves.
+    pub entry: u64,
+    /// From an interrupt until its handler works, and back to the program.
+    pub interrupt: Span,
+    /// How fast the kernel copies from its buffers to the program's.
+    pub copy: Rate,
+}
+
+/// Instructions of the NIC's firmware.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Firmware {
+    /// Finds the next physical descriptor, or doorbell.
+    pub take: u64,
+    /// Starts the DMA of a descriptor in host memory and reads it.
+    pub descriptor: u64,
+    /// Translates a page by a table or cache on the NIC.
+    pub translate: u64,
+    /// Finds a buffer and starts a host DMA.
+    pub prepare: u64,
+    /// For each further piece of a host DMA.
+    pub piece: u64,
+    /// Makes a packet's header and starts the send DMA.
+    pub launch: u64,
+    /// Makes a status word (and a record) and starts its DMA.
+    pub conclude: u64,
+    /// Checks a packet that came and finds its VI and descriptor.
+    pub match_packet: u64,
+    /// Sees that a DMA has ended.
+    pub notice: u64,
+    /// One try to lock a resource of the NIC, and to unlock it.
+    pub lock: u64,
+}
+
+/// How the NIC's work is cut into steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pipeline {
+    /// 7 + 5 stages, one for each use of a resource, under locks (M-18).
+    Locked,
+    /// 2 + 2 stages; hardware works off chains of DMA (M-19).
+    Chained,
+    /// One step after the other for each message, without locks (B-14).
+    Serial,
+    /// No processor: an Ethernet controller with rings in host memory (B-16).
+    Hardware,
+}
+
+/// Where work queues are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Queues {
+    /// Physical descriptors on the NIC, with overflow in host memory (M-12, M-13).
+    NicRing,
+    /// Descriptors in host memory; a doorbell of 2 B says that there is one (B-14).
+    HostQueue,
+    /// In the kernel, reached by system calls (B-16).
+    Kernel,
+}
+
+/// Who translates addresses, by what (3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Translation {
+    /// Class 1: the host, by the table mapped into the program (M-10).
+    User,
+    /// Class 2: the NIC, by a table in its own memory (B-15).
+    NicTable,
+    /// Class 3: the NIC, by a cache of the host's table (B-14).
+    NicCache,
+}
+
+/// A VIA implementation: which of the mechanisms it uses.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct System {
+    /// The NIC's steps.
+    pub pipeline: Pipeline,
+    /// Where descriptors wait.
+    pub queues: Queues,
+    /// Who translates.
+    pub translation: Translation,
+    /// How registered memory lies.
+    pub layout: Layout,
+    /// Entries of the cache of translations.
+    pub cache_entries: usize,
+    /// Descriptors of a work queue's ring on the NIC, or in host memory where queues are there.
+    pub small_ring: usize,
+    /// Descriptors of the overflow ring.
+    pub big_ring: usize,
+    /// The NIC asks for a refill at this many left.
+    pub low_mark: usize,
+    /// The most that one host DMA moves.
+    pub largest_dma: Bytes,
+    /// The most data that a packet of this system carries.
+    pub packet: Bytes,
+    /// Send buffers on the NIC at once.
+    pub send_buffers: usize,
+    /// Receive buffers on the NIC at once.
+    pub receive_buffers: usize,
+    /// Messages that the NIC sends at once.
+    pub messages: usize,
+    /// Whether a completion queue gets a record beside the status word (M-25).
+    pub completion_record: bool,
+}
+
+/// One machine: two or more hosts alike, each with a NIC, and what joins them.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Setup {
+    /// Its name in the file.
+    pub name: String,
+    /// Processor and memory.
+    pub host: Host,
+    /// The bus.
+    pub bus: Bus,
+    /// The NIC.
+    pub nic: Nic,
+    /// The link.
+    pub wire: Wire,
+    /// What the host's programs cost.
+    pub software: Software,
+    /// What the NIC's programs cost.
+    pub firmware: Firmware,
+    /// The VIA implementation.
+    pub system: System,
+}
+
+/// Parts by name, and setups made of them.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    host: BTreeMap<String, Host>,
+    bus: BTreeMap<String, Bus>,
+    nic: BTreeMap<String, Nic>,
+    wire: BTreeMap<String, Wire>,
+    software: Software,
+    firmware: BTreeMap<String, Firmware>,
+    system: BTreeMap<String, System>,
+    setup: BTreeMap<String, Names>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Names {
+    host: String,
+    bus: String,
+    nic: String,
+    wire: String,
+    firmware: String,
+    system: String,
+}
+
+impl Setup {
+    /// A system of the paper: `myvia-a`, `berkeley-a`, `m-via-100`, `m-via-gigabit`, `myvia-b`, `berkeley-b` or `gm-b`.
+    ///
+    /// # Errors
+    /// If there is no such system.
+    pub fn paper(name: &str) -> Result<Setup, ConfigError> {
+        Setup::read(PAPER, name)
+    }
+
+    /// Reads a setup from a file of parts.
+    ///
+    /// # Errors
+    /// What is wrong, and what would be right.
+    pub fn read(text: &str, name: &str) -> Result<Setup, ConfigError> {
+        let file: File = read(text)?;
+        let names = part("setup", &file.setup, name)?;
+        let setup = Setup {
+            name: name.to_owned(),
+            host: part("host", &file.host, &names.host)?.clone(),
+            bus: part("bus", &file.bus, &names.bus)?.clone(),
+            nic: part("nic", &file.nic, &names.nic)?.clone(),
+            wire: part("wire", &file.wire, &names.wire)?.clone(),
+            software: file.software.clone(),
+            firmware: part("firmware", &file.firmware, &names.firmware)?.clone(),
+            system: part("system", &file.system, &names.system)?.clone(),
+        };
+        setup.check()?;
+        Ok(setup)
+    }
+
+    /// Checks ranges. A setting that was changed in code should be checked, too.
+    ///
+    /// # Errors
+    /// The first parameter that is out of range.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let Setup { bus, nic, wire, software, system, host, .. } = self;
+        let width = bus.width.count();
+        demand("width", &bus.width, matches!(width, 4 | 8), "4 B or 8 B")?;
+        let burst = bus.burst.count();
+        let fits = burst % width == 0 && (width..=4096).contains(&burst);
+        demand("burst", &bus.burst, fits, "a multiple of the width, up to 4 KiB")?;
+        demand("read_overhead", &bus.read_overhead, bus.read_overhead <= 1000, "at most 1000")?;
+        demand("write_overhead", &bus.write_overhead, bus.write_overhead <= 1000, "at most 1000")?;
+        for (name, clock) in
+            [("host clock", host.clock), ("bus clock", bus.clock), ("nic clock", nic.clock)]
+        {
+            demand(
+                name,
+                &clock,
+                (1_000_000..=100_000_000_000).contains(&clock.hz()),
+                "1 MHz to 100 GHz",
+            )?;
+        }
+        let memory = host.memory.count();
+        let fits = (PAGE..=1 << 36).contains(&memory);
+        demand("host memory", &host.memory, fits, "4 KiB to 64 GiB")?;
+        demand("ports", &wire.ports, wire.ports != 1, "0 (no switch) or 2 and more")?;
+        let most = wire.most.count();
+        demand("most", &wire.most, (64..=1 << 20).contains(&most), "64 B to 1 MiB")?;
+        demand("rate", &wire.rate, wire.rate.bytes_per_second() >= 1_000_000, "1 MB/s or more")?;
+        demand(
+            "copy",
+            &software.copy,
+            software.copy.bytes_per_second() >= 1_000_000,
+            "1 MB/s or more",
+        )?;
+        let fits = (1..=1 << 20).contains(&system.cache_entries);
+        demand("cache_entries", &system.cache_entries, fits, "1 to 1048576")?;
+        let fits = (1..=4096).contains(&system.small_ring);
+        demand("small_ring", &system.small_ring, fits, "1 to 4096")?;
+        demand("big_ring", &system.big_ring, system.big_ring <= 32_768, "at most 32768")?;
+        let fits = system.low_mark < system.small_ring;
+        demand("low_mark", &system.low_mark, fits, "less than small_ring")?;
+        let largest = system.largest_dma.count();
+        let fits = (64..=1 << 20).contains(&largest);
+        demand("largest_dma", &system.largest_dma, fits, "64 B to 1 MiB")?;
+        let packet = system.packet.count();
+        demand(
+            "packet",
+            &system.packet,
+            (64..=most).contains(&packet),
+            "64 B to the most of the wire",
+        )?;
+        for (name, count) in [
+            ("send_buffers", system.send_buffers),
+            ("receive_buffers", system.receive_buffers),
+            ("messages", system.messages),
+        ] {
+            demand(name, &count, (1..=64).contains(&count), "1 to 64")?;
+        }
+        let need = packet * (system.send_buffers + system.receive_buffers) as u64;
+        let room = self.data_bytes();
+        demand(
+            "nic memory",
+            &nic.memory,
+            room >= need,
+            format!("enough for firmware, rings and {need} B of buffers; {room} B are left"),
+        )
+    }
+
+    /// NIC memory of the small rings of `vis` VIs.
+    pub fn ring_bytes(&self, vis: u64) -> u64 {
+        match self.system.queues {
+            Queues::NicRing => {
+                2 * vis * self.system.small_ring as u64 * super::descriptor::BYTES as u64
+            }
+            _ => 0,
+        }
+    }
+
+    /// NIC memory that is left for data (M-24), with the rings of [`VIS`] VIs and the cache of translations.
+    pub fn data_bytes(&self) -> u64 {
+        let cache = match self.system.translation {
+            Translation::NicCache => self.system.cache_entries as u64 * u64::from(ENTRY_BYTES),
+            _ => 0,
+        };
+        let taken = self.nic.firmware.count() + self.ring_bytes(VIS) + cache;
+        self.nic.memory.count().saturating_sub(taken)
+    }
+
+    /// Pages that a table on the NIC can hold beside two buffers each way (B-15).
+    pub fn table_pages(&self) -> Option<u64> {
+        let System { packet, send_buffers, receive_buffers, translation, .. } = &self.system;
+        let buffers = packet.count() * (send_buffers + receive_buffers) as u64;
+        let room = self.data_bytes().saturating_sub(buffers) / u64::from(ENTRY_BYTES);
+        (*translation == Translation::NicTable).then_some(room)
+    }
+
+    /// Empty rings of a work queue.
+    pub fn rings<T>(&self) -> Rings<T> {
+        let System { small_ring, big_ring, low_mark, .. } = self.system;
+        Rings::new(small_ring, big_ring, low_mark)
+    }
+
+    /// Processor cycles of the host as time.
+    pub fn host_cycles(&self, cycles: u64) -> Span {
+        Span::from_ps(
+            (u128::from(cycles) * 1_000_000_000_000 / u128::from(self.host.clock.hz())) as u64,
+        )
+    }
+
+    /// Instructions of the NIC as time.
+    pub fn instructions(&self, instructions: u64) -> Span {
+        self.nic.clock.period() * instructions
+    }
+}
+
+/// VIs that a NIC must have room for. The paper does not say; ours.
+pub const VIS: u64 = 128;
+
+fn part<'a, T>(
+    kind: &'static str,
+    parts: &'a BTreeMap<String, T>,
+    name: &str,
+) -> Result<&'a T, ConfigError> {
+    parts.get(name).ok_or_else(|| ConfigError::Value {
+        name: kind,
+        value: name.to_owned(),
+        what: format!("one of {}", parts.keys().cloned().collect::<Vec<_>>().join(", ")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [&str; 7] =
+        ["myvia-a", "berkeley-a", "m-via-100", "m-via-gigabit", "myvia-b", "berkeley-b", "gm-b"];
+
+    /// All systems of the paper can be read, and have the sizes that it prints.
+    #[test]
+    fn the_papers_systems_are_right() {
+        for name in ALL {
+            Setup::paper(name).unwrap_or_else(|error| panic!("{name}: {error}"));
+        }
+        let setup = Setup::paper("myvia-a").unwrap();
+        assert_eq!(setup.nic.memory, Bytes::new(1 << 20));
+        assert_eq!(setup.system.largest_dma, Bytes::new(120 << 10));
+        assert_eq!(Setup::paper("berkeley-b").unwrap().system.largest_dma, Bytes::new(64 << 10));
+        assert_eq!(Setup::paper("myvia-b").unwrap().bus.width, Bytes::new(8));
+    }
+
+    /// Faults are told with their name and what would be right.
+    #[test]
+    fn faults_are_explained() {
+        let fault = |text: &str| Setup::read(text, "myvia-a").unwrap_err().to_string();
+        assert!(
+            Setup::paper("x")
+                .unwrap_err()
+                .to_string()
+                .contains("`setup` is x; it must be one of berkeley-a")
+        );
+        let told = fault(&PAPER.replacen("small_ring = ", "small_rings = ", 1));
+        assert!(told.contains("unknown field `small_rings`") && told.contains("line "), "{told}");
+        let told = fault(&PAPER.replacen("\"33 MHz\"", "\"33\"", 1));
+        assert!(told.contains("it has no unit"), "{told}");
+        for (change, part) in [
+            (
+                (|setup: &mut Setup| setup.system.low_mark = 5000) as fn(&mut Setup),
+                "less than small_ring",
+            ),
+            (|setup| setup.nic.memory = Bytes::new(300 << 10), "of buffers"),
+            (|setup| setup.bus.burst = Bytes::new(6), "a multiple of the width"),
+            (|setup| setup.system.send_buffers = 0, "1 to 64"),
+        ] {
+            let mut setup = Setup::paper("myvia-a").unwrap();
+            change(&mut setup);
+            let told = setup.check().unwrap_err().to_string();
+            assert!(told.contains(part), "{told}");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! The ring on the NIC and its overflow (3.3; M-12 to M-17): interrupts, and a NIC that runs dry, by length and low mark.
+
+use super::{MESSAGES, SEED, paper};
+use crate::experiment::{Axis, Origin, Report, Role};
+use crate::myvia::programs::{Lengths, Places, Window, run_window};
+use crate::myvia::{Running, Setup};
+
+/// What a window said about its send queue.
+struct Ring {
+    /// Refill interrupts of the sender, for 1000 messages.
+    interrupts: f64,
+    /// Share of the time that the small ring was empty though the big one was not, in percent.
+    dry: f64,
+    /// Messages in a second, in thousands.
+    rate: f64,
+    /// Descriptors that went through the big ring, in percent.
+    overflowed: f64,
+}
+
+/// Runs a window of short messages with so many unfinished.
+fn ring(setup: &Setup, length: u32, unfinished: u64) -> Result<Ring, String> {
+    let mut running = Running::new(setup, 2, SEED).map_err(|error| error.to_string())?;
+    let mut program =
+        Window::begin(&mut running, Lengths::Fixed(length), Places::Reused, MESSAGES, true)?;
+    program.unfinished = unfinished;
+    let (running, took) = run_window(running, &mut program)?;
+    let vi = &running.machine.nodes[0].vis[0];
+    let counts = vi.queues[0].counts;
+    Ok(Ring {
+        interrupts: counts.interrupts as f64 * 1000.0 / MESSAGES as f64,
+        dry: vi.dry.as_ns() / took.as_ns() * 100.0,
+        rate: MESSAGES as f64 / took.as_ns() * 1e6,
+        overflowed: counts.overflowed as f64 / MESSAGES as f64 * 100.0,
+    })
+}
+
+fn with(setup: &Setup, small_ring: usize, low_mark: usize) -> Setup {
+    let mut setup = setup.clone();
+    setup.system.small_ring = small_ring;
+    setup.system.low_mark = low_mark;
+    setup
+}
+
+/// Runs the experiment.
+///
+/// # Errors
+/// A sentence, if a run is impossible.
+pub fn run() -> Result<Report, String> {
+    let mut report = Report::new(
+        "rings",
+        "small ring, low mark, interrupts and an idle NIC",
+        "M-12, M-13, M-14, M-15, M-16, M-17",
+    );
+    let systems = [("LANai4", paper("myvia-a")?), ("LANai9", paper("myvia-b")?)];
+    let mut marks = Vec::new();
+    let mut lengths = Vec::new();
+    for (name, setup) in &systems {
+        // Messages of 64 B with a ring of 16: the hardest case.
+        let mut by_mark = Vec::new();
+        for low_mark in [0, 1, 2, 4, 8, 12, 15] {
+            by_mark.push((low_mark, ring(&with(setup, 16, low_mark), 64, 512)?));
+        }
+        let (first, last) = (&by_mark[0].1, &by_mark[6].1);
+        for (low_mark, of) in by_mark.iter().filter(|(mark, _)| [0, 4, 15].contains(mark)) {
+            let what = format!("{name}, ring of 16, mark {low_mark}: interrupts");
+            report.value(what, "per 1000", Role::Predicted, of.interrupts, None);
+            let what = format!("{name}, ring of 16, mark {low_mark}: NIC runs dry");
+            report.value(what, "% of time", Role::Predicted, of.dry, None);
+        }
+        report.claim(
+            format!("{name}: a high mark brings more interrupts"),
+            last.interrupts > 2.0 * first.interrupts,
+        );
+        report.claim(
+            format!("{name}: a low mark lets the NIC run dry"),
+            first.dry > 2.0 * by_mark[3].1.dry && first.dry > 0.5,
+        );
+        let mut by_length = Vec::new();
+        for small_ring in [2, 4, 8, 16, 32, 64, 128, 256] {
+            let setup = with(setup, small_ring, small_ring / 4);
+            // The NIC's memory must hold the rings of all VIs beside its buffers.
+            if setup.check().is_ok() {
+                by_length.push((small_ring, ring(&setup, 64, 512)?));
+            }
+        }
+        let longest = by_length.last().map_or(0, |(length, _)| *length) as f64;
+        let what = format!("{name}: longest ring that the memory holds for 128 VIs");
+        report.value(what, "entries", Role::Predicted, longest, None);
+        let best = by_length.iter().map(|(_, of)| of.rate).fold(0.0, f64::max);
+        let at = |entries| {
+            by_length.iter().find(|(length, _)| *length == entries).map_or(0.0, |(_, of)| of.rate)
+        };
+        for entries in [2, 8, 16, 64] {
+            let what = format!("{name}, ring of {entries}, mark a quarter: messages");
+            report.value(what, "1000/s", Role::Predicted, at(entries), None);
+        }
+        let plateau = if *name == "LANai4" { 16 } else { 64 };
+        let flat = by_length
+            .iter()
+            .filter(|(length, _)| *length >= plateau)
+            .all(|(_, of)| of.rate > 0.99 * best);
+        report
+            .claim(format!("{name}: from {plateau} entries on a longer ring hardly matters"), flat);
+        marks.push((*name, by_mark));
+        lengths.push((*name, by_length));
+    }
+    // M-17: the load that was measured, with the rings as they are set.
+    for (name, setup) in &systems {
+        let mut most: f64 = 0.0;
+        for length in [64, 4096] {
+            let of = ring(setup, length, super::super::programs::WINDOW)?;
+            most = most.max(of.interrupts);
+            let what = format!("{name} as set, window of 64, {length} B: interrupts");
+            report.value(
+                what,
+                "per 1000",
+                Role::Predicted,
+                of.interrupts,
+                (*name == "LANai9").then_some(0.0),
+            );
+        }
+        if *name == "LANai9" {
+            report.claim("LANai9: practically no interrupts at the measured load", most < 1.0);
+        }
+    }
+    let all_at_once = ring(&systems[1].1, 4096, 1000)?;
+    let what = "LANai9 as set, 1000 posted at once, 4 KB: interrupts";
+    report.value(what, "per 1000", Role::Predicted, all_at_once.interrupts, None);
+    let what = "the same: descriptors through the big ring";
+    report.value(what, "%", Role::Predicted, all_at_once.overflowed, None);
+    let figure = report.figure(
+        "Interrupts by low mark, ring of 16",
+        Axis::linear("low mark", ""),
+        Axis::linear("interrupts for 1000 messages", ""),
+    );
+    for (name, points) in &marks {
+        let points = points.iter().map(|(mark, of)| (*mark as f64, of.interrupts));
+        figure.series(*name, Origin::Model, points);
+    }
+    let figure = report.figure(
+        "NIC without work by low mark, ring of 16",
+        Axis::linear("low mark", ""),
+        Axis::linear("dry", "%"),
+    );
+    for (name, points) in &marks {
+        figure.series(*name, Origin::Model, points.iter().map(|(mark, of)| (*mark as f64, of.dry)));
+    }
+    let figure = report.figure(
+        "Messages by length of the small ring, mark a quarter",
+        Axis::logarithmic("entries", ""),
+        Axis::linear("messages", "1000/s"),
+    );
+    for (name, points) in &lengths {
+        figure.series(
+            *name,
+            Origin::Model,
+            points.iter().map(|(length, of)| (*length as f64, of.rate)),
+        );
+    }
+    report.note(
+        "Mark and lengths \"were found by experiment\" and are not printed. Sweeps use messages of 64 B with 512 unfinished. That interrupts are next to \
+         none on LANai9 holds if programs leave no more sends unfinished than the ring holds; a program that posts 1000 at once fills any ring that \
+         a NIC has room for, whatever the NIC.",
+    );
+    Ok(report)
+}

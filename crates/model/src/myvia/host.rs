@@ -1,0 +1,407 @@
+//! A host's processor: the user agent's work, the kernel agent's, and interrupts, one after the other. Interrupts go before what is not
+//! begun, but frames of an Ethernet take turns with programs.
+
+use std::collections::VecDeque;
+
+use super::bus::{Direction, Master};
+use super::config::{Queues, Translation};
+use super::descriptor::{self, PhysicalDescriptor};
+use super::machine::{Completion, Happening, Machine, Status};
+use super::memory::ENTRY_BYTES;
+use super::network::soon;
+use super::pipeline::Side;
+use super::ring::Place;
+use crate::engine::{Handle, Schedule};
+use crate::units::Span;
+
+/// Bytes of Berkeley VIA's doorbell (3.3).
+pub const DOORBELL_BYTES: u32 = 2;
+/// Bytes of the flag, and of the doorbell of an Ethernet controller. Ours.
+const WORD_BYTES: u32 = 4;
+
+/// What the processor is to do.
+#[derive(Clone, Debug)]
+pub(super) struct Task {
+    /// How long it works before it acts.
+    pub work: Span,
+    /// What it does then.
+    pub action: Action,
+}
+
+/// What the processor does at the end of its work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    /// The user agent puts a descriptor into a work queue.
+    Post {
+        /// Which VI.
+        vi: u16,
+        /// Which of its queues.
+        side: Side,
+        /// Which operation.
+        tag: u16,
+    },
+    /// The handler moves a descriptor from the big ring to the small one, or ends.
+    Refill {
+        /// Which VI.
+        vi: u16,
+        /// Which of its queues.
+        side: Side,
+    },
+    /// The handler writes translations into the NIC's cache.
+    Fill {
+        /// Which job waits for them.
+        job: Handle,
+        /// How many.
+        entries: u32,
+    },
+    /// The handler looks for frames that have come.
+    Frames,
+    /// A frame is copied to where the program wants it.
+    Frame(Handle),
+    /// The program sees that an operation has ended.
+    Complete(Completion),
+}
+
+/// Where a processor's write went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wrote {
+    Nothing,
+    Descriptor,
+    Flag,
+    Refill,
+    Open,
+    Entries,
+}
+
+/// A host's processor.
+#[derive(Clone, Debug, Default)]
+pub struct Processor {
+    interrupted: VecDeque<Task>,
+    queue: VecDeque<Task>,
+    current: Option<Action>,
+    writing: Option<Wrote>,
+    /// A frame was worked on; whoever waits may go before the next.
+    after_frame: bool,
+    /// The handler of frames is at work.
+    in_handler: bool,
+    frames: VecDeque<Handle>,
+    /// How long it worked, waiting for the bus not included.
+    pub busy_for: Span,
+    /// What was counted.
+    pub counts: HostCounts,
+}
+
+/// What a host's processor did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostCounts {
+    /// Descriptors written into the NIC by programmed I/O (M-12).
+    pub descriptor_writes: u64,
+    /// Doorbells rung.
+    pub doorbells: u64,
+    /// Interrupts because a small ring was low (M-15).
+    pub refill_interrupts: u64,
+    /// Interrupts because the NIC's cache of translations missed (B-14).
+    pub miss_interrupts: u64,
+    /// Interrupts because frames came (B-16).
+    pub frame_interrupts: u64,
+    /// System calls of posts.
+    pub traps: u64,
+    /// Messages for which there was no receive.
+    pub dropped: u64,
+}
+
+impl HostCounts {
+    /// All interrupts.
+    pub fn interrupts(&self) -> u64 {
+        self.refill_interrupts + self.miss_interrupts + self.frame_interrupts
+    }
+}
+
+impl Machine {
+    /// Gives a host's processor something to do.
+    pub(super) fn work(&mut self, schedule: &mut Schedule<Happening>, host: u8, task: Task) {
+        self.nodes[usize::from(host)].processor.queue.push_back(task);
+        self.begin(schedule, host);
+    }
+
+    /// Interrupts a host's processor.
+    fn interrupt(&mut self, schedule: &mut Schedule<Happening>, host: u8, action: Action) {
+        let work =
+            self.setup.software.interrupt + self.setup.host_cycles(self.setup.software.entry);
+        let processor = &mut self.nodes[usize::from(host)].processor;
+        processor.interrupted.push_back(Task { work, action });
+        self.begin(schedule, host);
+    }
+
+    /// The NIC asks for translations.
+    pub(super) fn ask_translations(
+        &mut self,
+        schedule: &mut Schedule<Happening>,
+        host: u8,
+        job: Handle,
+        entries: u32,
+    ) {
+        self.nodes[usize::from(host)].processor.counts.miss_interrupts += 1;
+        self.interrupt(schedule, host, Action::Fill { job, entries });
+    }
+
+    /// The NIC asks for a refill of a small ring, if it has to (M-15).
+    pub(super) fn ask_refill(
+        &mut self,
+        schedule: &mut Schedule<Happening>,
+        host: u8,
+        vi: u16,
+        side: Side,
+    ) {
+        let node = &mut self.nodes[usize::from(host)];
+        if node.vis[usize::from(vi)].queues[side as usize].ask() {
+            node.processor.counts.refill_interrupts += 1;
+            self.interrupt(schedule, host, Action::Refill { vi, side });
+        }
+    }
+
+    /// A frame has come into the kernel's memory.
+    pub(super) fn frame_came(&mut self, schedule: &mut Schedule<Happening>, host: u8, job: Handle) {
+        let processor = &mut self.nodes[usize::from(host)].processor;
+        processor.frames.push_back(job);
+        if !std::mem::replace(&mut processor.in_handler, true) {
+            processor.counts.frame_interrupts += 1;
+            self.interrupt(schedule, host, Action::Frames);
+        }
+    }
+
+    /// An operation has ended and its status stands in host memory: the program will see it.
+    pub(super) fn complete(&mut self, schedule: &mut Schedule<Happening>, host: u8, tag: u16) {
+        let node = &mut self.nodes[usize::from(host)];
+        let Some(operation) = node.operations[usize::from(tag)].take() else {
+            return;
+        };
+        node.free_tags.push(tag);
+        let completion = operation.completion;
+        node.vis[usize::from(completion.vi)].outstanding[completion.side as usize] -= 1;
+        let work = self.setup.host_cycles(self.setup.software.complete);
+        self.work(schedule, host, Task { work, action: Action::Complete(completion) });
+    }
+
+    fn begin(&mut self, schedule: &mut Schedule<Happening>, host: u8) {
+        let processor = &mut self.nodes[usize::from(host)].processor;
+        if processor.current.is_some() {
+            return;
+        }
+        // Frames, as the kernel's soft interrupts, take turns with programs; or those would never post a receive again.
+        let frames =
+            matches!(processor.interrupted.front(), Some(Task { action: Action::Frames, .. }));
+        let yields = frames && std::mem::take(&mut processor.after_frame);
+        let program = if yields { processor.queue.pop_front() } else { None };
+        let next = program
+            .or_else(|| processor.interrupted.pop_front())
+            .or_else(|| processor.queue.pop_front());
+        if let Some(Task { work, action }) = next {
+            processor.current = Some(action);
+            processor.busy_for += work;
+            soon(schedule, work, Happening::Worked(host));
+        }
+    }
+
+    /// The processor has worked; now it acts, perhaps by a write to the NIC.
+    pub(super) fn worked(&mut self, schedule: &mut Schedule<Happening>, host: u8) {
+        let Some(action) = self.nodes[usize::from(host)].processor.current else {
+            return;
+        };
+        let descriptor = match action {
+            Action::Post { vi, tag, .. } => self.descriptor(host, vi, tag),
+            _ => None,
+        };
+        let node = &mut self.nodes[usize::from(host)];
+        let counts = &mut node.processor.counts;
+        let (wrote, bytes) = match action {
+            Action::Post { vi, side, .. } => {
+                let Some(descriptor) = descriptor else { return };
+                let queue = &mut node.vis[usize::from(vi)].queues[side as usize];
+                match self.setup.system.queues {
+                    // That write is the doorbell (M-12). If the ring is full or closed, the big one takes it (M-13, M-14).
+                    Queues::NicRing if queue.place() == Place::Small => {
+                        counts.descriptor_writes += 1;
+                        (Wrote::Descriptor, descriptor::BYTES as u32)
+                    }
+                    Queues::NicRing => match queue.put_big(descriptor) {
+                        true => (Wrote::Flag, WORD_BYTES),
+                        false => (Wrote::Nothing, 0),
+                    },
+                    Queues::HostQueue => {
+                        counts.doorbells += 1;
+                        (Wrote::Descriptor, DOORBELL_BYTES)
+                    }
+                    Queues::Kernel => {
+                        counts.traps += 1;
+                        counts.doorbells += u64::from(side == Side::Send);
+                        let bytes = if side == Side::Send { WORD_BYTES } else { 0 };
+                        (Wrote::Descriptor, bytes)
+                    }
+                }
+            }
+            Action::Refill { vi, side } => {
+                let queue = &node.vis[usize::from(vi)].queues[side as usize];
+                if queue.can_refill() {
+                    (Wrote::Refill, descriptor::BYTES as u32)
+                } else if queue.can_open() {
+                    (Wrote::Open, WORD_BYTES)
+                } else {
+                    (Wrote::Nothing, 0)
+                }
+            }
+            Action::Fill { entries, .. } => (Wrote::Entries, ENTRY_BYTES * entries),
+            Action::Frames | Action::Frame(_) | Action::Complete(_) => (Wrote::Nothing, 0),
+        };
+        node.processor.writing = Some(wrote);
+        if bytes == 0 {
+            self.wrote(schedule, host);
+        } else {
+            let grant = Happening::Grant(host);
+            node.bus.ask(schedule, Master::Host, Direction::Write, bytes, grant);
+        }
+    }
+
+    /// The processor's write has come to the NIC, or there was none.
+    pub(super) fn wrote(&mut self, schedule: &mut Schedule<Happening>, host: u8) {
+        let node = &mut self.nodes[usize::from(host)];
+        let processor = &mut node.processor;
+        let (Some(action), Some(wrote)) = (processor.current.take(), processor.writing.take())
+        else {
+            return;
+        };
+        match action {
+            Action::Post { vi, side, tag } => {
+                self.posted(schedule, host, (vi, side, tag), wrote);
+            }
+            Action::Refill { vi, side } => self.refilled(schedule, host, (vi, side), wrote),
+            Action::Fill { job, .. } => self.translated(schedule, host, job),
+            Action::Frames => match processor.frames.pop_front() {
+                Some(job) => {
+                    let length = u64::from(node.agent.jobs[job].length);
+                    let copy = self.setup.software.copy.time(crate::units::Bytes::new(length));
+                    let work = self.setup.host_cycles(self.setup.software.frame) + copy;
+                    let task = Task { work, action: Action::Frame(job) };
+                    self.nodes[usize::from(host)].processor.interrupted.push_front(task);
+                }
+                None => processor.in_handler = false,
+            },
+            Action::Frame(job) => self.frame_done(schedule, host, job),
+            Action::Complete(completion) => self.notices.push_back(completion),
+        }
+        self.begin(schedule, host);
+    }
+
+    /// What the user agent makes of an operation (M-11): the address is physical if it translates (M-10).
+    fn descriptor(&self, host: u8, vi: u16, tag: u16) -> Option<PhysicalDescriptor> {
+        let operation = self.nodes[usize::from(host)].operations[usize::from(tag)].as_ref()?;
+        let address = match self.setup.system.translation {
+            Translation::User => operation.extents[0].address,
+            _ => operation.offset,
+        };
+        Some(PhysicalDescriptor { address, length: operation.completion.length, vi, tag })
+    }
+
+    fn posted(
+        &mut self,
+        schedule: &mut Schedule<Happening>,
+        host: u8,
+        (vi, side, tag): (u16, Side, u16),
+        wrote: Wrote,
+    ) {
+        let descriptor = self.descriptor(host, vi, tag);
+        let queue = &mut self.nodes[usize::from(host)].vis[usize::from(vi)].queues[side as usize];
+        match (wrote, descriptor) {
+            (Wrote::Descriptor, Some(descriptor)) => queue.put_small(descriptor),
+            (Wrote::Flag, _) => queue.flag_came(),
+            _ => {}
+        }
+        self.note_dry(schedule, host, vi);
+        self.ask_refill(schedule, host, vi, side);
+        self.wake(schedule, host);
+    }
+
+    fn refilled(
+        &mut self,
+        schedule: &mut Schedule<Happening>,
+        host: u8,
+        (vi, side): (u16, Side),
+        wrote: Wrote,
+    ) {
+        let node = &mut self.nodes[usize::from(host)];
+        let queue = &mut node.vis[usize::from(vi)].queues[side as usize];
+        match wrote {
+            Wrote::Refill => {
+                queue.refill();
+                let work = self.setup.host_cycles(self.setup.software.entry);
+                let task = Task { work, action: Action::Refill { vi, side } };
+                node.processor.interrupted.push_front(task);
+                self.wake(schedule, host);
+            }
+            Wrote::Open => {
+                queue.open();
+                queue.handler_ended();
+            }
+            _ => queue.handler_ended(),
+        }
+        self.note_dry(schedule, host, vi);
+        self.ask_refill(schedule, host, vi, side);
+    }
+
+    /// A frame is where it should be, or nowhere: the kernel's part of receiving.
+    fn frame_done(&mut self, schedule: &mut Schedule<Happening>, host: u8, job: Handle) {
+        let node = &mut self.nodes[usize::from(host)];
+        node.agent.give_back(job);
+        let job = node.agent.jobs.take(job);
+        let vi = &mut node.vis[usize::from(job.vi)];
+        if job.first() {
+            let receive = vi.queues[Side::Receive as usize].take();
+            vi.arriving = Some(receive.map(|descriptor| descriptor.tag));
+        }
+        let operation = vi.arriving.flatten();
+        if job.last {
+            vi.arriving = None;
+            match operation {
+                Some(tag) => {
+                    self.finish_receive(host, tag, job.message, job.total);
+                    self.complete(schedule, host, tag);
+                }
+                None => node.processor.counts.dropped += 1,
+            }
+        }
+        // The handler goes on with the next frame, without another interrupt.
+        let task = Task { work: Span::ZERO, action: Action::Frames };
+        let processor = &mut self.nodes[usize::from(host)].processor;
+        processor.interrupted.push_front(task);
+        processor.after_frame = true;
+        self.wake(schedule, host);
+    }
+
+    /// Writes into a receive what came.
+    pub(super) fn finish_receive(&mut self, host: u8, tag: u16, message: u64, total: u32) {
+        let node = &mut self.nodes[usize::from(host)];
+        if let Some(operation) = node.operations[usize::from(tag)].as_mut() {
+            let completion = &mut operation.completion;
+            if total > completion.length {
+                completion.status = Status::TooLong;
+            }
+            completion.message = message;
+            completion.length = total;
+        }
+    }
+
+    /// Keeps the time that the NIC had nothing in a send queue's small ring while the big one held something (M-16).
+    pub(super) fn note_dry(&mut self, schedule: &Schedule<Happening>, host: u8, vi: u16) {
+        let vi = &mut self.nodes[usize::from(host)].vis[usize::from(vi)];
+        let queue = &vi.queues[Side::Send as usize];
+        let is_dry = queue.small_len() == 0 && queue.big_len() > 0;
+        match vi.dry_since {
+            None if is_dry => vi.dry_since = Some(schedule.now()),
+            Some(since) if !is_dry => {
+                vi.dry += schedule.now().since(since);
+                vi.dry_since = None;
+            }
+            _ => {}
+        }
+    }
+}

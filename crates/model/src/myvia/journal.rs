@@ -1,0 +1,121 @@
+//! Who used which unit of a NIC when: written down as it happens, apart from what decides it, so that it can be checked against the
+//! rule that no unit is used twice at once (M-18) and shows what overlapped (M-20, M-21).
+
+use super::pipeline::{Step, Unit};
+use crate::units::{Span, Time};
+
+/// A use of a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Use {
+    /// Which host.
+    pub host: u8,
+    /// What was used.
+    pub unit: Unit,
+    /// What for.
+    pub step: Step,
+    /// For which job.
+    pub job: u64,
+    /// From when.
+    pub from: Time,
+    /// Until when.
+    pub to: Time,
+}
+
+/// All uses, if it is open.
+#[derive(Clone, Debug, Default)]
+pub struct Journal {
+    open: bool,
+    uses: Vec<Use>,
+}
+
+/// A unit was used twice at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("host {}: {:?} did {:?} until {} and {:?} from {}", .0.host, .0.unit, .0.step, .0.to, .1.step, .1.from)]
+pub struct DoubleUse(pub Use, pub Use);
+
+impl Journal {
+    /// Begins to write.
+    pub fn open(&mut self) {
+        self.open = true;
+    }
+
+    /// Writes a use down.
+    pub(super) fn note(&mut self, entry: Use) {
+        if self.open {
+            self.uses.push(entry);
+        }
+    }
+
+    /// What was written, in the order of ends.
+    pub fn uses(&self) -> &[Use] {
+        &self.uses
+    }
+
+    /// Checks that no unit was used twice at once.
+    ///
+    /// # Errors
+    /// The first two uses that overlap.
+    pub fn check(&self) -> Result<(), DoubleUse> {
+        let mut uses = self.uses.clone();
+        uses.sort_by_key(|entry| (entry.host, entry.unit, entry.from, entry.to));
+        let overlaps = |pair: &&[Use]| {
+            let (one, other) = (pair[0], pair[1]);
+            (one.host, one.unit) == (other.host, other.unit) && other.from < one.to
+        };
+        match uses.windows(2).find(overlaps) {
+            Some(pair) => Err(DoubleUse(pair[0], pair[1])),
+            None => Ok(()),
+        }
+    }
+
+    /// For how long all of some units of a host were busy at once.
+    pub fn overlap(&self, host: u8, units: &[Unit]) -> Span {
+        let mut edges: Vec<(Time, bool)> = Vec::new();
+        for entry in &self.uses {
+            if entry.host == host && units.contains(&entry.unit) && entry.from < entry.to {
+                edges.extend([(entry.from, true), (entry.to, false)]);
+            }
+        }
+        // Ends before beginnings at one moment.
+        edges.sort_unstable();
+        let (mut busy, mut since, mut total) = (0, Time::ZERO, Span::ZERO);
+        for (at, begins) in edges {
+            if busy == units.len() {
+                total += at.since(since);
+            }
+            if begins {
+                busy += 1
+            } else {
+                busy -= 1
+            }
+            since = at;
+        }
+        total
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(unit: Unit, from: u64, to: u64) -> Use {
+        let (from, to) = (Time::from_ps(from), Time::from_ps(to));
+        Use { host: 0, unit, step: Step::Fetch, job: 0, from, to }
+    }
+
+    /// Uses that touch are fine, uses that overlap are found; overlap of two units is measured.
+    #[test]
+    fn overlaps_are_found() {
+        let mut journal = Journal::default();
+        journal.open();
+        journal.note(entry(Unit::HostDma, 0, 10));
+        journal.note(entry(Unit::HostDma, 10, 20));
+        journal.note(entry(Unit::SendDma, 5, 12));
+        journal.check().unwrap();
+        let both = [Unit::HostDma, Unit::SendDma];
+        assert_eq!(journal.overlap(0, &both), Span::from_ps(7));
+        assert_eq!(journal.overlap(1, &both), Span::ZERO);
+        journal.note(entry(Unit::HostDma, 19, 21));
+        assert!(journal.check().unwrap_err().to_string().contains("HostDma did Fetch until 20 ps"));
+    }
+}

@@ -1,0 +1,521 @@
+//! Hosts, NICs and the network in time, and what programs call.
+
+use std::collections::VecDeque;
+
+use super::agent::Agent;
+use super::bus::{Bus, Master};
+use super::config::{ConfigError, Queues, Setup};
+use super::descriptor::PhysicalDescriptor;
+use super::host::{Action, Processor, Task};
+use super::journal::Journal;
+use super::memory::{Extent, RegionId, RegisterError, Registered};
+use super::network::{Network, NetworkEvent, Place};
+use super::pipeline::{Side, Step};
+use super::ring::Rings;
+use crate::engine::{Ended, Event, Handle, Model, Schedule, run, step};
+use crate::form::within;
+use crate::units::{Span, Time};
+
+/// Everything that can happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Happening {
+    /// The bus of a host gives the next burst.
+    Grant(u8),
+    /// A burst has ended.
+    Burst(u8),
+    /// The NIC agent's state machine looks what can begin.
+    Dispatch(u8),
+    /// A host DMA comes to the bus.
+    DmaStarts(u8),
+    /// A step of the processor or of the send DMA has ended.
+    StepEnds {
+        /// On which host's NIC.
+        host: u8,
+        /// For which job.
+        job: Handle,
+        /// Which step.
+        step: Step,
+    },
+    /// A try to lock an engine has failed.
+    TryFailed {
+        /// On which host's NIC.
+        host: u8,
+        /// Which step waits.
+        step: Step,
+    },
+    /// A packet has come as a whole.
+    Received {
+        /// To which host.
+        host: u8,
+        /// As which job.
+        job: Handle,
+    },
+    /// A host's processor has done what it was at.
+    Worked(u8),
+    /// In the network.
+    Network(NetworkEvent),
+}
+
+impl Event for Happening {
+    fn trace(self) -> u64 {
+        let host = |kind: u64, host: u8| kind << 8 | u64::from(host);
+        match self {
+            Happening::Grant(at) => host(1, at),
+            Happening::Burst(at) => host(2, at),
+            Happening::Dispatch(at) => host(3, at),
+            Happening::DmaStarts(at) => host(4, at),
+            Happening::StepEnds { host: at, job, step } => {
+                host(5, at) | (step as u64) << 16 | u64::from(job.index()) << 24
+            }
+            Happening::TryFailed { host: at, step } => host(6, at) | (step as u64) << 16,
+            Happening::Received { host: at, job } => host(7, at) | u64::from(job.index()) << 24,
+            Happening::Worked(at) => host(8, at),
+            Happening::Network(NetworkEvent::Head(worm)) => {
+                host(9, 0) | u64::from(worm.index()) << 24
+            }
+            Happening::Network(NetworkEvent::Free(cable)) => host(10, 0) | u64::from(cable) << 24,
+        }
+    }
+}
+
+/// How an operation ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// As it should.
+    Success,
+    /// The message was longer than the posted receive; nothing of it was delivered.
+    TooLong,
+}
+
+/// What a program is told when an operation has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// On which host.
+    pub host: u8,
+    /// On which VI of it.
+    pub vi: u16,
+    /// Which work queue.
+    pub side: Side,
+    /// Number of the operation in its work queue, from 0.
+    pub number: u64,
+    /// Number of the message, counted by its sender on its VI.
+    pub message: u64,
+    /// Bytes of the message.
+    pub length: u32,
+    /// How it ended.
+    pub status: Status,
+    /// When it was posted.
+    pub posted: Time,
+}
+
+/// Why an operation cannot be posted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PostError {
+    /// The VI has no peer, or there is no such VI.
+    #[error("VI {0} of this host is not connected; connect it first")]
+    NotConnected(u16),
+    /// The work queue is full.
+    #[error(
+        "the work queue has {0} operations, which is all that it holds; wait for one to complete"
+    )]
+    QueueFull(usize),
+    /// The region does not hold the range.
+    #[error("the range ends at byte {end} of a region of {length} B")]
+    OutsideRegion {
+        /// Where the range ends.
+        end: u64,
+        /// Length of the region; 0 if there is none of this number.
+        length: u64,
+    },
+}
+
+/// An operation that was posted and has not ended.
+#[derive(Clone, Debug)]
+pub(super) struct Operation {
+    pub completion: Completion,
+    pub region: RegionId,
+    pub offset: u64,
+    /// By the user agent's translation.
+    pub extents: Vec<Extent>,
+}
+
+/// A virtual interface: two work queues, and where they lead.
+#[derive(Clone, Debug)]
+pub struct Vi {
+    /// Host and VI at the other end.
+    pub peer: Option<(u8, u16)>,
+    /// Send and receive queue.
+    pub queues: [Rings<PhysicalDescriptor>; 2],
+    /// Operations posted in each queue since the beginning.
+    pub posted: [u64; 2],
+    /// Operations that have not ended.
+    pub outstanding: [usize; 2],
+    /// The receive that a message's packets go to; nothing inside for one that is dropped.
+    pub(super) arriving: Option<Option<u16>>,
+    /// Time that the NIC found the small ring of the send queue empty while the big one was not.
+    pub dry: Span,
+    pub(super) dry_since: Option<Time>,
+}
+
+/// A host with its NIC.
+pub struct Node {
+    /// Its processor.
+    pub processor: Processor,
+    /// Between them.
+    pub bus: Bus,
+    /// What is registered.
+    pub memory: Registered,
+    /// The NIC with its firmware.
+    pub agent: Agent,
+    /// Its VIs.
+    pub vis: Vec<Vi>,
+    pub(super) operations: Vec<Option<Operation>>,
+    pub(super) free_tags: Vec<u16>,
+    pub(super) routes: Vec<Option<Vec<u8>>>,
+}
+
+/// All hosts and what joins them.
+pub struct Machine {
+    /// Its parameters.
+    pub setup: Setup,
+    /// The hosts.
+    pub nodes: Vec<Node>,
+    /// Cables and switches.
+    pub network: Network,
+    /// Who used what when.
+    pub journal: Journal,
+    /// Canary: the state machine once begins a step on a processor that is busy. The journal must show it.
+    pub double_use: bool,
+    pub(super) notices: VecDeque<Completion>,
+}
+
+/// A program, or several, on all hosts.
+pub trait Program {
+    /// An operation has ended, and its host's processor has seen it.
+    fn completed(&mut self, completion: &Completion, desk: &mut Desk<'_>);
+}
+
+/// What a program can do.
+pub struct Desk<'a> {
+    /// The machine.
+    pub machine: &'a mut Machine,
+    schedule: &'a mut Schedule<Happening>,
+}
+
+/// A machine in time.
+pub struct Running {
+    /// The machine.
+    pub machine: Machine,
+    /// Time.
+    pub schedule: Schedule<Happening>,
+}
+
+impl Machine {
+    /// Hosts at the ports of one switch; or two hosts joined directly, where the setup has no switch.
+    fn new(
+        setup: &Setup,
+        hosts: u8,
+        schedule: &mut Schedule<Happening>,
+    ) -> Result<Machine, ConfigError> {
+        let ports = setup.wire.ports;
+        let cables: Vec<(Place, Place)> = match ports {
+            0 => vec![(Place::Node(0), Place::Node(1))],
+            _ => (0..hosts.min(ports))
+                .map(|node| (Place::Node(node), Place::Port { switch: 0, port: node }))
+                .collect(),
+        };
+        let most = if ports == 0 { 2 } else { ports };
+        within([("hosts", u64::from(hosts), 2..=u64::from(most))])?;
+        Machine::wired(setup, hosts, &cables, schedule)
+    }
+
+    fn wired(
+        setup: &Setup,
+        hosts: u8,
+        cables: &[(Place, Place)],
+        schedule: &mut Schedule<Happening>,
+    ) -> Result<Machine, ConfigError> {
+        setup.check()?;
+        let wire = &setup.wire;
+        let byte = Span::from_ps(1_000_000_000_000 / wire.rate.bytes_per_second());
+        let network = Network::new(cables, byte, wire.cable, wire.switch);
+        let nodes = (0..hosts)
+            .map(|host| Node {
+                processor: Processor::default(),
+                bus: Bus::new(&setup.bus, &mut schedule.random),
+                memory: Registered::new(
+                    setup.host.memory.count() / super::kmem::PAGE,
+                    setup.system.layout,
+                    setup.table_pages(),
+                    schedule.random.fork(u64::from(host)),
+                ),
+                agent: Agent::new(setup, &mut schedule.random),
+                vis: Vec::new(),
+                operations: Vec::new(),
+                free_tags: Vec::new(),
+                routes: (0..hosts).map(|to| network.route(host, to)).collect(),
+            })
+            .collect();
+        Ok(Machine {
+            setup: setup.clone(),
+            nodes,
+            network,
+            journal: Journal::default(),
+            double_use: false,
+            notices: VecDeque::new(),
+        })
+    }
+
+    /// Registers memory of a host (kernel agent).
+    ///
+    /// # Errors
+    /// If memory, or a table on the NIC, is full.
+    pub fn register(&mut self, host: u8, bytes: u64) -> Result<RegionId, RegisterError> {
+        self.nodes[usize::from(host)].memory.register(bytes)
+    }
+
+    /// Makes a VI on each of two hosts and connects them (kernel agent); gives their numbers.
+    pub fn connect(&mut self, one: u8, other: u8) -> (u16, u16) {
+        let (first, second) = (self.create_vi(one), self.create_vi(other));
+        self.nodes[usize::from(one)].vis[usize::from(first)].peer = Some((other, second));
+        self.nodes[usize::from(other)].vis[usize::from(second)].peer = Some((one, first));
+        (first, second)
+    }
+
+    /// Makes a VI without a peer.
+    pub fn create_vi(&mut self, host: u8) -> u16 {
+        let queues = [self.setup.rings(), self.setup.rings()];
+        let vis = &mut self.nodes[usize::from(host)].vis;
+        vis.push(Vi {
+            peer: None,
+            queues,
+            posted: [0; 2],
+            outstanding: [0; 2],
+            arriving: None,
+            dry: Span::ZERO,
+            dry_since: None,
+        });
+        vis.len() as u16 - 1
+    }
+
+    /// Changes the route from one host to another (network management).
+    pub fn set_route(&mut self, from: u8, to: u8, ports: Vec<u8>) {
+        self.nodes[usize::from(from)].routes[usize::from(to)] = Some(ports);
+    }
+
+    /// The ports of the switches from one host to another.
+    pub fn route(&self, from: u8, to: u8) -> Option<&[u8]> {
+        self.nodes[usize::from(from)].routes[usize::from(to)].as_deref()
+    }
+
+    /// What must be true at any time: pools and queues balance, Little's law holds on every queue of the NICs, no unit was used twice.
+    ///
+    /// # Errors
+    /// The first law that does not hold.
+    pub fn audit(&self, now: Time) -> Result<(), String> {
+        for (host, node) in self.nodes.iter().enumerate() {
+            node.agent.audit(host, now)?;
+            for (number, vi) in node.vis.iter().enumerate() {
+                for rings in &vi.queues {
+                    let counts = rings.counts;
+                    let came = counts.direct + counts.refilled;
+                    if came != counts.taken + rings.small_len() as u64
+                        || counts.overflowed != counts.refilled + rings.big_len() as u64
+                    {
+                        return Err(format!(
+                            "host {host}, VI {number}: descriptors were lost: {counts:?}"
+                        ));
+                    }
+                }
+            }
+            let held = node.operations.iter().flatten().count();
+            let outstanding: usize = node.vis.iter().flat_map(|vi| vi.outstanding).sum();
+            if held != outstanding {
+                return Err(format!(
+                    "host {host}: {held} operations are known, {outstanding} outstanding"
+                ));
+            }
+        }
+        self.journal.check().map_err(|error| error.to_string())
+    }
+
+    /// Posts an operation: the host's processor will get round to it.
+    fn post(
+        &mut self,
+        schedule: &mut Schedule<Happening>,
+        (host, vi, side): (u8, u16, Side),
+        region: RegionId,
+        offset: u64,
+        length: u32,
+    ) -> Result<u64, PostError> {
+        let setup = &self.setup;
+        let node = &mut self.nodes[usize::from(host)];
+        let known = node.vis.get_mut(usize::from(vi)).filter(|vi| vi.peer.is_some());
+        let state = known.ok_or(PostError::NotConnected(vi))?;
+        let capacity = setup.system.small_ring + setup.system.big_ring;
+        let outstanding = &mut state.outstanding[side as usize];
+        if *outstanding >= capacity {
+            return Err(PostError::QueueFull(*outstanding));
+        }
+        let (end, region_length) = (offset + u64::from(length), node.memory.length(region));
+        if end > region_length {
+            return Err(PostError::OutsideRegion { end, length: region_length });
+        }
+        *outstanding += 1;
+        let number = state.posted[side as usize];
+        state.posted[side as usize] += 1;
+        let largest = setup.system.largest_dma.count() as u32;
+        let extents = node.memory.extents(region, offset, length, largest);
+        let pieces = extents.len() as u64;
+        let completion = Completion {
+            host,
+            vi,
+            side,
+            number,
+            message: number,
+            length,
+            status: Status::Success,
+            posted: schedule.now(),
+        };
+        let operation = Operation { completion, region, offset, extents };
+        let tag = match node.free_tags.pop() {
+            Some(tag) => {
+                node.operations[usize::from(tag)] = Some(operation);
+                tag
+            }
+            None => {
+                node.operations.push(Some(operation));
+                node.operations.len() as u16 - 1
+            }
+        };
+        let software = &setup.software;
+        let cycles = match setup.system.queues {
+            Queues::Kernel => {
+                let frames = match side {
+                    Side::Send => u64::from(length).div_ceil(setup.system.packet.count()).max(1),
+                    Side::Receive => 0,
+                };
+                software.post + software.trap + software.frame * frames
+            }
+            Queues::NicRing => software.post + software.translate * pieces,
+            Queues::HostQueue => software.post,
+        };
+        let work = setup.host_cycles(cycles);
+        self.work(schedule, host, Task { work, action: Action::Post { vi, side, tag } });
+        Ok(number)
+    }
+}
+
+impl Desk<'_> {
+    /// The time.
+    pub fn now(&self) -> Time {
+        self.schedule.now()
+    }
+
+    /// Posts a send and gives its number on its VI.
+    ///
+    /// # Errors
+    /// Why it cannot be posted; nothing has changed then.
+    pub fn send(
+        &mut self,
+        host: u8,
+        vi: u16,
+        region: RegionId,
+        offset: u64,
+        length: u32,
+    ) -> Result<u64, PostError> {
+        self.machine.post(self.schedule, (host, vi, Side::Send), region, offset, length)
+    }
+
+    /// Posts a receive and gives its number on its VI.
+    ///
+    /// # Errors
+    /// Why it cannot be posted; nothing has changed then.
+    pub fn receive(
+        &mut self,
+        host: u8,
+        vi: u16,
+        region: RegionId,
+        offset: u64,
+        length: u32,
+    ) -> Result<u64, PostError> {
+        self.machine.post(self.schedule, (host, vi, Side::Receive), region, offset, length)
+    }
+}
+
+impl Running {
+    /// Hosts at one switch, or joined directly.
+    ///
+    /// # Errors
+    /// What is wrong with the setup, or the number of hosts.
+    pub fn new(setup: &Setup, hosts: u8, seed: u64) -> Result<Running, ConfigError> {
+        let mut schedule = Schedule::new(seed, Span::from_ns(100));
+        Ok(Running { machine: Machine::new(setup, hosts, &mut schedule)?, schedule })
+    }
+
+    /// Hosts and switches joined by cables of one's own.
+    ///
+    /// # Errors
+    /// What is wrong with the setup.
+    pub fn wired(
+        setup: &Setup,
+        hosts: u8,
+        cables: &[(Place, Place)],
+        seed: u64,
+    ) -> Result<Running, ConfigError> {
+        let mut schedule = Schedule::new(seed, Span::from_ns(100));
+        Ok(Running { machine: Machine::wired(setup, hosts, cables, &mut schedule)?, schedule })
+    }
+
+    /// For what happens before the run, and between runs.
+    pub fn desk(&mut self) -> Desk<'_> {
+        Desk { machine: &mut self.machine, schedule: &mut self.schedule }
+    }
+
+    /// Goes on until nothing is left to happen or `until`.
+    pub fn run(&mut self, program: &mut impl Program, until: Time) -> Ended {
+        loop {
+            while let Some(completion) = self.machine.notices.pop_front() {
+                program.completed(&completion, &mut self.desk());
+            }
+            if self.schedule.pending() == 0 {
+                // The clock stays where it is, so that what is posted next begins now.
+                return run(&mut self.machine, &mut self.schedule, until);
+            }
+            if !step(&mut self.machine, &mut self.schedule, until) {
+                return Ended::TimeUp;
+            }
+        }
+    }
+}
+
+impl Model for Machine {
+    type Event = Happening;
+
+    fn handle(&mut self, event: Happening, schedule: &mut Schedule<Happening>) {
+        match event {
+            Happening::Grant(host) => {
+                self.nodes[usize::from(host)].bus.grant(schedule, Happening::Burst(host));
+            }
+            Happening::Burst(host) => {
+                let bus = &mut self.nodes[usize::from(host)].bus;
+                match bus.burst_done(schedule, Happening::Grant(host)) {
+                    Some(Master::Host) => self.wrote(schedule, host),
+                    Some(Master::Nic) => self.dma_moved(schedule, host),
+                    None => {}
+                }
+            }
+            Happening::Dispatch(host) => self.dispatch(schedule, host),
+            Happening::DmaStarts(host) => self.dma_asks(schedule, host),
+            Happening::StepEnds { host, job, step } => self.step_ends(schedule, host, job, step),
+            Happening::TryFailed { host, step } => self.try_failed(schedule, host, step),
+            Happening::Received { host, job } => self.received(schedule, host, job),
+            Happening::Worked(host) => self.worked(schedule, host),
+            Happening::Network(event) => {
+                if let Some(arrival) = self.network.handle(schedule, event) {
+                    self.arrived(schedule, arrival);
+                }
+            }
+        }
+    }
+}

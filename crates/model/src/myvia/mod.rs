@@ -1,0 +1,35 @@
+//! MyVIA on Myrinet, and the systems that its paper compares it with (rows M-01 to M-31, B-14 to B-18; docs/model-myvia.md).
+//!
+//! ```text
+//!   machine     everything in time: hosts, NICs, network; what programs call
+//!   host        a host's processor: user agent, kernel agent, interrupts
+//!   agent       the NIC agent: a state machine over resources
+//!   pipeline    its steps and stages                  ring        work queues on the NIC, with overflow
+//!   buffers     data buffers of any length            descriptor  16 B instead of 64
+//!   memory      registered memory, translation        kmem        contiguous physical memory
+//!   bus         PCI, in bursts                        network     Myrinet: wormhole, routes by the source
+//!   journal     who used which unit when              programs    ping-pong, window, traffic
+//! ```
+//!
+//! Berkeley VIA, GM and M-VIA are settings of the same parts ([`config::System`]). Data do not move; what is moved is counted, and each
+//! message is known by its number. [`experiments`] are those of the paper.
+
+mod agent;
+pub mod buffers;
+pub mod bus;
+pub mod config;
+pub mod descriptor;
+pub mod experiments;
+mod host;
+pub mod journal;
+pub mod kmem;
+pub mod machine;
+pub mod memory;
+pub mod network;
+pub mod pipeline;
+pub mod programs;
+pub mod ring;
+
+pub use config::{ConfigError, Setup};
+pub use machine::{Completion, Desk, Machine, Program, Running, Status};
+pub use pipeline::Side;

@@ -1,0 +1,297 @@
+//! The steps of the NIC agent: which resource each occupies, which stage it belongs to, what it costs, and what comes next (M-18, M-19;
+//! paper 3.2).
+//!
+//! The paper gives the numbers of stages and what they do together; the list of the stages is ours:
+//!
+//! ```text
+//! LANai4, 7 + 5 stages, one for each use of a resource, under locks
+//!   send     1 take (processor)  2 prepare (processor)  3 fetch (host DMA)  4 launch (processor)  5 transmit (send DMA)
+//!            6 conclude (processor)  7 report (host DMA)
+//!   receive  1 arrive (receive DMA)  2 match (processor)  3 deliver (host DMA)  4 conclude (processor)  5 report (host DMA)
+//! LANai9, 2 + 2 stages
+//!   send     1 fetch and report: one DMA chain  2 transmit
+//!   receive  1 arrive  2 deliver and report: one DMA chain
+//! Berkeley VIA: take, descriptor DMA, parse and translate, prepare, fetch, launch, transmit, conclude, report; one after the other
+//! ```
+//!
+//! On LANai4 the firmware has to see that a DMA has ended before it unlocks the engine: the steps `Fetched`, `Transmitted`,
+//! `Reported` and `Delivered` are the ends of stages 3, 5, 7 and 3, 5.
+
+use super::config::{Pipeline, Setup, Translation};
+use super::memory::Extent;
+use crate::units::Time;
+
+/// What a step occupies. Each is used by one step at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Unit {
+    /// The NIC's processor.
+    Processor,
+    /// Between host and NIC, one channel for both ways.
+    HostDma,
+    /// From the NIC to the network.
+    SendDma,
+    /// From the network to the NIC.
+    ReceiveDma,
+}
+
+/// Number of units.
+pub const UNITS: usize = 4;
+
+/// Which work queue, and which of the two pipelines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Side {
+    /// Send.
+    Send,
+    /// Receive.
+    Receive,
+}
+
+/// A step of a job on the NIC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Step {
+    /// A descriptor or doorbell is found.
+    Take,
+    /// A descriptor is read from host memory.
+    Descriptor,
+    /// It is understood and its addresses are translated.
+    Parse,
+    /// A buffer is found and the host DMA started.
+    Prepare,
+    /// Data come from host memory.
+    Fetch,
+    /// That is seen.
+    Fetched,
+    /// The header is made and the send DMA started.
+    Launch,
+    /// Data go to the network.
+    Transmit,
+    /// That is seen.
+    Transmitted,
+    /// The status word is made.
+    Conclude,
+    /// It is written to host memory.
+    Report,
+    /// That is seen.
+    Reported,
+    /// Data come from the network.
+    Arrive,
+    /// The VI and its descriptor are found.
+    Match,
+    /// The descriptor is read from host memory.
+    ReceiveDescriptor,
+    /// It is understood and its addresses are translated.
+    ReceiveParse,
+    /// Data go to host memory.
+    Deliver,
+    /// That is seen.
+    Delivered,
+    /// The status word is made.
+    ReceiveConclude,
+    /// It is written to host memory.
+    ReceiveReport,
+    /// That is seen.
+    ReceiveReported,
+}
+
+/// All steps, in order.
+pub const STEPS: [Step; 21] = [
+    Step::Take,
+    Step::Descriptor,
+    Step::Parse,
+    Step::Prepare,
+    Step::Fetch,
+    Step::Fetched,
+    Step::Launch,
+    Step::Transmit,
+    Step::Transmitted,
+    Step::Conclude,
+    Step::Report,
+    Step::Reported,
+    Step::Arrive,
+    Step::Match,
+    Step::ReceiveDescriptor,
+    Step::ReceiveParse,
+    Step::Deliver,
+    Step::Delivered,
+    Step::ReceiveConclude,
+    Step::ReceiveReport,
+    Step::ReceiveReported,
+];
+
+/// A packet's way through the NIC.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// Which pipeline.
+    pub side: Side,
+    /// VI on this host.
+    pub vi: u16,
+    /// The operation that it belongs to; nothing for a packet that found no descriptor.
+    pub operation: Option<u16>,
+    /// Number of the message on its VI, counted by the sender.
+    pub message: u64,
+    /// Bytes of the message, and where this packet's lie in it.
+    pub total: u32,
+    /// First byte.
+    pub offset: u32,
+    /// Number of bytes.
+    pub length: u32,
+    /// Whether this is the message's last packet.
+    pub last: bool,
+    /// Where its buffer begins in the NIC's memory.
+    pub buffer: Option<u32>,
+    /// What its host DMA moves.
+    pub extents: Vec<Extent>,
+    /// When it came into the queue that it is in.
+    pub entered: Time,
+    /// A number of its own, for the journal.
+    pub serial: u64,
+}
+
+impl Job {
+    /// Whether this is the message's first packet.
+    pub fn first(&self) -> bool {
+        self.offset == 0
+    }
+
+    fn further_pieces(&self) -> u64 {
+        self.extents.len().saturating_sub(1) as u64
+    }
+}
+
+impl Step {
+    /// What it occupies.
+    pub const fn unit(self) -> Unit {
+        match self {
+            Step::Descriptor
+            | Step::Fetch
+            | Step::Report
+            | Step::ReceiveDescriptor
+            | Step::Deliver
+            | Step::ReceiveReport => Unit::HostDma,
+            Step::Transmit => Unit::SendDma,
+            Step::Arrive => Unit::ReceiveDma,
+            _ => Unit::Processor,
+        }
+    }
+
+    /// Which pipeline it is of.
+    pub fn side(self) -> Side {
+        if self < Step::Arrive { Side::Send } else { Side::Receive }
+    }
+
+    /// The engine that the processor has to lock before it does this step, on LANai4.
+    pub const fn locks(self) -> Option<Unit> {
+        match self {
+            Step::Prepare | Step::Conclude | Step::Match | Step::ReceiveConclude => {
+                Some(Unit::HostDma)
+            }
+            Step::Launch => Some(Unit::SendDma),
+            _ => None,
+        }
+    }
+
+    /// The engine that is unlocked after this step, on LANai4.
+    pub const fn unlocks(self) -> Option<Unit> {
+        match self {
+            Step::Fetched | Step::Reported | Step::Delivered | Step::ReceiveReported => {
+                Some(Unit::HostDma)
+            }
+            Step::Transmitted => Some(Unit::SendDma),
+            _ => None,
+        }
+    }
+
+    /// The stage that it belongs to, counted from 1 in its pipeline; 0 where work is not cut into stages.
+    pub const fn stage(self, pipeline: Pipeline) -> u8 {
+        match (pipeline, self) {
+            (Pipeline::Locked, Step::Take | Step::Arrive) => 1,
+            (Pipeline::Locked, Step::Prepare | Step::Match) => 2,
+            (Pipeline::Locked, Step::Fetch | Step::Fetched | Step::Deliver | Step::Delivered) => 3,
+            (Pipeline::Locked, Step::Launch | Step::ReceiveConclude) => 4,
+            (Pipeline::Locked, Step::Transmit | Step::Transmitted) => 5,
+            (Pipeline::Locked, Step::ReceiveReport | Step::ReceiveReported) => 5,
+            (Pipeline::Locked, Step::Conclude) => 6,
+            (Pipeline::Locked, Step::Report | Step::Reported) => 7,
+            (Pipeline::Chained, Step::Prepare | Step::Fetch | Step::Arrive) => 1,
+            (Pipeline::Chained, Step::Launch | Step::Transmit | Step::Match | Step::Deliver) => 2,
+            _ => 0,
+        }
+    }
+
+    /// With what a packet to be sent begins.
+    pub const fn first(pipeline: Pipeline, first_packet: bool) -> Step {
+        match pipeline {
+            Pipeline::Locked => Step::Take,
+            Pipeline::Serial if first_packet => Step::Take,
+            Pipeline::Serial => Step::Parse,
+            Pipeline::Chained => Step::Prepare,
+            Pipeline::Hardware => Step::Fetch,
+        }
+    }
+
+    /// What comes after this step; nothing after the last.
+    pub fn next(self, pipeline: Pipeline, job: &Job) -> Option<Step> {
+        use Pipeline::{Chained, Hardware, Locked, Serial};
+        match (pipeline, self) {
+            (Serial, Step::Take) => Some(Step::Descriptor),
+            (_, Step::Take) => Some(Step::Prepare),
+            (_, Step::Descriptor) => Some(Step::Parse),
+            (_, Step::Parse) => Some(Step::Prepare),
+            (_, Step::Prepare) => Some(Step::Fetch),
+            (Locked, Step::Fetch) => Some(Step::Fetched),
+            (Hardware, Step::Fetch) => Some(Step::Transmit),
+            (_, Step::Fetch | Step::Fetched) => Some(Step::Launch),
+            (_, Step::Launch) => Some(Step::Transmit),
+            (Locked, Step::Transmit) => Some(Step::Transmitted),
+            (Chained, Step::Transmit) => None,
+            (Hardware, Step::Transmit) => job.last.then_some(Step::Report),
+            (_, Step::Transmit | Step::Transmitted) => job.last.then_some(Step::Conclude),
+            (_, Step::Conclude) => Some(Step::Report),
+            (Locked, Step::Report) => Some(Step::Reported),
+            (_, Step::Report | Step::Reported) => None,
+            (Hardware, Step::Arrive) => Some(Step::Deliver),
+            (_, Step::Arrive) => Some(Step::Match),
+            (Serial, Step::Match) if job.first() => Some(Step::ReceiveDescriptor),
+            (Serial, Step::Match) => Some(Step::ReceiveParse),
+            (_, Step::Match) => Some(Step::Deliver),
+            (_, Step::ReceiveDescriptor) => Some(Step::ReceiveParse),
+            (_, Step::ReceiveParse) => Some(Step::Deliver),
+            (Locked, Step::Deliver) => Some(Step::Delivered),
+            (Chained | Hardware, Step::Deliver) => None,
+            (_, Step::Deliver | Step::Delivered) => job.last.then_some(Step::ReceiveConclude),
+            (_, Step::ReceiveConclude) => Some(Step::ReceiveReport),
+            (Locked, Step::ReceiveReport) => Some(Step::ReceiveReported),
+            (_, Step::ReceiveReport | Step::ReceiveReported) => None,
+        }
+    }
+
+    /// Instructions of a processor's step, without locks. `pages` are those that the NIC has to translate.
+    pub fn instructions(self, setup: &Setup, job: &Job, pages: u64) -> u64 {
+        let firmware = &setup.firmware;
+        let start = firmware.prepare + firmware.piece * job.further_pieces();
+        let by_table = match setup.system.translation {
+            Translation::NicTable => firmware.translate * pages,
+            _ => 0,
+        };
+        let parse = firmware.translate * pages + if job.first() { firmware.descriptor } else { 0 };
+        match (setup.system.pipeline, self) {
+            (_, Step::Take) => firmware.take,
+            (_, Step::Parse) => parse,
+            // One chain is made for data and status word (M-19).
+            (Pipeline::Chained, Step::Prepare) => {
+                firmware.take + start + by_table + firmware.conclude
+            }
+            (_, Step::Prepare) => start + by_table,
+            (_, Step::Launch) => firmware.launch,
+            (_, Step::Conclude | Step::ReceiveConclude) => firmware.conclude,
+            (Pipeline::Chained, Step::Match) => {
+                firmware.match_packet + start + by_table + firmware.conclude
+            }
+            (Pipeline::Locked, Step::Match) => firmware.match_packet + start + by_table,
+            (_, Step::Match) => firmware.match_packet,
+            (_, Step::ReceiveParse) => parse + start,
+            _ => firmware.notice,
+        }
+    }
+}

@@ -1,0 +1,370 @@
+//! The programs that the paper measures with, and traffic of its mix (M-30, M-31; paper 2.2, 4).
+
+use super::config::Setup;
+use super::machine::{Completion, Desk, Program, Running, Status};
+use super::memory::RegionId;
+use super::pipeline::Side;
+use crate::engine::Random;
+use crate::network::Sizes;
+use crate::units::{Span, Time};
+
+/// Sends that a window leaves unfinished at most, and receives that are posted. The paper does not say; ours.
+pub const WINDOW: u64 = 64;
+
+/// The longest message of the mix.
+pub const LONGEST_OF_MIX: u32 = 65_536;
+
+/// Lengths of messages.
+#[derive(Clone, Debug)]
+pub enum Lengths {
+    /// All alike.
+    Fixed(u32),
+    /// By lot, as the paper found them in programs (M-31), of those that are not longer than this.
+    Mix(Random, u32),
+}
+
+impl Lengths {
+    /// The mix of a seed, or what of it is at most so long.
+    pub fn mix(seed: u64, most: u32) -> Lengths {
+        Lengths::Mix(Random::new(seed), most)
+    }
+
+    fn next(&mut self) -> u32 {
+        match self {
+            Lengths::Fixed(bytes) => *bytes,
+            Lengths::Mix(random, most) => loop {
+                let bytes = Sizes::draw_bytes(random);
+                if bytes <= u64::from(*most) {
+                    break bytes as u32;
+                }
+            },
+        }
+    }
+
+    /// The longest that there can be.
+    fn most(&self) -> u32 {
+        match self {
+            Lengths::Fixed(bytes) => *bytes,
+            Lengths::Mix(_, most) => *most,
+        }
+    }
+}
+
+/// How a window's sends lie in memory.
+#[derive(Clone, Debug)]
+pub enum Places {
+    /// One buffer for each of the window, again and again.
+    Reused,
+    /// Anywhere in a region of so many bytes, by lot: poor locality.
+    Scattered(u64, Random),
+}
+
+/// Both ends of a ping-pong, of which the first begins.
+#[derive(Clone, Debug)]
+pub struct PingPong {
+    lengths: Lengths,
+    rounds_left: u64,
+    vis: [u16; 2],
+    regions: [RegionId; 2],
+    /// When it ended, and after how many bytes one way.
+    pub ended: Option<Time>,
+    /// Bytes of data, one way.
+    pub bytes: u64,
+    /// What went wrong; nothing if nothing did.
+    pub faults: u64,
+}
+
+impl PingPong {
+    /// Posts the first receives and the first send.
+    ///
+    /// # Errors
+    /// A sentence, if memory is full.
+    pub fn begin(
+        running: &mut Running,
+        mut lengths: Lengths,
+        rounds: u64,
+    ) -> Result<PingPong, String> {
+        let vis = running.machine.connect(0, 1);
+        let most = lengths.most();
+        let mut regions = [0; 2];
+        for (host, region) in regions.iter_mut().enumerate() {
+            let registered = running.machine.register(host as u8, 2 * u64::from(most.max(1)));
+            *region = registered.map_err(|error| error.to_string())?;
+        }
+        let first = lengths.next();
+        let vis = [vis.0, vis.1];
+        let mut program = PingPong {
+            lengths,
+            rounds_left: rounds,
+            vis,
+            regions,
+            ended: None,
+            bytes: 0,
+            faults: 0,
+        };
+        let desk = &mut running.desk();
+        program.post_receive(desk, 0);
+        program.post_receive(desk, 1);
+        program.post_send(desk, 0, first);
+        Ok(program)
+    }
+
+    fn post_receive(&mut self, desk: &mut Desk<'_>, host: u8) {
+        let (vi, region) = (self.vis[usize::from(host)], self.regions[usize::from(host)]);
+        let most = self.lengths.most();
+        let posted = desk.receive(host, vi, region, u64::from(most), most);
+        self.faults += u64::from(posted.is_err());
+    }
+
+    fn post_send(&mut self, desk: &mut Desk<'_>, host: u8, length: u32) {
+        let (vi, region) = (self.vis[usize::from(host)], self.regions[usize::from(host)]);
+        self.faults += u64::from(desk.send(host, vi, region, 0, length).is_err());
+        self.bytes += if host == 0 { u64::from(length) } else { 0 };
+    }
+}
+
+impl Program for PingPong {
+    fn completed(&mut self, completion: &Completion, desk: &mut Desk<'_>) {
+        self.faults += u64::from(completion.status != Status::Success);
+        if completion.side == Side::Send {
+            return;
+        }
+        let host = completion.host;
+        let mut length = completion.length;
+        if host == 0 {
+            self.rounds_left -= 1;
+            if self.rounds_left == 0 {
+                self.ended = Some(desk.now());
+                return;
+            }
+            length = self.lengths.next();
+        }
+        // The answer first, then the next receive, which nobody waits for.
+        self.post_send(desk, host, length);
+        self.post_receive(desk, host);
+    }
+}
+
+/// The first host sends so many messages in a row, whether or not the second receives; the second takes what comes. A message for which
+/// no receive is posted is lost.
+#[derive(Clone, Debug)]
+pub struct Window {
+    lengths: Lengths,
+    places: Places,
+    messages: u64,
+    posted: u64,
+    vis: [u16; 2],
+    regions: [RegionId; 2],
+    /// Sends that may be unfinished; [`WINDOW`] at first.
+    pub unfinished: u64,
+    /// Sends that have completed.
+    pub sent: u64,
+    /// Messages that have come.
+    pub received: u64,
+    /// The message that is due, if none is lost.
+    due: u64,
+    /// When the last send had completed.
+    pub ended: Option<Time>,
+    /// Bytes of data that were sent.
+    pub bytes: u64,
+    /// What went wrong; nothing if nothing did.
+    pub faults: u64,
+}
+
+impl Window {
+    /// Posts receives (if the second host is to receive) and the first sends.
+    ///
+    /// # Errors
+    /// A sentence, if memory is full.
+    pub fn begin(
+        running: &mut Running,
+        lengths: Lengths,
+        places: Places,
+        messages: u64,
+        receives: bool,
+    ) -> Result<Window, String> {
+        let vis = running.machine.connect(0, 1);
+        let buffer = u64::from(lengths.most().max(1)).next_multiple_of(super::kmem::PAGE);
+        let all = buffer * WINDOW;
+        let sends = match places {
+            Places::Reused => all,
+            Places::Scattered(bytes, _) => bytes + buffer,
+        };
+        let register = |running: &mut Running, host, bytes| {
+            running.machine.register(host, bytes).map_err(|error| error.to_string())
+        };
+        let regions = [register(running, 0, sends)?, register(running, 1, all)?];
+        let mut program = Window {
+            lengths,
+            places,
+            messages,
+            posted: 0,
+            vis: [vis.0, vis.1],
+            regions,
+            unfinished: WINDOW,
+            sent: 0,
+            received: 0,
+            due: 0,
+            ended: None,
+            bytes: 0,
+            faults: 0,
+        };
+        let desk = &mut running.desk();
+        for number in 0..if receives { WINDOW } else { 0 } {
+            program.post_receive(desk, number);
+        }
+        Ok(program)
+    }
+
+    /// Begins to send.
+    pub fn start(&mut self, desk: &mut Desk<'_>) {
+        for _ in 0..self.unfinished.min(self.messages) {
+            self.post_send(desk);
+        }
+    }
+
+    fn buffer(&self) -> u64 {
+        u64::from(self.lengths.most().max(1)).next_multiple_of(super::kmem::PAGE)
+    }
+
+    fn post_receive(&mut self, desk: &mut Desk<'_>, number: u64) {
+        let offset = number % WINDOW * self.buffer();
+        let posted = desk.receive(1, self.vis[1], self.regions[1], offset, self.lengths.most());
+        self.faults += u64::from(posted.is_err());
+    }
+
+    fn post_send(&mut self, desk: &mut Desk<'_>) {
+        let length = self.lengths.next();
+        let reused = self.posted % WINDOW * self.buffer();
+        let offset = match &mut self.places {
+            Places::Reused => reused,
+            Places::Scattered(bytes, random) => {
+                random.below(*bytes / super::kmem::PAGE) * super::kmem::PAGE
+            }
+        };
+        self.posted += 1;
+        self.bytes += u64::from(length);
+        let posted = desk.send(0, self.vis[0], self.regions[0], offset, length);
+        self.faults += u64::from(posted.is_err());
+    }
+}
+
+impl Program for Window {
+    fn completed(&mut self, completion: &Completion, desk: &mut Desk<'_>) {
+        self.faults += u64::from(completion.status != Status::Success);
+        match completion.side {
+            Side::Receive => {
+                // Those that found no receive are lost; what comes, comes in order.
+                self.faults += u64::from(completion.message < self.due);
+                self.due = completion.message + 1;
+                self.received += 1;
+                self.post_receive(desk, completion.number + WINDOW);
+            }
+            Side::Send => {
+                self.sent += 1;
+                if self.posted < self.messages {
+                    self.post_send(desk);
+                } else if self.sent == self.messages {
+                    self.ended = Some(desk.now());
+                }
+            }
+        }
+    }
+}
+
+/// What a ping-pong says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Latency {
+    /// Mean time one way.
+    pub one_way: Span,
+    /// The trace hash of the run.
+    pub trace: u64,
+}
+
+/// Runs a ping-pong of so many round trips on a fresh machine.
+///
+/// # Errors
+/// A sentence, if it cannot be run or breaks a law.
+pub fn ping_pong(
+    setup: &Setup,
+    lengths: Lengths,
+    rounds: u64,
+    seed: u64,
+) -> Result<Latency, String> {
+    let mut running = Running::new(setup, 2, seed).map_err(|error| error.to_string())?;
+    // Receives are posted first, and have come to the NICs when the first send is posted by the same processor.
+    let mut program = PingPong::begin(&mut running, lengths, rounds)?;
+    running.run(&mut program, Time::NEVER);
+    running.machine.audit(running.schedule.now())?;
+    let ended = program.ended.filter(|_| program.faults == 0);
+    let ended = ended.ok_or_else(|| format!("{}: the ping-pong did not end", setup.name))?;
+    let one_way = ended.since(Time::ZERO) / (2 * rounds);
+    Ok(Latency { one_way, trace: running.schedule.trace_hash() })
+}
+
+/// What a window says.
+pub struct Flow {
+    /// Decimal megabytes of data in a second, from the first post to the last completion of a send.
+    pub megabytes_per_second: f64,
+    /// Messages in a second.
+    pub messages_per_second: f64,
+    /// From the first post to the last completion of a send.
+    pub took: Span,
+    /// The trace hash of the run.
+    pub trace: u64,
+    /// The machine afterwards.
+    pub running: Running,
+    /// The program afterwards.
+    pub program: Window,
+}
+
+/// Runs a window of so many messages on a fresh machine, the receives posted before.
+///
+/// # Errors
+/// A sentence, if it cannot be run or breaks a law.
+pub fn window(
+    setup: &Setup,
+    lengths: Lengths,
+    places: Places,
+    messages: u64,
+    seed: u64,
+) -> Result<Flow, String> {
+    let mut running = Running::new(setup, 2, seed).map_err(|error| error.to_string())?;
+    let mut program = Window::begin(&mut running, lengths, places, messages, true)?;
+    run_window(running, &mut program).map(|(running, took)| flow(running, program, took))
+}
+
+/// Starts a window that was prepared and runs it to its end; gives the machine and the time from the first post to the last completion.
+///
+/// # Errors
+/// A sentence, if something went wrong.
+pub fn run_window(mut running: Running, program: &mut Window) -> Result<(Running, Span), String> {
+    running.run(program, Time::NEVER);
+    let began = running.schedule.now();
+    program.start(&mut running.desk());
+    running.run(program, Time::NEVER);
+    running.machine.audit(running.schedule.now())?;
+    let name = &running.machine.setup.name;
+    let node = &running.machine.nodes[1];
+    let dropped = node.agent.counts.dropped + node.processor.counts.dropped;
+    let lost = program.received + dropped != program.messages;
+    let Some(ended) = program.ended.filter(|_| program.faults == 0 && !lost) else {
+        return Err(format!(
+            "{name}: of {} messages {} were sent and {} came, with {} faults",
+            program.messages, program.sent, program.received, program.faults
+        ));
+    };
+    Ok((running, ended.since(began)))
+}
+
+fn flow(running: Running, program: Window, took: Span) -> Flow {
+    let seconds = took.ps() as f64 / 1e12;
+    Flow {
+        megabytes_per_second: program.bytes as f64 / 1e6 / seconds,
+        messages_per_second: program.messages as f64 / seconds,
+        took,
+        trace: running.schedule.trace_hash(),
+        running,
+        program,
+    }
+}

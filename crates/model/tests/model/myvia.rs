@@ -1,0 +1,516 @@
+//! The machine of the MyVIA paper: rings, pipelines, buffers, status, routes and conservation, on all systems.
+
+use bellwire_model::engine::{Ended, Random};
+use bellwire_model::myvia::config::{Layout, Queues};
+use bellwire_model::myvia::machine::PostError;
+use bellwire_model::myvia::network::Place;
+use bellwire_model::myvia::pipeline::{STEPS, Step, Unit};
+use bellwire_model::myvia::programs::{Lengths, Places, Window, ping_pong, run_window, window};
+use bellwire_model::myvia::{Completion, Desk, Program, Running, Setup, Side, Status};
+use bellwire_model::units::Time;
+
+const ALL: [&str; 7] =
+    ["myvia-a", "berkeley-a", "m-via-100", "m-via-gigabit", "myvia-b", "berkeley-b", "gm-b"];
+
+fn paper(name: &str) -> Setup {
+    Setup::paper(name).unwrap()
+}
+
+fn fixed(setup: &Setup, length: u32, messages: u64) -> Running {
+    window(setup, Lengths::Fixed(length), Places::Reused, messages, 1).unwrap().running
+}
+
+/// Random messages between all VIs of some hosts, each compared with what was sent: number, length, order.
+struct Traffic {
+    random: Random,
+    vis: Vec<(u8, u16, u8, u16)>,
+    regions: Vec<u32>,
+    left: u32,
+    due: Vec<Vec<(u64, u32)>>,
+    came: u32,
+    sent: u32,
+    mismatches: u32,
+    /// Canary: what is due is written down with a wrong length.
+    wrong_oracle: bool,
+}
+
+const LONGEST: u32 = 20_000;
+
+impl Traffic {
+    fn begin(running: &mut Running, hosts: u8, messages: u32, seed: u64) -> Traffic {
+        let mut vis = Vec::new();
+        for one in 0..hosts {
+            for other in 0..hosts {
+                if one != other {
+                    let (near, far) = running.machine.connect(one, other);
+                    vis.push((one, near, other, far));
+                }
+            }
+        }
+        let register = |host| running.machine.register(host, u64::from(LONGEST)).unwrap();
+        let regions = (0..hosts).map(register).collect();
+        let due = vec![Vec::new(); vis.len()];
+        let mut traffic = Traffic {
+            random: Random::new(seed),
+            vis,
+            regions,
+            left: messages,
+            due,
+            came: 0,
+            sent: 0,
+            mismatches: 0,
+            wrong_oracle: false,
+        };
+        for number in 0..traffic.vis.len() {
+            for _ in 0..8 {
+                traffic.receive(&mut running.desk(), number);
+            }
+        }
+        traffic
+    }
+
+    fn start(&mut self, running: &mut Running) {
+        for number in 0..self.vis.len() {
+            for _ in 0..4 {
+                self.send(&mut running.desk(), number);
+            }
+        }
+    }
+
+    fn receive(&mut self, desk: &mut Desk<'_>, number: usize) {
+        let (_, _, host, vi) = self.vis[number];
+        desk.receive(host, vi, self.regions[usize::from(host)], 0, LONGEST).unwrap();
+    }
+
+    fn send(&mut self, desk: &mut Desk<'_>, number: usize) {
+        if self.left == 0 {
+            return;
+        }
+        self.left -= 1;
+        let (host, vi, ..) = self.vis[number];
+        let length = match self.random.below(3) {
+            0 => self.random.below(64),
+            1 => self.random.below(4096),
+            _ => self.random.below(u64::from(LONGEST)),
+        } as u32;
+        let offset = self.random.below(u64::from(LONGEST - length));
+        let sent = desk.send(host, vi, self.regions[usize::from(host)], offset, length).unwrap();
+        self.due[number].push((sent, length + u32::from(self.wrong_oracle)));
+    }
+}
+
+impl Program for Traffic {
+    fn completed(&mut self, completion: &Completion, desk: &mut Desk<'_>) {
+        assert_eq!(completion.status, Status::Success);
+        let is_this = |of: &(u8, u16, u8, u16)| match completion.side {
+            Side::Send => (of.0, of.1) == (completion.host, completion.vi),
+            Side::Receive => (of.2, of.3) == (completion.host, completion.vi),
+        };
+        let number = self.vis.iter().position(is_this).unwrap();
+        match completion.side {
+            Side::Send => {
+                self.sent += 1;
+                self.send(desk, number);
+            }
+            Side::Receive => {
+                let due = self.due[number].remove(0);
+                self.mismatches += u32::from(due != (completion.message, completion.length));
+                self.came += 1;
+                self.receive(desk, number);
+            }
+        }
+    }
+}
+
+fn traffic(setup: &Setup, hosts: u8, messages: u32, seed: u64) -> (Running, Traffic) {
+    let mut running = Running::new(setup, hosts, seed).unwrap();
+    running.machine.journal.open();
+    let mut program = Traffic::begin(&mut running, hosts, messages, seed);
+    assert_eq!(running.run(&mut program, Time::NEVER), Ended::Quiet);
+    program.start(&mut running);
+    assert_eq!(running.run(&mut program, Time::NEVER), Ended::Quiet);
+    (running, program)
+}
+
+/// Random messages of all lengths, both ways, between two hosts on every system and four on Myrinet: each comes once, in order, with its length;
+/// pools and queues balance, Little's law holds, and no unit was used twice at once.
+// shows: M-08, M-18, B-14, B-16, B-17
+#[test]
+fn random_traffic_is_conserved() {
+    for name in ALL {
+        let hosts = if name.starts_with("m-via") { 2 } else { 4 };
+        for seed in 1..4 {
+            let (running, program) = traffic(&paper(name), hosts, 600, seed);
+            running
+                .machine
+                .audit(running.schedule.now())
+                .unwrap_or_else(|law| panic!("{name}: {law}"));
+            assert_eq!((program.sent, program.came, program.mismatches), (600, 600, 0), "{name}");
+            assert_eq!(running.machine.network.under_way(), 0);
+            for node in &running.machine.nodes {
+                let counts = &node.agent.counts;
+                assert_eq!((node.agent.jobs(), node.agent.buffers.in_use()), (0, 0), "{name}");
+                assert!(
+                    counts.packets_sent > 0
+                        && counts.packets_received > 0
+                        && node.agent.buffers.given > 0
+                );
+            }
+        }
+    }
+}
+
+/// Canaries: an oracle that expects something else is heard, and so is a processor that does two things at once.
+#[test]
+fn planted_faults_are_caught() {
+    let setup = paper("myvia-a");
+    let mut running = Running::new(&setup, 2, 1).unwrap();
+    let mut program = Traffic::begin(&mut running, 2, 20, 1);
+    program.wrong_oracle = true;
+    running.run(&mut program, Time::NEVER);
+    program.start(&mut running);
+    running.run(&mut program, Time::NEVER);
+    assert_eq!(program.mismatches, 20);
+    let mut running = Running::new(&setup, 2, 1).unwrap();
+    running.machine.journal.open();
+    let mut program =
+        Window::begin(&mut running, Lengths::Fixed(64), Places::Reused, 20, true).unwrap();
+    running.machine.double_use = true;
+    let error = run_window(running, &mut program).map(|_| ()).unwrap_err();
+    assert!(error.contains("Processor did"), "{error}");
+}
+
+/// On LANai4 a packet goes through 7 stages, each for one resource, and 5 on the way in; stages of different messages overlap, and the
+/// processor locks the engines that it starts.
+// shows: M-18, M-20
+#[test]
+fn lanai4_overlaps_seven_and_five_stages() {
+    let setup = paper("myvia-a");
+    let mut running = Running::new(&setup, 2, 1).unwrap();
+    running.machine.journal.open();
+    let mut program =
+        Window::begin(&mut running, Lengths::Fixed(16_384), Places::Reused, 50, true).unwrap();
+    let (running, _) = run_window(running, &mut program).unwrap();
+    let journal = &running.machine.journal;
+    journal.check().unwrap();
+    let stages = |host: u8, side: Side| {
+        let of =
+            journal.uses().iter().filter(|entry| entry.host == host && entry.step.side() == side);
+        let mut stages: Vec<u8> = of.map(|entry| entry.step.stage(setup.system.pipeline)).collect();
+        stages.sort_unstable();
+        stages.dedup();
+        stages
+    };
+    assert_eq!(stages(0, Side::Send), [1, 2, 3, 4, 5, 6, 7]);
+    assert_eq!(stages(1, Side::Receive), [1, 2, 3, 4, 5]);
+    // Double buffers: host DMA of n + 1 while n goes to the network.
+    let uses =
+        |step| journal.uses().iter().filter(move |entry| entry.host == 0 && entry.step == step);
+    let overlapping = uses(Step::Transmit).filter(|sent| {
+        uses(Step::Fetch)
+            .any(|fetch| fetch.job > sent.job && fetch.from < sent.to && sent.from < fetch.to)
+    });
+    assert!(overlapping.count() > 40);
+    let counts = &running.machine.nodes[0].agent.counts;
+    assert!(counts.lock_tries >= 3 * 50 && counts.lock_failures > 0 && counts.most_sending > 2);
+    let mut single = setup.clone();
+    single.system.send_buffers = 1;
+    let slower = window(&single, Lengths::Fixed(4096), Places::Reused, 50, 1).unwrap().took;
+    let faster = window(&setup, Lengths::Fixed(4096), Places::Reused, 50, 1).unwrap().took;
+    assert!(faster < slower);
+}
+
+/// On LANai9 one chain moves the data and writes status and record; there are 2 + 2 stages, and nothing is locked.
+// shows: M-19, M-25
+#[test]
+fn lanai9_chains_data_and_status() {
+    let setup = paper("myvia-b");
+    let running = fixed(&setup, 4096, 100);
+    for (node, ours) in running.machine.nodes.iter().zip([Step::Fetch, Step::Deliver]) {
+        let counts = &node.agent.counts;
+        assert_eq!((counts.dma_starts, counts.data_transfers), (100, 100));
+        assert_eq!((counts.status_words, counts.records, counts.lock_tries), (100, 100, 0));
+        assert_eq!(node.agent.queue(ours).left(), 100);
+    }
+    let stage = |step: Step| step.stage(setup.system.pipeline);
+    assert!(STEPS.into_iter().all(|step| stage(step) <= 2));
+}
+
+/// Each operation brings one status word and one record, on every system with a completion queue; with several packets too.
+// shows: M-25
+#[test]
+fn status_and_record_come_once() {
+    for name in ["myvia-a", "berkeley-a", "myvia-b", "berkeley-b"] {
+        let running = fixed(&paper(name), 10_000, 40);
+        for node in &running.machine.nodes {
+            let counts = &node.agent.counts;
+            assert_eq!((counts.status_words, counts.records), (40, 40), "{name}");
+        }
+    }
+}
+
+/// Host, send and receive DMA of one NIC are busy at once when messages go both ways.
+// shows: M-21
+#[test]
+fn three_engines_run_at_once() {
+    for name in ["myvia-a", "myvia-b"] {
+        let (running, _) = traffic(&paper(name), 2, 400, 1);
+        let all = [Unit::HostDma, Unit::SendDma, Unit::ReceiveDma];
+        let together = running.machine.journal.overlap(0, &all);
+        let sending = running.machine.journal.overlap(0, &all[1..2]);
+        assert!(together * 20 > sending, "{name}: {together} of {sending}");
+    }
+}
+
+/// An operation of MyVIA starts by one write of 16 B into the NIC and no descriptor is read by DMA; one of Berkeley VIA by a doorbell
+/// of 2 B and a DMA of 64 B.
+// shows: M-12, B-14
+#[test]
+fn a_write_of_the_descriptor_is_the_doorbell() {
+    let running = fixed(&paper("myvia-b"), 64, 50);
+    let node = &running.machine.nodes[0];
+    assert_eq!((node.processor.counts.descriptor_writes, node.processor.counts.doorbells), (50, 0));
+    assert_eq!((node.agent.counts.descriptors_taken, node.agent.counts.descriptors_read), (50, 0));
+    assert_eq!(node.bus.bytes[0], 50 * 16);
+    let setup = paper("berkeley-b");
+    assert_eq!(setup.system.queues, Queues::HostQueue);
+    let running = fixed(&setup, 64, 50);
+    let node = &running.machine.nodes[0];
+    assert_eq!((node.processor.counts.descriptor_writes, node.processor.counts.doorbells), (0, 50));
+    assert_eq!(node.agent.counts.descriptors_read, 50);
+    let entries = node.agent.cache.misses * 8;
+    assert_eq!(node.bus.bytes[0], 50 * 2 + entries);
+    assert!(node.processor.counts.miss_interrupts > 0);
+}
+
+/// A burst far beyond the small ring loses nothing and keeps its order; interrupts refill the ring, and only when it is needed.
+// shows: M-13, M-14, M-15
+#[test]
+fn bursts_overflow_into_host_memory() {
+    let setup = paper("myvia-a");
+    let mut running = Running::new(&setup, 2, 1).unwrap();
+    let mut program =
+        Window::begin(&mut running, Lengths::Fixed(64), Places::Reused, 900, true).unwrap();
+    program.unfinished = 900;
+    let (running, _) = run_window(running, &mut program).unwrap();
+    assert_eq!((program.received, program.faults), (900, 0));
+    let vi = &running.machine.nodes[0].vis[0];
+    let counts = vi.queues[0].counts;
+    assert_eq!((counts.direct + counts.refilled, counts.taken), (900, 900));
+    assert!(
+        counts.overflowed > 850 && counts.refilled == counts.overflowed && counts.most_big > 800
+    );
+    // Each handler finds the ring at the mark or below, and fills it.
+    let room = (setup.system.small_ring - setup.system.low_mark) as u64;
+    assert!(counts.interrupts <= counts.refilled / room + 2);
+    assert_eq!(vi.dry, bellwire_model::units::Span::ZERO);
+    let calm = fixed(&setup, 64, 10);
+    assert_eq!(calm.machine.nodes[0].processor.counts.interrupts(), 0);
+}
+
+/// With a receive posted first a message is delivered; without one it is dropped and counted, and the sender goes on; one that is too long
+/// ends the receive with that status.
+#[test]
+fn a_receive_is_posted_first() {
+    struct Noted(Vec<Completion>);
+    impl Program for Noted {
+        fn completed(&mut self, completion: &Completion, _: &mut Desk<'_>) {
+            self.0.push(*completion);
+        }
+    }
+    for name in ALL {
+        let mut running = Running::new(&paper(name), 2, 1).unwrap();
+        let (near, far) = running.machine.connect(0, 1);
+        let regions = [0, 1].map(|host| running.machine.register(host, 16_384).unwrap());
+        let mut program = Noted(Vec::new());
+        running.desk().send(0, near, regions[0], 0, 1000).unwrap();
+        running.run(&mut program, Time::NEVER);
+        assert_eq!((program.0.len(), program.0[0].side), (1, Side::Send), "{name}");
+        let node = &running.machine.nodes[1];
+        assert_eq!(node.agent.counts.dropped + node.processor.counts.dropped, 1, "{name}");
+        running.desk().receive(1, far, regions[1], 0, 6000).unwrap();
+        running.desk().receive(1, far, regions[1], 0, 6000).unwrap();
+        running.run(&mut program, Time::NEVER);
+        running.desk().send(0, near, regions[0], 0, 5000).unwrap();
+        running.desk().send(0, near, regions[0], 0, 7000).unwrap();
+        running.run(&mut program, Time::NEVER);
+        let mut received: Vec<&Completion> =
+            program.0.iter().filter(|one| one.side == Side::Receive).collect();
+        received.sort_by_key(|one| one.number);
+        let ends: Vec<(u64, u32, Status)> =
+            received.iter().map(|one| (one.message, one.length, one.status)).collect();
+        assert_eq!(ends, [(1, 5000, Status::Success), (2, 7000, Status::TooLong)], "{name}");
+        running.machine.audit(running.schedule.now()).unwrap();
+    }
+}
+
+/// What cannot be posted is refused with a reason, and changes nothing.
+#[test]
+fn wrong_posts_are_refused() {
+    let setup = paper("myvia-a");
+    let mut running = Running::new(&setup, 2, 1).unwrap();
+    let lone = running.machine.create_vi(0);
+    let (vi, _) = running.machine.connect(0, 1);
+    let region = running.machine.register(0, 4096).unwrap();
+    let mut desk = running.desk();
+    assert_eq!(desk.send(0, lone, region, 0, 1), Err(PostError::NotConnected(lone)));
+    assert_eq!(desk.send(0, 77, region, 0, 1), Err(PostError::NotConnected(77)));
+    assert_eq!(
+        desk.send(0, vi, region, 1, 4096),
+        Err(PostError::OutsideRegion { end: 4097, length: 4096 })
+    );
+    assert_eq!(desk.send(0, vi, 5, 0, 1), Err(PostError::OutsideRegion { end: 1, length: 0 }));
+    let capacity = setup.system.small_ring + setup.system.big_ring;
+    assert!((0..capacity).all(|_| desk.receive(0, vi, region, 0, 1).is_ok()));
+    assert_eq!(desk.receive(0, vi, region, 0, 1), Err(PostError::QueueFull(capacity)));
+    running.machine.audit(Time::ZERO).unwrap();
+    assert!(
+        Running::new(&setup, 17, 1).map(|_| ()).unwrap_err().to_string().contains("`hosts` is 17")
+    );
+}
+
+/// The same program runs on LANai4 and LANai9 without change, and on the baselines; programs see operations, never NICs.
+// shows: M-06
+#[test]
+fn nics_are_exchanged_below_the_program() {
+    for name in ALL {
+        let (_, program) = traffic(&paper(name), 2, 100, 9);
+        assert_eq!((program.came, program.mismatches), (100, 0), "{name}");
+        let latency = ping_pong(&paper(name), Lengths::Fixed(64), 10, 1).unwrap();
+        assert!(latency.one_way > bellwire_model::units::Span::ZERO);
+    }
+}
+
+/// A message of 120 KB takes one DMA from contiguous memory, two if it is a byte longer, and one for each page without; those take longer.
+// shows: M-22, M-23, B-18
+#[test]
+fn contiguous_memory_takes_one_dma() {
+    for name in ["myvia-a", "myvia-b"] {
+        let setup = paper(name);
+        let mut pages = setup.clone();
+        pages.system.layout = Layout::Pages;
+        let transfers = |setup: &Setup, length| {
+            fixed(setup, length, 4).machine.nodes[0].agent.counts.data_transfers / 4
+        };
+        let full = 120 << 10;
+        assert_eq!(
+            (transfers(&setup, full), transfers(&setup, full + 1), transfers(&pages, full)),
+            (1, 2, 30)
+        );
+        let latency = |setup: &Setup| ping_pong(setup, Lengths::Fixed(full), 5, 1).unwrap().one_way;
+        assert!(latency(&pages) > latency(&setup), "{name}");
+        let many = pages.system.layout;
+        assert_eq!(many, Layout::Pages);
+    }
+}
+
+/// Messages of mixed sizes share the NIC's pool, two buffers each way, none larger than it has to be.
+// shows: M-24
+#[test]
+fn buffers_have_the_length_of_the_message() {
+    let flow = window(&paper("myvia-a"), Lengths::mix(3, 65_536), Places::Reused, 300, 1).unwrap();
+    for node in &flow.running.machine.nodes {
+        assert_eq!(node.agent.buffers.given, 300);
+        assert!(node.agent.buffers.most_bytes <= 2 * 65_536 + 16);
+        assert_eq!(node.agent.buffers.used_bytes(), 0);
+    }
+}
+
+/// Packets take the route that their source wrote: shortest by default over several switches, another if it is set, and nowhere if that port leads
+/// nowhere, which only loses the packet. Two packets for one output wait for each other and both come.
+#[test]
+fn routes_are_the_sources() {
+    let port = |switch, port| Place::Port { switch, port };
+    let cables = [
+        (Place::Node(0), port(0, 0)),
+        (Place::Node(1), port(1, 0)),
+        (Place::Node(2), port(0, 1)),
+        (port(0, 2), port(1, 2)),
+        (port(0, 3), port(2, 0)),
+        (port(2, 1), port(1, 3)),
+    ];
+    let setup = paper("myvia-b");
+    let mut running = Running::wired(&setup, 3, &cables, 1).unwrap();
+    assert_eq!(running.machine.route(0, 1), Some(&[2, 0][..]));
+    assert_eq!(running.machine.route(1, 0), Some(&[2, 0][..]));
+    let mut program = Traffic::begin(&mut running, 3, 200, 1);
+    running.run(&mut program, Time::NEVER);
+    program.start(&mut running);
+    running.run(&mut program, Time::NEVER);
+    assert_eq!((program.came, program.mismatches), (200, 0));
+    assert!(running.machine.network.blocked > 0);
+    // The long way is longer; the way to nowhere loses.
+    let one_way = |route: Vec<u8>| {
+        let mut running = Running::wired(&setup, 3, &cables, 1).unwrap();
+        running.machine.set_route(0, 1, route);
+        let mut program =
+            Window::begin(&mut running, Lengths::Fixed(64), Places::Reused, 1, true).unwrap();
+        running.run(&mut program, Time::NEVER);
+        program.start(&mut running.desk());
+        running.run(&mut program, Time::NEVER);
+        (program.received, running.machine.network.lost, running.schedule.now())
+    };
+    let (short, long, lost) = (one_way(vec![2, 0]), one_way(vec![3, 1, 0]), one_way(vec![9]));
+    assert_eq!((short.0, short.1, long.0, long.1, lost.0, lost.1), (1, 0, 1, 0, 0, 1));
+    assert!(long.2 > short.2);
+}
+
+/// The programs are the paper's: a ping-pong of 1000 round trips, and 2000 messages one way whether or not the other host receives.
+// shows: M-30
+#[test]
+fn programs_are_the_papers() {
+    let setup = paper("myvia-b");
+    let latency = ping_pong(&setup, Lengths::Fixed(4), 1000, 1).unwrap();
+    assert!(latency.one_way > bellwire_model::units::Span::ZERO);
+    for receives in [true, false] {
+        let mut running = Running::new(&setup, 2, 1).unwrap();
+        let mut program =
+            Window::begin(&mut running, Lengths::Fixed(1024), Places::Reused, 2000, receives)
+                .unwrap();
+        let (running, _) = run_window(running, &mut program).unwrap();
+        let dropped = running.machine.nodes[1].agent.counts.dropped;
+        assert_eq!(
+            (program.sent, program.received, dropped),
+            if receives { (2000, 2000, 0) } else { (2000, 0, 2000) }
+        );
+    }
+}
+
+/// One seed gives one history on every system, another seed another where anything is drawn.
+#[test]
+fn a_seed_fixes_the_history() {
+    for name in ALL {
+        let trace = |seed| {
+            let (running, _) = traffic(&paper(name), 2, 100, seed);
+            running.schedule.trace_hash()
+        };
+        assert_eq!(trace(1), trace(1), "{name}");
+        assert_ne!(trace(1), trace(2), "{name}");
+    }
+}
+
+/// Halving every clock and rate of a machine doubles its times (within the rounding of each step to a picosecond).
+#[test]
+fn slower_clocks_double_all_times() {
+    use bellwire_model::units::{Frequency, Rate};
+    for name in ["myvia-a", "myvia-b", "berkeley-b"] {
+        let setup = paper(name);
+        let mut slow = setup.clone();
+        for clock in [&mut slow.host.clock, &mut slow.bus.clock, &mut slow.nic.clock] {
+            *clock = Frequency::from_hz(clock.hz() / 2);
+        }
+        slow.wire.rate = Rate::from_bytes_per_second(slow.wire.rate.bytes_per_second() / 2);
+        for span in [
+            &mut slow.wire.cable,
+            &mut slow.wire.switch,
+            &mut slow.nic.dma_start,
+            &mut slow.software.interrupt,
+        ] {
+            *span = *span * 2;
+        }
+        let time =
+            |setup: &Setup| ping_pong(setup, Lengths::Fixed(1000), 10, 1).unwrap().one_way.as_ns();
+        let ratio = time(&slow) / time(&setup);
+        assert!((ratio - 2.0).abs() < 0.001, "{name}: {ratio}");
+    }
+}
