@@ -33,7 +33,7 @@ const REQUESTS: usize = 256;
 /// Descriptors in one work queue.
 pub const QUEUE_DEPTH: usize = 4096;
 /// Posted descriptors of all work queues of a NIC that have not finished.
-const COMPLETIONS: usize = 1 << 16;
+const COMPLETIONS: usize = 1 << 15;
 /// Longest message: its length shares a word with the immediate value.
 pub const TRANSFER_BYTES: u64 = 1 << 29;
 /// Bytes of a host address: node, function, and one that is zero. As many as those of the cards that programs were written for.

@@ -1,6 +1,6 @@
 //! Descriptors on their way: handed to Bellwire in the order of posting, and finished as completions come.
 
-use crate::abi::{ErrorCode, ViState, status};
+use crate::abi::{ErrorCode, Return, ViState, status};
 use crate::directory::{entry_of, parse_entry};
 use crate::handle::Slab;
 use crate::memory::Region;
@@ -102,12 +102,15 @@ impl State {
     }
 
     /// Hands on the receive that was posted last.
-    pub fn issue_receive(&mut self, slot: u16) {
+    ///
+    /// # Errors
+    /// [`Return::ErrorResource`] if the NIC has no room for its completion; the caller takes it back.
+    pub fn issue_receive(&mut self, slot: u16) -> Result<(), Return> {
         let State { vis, regions, function, .. } = self;
-        let Some(vi) = vis.at(slot) else { return };
+        let vi = vis.at(slot).ok_or(Return::InvalidParameter)?;
         let number = vi.receive.base + vi.receive.entries.len() as u64 - 1;
         let (state, queue_pair) = (vi.state, vi.queue_pair);
-        let Some(entry) = vi.receive.find(number) else { return };
+        let entry = vi.receive.find(number).ok_or(Return::InvalidParameter)?;
         let error = match () {
             _ if entry.translated.fault != 0 => entry.translated.fault,
             _ if state == ViState::Error => status::DESC_FLUSHED_ERROR,
@@ -120,7 +123,10 @@ impl State {
                 };
                 let context = context(slot, part::RECEIVE, number);
                 match function.post_receive(queue_pair, buffer, context) {
-                    Ok(()) => return,
+                    Ok(()) => return Ok(()),
+                    Err(why) if matches!(why.error, Error::QueueFull { .. }) => {
+                        return Err(Return::ErrorResource);
+                    }
                     Err(_) => status::DESC_FLUSHED_ERROR,
                 }
             }
@@ -128,6 +134,7 @@ impl State {
         entry.error = error;
         entry.done = true;
         self.report(slot, true);
+        Ok(())
     }
 
     /// Has messages that found no receive dropped.

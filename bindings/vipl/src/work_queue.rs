@@ -147,7 +147,13 @@ impl State {
         let Some(vi) = self.vis.at(slot) else { return Ok(()) };
         if receives {
             vi.receive.entries.push_back(entry);
-            self.issue_receive(slot);
+            if let Err(code) = self.issue_receive(slot) {
+                let refused = self.vis.at(slot).and_then(|vi| vi.receive.entries.pop_back());
+                if let Some(entry) = refused {
+                    self.use_regions(&entry, false);
+                }
+                return Err(code);
+            }
         } else {
             vi.send.entries.push_back(entry);
             self.issue_sends(slot);

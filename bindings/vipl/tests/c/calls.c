@@ -209,6 +209,20 @@ static void objects(void)
 		for (VIP_ULONG i = 0; i < limits.MaxVI; i++)
 			MUST(VipDestroyVi(all[i]));
 	}
+	/* A work queue, and a NIC, take so many descriptors and no more. */
+	static VIP_DESCRIPTOR receive __attribute__((aligned(64)));
+	VIP_MEM_ATTRIBUTES no_tag = { NULL, VIP_FALSE, VIP_FALSE };
+	VIP_ULONG posted = 0;
+	MUST(VipRegisterMem(nic, &receive, sizeof receive, &no_tag, &handle));
+	while (posted < limits.MaxCQEntries) {
+		MUST(VipCreateVi(nic, &attributes, NULL, NULL, &vi));
+		for (VIP_ULONG i = 0; i < limits.MaxDescriptorsPerQueue; i++, posted++)
+			MUST(VipPostRecv(vi, &receive, handle));
+		EXPECT(VipPostRecv(vi, &receive, handle), VIP_ERROR_RESOURCE);
+	}
+	MUST(VipCreateVi(nic, &attributes, NULL, NULL, &vi));
+	EXPECT(VipPostRecv(vi, &receive, handle), VIP_ERROR_RESOURCE);
+	EXPECT(VipDeregisterMem(nic, &receive, handle), VIP_ERROR_RESOURCE);
 	free(all);
 	EXPECT(VipQuerySystemManagementInfo(nic, VIP_SMI_AUTODISCOVERY, memory), VIP_ERROR_NOT_SUPPORTED);
 	EXPECT(VipQuerySystemManagementInfo(nic, 77, memory), VIP_INVALID_PARAMETER);
