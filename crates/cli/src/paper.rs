@@ -1,6 +1,7 @@
 //! `bellwire paper`: how far the project has come with the papers that it joins, and their experiments on its models.
 
 mod all;
+mod hpcl_real;
 
 use crate::command::{Outcome, WrongUsage, print_json};
 use anyhow::{Context, Result, anyhow};
@@ -96,8 +97,10 @@ Examples:
   bellwire paper hpcl-ethernet                   all experiments
   bellwire paper hpcl-ethernet fig7              one of them
   bellwire paper hpcl-ethernet --list            their names
-  bellwire paper hpcl-ethernet --json | jq '.[].figures'")]
-    HpclEthernet(Experiments),
+  bellwire paper hpcl-ethernet --json | jq '.[].figures'
+  bellwire paper hpcl-ethernet --real udp        its programs on a real device, beside TCP, over loopback
+  bellwire paper hpcl-ethernet --real eth        the same in two network namespaces that it makes (root)")]
+    HpclEthernet(HpclEthernet),
 }
 
 #[derive(clap::Args)]
@@ -137,6 +140,15 @@ struct DamqPd {
     svg: Option<PathBuf>,
 }
 
+#[derive(clap::Args)]
+struct HpclEthernet {
+    #[command(flatten)]
+    experiments: Experiments,
+    /// Runs the paper's pingpong and burst on this device of the machine in place of the model, beside TCP
+    #[arg(long, value_name = "DEVICE", conflicts_with_all = ["id", "list"])]
+    real: Option<hpcl_real::Carrier>,
+}
+
 /// Prints what was asked for.
 pub fn run(arguments: &Arguments) -> Result<Outcome> {
     match &arguments.what {
@@ -146,7 +158,12 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
         What::DamqPd(chosen) => run_damq_pd(chosen),
         What::Myvia(chosen) => run_experiments(&myvia::experiments::EXPERIMENTS, chosen),
         What::SmpInterconnect(chosen) => run_experiments(&smp::experiments::EXPERIMENTS, chosen),
-        What::HpclEthernet(chosen) => run_experiments(&hpcl::experiments::EXPERIMENTS, chosen),
+        What::HpclEthernet(HpclEthernet { experiments, real: None }) => {
+            run_experiments(&hpcl::experiments::EXPERIMENTS, experiments)
+        }
+        What::HpclEthernet(HpclEthernet { experiments, real: Some(carrier) }) => {
+            hpcl_real::run(*carrier, experiments.json)
+        }
     }
 }
 

@@ -12,6 +12,7 @@
 //! | [`route`], `seek`, `lookup`, `neighbour` | where nodes are, and asking for it |
 //! | `sleep`, `clock`, `memory` | waiting, time, memory of regions |
 //! | [`pcapng`] | captures |
+//! | [`namespace`] | hosts of one's own on this one |
 
 mod batch;
 mod choice;
@@ -25,6 +26,7 @@ mod links;
 mod local;
 mod lookup;
 mod memory;
+pub mod namespace;
 mod neighbour;
 pub mod packet;
 pub mod pcapng;

@@ -1,10 +1,9 @@
-//! Networks of one's own for tests: namespaces that nobody else sees and that vanish with their last user. And a door for the fuzzers
-//! to what is private here.
+//! What only tests need: a door for the fuzzers to what is private here, and what belongs to [namespaces](crate::namespace).
 
 use crate::link_header::{self, Mac};
 use crate::seek;
-use std::io::{self, Write};
-use std::process::{Command, Stdio};
+
+pub use crate::namespace::{enter_new_namespace, ip};
 
 /// Gives bytes to what looks at frames of strangers before the protocol does: the Ethernet header, and questions and answers about the
 /// places of nodes, whose check value is made right in a copy. What is understood must be understood again when it is written.
@@ -27,38 +26,6 @@ pub fn parse_strangers(bytes: &[u8]) {
             assert_eq!(seek::parse(&frame), Some((said, from)));
         }
     }
-}
-
-/// Puts this thread, and the threads and processes that it starts from now on, into a new network namespace, with loopback up.
-///
-/// # Errors
-/// `PermissionDenied` without CAP_SYS_ADMIN; what `ip` says.
-pub fn enter_new_namespace() -> io::Result<()> {
-    // SAFETY: a system call that changes this thread's network alone.
-    if unsafe { libc::unshare(libc::CLONE_NEWNET) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    ip("link set lo up")
-}
-
-/// Runs commands of ip(8), one per line, in this thread's namespace.
-///
-/// # Errors
-/// `NotFound` if iproute2 is not installed; else what it said.
-pub fn ip(commands: &str) -> io::Result<()> {
-    let mut child = Command::new("ip")
-        .args(["-batch", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()?;
-    child.stdin.take().expect("piped").write_all(format!("{commands}\n").as_bytes())?;
-    let output = child.wait_with_output()?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    Err(io::Error::other(format!("ip -batch of {commands:?}: {said}")))
 }
 
 /// The number of this thread, by which `ip link set X netns NUMBER` finds its namespace.

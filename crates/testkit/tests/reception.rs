@@ -9,6 +9,7 @@ use bellwire_ethernet::link_header::Mac;
 use bellwire_ethernet::packet::PacketIo;
 use bellwire_ethernet::xdp::{Mode, XdpIo};
 use bellwire_testkit::conformance::{Node, Patience};
+use bellwire_testkit::network::command::bellwire;
 use bellwire_testkit::network::{Carrier, Network, WIRE};
 use std::io::Read;
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -414,6 +415,37 @@ fn buffers_for_each_connection_grow_with_peers() {
         patience.spend(|| format!("{} peers heard", heard.len()));
     }
     assert_eq!(io.wait_fds().len(), waits);
+}
+
+/// The HPCL paper's pingpong and burst run on the real devices next to TCP, over loopback and between two namespaces that the command makes,
+/// and put ratios beside the paper's and the model's; without the right to make namespaces it says what to do.
+// shows: H-26, H-27, H-28, B-22, B-23
+#[test]
+fn the_papers_programs_on_real_devices() {
+    for carrier in ["udp", "eth"] {
+        let arguments = ["paper", "hpcl-ethernet", "--json", "--real", carrier];
+        let output = bellwire().args(arguments).output().expect("the command");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{carrier}: {said}");
+        let report = String::from_utf8(output.stdout).expect("text");
+        // Four sizes, three ways each.
+        for program in ["pingpong", "burst"] {
+            assert_eq!(report.matches(&format!("\"program\": \"{program}\"")).count(), 12);
+        }
+        for way in ["polling", "asleep", "tcp"] {
+            assert_eq!(report.matches(&format!("\"way\": \"{way}\"")).count(), 8);
+        }
+        for part in ["measured", "model", "model_interrupts_at_once", "paper"] {
+            assert_eq!(report.matches(&format!("\"{part}\": ")).count(), 5, "{report}");
+        }
+    }
+    let mut command = std::process::Command::new("setpriv");
+    command.args(["--bounding-set", "-sys_admin"]).arg(bellwire().get_program());
+    command.args(["paper", "hpcl-ethernet", "--real", "eth"]);
+    let output = command.output().expect("setpriv of util-linux");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("run it as root") && said.contains("--real udp"), "{said}");
 }
 
 fn receive_buffer_bytes(socket: &TcpStream) -> usize {

@@ -265,11 +265,6 @@ impl Channel {
         }
     }
 
-    /// Messages in rings and kept by the state machine.
-    pub fn waiting(&self) -> usize {
-        self.receive.rings.iter().map(VecDeque::len).sum()
-    }
-
     /// Messages that were ever in a ring at once.
     pub fn most_waiting(&self) -> u64 {
         self.receive.occupancy.most()

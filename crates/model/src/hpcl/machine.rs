@@ -91,9 +91,7 @@ impl Model for Machine {
             StepDone(_) => node.step_done(schedule),
             BusDone(_) => node.bus_done(schedule),
             Interrupt(_) => node.go_on(schedule),
-            GapOver(_) => {
-                node.nic.gap_over(schedule);
-            }
+            GapOver(_) => node.nic.gap_over(schedule),
             Timer(_) => node.timer(schedule),
             LineFree(_) => node.nic.line_free(&mut node.bus, schedule),
             FrameAtSwitch(_) => {

@@ -251,14 +251,12 @@ impl Nic {
         self.raised
     }
 
-    /// The time after an interrupt is over; whether the next is raised now.
-    pub fn gap_over(&mut self, schedule: &mut Schedule<Happening>) -> bool {
+    /// The time after an interrupt is over.
+    pub fn gap_over(&mut self, schedule: &mut Schedule<Happening>) {
         self.gap_told = false;
-        let was_raised = self.raised;
         if self.cause {
             self.raise(schedule);
         }
-        self.raised && !was_raised
     }
 
     /// Checks that no frame and no descriptor vanished, and Little's law.

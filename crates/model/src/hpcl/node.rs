@@ -166,9 +166,9 @@ impl Node {
         self.go_on(schedule);
     }
 
-    /// Time that the processor spent for hard interrupts, soft ones and the process.
-    pub fn busy(&self) -> [Span; 3] {
-        self.cpu.busy
+    /// Time that the processor was in use, for interrupts and for the process.
+    pub fn busy(&self) -> Span {
+        self.cpu.busy.into_iter().sum()
     }
 
     /// Checks that nothing vanished, Little's law, and that nothing was copied more often than the setting says.

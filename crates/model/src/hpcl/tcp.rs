@@ -18,15 +18,6 @@ pub struct Segment {
     pub window_end: u64,
 }
 
-/// What a segment that came calls for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Came {
-    /// There is more to be read.
-    pub has_data: bool,
-    /// There is more room to write.
-    pub has_room: bool,
-}
-
 /// One end of a connection.
 #[derive(Clone, Debug)]
 pub struct Socket {
@@ -135,20 +126,15 @@ impl Socket {
     }
 
     /// A segment has come.
-    pub fn handle(&mut self, segment: &Segment, now: Time) -> Came {
-        let mut came = Came::default();
+    pub fn handle(&mut self, segment: &Segment, now: Time) {
         if segment.acknowledged > self.sent || segment.bytes > 0 && segment.sequence != self.came {
             self.broken = true;
-            return came;
+            return;
         }
-        if segment.acknowledged > self.acknowledged {
-            self.acknowledged = segment.acknowledged;
-            came.has_room = true;
-        }
+        self.acknowledged = self.acknowledged.max(segment.acknowledged);
         self.window_end = self.window_end.max(segment.window_end);
         if segment.bytes > 0 {
             self.came += u64::from(segment.bytes);
-            came.has_data = true;
             self.waiting += 1;
             if self.waiting >= self.acknowledge_every {
                 self.must_acknowledge = true;
@@ -156,7 +142,6 @@ impl Socket {
                 self.acknowledge_at.get_or_insert(now + self.delayed);
             }
         }
-        came
     }
 
     /// Time has passed: a delayed acknowledgement may be due.
@@ -195,7 +180,8 @@ mod tests {
             near.write(100);
             assert_eq!(near.transmit(), None);
         }
-        assert!(far.handle(&first, Time::ZERO).has_data);
+        far.handle(&first, Time::ZERO);
+        assert_eq!(far.readable(), 100);
         assert_eq!(far.transmit(), None, "an acknowledgement waits for data to ride on");
         far.look(Time::ZERO + Span::from_ns(40_000_000));
         let answer = far.transmit().expect("but not for ever");

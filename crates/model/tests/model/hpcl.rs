@@ -519,7 +519,7 @@ fn planted_faults_are_caught() {
         let error = running.audit().expect_err(law);
         assert!(error.to_string().contains(law), "{error}");
     };
-    found(&mut |running| running.machine.switch.forget_one(), "");
+    found(&mut |running| running.machine.switch.forget_one(), "found there");
     found(
         &mut |running| {
             running.machine.nodes[0].nic.forget_a_buffer();
@@ -532,7 +532,7 @@ fn planted_faults_are_caught() {
             let module = running.machine.nodes[0].module.as_mut().unwrap();
             module.channel(CHANNEL).unwrap().forget_one()
         },
-        "",
+        "found there",
     );
     found(
         &mut |running| {

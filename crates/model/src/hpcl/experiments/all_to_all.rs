@@ -51,7 +51,7 @@ pub fn run() -> Result<Report, String> {
         );
     }
     report.note(
-        "The paper names its 16 nodes and gives no result of an exchange among them. Its window bounds what waits at a port of the switch: 15 \
+        "The paper names its 16 nodes and gives no result of an exchange among them. Here a program sends one and receives one in turns. The window bounds what waits at a port of the switch: 15 \
          senders with 8 frames each.",
     );
     Ok(report)

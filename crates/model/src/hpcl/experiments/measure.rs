@@ -46,6 +46,8 @@ pub struct Burst {
     pub messages: u64,
     /// Share of the time that the line to the receiver was busy.
     pub line: f64,
+    /// Shares of the time that the processors of sender and receiver were in use, for polling too.
+    pub processors: [f64; 2],
 }
 
 /// Runs the paper's pingpong between two nodes of a cluster that is only these.
@@ -109,9 +111,13 @@ pub fn bandwidth(config: &Config, over: Over, bytes: u32) -> Result<Burst, Strin
         Over::Tcp => BURST_MESSAGES.max(BURST_BYTES / bytes as usize),
     };
     let busy = running.machine.switch.line_busy(1);
+    let at_work = [0, 1].map(|node: usize| running.machine.nodes[node].busy());
     running.begin(burst(over, bytes, count));
     let time = running.finish(MOST)?;
     let line = (running.machine.switch.line_busy(1) - busy).as_ns() / time.as_ns();
+    let processors = [0, 1].map(|node: usize| {
+        (running.machine.nodes[node].busy() - at_work[node]).as_ns() / time.as_ns()
+    });
     running.settle(Span::from_ns(1_000_000));
     running.audit().map_err(|error| error.to_string())?;
     Ok(Burst {
@@ -119,5 +125,6 @@ pub fn bandwidth(config: &Config, over: Over, bytes: u32) -> Result<Burst, Strin
         counters: [running.counted(0), running.counted(1)],
         messages: count as u64,
         line,
+        processors,
     })
 }

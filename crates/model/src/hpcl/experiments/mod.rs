@@ -40,13 +40,15 @@ pub const EXPERIMENTS: [Experiment; 7] = [
 /// Sizes of messages in bytes; the paper tells of 128 and of 1196, where its test ends.
 const SIZES: [u32; 9] = [8, 16, 32, 64, 128, 256, 512, 1024, 1196];
 /// The size of which the paper gives round trips.
-const SMALL: u32 = 128;
+pub const SMALL: u32 = 128;
 /// The size of which the paper gives the bandwidth.
-const LARGE: u32 = 1196;
+pub const LARGE: u32 = 1196;
 
-/// The paper's (5): HPCL's and TCP's round trip in microseconds at 128 B, and HPCL's bandwidth at 1196 B in bytes a second.
-const HPCL_US: f64 = 25.4;
-const TCP_US: f64 = 482.0;
+/// The paper's round trip over HPCL at 128 B in microseconds (5, Fig. 7).
+pub const HPCL_US: f64 = 25.4;
+/// The paper's round trip over TCP/IP at 128 B in microseconds (5, Fig. 7).
+pub const TCP_US: f64 = 482.0;
+/// The paper's bandwidth of HPCL at 1196 B in bytes a second (5, Fig. 8).
 const HPCL_BYTES_PER_SECOND: f64 = 1.18e8;
 
 const MESSAGE: Axis = Axis::logarithmic("message", "B");

@@ -1,0 +1,262 @@
+//! The order of the measurements: program by program and size by size, and for each several rounds in which every way is measured once,
+//! so that whatever the machine does meanwhile meets all alike.
+
+use super::place::Place;
+use super::side::{Bellwire, PATIENCE, Program, Tcp};
+use anyhow::{Context, Result, anyhow, bail};
+use bellwire::{Address, Wait};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use std::io::ErrorKind;
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+/// Sizes in bytes: the paper's two, a smaller one, and one between.
+pub const SIZES: [usize; 4] = [8, 128, 512, 1196];
+/// Rounds of each measurement.
+const ROUNDS: usize = 5;
+/// Time that one measurement in one round should take.
+const SAMPLE: Duration = Duration::from_millis(30);
+/// Round trips or messages by which it is found out how many that are.
+const TRIAL: u64 = 16;
+
+/// How messages go and how they are waited for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// Bellwire, polling: reaping in its present form (H-08).
+    Polling,
+    /// Bellwire, asleep until an interrupt has brought something (B-23).
+    Asleep,
+    /// TCP, blocking (B-22).
+    Tcp,
+}
+
+/// All of them.
+pub const WAYS: [Way; 3] = [Way::Polling, Way::Asleep, Way::Tcp];
+
+/// What was measured of one program, way and size.
+#[derive(Clone, Debug, Serialize)]
+pub struct Finding {
+    /// `pingpong` or `burst`.
+    pub program: &'static str,
+    /// How.
+    pub way: Way,
+    /// Length of a message.
+    pub bytes: usize,
+    /// Of pingpong: round trip in microseconds. Of burst: bytes of messages in a second. Median, least and most of the rounds.
+    pub median: f64,
+    /// Least.
+    pub least: f64,
+    /// Most.
+    pub most: f64,
+}
+
+/// Everything that was measured, and on what.
+pub struct Findings {
+    /// What the device says of itself.
+    pub device: String,
+    /// Processors that the sides ran on; none: wherever the system put them.
+    pub cpus: Vec<usize>,
+    /// What was found.
+    pub all: Vec<Finding>,
+}
+
+#[derive(Clone, Copy)]
+struct Order {
+    way: Way,
+    program: Program,
+    bytes: usize,
+    count: u64,
+}
+
+/// Measures everything.
+pub fn measure(place: &Place) -> Result<Findings> {
+    let cpus: Vec<usize> = crate::cpu::allowed_apart().into_iter().take(2).collect();
+    let cpus = if cpus.len() == 2 { cpus } else { Vec::new() };
+    std::thread::scope(|scope| {
+        let (orders, their_orders) = channel();
+        let (listening, listener) = channel();
+        let (ours, from_us) = channel();
+        let (theirs, from_them) = channel();
+        let their_cpu = cpus.get(1).copied();
+        let follower = scope.spawn(move || {
+            let mut side = Side::open(place, 1, their_cpu, theirs, from_us, |place| {
+                let bound = TcpListener::bind((place.address(1), 0)).context("listening by TCP")?;
+                listening.send(bound.local_addr()?).context("the leader is gone")?;
+                accept(&bound)
+            })?;
+            side.follow(&their_orders)
+        });
+        let lead = || -> Result<Findings> {
+            let our_cpu = cpus.first().copied();
+            let mut side = Side::open(place, 0, our_cpu, ours, from_them, |_| {
+                let address = listener.recv().context("the follower is gone")?;
+                TcpStream::connect(address).context("connecting by TCP")
+            })?;
+            let all = lead(&mut side, &orders)?;
+            Ok(Findings { device: side.device.clone(), cpus: cpus.clone(), all })
+        };
+        let led = lead();
+        drop(orders);
+        let followed = follower.join().map_err(|_| anyhow!("the follower has panicked"))?;
+        // What went wrong on one side ends the other by its patience; the first cause is the more telling.
+        match (led, followed) {
+            (Ok(findings), Ok(())) => Ok(findings),
+            (Err(error), Err(other)) => Err(error.context(format!("the other side: {other:#}"))),
+            (Err(error), Ok(())) | (Ok(_), Err(error)) => Err(error),
+        }
+    })
+}
+
+/// The first connection that comes, unless none does.
+fn accept(bound: &TcpListener) -> Result<TcpStream> {
+    bound.set_nonblocking(true)?;
+    let end = Instant::now() + PATIENCE;
+    loop {
+        match bound.accept() {
+            Ok((stream, _)) => {
+                stream.set_nonblocking(false)?;
+                return Ok(stream);
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock && Instant::now() < end => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Err(error) => return Err(error).context("accepting by TCP"),
+        }
+    }
+}
+
+/// Gives the orders and takes the times.
+fn lead(side: &mut Side, orders: &Sender<Order>) -> Result<Vec<Finding>> {
+    let programs = [(Program::PingPong, "pingpong"), (Program::Burst, "burst")];
+    let steps = programs.len() * SIZES.len() * WAYS.len() * ROUNDS;
+    // Hidden by itself if standard error is no terminal.
+    let bar = ProgressBar::new(steps as u64).with_style(
+        ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}").context("a template")?,
+    );
+    let mut all = Vec::new();
+    for (program, name) in programs {
+        for bytes in SIZES {
+            let mut timed = |way, count| -> Result<Duration> {
+                let order = Order { way, program, bytes, count };
+                orders.send(order).context("the follower is gone")?;
+                let begin = Instant::now();
+                side.run(order)?;
+                Ok(begin.elapsed())
+            };
+            let mut counts = Vec::new();
+            for way in WAYS {
+                // The first one makes links and wakes whoever sleeps.
+                timed(way, TRIAL)?;
+                let each = timed(way, TRIAL)?.as_secs_f64() / TRIAL as f64;
+                let count = SAMPLE.as_secs_f64() / each;
+                counts.push((count as u64).clamp(TRIAL, 1_000_000));
+            }
+            let mut samples = WAYS.map(|_| Vec::new());
+            for _ in 0..ROUNDS {
+                for ((way, &count), samples) in WAYS.into_iter().zip(&counts).zip(&mut samples) {
+                    bar.set_message(format!("{name}, {bytes} B, {}", way.name()));
+                    bar.inc(1);
+                    let time = timed(way, count)?.as_secs_f64();
+                    samples.push(match program {
+                        Program::PingPong => time * 1e6 / count as f64,
+                        Program::Burst => count as f64 * bytes as f64 / time,
+                    });
+                }
+            }
+            for (way, mut samples) in WAYS.into_iter().zip(samples) {
+                samples.sort_by(f64::total_cmp);
+                all.push(Finding {
+                    program: name,
+                    way,
+                    bytes,
+                    median: samples[ROUNDS / 2],
+                    least: samples[0],
+                    most: samples[ROUNDS - 1],
+                });
+            }
+        }
+    }
+    bar.finish_and_clear();
+    Ok(all)
+}
+
+/// One side with both of its ends.
+struct Side {
+    bellwire: Bellwire,
+    tcp: Tcp,
+    device: String,
+}
+
+impl Side {
+    fn open(
+        place: &Place,
+        number: usize,
+        cpu: Option<usize>,
+        tell: Sender<Address>,
+        hear: Receiver<Address>,
+        connect: impl FnOnce(&Place) -> Result<TcpStream>,
+    ) -> Result<Side> {
+        if let Some(cpu) = cpu {
+            crate::cpu::stay_on(cpu)?;
+        }
+        let leads = number == 0;
+        place.run(number, || {
+            let stream = connect(place)?;
+            let meet = |own| {
+                tell.send(own).context("the other side is gone")?;
+                hear.recv().context("the other side is gone")
+            };
+            let device = place.device(number);
+            let (bellwire, device) =
+                Bellwire::open(&device, leads, meet).with_context(|| device.clone())?;
+            Ok(Side { bellwire, tcp: Tcp::new(stream, leads)?, device })
+        })
+    }
+
+    fn run(&mut self, Order { way, program, bytes, count }: Order) -> Result<()> {
+        match way {
+            Way::Polling => self.bellwire.run(program, Wait::Spin, bytes, count),
+            Way::Asleep => self.bellwire.run(program, Wait::Block, bytes, count),
+            Way::Tcp => self.tcp.run(program, bytes, count),
+        }
+    }
+
+    /// Carries out orders until there are no more.
+    fn follow(&mut self, orders: &Receiver<Order>) -> Result<()> {
+        /// Acknowledgements are sent while nothing is ordered.
+        const TURN: Duration = Duration::from_micros(100);
+        loop {
+            match orders.recv_timeout(TURN) {
+                Ok(order) => self.run(order)?,
+                Err(RecvTimeoutError::Timeout) => self.bellwire.settle()?,
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            }
+        }
+    }
+}
+
+impl Way {
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Way::Polling => "Bellwire, polling",
+            Way::Asleep => "Bellwire, asleep",
+            Way::Tcp => "TCP",
+        }
+    }
+}
+
+impl Findings {
+    /// The median of one program, way and size.
+    pub fn median(&self, program: &str, way: Way, bytes: usize) -> Result<f64> {
+        let found =
+            self.all.iter().find(|one| (one.program, one.way, one.bytes) == (program, way, bytes));
+        match found {
+            Some(found) => Ok(found.median),
+            None => bail!("{program} of {bytes} B by {} was not measured", way.name()),
+        }
+    }
+}

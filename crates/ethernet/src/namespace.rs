@@ -1,0 +1,101 @@
+//! Network namespaces: hosts of one's own within one host, for tests and for measurements. They have no names, and vanish with their last
+//! user, so that nothing is left behind however a program ends.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::process::{Command, Stdio};
+
+/// A network namespace. It goes when this is dropped and the last thread, process and socket in it are gone.
+#[derive(Debug)]
+pub struct Namespace(File);
+
+impl Namespace {
+    /// A new one, with loopback up. This thread stays where it is.
+    ///
+    /// # Errors
+    /// `PermissionDenied` without CAP_SYS_ADMIN; `NotFound` if iproute2 is not installed; what `ip` says.
+    pub fn new() -> io::Result<Namespace> {
+        let here = current()?;
+        unshare()?;
+        let _back = Return(here);
+        ip("link set lo up")?;
+        Ok(Namespace(current()?))
+    }
+
+    /// Runs something in it: sockets that are opened and processes that are started there stay there.
+    ///
+    /// # Errors
+    /// `PermissionDenied` without CAP_SYS_ADMIN; nothing was run then.
+    pub fn run<T>(&self, what: impl FnOnce() -> T) -> io::Result<T> {
+        let here = current()?;
+        enter(&self.0)?;
+        let _back = Return(here);
+        Ok(what())
+    }
+
+    /// A veth pair between interface `name` here and interface `far_name` there.
+    ///
+    /// # Errors
+    /// What `ip` says.
+    pub fn wire(&self, name: &str, far: &Namespace, far_name: &str) -> io::Result<()> {
+        let there = format!("/proc/{}/fd/{}", std::process::id(), far.0.as_raw_fd());
+        self.run(|| ip(&format!("link add {name} type veth peer name {far_name} netns {there}")))?
+    }
+}
+
+/// Brings this thread back to the namespace that it was in, also if it panics.
+struct Return(File);
+
+impl Drop for Return {
+    fn drop(&mut self) {
+        let result = enter(&self.0);
+        assert!(result.is_ok() || std::thread::panicking(), "cannot come back: {result:?}");
+    }
+}
+
+/// Puts this thread, and the threads and processes that it starts from now on, into a new network namespace, with loopback up.
+///
+/// # Errors
+/// `PermissionDenied` without CAP_SYS_ADMIN; what `ip` says.
+pub fn enter_new_namespace() -> io::Result<()> {
+    unshare()?;
+    ip("link set lo up")
+}
+
+/// Runs commands of ip(8), one per line, in this thread's namespace.
+///
+/// # Errors
+/// `NotFound` if iproute2 is not installed; else what it said.
+pub fn ip(commands: &str) -> io::Result<()> {
+    let mut child = Command::new("ip")
+        .args(["-batch", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    child.stdin.take().expect("piped").write_all(format!("{commands}\n").as_bytes())?;
+    let output = child.wait_with_output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    Err(io::Error::other(format!("ip -batch of {commands:?}: {said}")))
+}
+
+/// The namespace that this thread is in.
+fn current() -> io::Result<File> {
+    File::open("/proc/thread-self/ns/net")
+}
+
+fn unshare() -> io::Result<()> {
+    // SAFETY: a system call that changes this thread's network alone.
+    let result = unsafe { libc::unshare(libc::CLONE_NEWNET) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+fn enter(namespace: &File) -> io::Result<()> {
+    // SAFETY: a system call that changes this thread's network alone; the descriptor is open.
+    let result = unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
