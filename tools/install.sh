@@ -15,6 +15,10 @@ ln -sf libvipl.so.1 "$lib/libvipl.so"
 if [ -f "$built/libvipl.a" ]; then
     install -m 644 "$built/libvipl.a" "$lib/libvipl.a"
 fi
+# What only a debugger of the library itself wants is four fifths of it.
+if command -v strip >/dev/null; then
+    strip --strip-debug "$lib/libvipl.so.1.0.0" "$lib/libvipl.a" 2>/dev/null || true
+fi
 install -m 644 "$vipl/include/vipl.h" "$include/vipl.h"
 install -m 644 "$vipl/vipl.3" "$man/vipl.3"
 sed -e "s|@PREFIX@|$prefix|g" -e "s|@VERSION@|$version|g" "$vipl/vipl.pc.in" > "$lib/pkgconfig/vipl.pc"
