@@ -34,3 +34,4 @@ pub mod network;
 pub mod smp;
 pub mod stats;
 pub mod units;
+mod vcd;

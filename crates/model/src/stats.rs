@@ -2,13 +2,22 @@
 
 mod confidence;
 mod occupancy;
+mod queue;
 mod steady;
 mod tally;
 
 pub use confidence::{Estimate, SeriesTooShort, batch_means, warm_up};
 pub use occupancy::{Imbalance, Occupancy};
+pub use queue::{Queue, QueueUse, Watched};
 pub use steady::{Steady, Window};
 pub use tally::Tally;
+
+/// The smallest and largest of what was delivered from each, as a ratio: 1 is perfectly fair.
+pub(crate) fn fairness(delivered_from: &[u64]) -> f64 {
+    let least = delivered_from.iter().min().copied().unwrap_or(0);
+    let most = delivered_from.iter().max().copied().unwrap_or(0);
+    if most == 0 { 1.0 } else { least as f64 / most as f64 }
+}
 
 /// Writes a hash as 16 hexadecimal digits, because numbers of JSON lose its last bits in many readers.
 pub(crate) fn hexadecimal<S: serde::Serializer>(

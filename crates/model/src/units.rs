@@ -178,32 +178,56 @@ impl fmt::Display for Span {
 
 /// A clock rate, in hertz.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Frequency(u64);
+pub struct Frequency {
+    hz: u64,
+    /// The rest follows from it, and is kept because models ask at every event and would divide each time.
+    period: u64,
+    /// 2^64 / period, rounded down.
+    inverse: u64,
+}
 
 impl Frequency {
     /// So many hertz; zero is not a clock, see [`Frequency::period`].
     pub const fn from_hz(hz: u64) -> Frequency {
-        Frequency(hz)
+        if hz == 0 {
+            return Frequency { hz, period: 0, inverse: 0 };
+        }
+        let period = ((PS_PER_SECOND + hz as u128 / 2) / hz as u128) as u64;
+        let inverse = if period > 1 { ((1u128 << 64) / period as u128) as u64 } else { u64::MAX };
+        Frequency { hz, period, inverse }
     }
 
     /// So many megahertz.
     pub const fn from_mhz(mhz: u64) -> Frequency {
-        Frequency(mhz * 1_000_000)
+        Frequency::from_hz(mhz * 1_000_000)
     }
 
     /// In hertz.
     pub const fn hz(self) -> u64 {
-        self.0
+        self.hz
     }
 
     /// The time of one cycle, rounded to the nearest picosecond (250 MHz: 4 ns).
     ///
     /// # Panics
     /// If the frequency is zero, or so high that a cycle rounds to nothing; [`Frequency`]s read from TOML are neither.
+    #[inline]
     pub const fn period(self) -> Span {
-        let period = ((PS_PER_SECOND + self.0 as u128 / 2) / self.0 as u128) as u64;
-        assert!(period > 0, "a cycle must last a picosecond or more");
-        Span(period)
+        assert!(self.period > 0, "a cycle must last a picosecond or more");
+        Span(self.period)
+    }
+
+    /// The next edge at or after `time`, if the first is at zero: [`Time::edge`] without a division.
+    #[inline]
+    pub const fn edge(self, time: Time) -> Time {
+        let period = self.period().0;
+        // The inverse is rounded down, and so the quotient may be one less.
+        let quotient = ((time.0 as u128 * self.inverse as u128) >> 64) as u64;
+        let mut before = quotient * period;
+        if time.0 - before >= period {
+            before += period;
+        }
+        Time(if before == time.0 { before } else { before + period })
     }
 }
 
@@ -211,7 +235,7 @@ impl fmt::Display for Frequency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         print(
             f,
-            u128::from(self.0),
+            u128::from(self.hz),
             &[(1, "Hz"), (1_000, "kHz"), (1_000_000, "MHz"), (1_000_000_000, "GHz")],
         )
     }
@@ -268,6 +292,10 @@ impl Rate {
     /// # Panics
     /// If the rate is zero; [`Rate`]s read from TOML are not.
     pub const fn time(self, bytes: Bytes) -> Span {
+        // What fits 64 bits is divided faster.
+        if bytes.0 < 1 << 24 {
+            return Span((bytes.0 * PS_PER_SECOND as u64).div_ceil(self.0));
+        }
         Span((bytes.0 as u128 * PS_PER_SECOND).div_ceil(self.0 as u128) as u64)
     }
 }
@@ -414,11 +442,11 @@ fn print(f: &mut fmt::Formatter<'_>, value: u128, units: &[(u128, &str)]) -> fmt
 }
 
 macro_rules! text_form {
-    ($type:ident, $kind:expr) => {
+    ($type:ident, $made_by:expr, $kind:expr) => {
         impl std::str::FromStr for $type {
             type Err = QuantityError;
             fn from_str(text: &str) -> Result<$type, QuantityError> {
-                parse(text, &$kind).map($type)
+                parse(text, &$kind).map($made_by)
             }
         }
 
@@ -446,10 +474,10 @@ macro_rules! text_form {
     };
 }
 
-text_form!(Span, SPAN);
-text_form!(Frequency, FREQUENCY);
-text_form!(Bytes, BYTES);
-text_form!(Rate, RATE);
+text_form!(Span, Span, SPAN);
+text_form!(Frequency, Frequency::from_hz, FREQUENCY);
+text_form!(Bytes, Bytes, BYTES);
+text_form!(Rate, Rate, RATE);
 
 #[cfg(test)]
 mod tests {
@@ -499,5 +527,13 @@ mod tests {
         assert_eq!(Time::from_ps(0).edge(period), Time::ZERO);
         assert_eq!(Time::from_ps(1).edge(period), Time::from_ps(4_000));
         assert_eq!(Time::from_ps(4_000).edge(period), Time::from_ps(4_000));
+        for hz in [1, 3, 250_000_000, 333_333_333, 999_999_999_999, 1_000_000_000_000] {
+            let clock = Frequency::from_hz(hz);
+            let far = Time::NEVER.ps() - clock.period().ps();
+            for time in [0, 1, 2, 3_999, 4_000, 12_003, far / 3, far - 1, far] {
+                let time = Time::from_ps(time);
+                assert_eq!(clock.edge(time), time.edge(clock.period()), "{clock} {time:?}");
+            }
+        }
     }
 }

@@ -67,6 +67,10 @@ impl Tail {
         bytes: &[u8; MAX_TAIL_BYTES],
         length: usize,
     ) -> Result<Self, WireError> {
+        // Mostly there is none.
+        if length == 0 && u128::from_le_bytes(*bytes) == 0 {
+            return Ok(Self::EMPTY);
+        }
         let Some(used) = bytes.get(..length) else {
             return Err(WireError::TailTooLong { length, limit: MAX_TAIL_BYTES });
         };

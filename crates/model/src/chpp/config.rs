@@ -488,12 +488,18 @@ impl NicConfig {
 
     /// Beats of a network packet's header.
     pub fn packet_header_beats(&self) -> u64 {
-        self.packet_header.count().div_ceil(self.bus.count())
+        self.beats_of(self.packet_header.count())
+    }
+
+    /// Beats of the internal bus, whose width is a power of two, for `bytes` of data.
+    pub fn beats_of(&self, bytes: u64) -> u64 {
+        let bus = self.bus.count();
+        (bytes + (bus - 1)) >> bus.trailing_zeros()
     }
 
     /// Time of the internal bus for `bytes` of data.
     pub fn beats(&self, bytes: u64) -> Span {
-        self.cycle() * bytes.div_ceil(self.bus.count())
+        self.cycle() * self.beats_of(bytes)
     }
 
     /// Time for which a bus packet with `bytes` of data occupies an engine: header, data, engine (5.1).
@@ -503,7 +509,7 @@ impl NicConfig {
 
     /// The first clock edge at or after `time`.
     pub fn edge(&self, time: Time) -> Time {
-        time.edge(self.cycle())
+        self.clock.edge(time)
     }
 }
 

@@ -28,6 +28,8 @@ pub struct Controllers {
     /// Nodes of each controller.
     nodes: usize,
     data_channels: usize,
+    /// By node, its number modulo the channels.
+    groups: Vec<usize>,
     halves: usize,
     get_channel: bool,
     crossbars: Vec<Crossbar>,
@@ -75,6 +77,7 @@ impl Controllers {
         Ok(Controllers {
             nodes,
             data_channels: config.crossbar.channels,
+            groups: (0..256).map(|to| to % config.crossbar.channels).collect(),
             halves,
             get_channel: config.crossbar.get_channel,
             crossbars,
@@ -136,13 +139,23 @@ impl Controllers {
     fn channel(&self, to: usize, among_gets: bool, half: usize) -> usize {
         match among_gets {
             true => self.halves * self.data_channels + half,
-            false => half * self.data_channels + to % self.data_channels,
+            false => half * self.data_channels + self.groups[to],
+        }
+    }
+
+    /// The controller of a node, and the node's number among those of the controller.
+    #[inline]
+    fn place(&self, node: usize) -> (usize, usize) {
+        match self.crossbars.len() {
+            1 => (0, node),
+            _ => (node / self.nodes, node % self.nodes),
         }
     }
 
     /// Whether a channel of a node's input has room for a packet.
     pub fn has_room(&self, node: usize, channel: usize) -> bool {
-        self.crossbars[node / self.nodes].has_room(node % self.nodes, channel)
+        let (controller, input) = self.place(node);
+        self.crossbars[controller].has_room(input, channel)
     }
 
     /// Takes a packet of `beats` beats for node `to` into a channel of `node` that has room; its first beat comes at `head`.
@@ -156,7 +169,7 @@ impl Controllers {
         if let Some(seen) = &mut self.seen {
             seen.push((channel, to));
         }
-        let at = (node / self.nodes, node % self.nodes);
+        let at = self.place(node);
         let whole = (packet, node as u8, to as u8, beats);
         let bound = self.bound(whole, at, channel);
         self.crossbars[at.0].inject(schedule, (at.1, channel), bound, head);
@@ -170,16 +183,17 @@ impl Controllers {
         channel: usize,
     ) -> Bound {
         let among_gets = channel >= self.halves * self.data_channels;
-        let (source, target) = (usize::from(from) / self.nodes, usize::from(to) / self.nodes);
+        let (target, node) = self.place(to.into());
         let (output, place) = match &self.links {
             Some(links) if controller != target => {
+                let source = usize::from(from) / self.nodes;
                 let came_by = self.link_port(input).unwrap_or(0);
                 let pair = u32::from(from) << 8 | u32::from(to);
                 let hop = links.step(controller, came_by, (source, target), pair);
                 let channel = self.channel(to.into(), among_gets, hop.half);
                 (self.nodes + usize::from(hop.port) - 1, channel)
             }
-            _ => (usize::from(to) % self.nodes, if among_gets { GET } else { DATA }),
+            _ => (node, if among_gets { GET } else { DATA }),
         };
         Bound { packet, beats, from, to, output: output as u8, place: place as u8 }
     }
@@ -286,7 +300,8 @@ impl Controllers {
 
     /// The receive engine of `node` has a place free again.
     pub fn place_freed(&mut self, schedule: &mut Schedule<Happening>, node: usize, class: usize) {
-        self.crossbars[node / self.nodes].place_freed(schedule, node % self.nodes, class);
+        let (controller, output) = self.place(node);
+        self.crossbars[controller].place_freed(schedule, output, class);
     }
 
     /// Names each output and says how long it was taken.

@@ -83,6 +83,12 @@ pub struct Crossbar {
     engine_cycles: u64,
     /// By input, then channel.
     inputs: Vec<Channel>,
+    /// By input, the channels in which packets wait.
+    filled: Vec<u64>,
+    /// Inputs in whose channels packets wait and of which none is crossing.
+    asking: u64,
+    /// By output, the inputs that have a packet for it in front: of those outputs that are wanted in a decision.
+    requests: Vec<u64>,
     crossing: Vec<Option<Crossing>>,
     output_busy: Vec<bool>,
     /// Until when the wires behind an output are taken beyond its own time.
@@ -121,6 +127,9 @@ impl Crossbar {
             module: config.nic.module(),
             engine_cycles: config.nic.engine_cycles,
             inputs: (0..ports * channels).map(|_| Channel::default()).collect(),
+            filled: vec![0; ports],
+            asking: 0,
+            requests: vec![0; ports],
             crossing: vec![None; ports],
             output_busy: vec![false; ports],
             held_until: vec![Time::ZERO; ports],
@@ -162,6 +171,10 @@ impl Crossbar {
         let queue = &mut self.inputs[input * self.channels + channel];
         queue.occupancy.enter(entered);
         queue.queue.push_back(Queued { bound, entered, head });
+        self.filled[input] |= 1 << channel;
+        if self.crossing[input].is_none() {
+            self.asking |= 1 << input;
+        }
         self.waiting += 1;
         schedule.settle_at(head, Happening::CrossbarMatches { controller: self.controller });
     }
@@ -181,17 +194,16 @@ impl Crossbar {
     pub fn matches(&mut self, schedule: &mut Schedule<Happening>, grants: &mut Vec<Grant>) {
         let now = schedule.now();
         self.decides = false;
-        // By output: the inputs that have a packet for it in front.
-        let mut requests = [0u64; 64];
         let mut wanted = 0u64;
-        for input in 0..self.ports {
-            if self.crossing[input].is_some() {
-                continue;
-            }
-            for channel in &self.inputs[input * self.channels..][..self.channels] {
-                if let Some(front) = channel.queue.front().filter(|front| front.head <= now) {
-                    requests[front.bound.output as usize] |= 1 << input;
-                    wanted |= 1 << front.bound.output;
+        for input in ones(self.asking) {
+            for channel in ones(self.filled[input]) {
+                let front = self.inputs[input * self.channels + channel].queue.front();
+                if let Some(front) = front.filter(|front| front.head <= now) {
+                    let output = front.bound.output;
+                    let requests = &mut self.requests[usize::from(output)];
+                    let others = if wanted >> output & 1 == 1 { *requests } else { 0 };
+                    *requests = others | 1 << input;
+                    wanted |= 1 << output;
                 }
             }
         }
@@ -201,8 +213,9 @@ impl Crossbar {
         let first = self.next_output;
         self.next_output = (first + 1) % self.ports;
         let mut taken = 0u64;
-        for output in (first..self.ports).chain(0..first) {
-            let mut asking = requests[output] & !taken;
+        let before = wanted & ((1 << first) - 1);
+        for output in ones(wanted & !before).chain(ones(before)) {
+            let mut asking = self.requests[output] & !taken;
             if self.held_until[output] > now {
                 continue;
             }
@@ -232,6 +245,9 @@ impl Crossbar {
             self.inputs[input * self.channels + channel].occupancy.leave(entered, schedule.now());
             channel
         });
+        if self.filled[input] != 0 {
+            self.asking |= 1 << input;
+        }
         self.decide(schedule);
         freed
     }
@@ -265,7 +281,7 @@ impl Crossbar {
     /// The channel of `input` whose turn it is among those with a packet for `output` that may go now.
     fn channel_ready(&mut self, input: usize, output: usize, now: Time) -> Option<usize> {
         let mut ready = 0u64;
-        for channel in 0..self.channels {
+        for channel in ones(self.filled[input]) {
             let front = self.inputs[input * self.channels + channel].queue.front();
             let front = front
                 .filter(|front| usize::from(front.bound.output) == output && front.head <= now);
@@ -278,7 +294,12 @@ impl Crossbar {
 
     fn cross(&mut self, schedule: &mut Schedule<Happening>, input: usize, channel: usize) -> Grant {
         let now = schedule.now();
-        let front = self.inputs[input * self.channels + channel].queue.pop_front();
+        let queue = &mut self.inputs[input * self.channels + channel].queue;
+        let front = queue.pop_front();
+        if queue.is_empty() {
+            self.filled[input] &= !(1 << channel);
+        }
+        self.asking &= !(1 << input);
         let Queued { bound, entered, head } =
             front.expect("a channel is ready if it has a packet in front");
         let Bound { beats, output, place, .. } = bound;
@@ -334,26 +355,39 @@ impl Crossbar {
         self.output_busy[output]
     }
 
+    /// The counts of each channel of each input, with its name.
+    pub fn occupancies(&self) -> impl Iterator<Item = (String, &Occupancy)> {
+        self.inputs.iter().enumerate().map(|(at, channel)| (self.name(at), &channel.occupancy))
+    }
+
+    fn name(&self, at: usize) -> String {
+        let (input, channel) = (at / self.channels, at % self.channels);
+        format!("input {input} channel {channel} of crossbar {}", self.controller)
+    }
+
     /// Checks Little's law on every channel.
     ///
     /// # Errors
     /// What does not hold.
     pub fn audit(&self, now: Time) -> Result<(), Imbalance> {
         self.inputs.iter().enumerate().try_for_each(|(at, channel)| {
-            let name = format!(
-                "input {} channel {} of crossbar {}",
-                at / self.channels,
-                at % self.channels,
-                self.controller
-            );
             let crossing = self.crossing[at / self.channels]
                 .filter(|crossing| crossing.channel == at % self.channels);
             let waiting = channel.queue.iter().map(|queued| queued.entered);
             channel.occupancy.audit(
-                &name,
+                &self.name(at),
                 now,
                 waiting.chain(crossing.map(|crossing| crossing.entered)),
             )
         })
     }
+}
+
+/// Which bits are set, the lowest first.
+fn ones(mut bits: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lowest = (bits != 0).then(|| bits.trailing_zeros() as usize)?;
+        bits &= bits - 1;
+        Some(lowest)
+    })
 }

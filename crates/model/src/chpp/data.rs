@@ -11,27 +11,34 @@ use super::journal::{Cause, Stage};
 use super::pcie::{Run, first_request};
 use super::port::{Note, Port, Purpose};
 use super::{Happening, Wires};
+use crate::stats::{Queue, Watched};
 use crate::units::{Span, Time};
 
 /// A read whose data has its place in the stream.
 struct Slot {
     expected: usize,
-    bytes: Vec<u8>,
+    /// Bytes that came while an earlier read was unanswered.
+    early: Vec<u8>,
+    /// Bytes that have gone into the stream.
     passed: usize,
 }
 
 /// Registers and queues of the three modules.
 pub struct DataUnit {
     /// Commands in order; the packer is at the first.
-    pub commands: VecDeque<Box<Command>>,
+    pub commands: Queue<Box<Command>>,
     /// Which of them the data read module is at.
     reading: usize,
     reorder_bytes: u64,
     /// Bytes asked for and not packed yet.
     in_use: u64,
-    slots: VecDeque<Slot>,
+    slots: Queue<Slot>,
     first_slot: u64,
     spare: Vec<Vec<u8>>,
+    /// Commands that have been packed, for their memory.
+    // In boxes, which is how they move from module to module.
+    #[expect(clippy::vec_box)]
+    spare_commands: Vec<Box<Command>>,
     stream: VecDeque<u8>,
     /// Bytes that have ever come into the stream, and when the packer may have them.
     available: VecDeque<(u64, Time)>,
@@ -63,13 +70,14 @@ impl DataUnit {
     /// Empty modules.
     pub fn new(config: &Config) -> DataUnit {
         DataUnit {
-            commands: VecDeque::new(),
+            commands: Queue::default(),
             reading: 0,
             reorder_bytes: config.nic.reorder.count(),
             in_use: 0,
-            slots: VecDeque::new(),
+            slots: Queue::default(),
             first_slot: 0,
             spare: Vec::new(),
+            spare_commands: Vec::new(),
             stream: VecDeque::new(),
             available: VecDeque::new(),
             came: 0,
@@ -113,18 +121,21 @@ impl DataUnit {
             }
             // The journal follows the read that completes a packet.
             let end = command.asked + run.length;
-            let payload = if command.moves.is_empty() {
-                u64::MAX
+            let note = if wires.journal.is_open() {
+                let payload = match command.moves.is_empty() {
+                    true => u64::MAX,
+                    false => wires.config.nic.put_payload.count(),
+                };
+                let completes = end == command.total || end.is_multiple_of(payload);
+                completes.then(|| Note {
+                    operation: command.operation,
+                    part: Some(((end - 1) / payload) as u32),
+                    module: Stage::DataRead,
+                    memory: Stage::DataMemory,
+                })
             } else {
-                wires.config.nic.put_payload.count()
+                None
             };
-            let completes = end == command.total || end.is_multiple_of(payload);
-            let note = completes.then(|| Note {
-                operation: command.operation,
-                part: Some(((end - 1) / payload) as u32),
-                module: Stage::DataRead,
-                memory: Stage::DataMemory,
-            });
             let purpose = Purpose::Data { read: self.first_slot + self.slots.len() as u64 };
             if let Some(note) = note {
                 let begun = command.extracted + wires.config.nic.module();
@@ -144,8 +155,8 @@ impl DataUnit {
             self.next_at = now + self.interval;
             self.in_use += run.length;
             self.counters.reads += 1;
-            let bytes = self.spare.pop().unwrap_or_default();
-            self.slots.push_back(Slot { expected: run.length as usize, bytes, passed: 0 });
+            let early = self.spare.pop().unwrap_or_default();
+            self.slots.push(now, Slot { expected: run.length as usize, early, passed: 0 });
             command.asked += run.length;
             command.cursor.1 += run.length;
             if command.cursor.1 == source.length {
@@ -165,25 +176,27 @@ impl DataUnit {
         self.counters.completions += 1;
         let Some(at) = read.checked_sub(self.first_slot).map(|at| at as usize) else { return };
         let Some(slot) = self.slots.get_mut(at) else { return };
-        slot.bytes.extend_from_slice(bytes);
         if at > 0 {
+            slot.early.extend_from_slice(bytes);
             self.counters.early += 1;
             return;
         }
-        while let Some(slot) = self.slots.front_mut() {
-            let fresh = &slot.bytes[slot.passed..];
-            self.came += fresh.len() as u64;
-            self.counters.bytes += fresh.len() as u64;
-            self.stream.extend(fresh);
-            slot.passed = slot.bytes.len();
-            if slot.passed < slot.expected {
-                break;
-            }
-            let Slot { mut bytes, .. } = self.slots.pop_front().expect("there is a front");
+        self.stream.extend(bytes);
+        slot.passed += bytes.len();
+        let mut fresh = bytes.len();
+        while self.slots.front().is_some_and(|slot| slot.passed == slot.expected) {
+            let Slot { mut early, .. } = self.slots.pop(now).expect("there is a front");
             self.first_slot += 1;
-            bytes.clear();
-            self.spare.push(bytes);
+            early.clear();
+            self.spare.push(early);
+            if let Some(next) = self.slots.front_mut() {
+                self.stream.extend(&next.early);
+                next.passed = next.early.len();
+                fresh += next.passed;
+            }
         }
+        self.came += fresh as u64;
+        self.counters.bytes += fresh as u64;
         self.available.push_back((self.came, now + modules));
     }
 
@@ -210,15 +223,30 @@ impl DataUnit {
         self.in_use -= bytes as u64;
     }
 
-    /// The first command has been packed.
-    pub fn finished(&mut self) -> Option<Box<Command>> {
+    /// The first command has been packed, now.
+    pub fn finished(&mut self, now: Time) -> Option<Box<Command>> {
         self.reading = self.reading.saturating_sub(1);
-        self.commands.pop_front()
+        self.commands.pop(now)
+    }
+
+    /// Keeps a command that has been packed, for its memory.
+    pub fn recycle(&mut self, command: Box<Command>) {
+        self.spare_commands.push(command);
+    }
+
+    /// One of those that were kept.
+    pub fn recycled(&mut self) -> Option<Box<Command>> {
+        self.spare_commands.pop()
     }
 
     /// Bytes asked for and not packed yet.
     pub fn reorder_in_use(&self) -> u64 {
         self.in_use
+    }
+
+    /// Its queues, by name.
+    pub fn queues(&self) -> [(&'static str, &dyn Watched); 2] {
+        [("commands", &self.commands), ("data reads in order", &self.slots)]
     }
 
     /// Whether nothing is being read or waits.

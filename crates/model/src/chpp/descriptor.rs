@@ -16,6 +16,7 @@ use bellwire_wire::tail::Tail;
 
 use super::function::Layout;
 use super::pcie::Run;
+use crate::stats::Queue;
 use crate::units::Time;
 
 /// A descriptor that is being read.
@@ -78,8 +79,10 @@ pub struct Command {
     pub moves: Vec<Move>,
     /// How far the packets have got: move, and bytes of it.
     pub packed: (usize, u64),
-    /// Data that was inside the descriptor.
-    pub immediate: Option<Vec<u8>>,
+    /// Whether its data was inside the descriptor.
+    pub is_immediate: bool,
+    /// That data.
+    pub immediate: Vec<u8>,
     /// Bytes to move.
     pub total: u64,
     /// Bytes asked for.
@@ -160,13 +163,13 @@ impl Extracting {
 #[derive(Default)]
 pub struct DescriptorUnit {
     /// Descriptors that are being read, in the order of their doorbells.
-    pub jobs: VecDeque<Job>,
+    pub jobs: Queue<Job>,
     /// Number of the first of them.
     pub first_job: u64,
     /// For each doorbell in the FIFO of a function, the descriptor if a processor stored it into the interface (B-01).
     pub stored: Vec<VecDeque<Option<Vec<u8>>>>,
     /// GETs from elsewhere that wait.
-    pub remote: VecDeque<RemoteGet>,
+    pub remote: Queue<RemoteGet>,
     /// What is being extracted.
     pub extracting: Option<Extracting>,
     /// What was extracted for us and waits for room behind.
@@ -217,8 +220,8 @@ impl DescriptorUnit {
         whole
     }
 
-    /// The descriptor whose turn it is, taken into the extract module: ours and others' in turn.
-    pub fn begin(&mut self) -> Option<&Extracting> {
+    /// The descriptor whose turn it is, taken into the extract module now: ours and others' in turn.
+    pub fn begin(&mut self, now: Time) -> Option<&Extracting> {
         if self.extracting.is_some() {
             return None;
         }
@@ -234,23 +237,54 @@ impl DescriptorUnit {
             (_, remote) => remote,
         };
         self.extracting = if self.last_was_remote {
-            self.remote.pop_front().map(Extracting::Remote)
+            self.remote.pop(now).map(Extracting::Remote)
         } else {
             self.first_job += 1;
-            self.jobs.pop_front().map(Extracting::Local)
+            self.jobs.pop(now).map(Extracting::Local)
         };
         self.extracting.as_ref()
     }
 }
 
-/// Reads a descriptor of our own, of node `node` of `ports`. `layouts` are those of our functions; sources must lie in the window of the one that rang (C-39).
+/// Reads a descriptor of our own, of node `node` of `ports`. `layouts` are those of our functions; sources must lie in the window of the one that rang
+/// (C-39). `recycled` is a command whose memory may be used again.
+///
+/// Gives the descriptor's buffer back, unless it goes into a GET packet.
 pub fn extract_local(
     job: Job,
     (node, ports): (u8, usize),
     layouts: &[Layout],
+    recycled: Option<Box<Command>>,
     now: Time,
-) -> Extract {
+) -> (Extract, Option<Vec<u8>>) {
     let Job { operation, function, address, bytes, .. } = job;
+    let of = (operation, function, address);
+    match extract_kept(&bytes, of, (node, ports), layouts, recycled, now) {
+        Ok(extract) => (extract, Some(bytes)),
+        Err((source, destination, magic, traffic_class)) => {
+            let get = Extract::Get {
+                operation,
+                source,
+                destination,
+                magic,
+                traffic_class,
+                address,
+                bytes,
+            };
+            (get, None)
+        }
+    }
+}
+
+/// What becomes of a descriptor, if it is not that of a GET; else own and far queue pair, key and traffic class.
+fn extract_kept(
+    bytes: &[u8],
+    (operation, function, address): (u32, usize, u64),
+    (node, ports): (u8, usize),
+    layouts: &[Layout],
+    recycled: Option<Box<Command>>,
+    now: Time,
+) -> Result<Extract, (Endpoint, Endpoint, u8, u8)> {
     let at = |queue_pair| Endpoint::new(node, function as u8, queue_pair);
     let refused = |source, destination, primitive, status| Extract::Refused {
         operation,
@@ -261,39 +295,31 @@ pub fn extract_local(
         status,
     };
     let Ok(zero) = at(0) else { unreachable!("node and function are in range by configuration") };
-    let repr = match DescriptorRepr::parse(&bytes) {
+    let repr = match DescriptorRepr::parse(bytes) {
         Ok(repr) => repr,
         Err(WireError::UnequalSums { .. }) => {
-            return refused(zero, zero, Primitive::Put, Status::UnequalSums);
+            return Ok(refused(zero, zero, Primitive::Put, Status::UnequalSums));
         }
-        Err(_) => return refused(zero, zero, Primitive::Nap, Status::BadDescriptor),
+        Err(_) => return Ok(refused(zero, zero, Primitive::Nap, Status::BadDescriptor)),
     };
     let destination = repr.destination;
     let Ok(source) = at(repr.queue_pair) else {
-        return refused(zero, destination, Primitive::Nap, Status::BadDescriptor);
+        return Ok(refused(zero, destination, Primitive::Nap, Status::BadDescriptor));
     };
     if usize::from(destination.cpu()) >= ports {
-        return refused(source, destination, repr.work.primitive(), Status::Unreachable);
+        return Ok(refused(source, destination, repr.work.primitive(), Status::Unreachable));
     }
     if let Work::Get { .. } = repr.work {
-        let (magic, traffic_class) = (repr.magic, repr.traffic_class);
-        return Extract::Get {
-            operation,
-            source,
-            destination,
-            magic,
-            traffic_class,
-            address,
-            bytes,
-        };
+        return Err((source, destination, repr.magic, repr.traffic_class));
     }
-    match command(&repr, source, destination, repr.magic, &layouts[function], operation, now) {
+    let ends = (source, destination, repr.magic);
+    Ok(match command(&repr, ends, &layouts[function], recycled, (operation, now)) {
         Ok(mut command) => {
             command.descriptor = Some(address);
             Extract::Command(command)
         }
         Err(status) => refused(source, destination, repr.work.primitive(), status),
-    }
+    })
 }
 
 /// Turns a GET from elsewhere into the PUT that answers it (C-25); nothing if it asks for what it may not have.
@@ -301,6 +327,7 @@ pub fn extract_remote(
     get: &RemoteGet,
     ports: usize,
     layouts: &[Layout],
+    recycled: Option<Box<Command>>,
     now: Time,
 ) -> Option<Box<Command>> {
     let repr = DescriptorRepr::parse(&get.bytes).ok()?;
@@ -309,52 +336,84 @@ pub fn extract_remote(
         return None;
     }
     let layout = layouts.get(usize::from(get.to.function()))?;
-    command(&repr, get.to, get.from, return_magic, layout, get.operation, now).ok()
+    command(&repr, (get.to, get.from, return_magic), layout, recycled, (get.operation, now)).ok()
 }
 
 fn command(
     repr: &DescriptorRepr<'_>,
-    source: Endpoint,
-    destination: Endpoint,
-    magic: u8,
+    (source, destination, magic): (Endpoint, Endpoint, u8),
     layout: &Layout,
-    operation: u32,
-    now: Time,
+    recycled: Option<Box<Command>>,
+    (operation, now): (u32, Time),
 ) -> Result<Box<Command>, Status> {
     let total = repr.work.total_bytes().map_err(|_| Status::BadDescriptor)?;
-    let (primitive, list, moves, immediate) = match repr.work {
-        Work::NapImmediate(data) => (Primitive::Nap, None, Vec::new(), Some(data.to_vec())),
-        Work::NapIndirect(entries) => (Primitive::Nap, Some(entries), Vec::new(), None),
+    let mut command = recycled.unwrap_or_else(|| Box::new(Command::empty(source)));
+    // Its lists keep their memory.
+    let (mut sources, mut moves) =
+        (std::mem::take(&mut command.sources), std::mem::take(&mut command.moves));
+    let mut immediate = std::mem::take(&mut command.immediate);
+    sources.clear();
+    moves.clear();
+    immediate.clear();
+    let (primitive, list) = match repr.work {
+        Work::NapImmediate(data) => {
+            immediate.extend_from_slice(data);
+            (Primitive::Nap, None)
+        }
+        Work::NapIndirect(entries) => (Primitive::Nap, Some(entries)),
         Work::Put(chain) | Work::Get { chain, .. } => {
-            let moves = chain.moves().map_err(|_| Status::UnequalSums)?.collect();
-            (Primitive::Put, Some(chain.sources), moves, None)
+            moves.extend(chain.moves().map_err(|_| Status::UnequalSums)?);
+            (Primitive::Put, Some(chain.sources))
         }
     };
     let entries = list.iter().flat_map(|entries| entries.iter()).filter(|entry| entry.length > 0);
-    let sources: Vec<Run> =
-        entries.map(|entry| Run { address: entry.address, length: entry.length }).collect();
+    sources.extend(entries.map(|entry| Run { address: entry.address, length: entry.length }));
     if sources.iter().any(|run| !layout.holds(run.address, run.length)) {
         return Err(Status::SourceFault);
     }
-    Ok(Box::new(Command {
+    *command = Command {
         operation,
-        source,
         destination,
         primitive,
         magic,
         traffic_class: repr.traffic_class,
         wants_event: repr.wants_event || primitive == Primitive::Nap,
         tail: repr.tail,
-        descriptor: None,
         sources,
-        cursor: (0, 0),
         moves,
-        packed: (0, 0),
+        is_immediate: matches!(repr.work, Work::NapImmediate(_)),
         immediate,
         total,
-        asked: 0,
-        sent: 0,
-        parts: 0,
         extracted: now,
-    }))
+        ..Command::empty(source)
+    };
+    Ok(command)
+}
+
+impl Command {
+    /// One that moves nothing.
+    fn empty(source: Endpoint) -> Command {
+        Command {
+            operation: 0,
+            source,
+            destination: source,
+            primitive: Primitive::Nap,
+            magic: 0,
+            traffic_class: 0,
+            wants_event: false,
+            tail: Tail::EMPTY,
+            descriptor: None,
+            sources: Vec::new(),
+            cursor: (0, 0),
+            moves: Vec::new(),
+            packed: (0, 0),
+            is_immediate: false,
+            immediate: Vec::new(),
+            total: 0,
+            asked: 0,
+            sent: 0,
+            parts: 0,
+            extracted: Time::ZERO,
+        }
+    }
 }

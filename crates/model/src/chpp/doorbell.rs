@@ -20,6 +20,8 @@ pub struct Ring {
 /// One FIFO for each function; which one a doorbell goes to follows from where it was written.
 pub struct Doorbells {
     fifos: Vec<VecDeque<Ring>>,
+    /// The functions whose FIFOs hold something.
+    filled: u64,
     depth: usize,
     arbiter: Arbiter,
     /// Doorbells in each FIFO over time.
@@ -34,6 +36,7 @@ impl Doorbells {
         let arbiter = config.arbitration.arbiter(config.functions, random);
         Doorbells {
             fifos: vec![VecDeque::with_capacity(config.doorbell_depth); config.functions],
+            filled: 0,
             depth: config.doorbell_depth,
             arbiter,
             occupancy: vec![Occupancy::default(); config.functions],
@@ -48,24 +51,26 @@ impl Doorbells {
             return false;
         }
         self.occupancy[function].enter(now);
+        self.filled |= 1 << function;
         self.fifos[function].push_back(Ring { word, operation, entered: now });
         true
     }
 
     /// The doorbell whose turn it is, with its function and when it came.
     pub fn pop(&mut self, now: Time) -> Option<(usize, Ring, Time)> {
-        let requests = self.fifos.iter().enumerate();
-        let requests =
-            requests.fold(0, |mask, (at, fifo)| mask | u64::from(!fifo.is_empty()) << at);
-        let function = self.arbiter.grant(requests)?;
-        let ring = self.fifos[function].pop_front()?;
+        let function = self.arbiter.grant(self.filled)?;
+        let fifo = &mut self.fifos[function];
+        let ring = fifo.pop_front()?;
+        if fifo.is_empty() {
+            self.filled &= !(1 << function);
+        }
         self.occupancy[function].leave(ring.entered, now);
         Some((function, ring, ring.entered))
     }
 
     /// Whether none waits.
     pub fn is_empty(&self) -> bool {
-        self.fifos.iter().all(VecDeque::is_empty)
+        self.filled == 0
     }
 
     /// Checks Little's law on each FIFO.

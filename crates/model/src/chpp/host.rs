@@ -7,17 +7,18 @@
 use std::collections::VecDeque;
 
 use bellwire_wire::doorbell::DoorbellRepr;
-use bellwire_wire::event::{EVENT_BYTES, Event, EventRepr, phase};
+use bellwire_wire::event::{EVENT_BYTES, Event, EventRepr};
 use bellwire_wire::primitive::Primitive;
-use core::num::NonZeroU64;
 
 use super::config::{Config, Start};
 use super::function::{DESCRIPTOR_PLACE, Layout, SLOT_BYTES};
 use super::journal::{Cause, Stage};
 use super::pcie::{COMPLETION_BYTES, REQUEST_BYTES};
 use super::port::{Doorbell, Port, RingKind, WindowWrite};
+use super::ring::{Place, Position};
 use super::submission::{Submission, Way, words};
 use super::{Happening, Wires};
+use crate::stats::{Queue, Watched};
 use crate::units::{Span, Time};
 
 /// What a program is told.
@@ -43,12 +44,14 @@ pub struct Notice {
 struct FunctionState {
     outstanding: usize,
     places: Vec<u64>,
-    waiting: VecDeque<(u32, Vec<u8>)>,
+    waiting: Queue<(u32, Vec<u8>)>,
 }
 
 /// What software knows of one queue pair.
 struct QueuePairState {
-    /// Events consumed in the send and the receive ring.
+    /// Where the next event of the send and of the receive ring will be.
+    next: [Position; 2],
+    /// Events consumed in the two.
     consumed: [u64; 2],
     /// Of these, reported to the interface.
     reported: [u64; 2],
@@ -91,7 +94,7 @@ impl Processor {
     ) -> Span {
         let takes = wires.config.host.cpu_start;
         self.busy_until = begins + takes;
-        wires.operations[operation as usize].started = begins;
+        wires.operations[operation].started = begins;
         wires.journal.mark(operation, None, Stage::Processor, Some(Cause::Processor), begins);
         wires.journal.mark(operation, None, Stage::Processor, None, self.busy_until);
         let (node, processor) = (node as u8, number as u8);
@@ -119,7 +122,8 @@ pub struct Host {
     pub submission: Submission,
     queue_pairs: Vec<QueuePairState>,
     per_function: usize,
-    ring_entries: NonZeroU64,
+    /// Events that are consumed before the interface is told.
+    events_at_once: u64,
     slots: u64,
     /// How long the processors were busy with starting operations.
     pub busy: Span,
@@ -142,11 +146,14 @@ impl Host {
                 .rev()
                 .map(|at| layout.base + at * DESCRIPTOR_PLACE)
                 .collect(),
-            waiting: VecDeque::new(),
+            waiting: Queue::default(),
         });
         let pairs = config.nic.functions * config.nic.queue_pairs;
         let slots = config.host.slots as u64;
-        let queue_pairs = (0..pairs).map(|_| QueuePairState {
+        let entries = config.host.ring_entries;
+        let places = layouts.iter().flat_map(|layout| &layout.queue_pairs).take(pairs);
+        let queue_pairs = places.map(|places| QueuePairState {
+            next: [places.send_ring, places.receive_ring].map(|base| Position::new(base, entries)),
             consumed: [0; 2],
             reported: [0; 2],
             slots_posted: slots,
@@ -162,7 +169,7 @@ impl Host {
             submission: Submission::new(&config.nic),
             queue_pairs: queue_pairs.collect(),
             per_function: config.nic.queue_pairs,
-            ring_entries: NonZeroU64::new(config.host.ring_entries).unwrap_or(NonZeroU64::MIN),
+            events_at_once: (entries / 4).max(1),
             slots,
             busy: Span::ZERO,
             lock_waited: Span::ZERO,
@@ -182,16 +189,19 @@ impl Host {
     ) {
         let state = &mut self.functions[function];
         self.held_back += u64::from(state.places.is_empty());
-        state.waiting.push_back((operation, descriptor));
+        state.waiting.push(wires.now(), (operation, descriptor));
         self.start(wires, function);
     }
 
     fn start(&mut self, wires: &mut Wires, function: usize) {
         let now = wires.now();
-        let number = function % self.processors.len();
+        let number = match self.processors.len() {
+            1 => 0,
+            processors => function % processors,
+        };
         let state = &mut self.functions[function];
         while let Some(place) = state.places.pop() {
-            let Some((operation, descriptor)) = state.waiting.pop_front() else {
+            let Some((operation, descriptor)) = state.waiting.pop(now) else {
                 state.places.push(place);
                 return;
             };
@@ -241,6 +251,7 @@ impl Host {
             self.submission.ring();
         }
         let taken = port.doorbell(wires, operation, (function, 0, doorbell.word));
+        wires.recycle(descriptor);
         Some((doorbell, None, taken))
     }
 
@@ -366,21 +377,15 @@ impl Host {
         (function, queue_pair): (usize, usize),
         ring: RingKind,
     ) {
-        let layout = &layouts[function].queue_pairs[queue_pair];
-        let base = match ring {
-            RingKind::Send => layout.send_ring,
-            RingKind::Receive => layout.receive_ring,
-        };
         loop {
             let state = &mut self.queue_pairs[function * self.per_function + queue_pair];
-            let position = state.consumed[ring as usize];
-            let address = base + position % self.ring_entries * EVENT_BYTES as u64;
+            let next = &mut state.next[ring as usize];
+            let Place { address, phase } = next.place();
             let Some(record) = port.memory.slice(address, EVENT_BYTES) else { return };
-            let is_new = Event::new(record)
-                .is_ok_and(|event| event.phase() == phase(position, self.ring_entries));
-            if !is_new {
+            if !Event::new(record).is_ok_and(|event| event.phase() == phase) {
                 return;
             }
+            next.advance();
             state.consumed[ring as usize] += 1;
             let operation = state.about[ring as usize].pop_front().unwrap_or(u32::MAX);
             let Ok(event) = EventRepr::parse(record) else {
@@ -451,7 +456,7 @@ impl Host {
     ) {
         let state = &mut self.queue_pairs[function * self.per_function + queue_pair];
         let count = state.consumed[ring as usize];
-        if count - state.reported[ring as usize] >= (self.ring_entries.get() / 4).max(1) {
+        if count - state.reported[ring as usize] >= self.events_at_once {
             state.reported[ring as usize] = count;
             port.window_write(wires, WindowWrite::Consumed { function, queue_pair, ring, count });
         }
@@ -471,6 +476,11 @@ impl Host {
     /// Operations of a function that are started and not sent.
     pub fn outstanding(&self, function: usize) -> usize {
         self.functions[function].outstanding
+    }
+
+    /// Operations of each function that wait for software to start them.
+    pub fn queues(&self) -> impl Iterator<Item = &dyn Watched> {
+        self.functions.iter().map(|state| &state.waiting as &dyn Watched)
     }
 
     /// Operations that wait for software to start them.

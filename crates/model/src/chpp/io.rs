@@ -351,6 +351,16 @@ impl Io {
         )
     }
 
+    /// The counts of each node's accesses under way and of each channel, with its name.
+    pub fn occupancies(&self) -> impl Iterator<Item = (String, &Occupancy)> {
+        let sources = self.sources.iter().enumerate();
+        let of_source =
+            |(node, source): (usize, _)| (format!("I/O accesses of node {node}"), source);
+        let sources = sources.map(|(node, source)| (node, &source.occupancy)).map(of_source);
+        let channels = self.crossbars.iter().flat_map(Crossbar::occupancies);
+        sources.chain(channels.map(|(name, occupancy)| (format!("I/O: {name}"), occupancy)))
+    }
+
     /// Checks Little's law on the accesses of each node and on every channel.
     ///
     /// # Errors

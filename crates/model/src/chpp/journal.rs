@@ -162,6 +162,12 @@ impl Journal {
         self.marks.get_or_insert_default();
     }
 
+    /// Whether marks are collected.
+    #[inline]
+    pub(super) fn is_open(&self) -> bool {
+        self.marks.is_some()
+    }
+
     /// Notes that `operation`, or its `part`, was in `stage` until `until`, being served or waiting for `cause`.
     #[inline]
     pub(super) fn mark(

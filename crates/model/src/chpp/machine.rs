@@ -17,49 +17,16 @@ use super::host::Notice;
 use super::io::{self, Access, Io};
 use super::journal::{Cause, Explanation, Journal, Stage};
 use super::node::Node;
+pub use super::operations::Operation;
+use super::operations::Operations;
 use super::record::frames::Wire;
 use super::record::signals::Signals;
 use super::tags::Tag;
 use super::upload::Blocked;
 use super::{Happening, Packet, Wires};
 use crate::engine::{Cycle, Ended, Model, Pool, Random, Schedule, Waits, run, step};
-use crate::stats::Imbalance;
+use crate::stats::{Imbalance, QueueUse};
 use crate::units::{Span, Time};
-
-/// What a program asked for, and what became of it.
-#[derive(Clone, Copy, Debug)]
-pub struct Operation {
-    /// Who asked.
-    pub node: usize,
-    /// Function.
-    pub function: usize,
-    /// To or from which node; nothing if the descriptor does not say.
-    pub peer: Option<usize>,
-    /// What.
-    pub primitive: Primitive,
-    /// Bytes to move.
-    pub bytes: u64,
-    /// When the program posted it.
-    pub posted: Time,
-    /// When the processor began with its descriptor.
-    pub started: Time,
-    /// When its last packet left the packer.
-    pub sent: Option<Time>,
-    /// Bytes of data that are visible where they should be.
-    pub landed_bytes: u64,
-    /// When the latest of them became visible, and with which packet.
-    pub landed: Option<(Time, u32)>,
-    /// When the receiver's event was visible, and with which packet.
-    pub finished: Option<(Time, u32)>,
-}
-
-impl Operation {
-    /// From the processor's start to the receiver's event, or to the last byte of data if there is no event; nothing if it is not over.
-    pub fn latency(&self) -> Option<Span> {
-        let (end, _) = self.finished.or(self.landed.filter(|_| self.landed_bytes == self.bytes))?;
-        Some(end - self.started)
-    }
-}
 
 /// A resource, and for which share of the time it was in use.
 #[derive(Clone, Debug)]
@@ -129,7 +96,7 @@ pub struct Hardware {
     spare: Vec<Vec<u8>>,
     journal: Journal,
     signals: Option<Signals>,
-    operations: Vec<Operation>,
+    operations: Operations,
     notices: VecDeque<Notice>,
     grants: Vec<Grant>,
 }
@@ -160,7 +127,7 @@ impl Machine {
             spare: Vec::new(),
             journal: Journal::default(),
             signals: None,
-            operations: Vec::new(),
+            operations: Operations::default(),
             notices: VecDeque::new(),
             grants: Vec::new(),
         };
@@ -217,6 +184,18 @@ impl Machine {
     /// Who waits for whom, if nothing can happen any more though something is under way.
     pub fn why_stopped(&self) -> Stopped {
         self.hardware.why_stopped()
+    }
+
+    /// The ring of waits in which the machine stands still for good; nothing as long as anything may still happen, by itself or by what software
+    /// does.
+    pub fn deadlock(&self) -> Option<Cycle> {
+        if self.pending() > 0 || self.hardware.nodes.iter().all(Node::is_empty) {
+            return None;
+        }
+        match self.hardware.why_stopped() {
+            Stopped::Deadlock(cycle) => Some(cycle),
+            Stopped::Starved(_) => None,
+        }
     }
 
     /// Lets everything happen.
@@ -292,14 +271,24 @@ impl Machine {
         self.hardware.controllers.seen = Some(Vec::new());
     }
 
-    /// All operations so far.
+    /// All operations so far, by number; those that were [forgotten](Machine::forget_operations) are not among them.
     pub fn operations(&self) -> &[Operation] {
-        &self.hardware.operations
+        self.hardware.operations.all()
+    }
+
+    /// The operation of this number; nothing if it was forgotten.
+    pub fn operation(&self, number: u32) -> Option<&Operation> {
+        self.hardware.operations.get(number)
+    }
+
+    /// From now on forgets operations once programs have been told of both of their ends, so that a machine can run without end.
+    pub fn forget_operations(&mut self) {
+        self.hardware.operations.forget_told();
     }
 
     /// Where the time of an operation that is over went; nothing if it is not over. Needs an open journal.
     pub fn explain(&self, operation: u32) -> Option<Explanation> {
-        let record = self.hardware.operations.get(operation as usize)?;
+        let record = self.hardware.operations.get(operation)?;
         let (end, part) = record.finished.or(record.landed)?;
         Some(self.hardware.journal.explain(operation, part, record.started, end))
     }
@@ -330,6 +319,30 @@ impl Machine {
         busy
     }
 
+    /// How each queue was used until now, those left out in which nothing ever was; the one in which most waited is first. Little's law holds on
+    /// each if the [audit](Machine::audit) says so.
+    pub fn queues(&self) -> Vec<QueueUse> {
+        let now = self.now();
+        let mut all = Vec::new();
+        for (at, node) in self.hardware.nodes.iter().enumerate() {
+            for (function, occupancy) in node.doorbells.occupancy.iter().enumerate() {
+                let name = format!("doorbell FIFO of function {at}.{function}");
+                all.push(QueueUse::of(name, occupancy, now));
+            }
+            let tags = &node.port.tags.occupancy;
+            all.push(QueueUse::of(format!("tags of node {at}"), tags, now));
+            let queues = node.queues().into_iter();
+            all.extend(queues.map(|(name, queue)| QueueUse::of(name, queue.occupancy(), now)));
+        }
+        let channels = self.hardware.controllers.crossbars().iter().flat_map(Crossbar::occupancies);
+        all.extend(channels.map(|(name, occupancy)| QueueUse::of(name, occupancy, now)));
+        let io = self.hardware.io.occupancies();
+        all.extend(io.map(|(name, occupancy)| QueueUse::of(name, occupancy, now)));
+        all.retain(|queue| queue.came > 0);
+        all.sort_by(|a, b| b.mean.total_cmp(&a.mean).then_with(|| a.queue.cmp(&b.queue)));
+        all
+    }
+
     /// Checks Little's law and conservation on all queues, tags and buffers.
     ///
     /// # Errors
@@ -340,7 +353,8 @@ impl Machine {
         self.hardware.io.audit(now)?;
         self.hardware.nodes.iter().try_for_each(|node| {
             node.doorbells.audit(now)?;
-            node.port.tags.audit(now)
+            node.port.tags.audit(now)?;
+            node.queues().iter().try_for_each(|(name, queue)| queue.audit(name, now))
         })
     }
 }
@@ -364,10 +378,12 @@ impl Desk<'_> {
         function: usize,
         descriptor: &DescriptorRepr<'_>,
     ) -> Result<u32, WireError> {
-        let mut bytes = vec![0; descriptor.buffer_len()];
+        let mut bytes = super::buffer(&mut self.hardware.spare, descriptor.buffer_len());
         descriptor.emit(&mut bytes)?;
         let length = descriptor.work.total_bytes()?;
-        Ok(self.post_bytes(node, function, descriptor.work.primitive(), length, bytes))
+        let peer = Some(descriptor.destination.cpu().into());
+        let what = (descriptor.work.primitive(), length, peer);
+        Ok(self.post_as(node, function, what, bytes))
     }
 
     /// Posts bytes in the place of a descriptor, whatever they are; they are filled up with zeros or cut to a length that a doorbell can
@@ -384,13 +400,22 @@ impl Desk<'_> {
         mut bytes: Vec<u8>,
     ) -> u32 {
         bytes.resize(bytes.len().next_multiple_of(16).clamp(16, 4096), 0);
+        let peer = DescriptorRepr::parse(&bytes).ok().map(|repr| repr.destination.cpu().into());
+        self.post_as(node, function, (primitive, length, peer), bytes)
+    }
+
+    fn post_as(
+        &mut self,
+        node: usize,
+        function: usize,
+        (primitive, length, peer): (Primitive, u64, Option<usize>),
+        bytes: Vec<u8>,
+    ) -> u32 {
         let posted = self.now();
-        let operations = &mut self.hardware.operations;
-        let operation = operations.len() as u32;
-        operations.push(Operation {
+        let operation = self.hardware.operations.add(Operation {
             node,
             function,
-            peer: DescriptorRepr::parse(&bytes).ok().map(|repr| repr.destination.cpu().into()),
+            peer,
             primitive,
             bytes: length,
             posted,
@@ -487,9 +512,9 @@ impl Desk<'_> {
         });
     }
 
-    /// All operations so far.
+    /// All operations so far, by number; those that were forgotten are not among them.
     pub fn operations(&self) -> &[Operation] {
-        &self.hardware.operations
+        self.hardware.operations.all()
     }
 
     /// A draw of the model's own, below `limit`.
@@ -627,7 +652,7 @@ impl Hardware {
                 }
                 let class = grant.bound.place.into();
                 self.journal.frame(arrives, Wire::OutOf(node as u8), || bytes.clone());
-                self.nodes[node].receiver.landing.push_back((class, packet));
+                self.nodes[node].receiver.landing.push(now, (class, packet));
                 schedule.at(arrives, Happening::Arrived { node: node as u8 });
             } else {
                 // The bytes have a header of 16; on the wires it is as long as the configuration says.
@@ -738,6 +763,7 @@ impl<P: Program> Running<'_, P> {
         loop {
             if let Some(notice) = self.hardware.notices.pop_front() {
                 self.program.notified(&notice, &mut Desk { hardware: self.hardware, schedule });
+                self.hardware.operations.told(notice.operation);
             } else if let Some(access) = self.hardware.io.ended.pop_front() {
                 self.program.accessed(access, &mut Desk { hardware: self.hardware, schedule });
             } else {

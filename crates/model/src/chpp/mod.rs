@@ -33,6 +33,7 @@ pub mod links;
 pub mod machine;
 pub mod memory;
 pub mod node;
+pub mod operations;
 pub mod packer;
 pub mod pcie;
 pub mod picture;
@@ -219,14 +220,14 @@ pub struct Wires<'a> {
     pub config: &'a Config,
     /// All packets.
     pub packets: &'a mut Pool<Packet>,
-    /// Buffers of packets that are gone.
+    /// Buffers of packets and descriptors that are gone.
     pub spare: &'a mut Vec<Vec<u8>>,
     /// The switches, and the links between them.
     pub controllers: &'a mut controllers::Controllers,
     /// Where time goes.
     pub journal: &'a mut journal::Journal,
     /// What was asked for, and what became of it.
-    pub operations: &'a mut Vec<Operation>,
+    pub operations: &'a mut operations::Operations,
     /// What programs are told.
     pub notices: &'a mut std::collections::VecDeque<host::Notice>,
 }
@@ -237,12 +238,28 @@ impl Wires<'_> {
         self.schedule.now()
     }
 
-    /// Forgets a packet and keeps its buffer.
-    pub fn drop_packet(&mut self, packet: PacketHandle) {
-        let Packet { mut bytes, .. } = self.packets.take(packet);
+    /// A buffer of `length` bytes, of which all are to be written.
+    pub fn buffer(&mut self, length: usize) -> Vec<u8> {
+        buffer(self.spare, length)
+    }
+
+    /// Keeps a buffer for others.
+    pub fn recycle(&mut self, bytes: Vec<u8>) {
         if self.spare.len() < 256 {
-            bytes.clear();
             self.spare.push(bytes);
         }
     }
+
+    /// Forgets a packet and keeps its buffer.
+    pub fn drop_packet(&mut self, packet: PacketHandle) {
+        let Packet { bytes, .. } = self.packets.take(packet);
+        self.recycle(bytes);
+    }
+}
+
+/// One of the buffers `spare`, of `length` bytes; what they are is left from others.
+fn buffer(spare: &mut Vec<Vec<u8>>, length: usize) -> Vec<u8> {
+    let mut bytes = spare.pop().unwrap_or_default();
+    bytes.resize(length, 0);
+    bytes
 }

@@ -25,6 +25,7 @@ use super::tags::Tag;
 use super::upload::{Around, QueuePair, Receiver, write_event};
 use super::{Happening, Wires};
 use crate::engine::Random;
+use crate::stats::{Queue, Watched};
 
 /// A host with its interface.
 pub struct Node {
@@ -52,7 +53,7 @@ pub struct Node {
     /// The descriptors that come with them, if they do not lie in memory.
     storing: VecDeque<Option<Vec<u8>>>,
     /// Send events that wait for room in their ring.
-    pending_sent: VecDeque<(Leaving, Status)>,
+    pending_sent: Queue<(Leaving, Status)>,
     /// Whether a refill of slots found no tag.
     refills_wait: bool,
     get_goes_first: bool,
@@ -104,7 +105,7 @@ impl Node {
             queue_pairs,
             ringing: VecDeque::new(),
             storing: VecDeque::new(),
-            pending_sent: VecDeque::new(),
+            pending_sent: Queue::default(),
             refills_wait: false,
             get_goes_first: false,
         }
@@ -112,13 +113,14 @@ impl Node {
 
     /// The internal bus hands over what has come from the host.
     pub fn incoming(&mut self, wires: &mut Wires) {
-        match self.port.incoming() {
+        let now = wires.now();
+        match self.port.incoming(now) {
             Some(Incoming::Window(WindowWrite::Consumed { function, queue_pair, ring, count })) => {
                 let pair =
                     &mut self.queue_pairs[function * wires.config.nic.queue_pairs + queue_pair];
                 match ring {
-                    RingKind::Send => pair.send_ring.consumed(count),
-                    RingKind::Receive => pair.receive_ring.consumed(count),
+                    RingKind::Send => pair.send_ring.consumed(count, now),
+                    RingKind::Receive => pair.receive_ring.consumed(count, now),
                 }
                 self.flush_sent(wires);
                 self.dispatch(wires);
@@ -179,16 +181,17 @@ impl Node {
                 continue;
             };
             let here = if stored.is_some() { length.into() } else { 0 };
-            self.descriptors.jobs.push_back(Job {
+            let job = Job {
                 operation: ring.operation,
                 function,
                 address,
-                bytes: stored.unwrap_or_else(|| vec![0; length.into()]),
+                bytes: stored.unwrap_or_else(|| wires.buffer(length.into())),
                 asked: here,
                 received: here,
                 stored_words: if here > 0 { words(length.into()) } else { 0 },
                 may_read: false,
-            });
+            };
+            self.descriptors.jobs.push(now, job);
             wires
                 .schedule
                 .after(module + module, Happening::DescriptorReads { node: self.number as u8 });
@@ -262,7 +265,7 @@ impl Node {
             Purpose::Data { .. } => {}
             Purpose::Slots { function, queue_pair } => {
                 let at = function * wires.config.nic.queue_pairs + queue_pair;
-                self.queue_pairs[at].slots.refilled(&answer.bytes);
+                self.queue_pairs[at].slots.refilled(&answer.bytes, now);
                 self.refill(wires, at);
                 self.dispatch(wires);
             }
@@ -280,7 +283,8 @@ impl Node {
 
     /// Starts the extract module if it is free and has something to do.
     fn extract(&mut self, wires: &mut Wires) {
-        let Some(extracting) = self.descriptors.begin() else { return };
+        let now = wires.now();
+        let Some(extracting) = self.descriptors.begin(now) else { return };
         let nic = &wires.config.nic;
         // The module's delay covers the hardware header; every further word of the path takes a cycle (5.2).
         let words =
@@ -302,16 +306,23 @@ impl Node {
                 self.descriptors.counters.extracted += 1;
                 self.host.submission.extracted(job.function, job.stored_words);
                 let place = (self.number as u8, ports);
-                self.descriptors.held = Some(extract_local(job, place, &self.layouts, now));
+                let recycled = self.data.recycled();
+                let (extract, buffer) = extract_local(job, place, &self.layouts, recycled, now);
+                self.descriptors.held = Some(extract);
+                if let Some(buffer) = buffer {
+                    wires.recycle(buffer);
+                }
             }
             Some(Extracting::Remote(get)) => {
-                match extract_remote(&get, ports, &self.layouts, now) {
+                let recycled = self.data.recycled();
+                match extract_remote(&get, ports, &self.layouts, recycled, now) {
                     Some(command) => {
                         self.descriptors.counters.remote_gets += 1;
                         self.descriptors.held_remote = Some(command);
                     }
                     None => self.descriptors.counters.refused += 1,
                 }
+                wires.recycle(get.bytes);
             }
             None => {}
         }
@@ -363,7 +374,7 @@ impl Node {
                     length,
                     tail,
                 };
-                self.pending_sent.push_back((leaving, status));
+                self.pending_sent.push(wires.now(), (leaving, status));
                 self.flush_sent(wires);
                 None
             }
@@ -385,7 +396,7 @@ impl Node {
             now,
         );
         command.extracted = now;
-        self.data.commands.push_back(command);
+        self.data.commands.push(now, command);
     }
 
     /// The data read module may have a turn.
@@ -411,9 +422,9 @@ impl Node {
 
     /// The last packet of an operation has left: its send event is due (C-13).
     pub fn sent(&mut self, wires: &mut Wires) {
-        if let Some(leaving) = self.packer.leaving.pop_front() {
-            wires.operations[leaving.operation as usize].sent = Some(wires.now());
-            self.pending_sent.push_back((leaving, Status::Success));
+        if let Some(leaving) = self.packer.leaving.pop(wires.now()) {
+            wires.operations[leaving.operation].sent = Some(wires.now());
+            self.pending_sent.push(wires.now(), (leaving, Status::Success));
         }
         self.flush_sent(wires);
     }
@@ -439,22 +450,23 @@ impl Node {
             length,
             tail,
         };
-        self.pending_sent.push_back((leaving, status));
+        self.pending_sent.push(wires.now(), (leaving, status));
         self.flush_sent(wires);
     }
 
     /// Writes send events as far as their rings have room.
     fn flush_sent(&mut self, wires: &mut Wires) {
+        let now = wires.now();
         let mut left = self.pending_sent.len();
         while left > 0 {
             left -= 1;
-            let Some((leaving, status)) = self.pending_sent.pop_front() else { return };
+            let Some((leaving, status)) = self.pending_sent.pop(now) else { return };
             let (function, queue_pair) =
                 (usize::from(leaving.source.function()), usize::from(leaving.source.queue_pair()));
             let pair = &mut self.queue_pairs[function * wires.config.nic.queue_pairs + queue_pair];
-            let Some(place) = pair.send_ring.take() else {
+            let Some(place) = pair.send_ring.take(now) else {
                 // Events of other rings may overtake; those of one ring stay in order, as each finds the same ring full.
-                self.pending_sent.push_back((leaving, status));
+                self.pending_sent.push(now, (leaving, status));
                 continue;
             };
             let event = EventRepr {
@@ -534,15 +546,15 @@ impl Node {
     /// A write is visible in host memory.
     pub fn visible(&mut self, wires: &mut Wires) {
         let now = wires.now();
-        match self.port.visible() {
+        match self.port.visible(now) {
             Some(Written::Data { operation, part, length }) => {
-                let operation = &mut wires.operations[operation as usize];
+                let operation = &mut wires.operations[operation];
                 operation.landed_bytes += length;
                 operation.landed = Some((now, part));
             }
             Some(Written::Event { function, queue_pair, ring, operation, part }) => {
                 if ring == RingKind::Receive {
-                    wires.operations[operation as usize].finished = Some((now, part));
+                    wires.operations[operation].finished = Some((now, part));
                 }
                 self.host.event(
                     wires,
@@ -579,13 +591,50 @@ impl Node {
         }
     }
 
+    /// Everything in which something of this node can wait, by name. The queues of the crossbar are the crossbar's.
+    pub fn queues(&self) -> Vec<(String, &dyn Watched)> {
+        let node = self.number;
+        let mut queues: Vec<(String, &dyn Watched)> = Vec::new();
+        for (function, queue) in self.host.queues().enumerate() {
+            queues
+                .push((format!("operations of function {node}.{function} before software"), queue));
+        }
+        let Node { descriptors, packer, receiver, port, data, .. } = self;
+        let blocks: [(&str, &dyn Watched); 7] = [
+            ("descriptors being read", &descriptors.jobs),
+            ("GETs from elsewhere", &descriptors.remote),
+            ("packer, last packets", &packer.leaving),
+            ("send events without a record", &self.pending_sent),
+            ("dispatch", &receiver.landing),
+            ("receive buffer", &receiver.waiting[super::crossbar::DATA]),
+            ("receive buffer for GETs", &receiver.waiting[super::crossbar::GET]),
+        ];
+        let blocks = blocks.into_iter().chain(port.queues()).chain(data.queues());
+        queues.extend(blocks.map(|(name, queue)| (format!("{name} of node {node}"), queue)));
+        let per_function = self.queue_pairs.len() / self.layouts.len().max(1);
+        for (at, pair) in self.queue_pairs.iter().enumerate() {
+            let name = |what| {
+                format!("{what} of queue pair {node}.{}.{}", at / per_function, at % per_function)
+            };
+            queues.push((name("send ring"), pair.send_ring.full()));
+            queues.push((name("receive ring"), pair.receive_ring.full()));
+            queues.push((name("free NAP slots on the chip"), pair.slots.cached()));
+        }
+        queues
+    }
+
     /// Whether nothing is under way in this node.
     pub fn is_idle(&self) -> bool {
-        let descriptors = &self.descriptors;
         self.host.waiting() == 0
             && (0..self.layouts.len()).all(|function| self.host.outstanding(function) == 0)
-            && self.ringing.is_empty()
             && self.pending_sent.is_empty()
+            && self.is_empty()
+    }
+
+    /// Whether nothing is in the interface, apart from send events that wait for software.
+    pub fn is_empty(&self) -> bool {
+        let descriptors = &self.descriptors;
+        self.ringing.is_empty()
             && self.doorbells.is_empty()
             && descriptors.jobs.is_empty()
             && descriptors.remote.is_empty()
@@ -594,7 +643,7 @@ impl Node {
             && descriptors.held_remote.is_none()
             && self.data.is_idle()
             && self.receiver.landing.is_empty()
-            && self.receiver.waiting.iter().all(VecDeque::is_empty)
+            && self.receiver.waiting.iter().all(Queue::is_empty)
             && !self.receiver.is_uploading()
             && self.port.outstanding() == 0
     }

@@ -3,8 +3,6 @@
 //! Ports: commands and the stream of data come in; packets go into a channel of the crossbar. A PUT streams: its packets leave as their data
 //! comes. A NAP is one packet, which is first gathered whole (`nap_in_one_piece`).
 
-use std::collections::VecDeque;
-
 use bellwire_wire::endpoint::Endpoint;
 use bellwire_wire::header::HeaderRepr;
 use bellwire_wire::packet::PacketRepr;
@@ -17,6 +15,7 @@ use super::descriptor::{Command, Extract};
 use super::journal::{Cause, Stage};
 use super::record::frames::Wire;
 use super::{Happening, Packet, Wires};
+use crate::stats::Queue;
 use crate::units::{Span, Time};
 
 /// An operation whose last packet is about to leave.
@@ -46,7 +45,7 @@ pub struct Packer {
     /// The channel that it waits for.
     pub waits_for: Option<usize>,
     /// Operations whose last packet is about to leave, in order.
-    pub leaving: VecDeque<Leaving>,
+    pub leaving: Queue<Leaving>,
     /// Packets and bytes of data that it sent.
     pub packets: u64,
     /// Bytes of data in them.
@@ -66,7 +65,7 @@ impl Packer {
                 next_piece(command, nic.put_payload.count())
             };
             let extracted = command.extracted;
-            let has_data = command.immediate.is_none() && length > 0;
+            let has_data = !command.is_immediate && length > 0;
             let available = if has_data {
                 let Some(available) = data.ready(length) else { return };
                 available
@@ -99,13 +98,13 @@ impl Packer {
             let tail = if is_last { command.tail } else { Tail::EMPTY };
             let mut payload = std::mem::take(&mut self.data);
             payload.clear();
-            match &command.immediate {
-                Some(immediate) => payload.extend_from_slice(immediate),
-                None => data.take(length as usize, &mut payload),
+            match command.is_immediate {
+                true => payload.extend_from_slice(&command.immediate),
+                false => data.take(length as usize, &mut payload),
             }
             let packet = PacketRepr { header, payload: &payload, tail };
             // Header and data pass the bus in beats; the tail travels beside them.
-            let words = (header.span.to_dwords().byte_len() as u64).div_ceil(nic.bus.count());
+            let words = nic.beats_of(header.span.to_dwords().byte_len() as u64);
             let beats = nic.packet_header_beats() + words;
             let cycle = nic.cycle();
             let (begun, head) = if nic.conversion {
@@ -130,26 +129,27 @@ impl Packer {
             };
             let head = nic.edge(head);
             let last = head + cycle * (beats - 1);
-            let cause =
-                if wires.now() > available { Cause::VirtualChannel } else { Cause::Arbiter };
-            if has_data {
-                wires.journal.mark(
-                    operation,
-                    Some(part),
-                    Stage::DataExtract,
-                    None,
-                    earlier(available, nic.module()),
-                );
-                wires.journal.mark(operation, Some(part), Stage::DataReorder, None, available);
+            if wires.journal.is_open() {
+                let cause =
+                    if wires.now() > available { Cause::VirtualChannel } else { Cause::Arbiter };
+                if has_data {
+                    wires.journal.mark(
+                        operation,
+                        Some(part),
+                        Stage::DataExtract,
+                        None,
+                        earlier(available, nic.module()),
+                    );
+                    wires.journal.mark(operation, Some(part), Stage::DataReorder, None, available);
+                }
+                wires.journal.mark(operation, Some(part), Stage::Packer, Some(cause), begun);
+                wires.journal.mark(operation, Some(part), Stage::Packer, None, head);
             }
-            wires.journal.mark(operation, Some(part), Stage::Packer, Some(cause), begun);
-            wires.journal.mark(operation, Some(part), Stage::Packer, None, head);
             self.free_at = last + cycle;
             self.packets += 1;
             self.bytes += length;
 
-            let mut bytes = wires.spare.pop().unwrap_or_default();
-            bytes.resize(packet.buffer_len(), 0);
+            let mut bytes = wires.buffer(packet.buffer_len());
             packet.emit(&mut bytes).expect("the packet has exactly this length");
             self.data = payload;
             wires.journal.frame(head, Wire::Into(input as u8), || bytes.clone());
@@ -201,47 +201,56 @@ impl Packer {
         };
         let packet = PacketRepr { header, payload: &bytes, tail: Tail::EMPTY };
         let nic = &wires.config.nic;
-        let beats = nic.packet_header_beats() + (bytes.len() as u64).div_ceil(nic.bus.count());
+        let beats = nic.packet_header_beats() + nic.beats_of(bytes.len() as u64);
         let parsed = if nic.conversion { nic.module() } else { Span::ZERO };
         let head = nic.edge(wires.now().max(self.free_at) + parsed + nic.module());
         let last = head + nic.cycle() * (beats - 1);
         self.free_at = last + nic.cycle();
         wires.journal.mark(operation, None, Stage::GetTrip, None, head);
-        let mut buffer = wires.spare.pop().unwrap_or_default();
-        buffer.resize(packet.buffer_len(), 0);
+        let mut buffer = wires.buffer(packet.buffer_len());
         packet.emit(&mut buffer).expect("the packet has exactly this length");
         wires.journal.frame(head, Wire::Into(input as u8), || buffer.clone());
         let handle = wires.packets.put(Packet { bytes: buffer, operation, part: 0, is_get: true });
         wires.controllers.inject(wires.schedule, (input, channel), (handle, output, beats), head);
         self.packets += 1;
         let length = bytes.len() as u64;
+        wires.recycle(bytes);
         let tail = Tail::EMPTY;
-        self.leaving.push_back(Leaving {
-            operation,
-            source,
-            destination,
-            primitive: Primitive::Get,
-            descriptor: address,
-            length,
-            tail,
-        });
+        self.leaving.push(
+            wires.now(),
+            Leaving {
+                operation,
+                source,
+                destination,
+                primitive: Primitive::Get,
+                descriptor: address,
+                length,
+                tail,
+            },
+        );
         wires.schedule.at(last, Happening::Sent { node: source.cpu() });
         None
     }
 
     fn finish(&mut self, wires: &mut Wires, data: &mut DataUnit, node: u8, last: Time) {
-        let Some(command) = data.finished() else { return };
-        let Some(descriptor) = command.descriptor else { return };
-        self.leaving.push_back(Leaving {
-            operation: command.operation,
-            source: command.source,
-            destination: command.destination,
-            primitive: command.primitive,
-            descriptor,
-            length: command.total,
-            tail: command.tail,
-        });
-        wires.schedule.at(last, Happening::Sent { node });
+        let now = wires.now();
+        let Some(command) = data.finished(now) else { return };
+        if let Some(descriptor) = command.descriptor {
+            self.leaving.push(
+                now,
+                Leaving {
+                    operation: command.operation,
+                    source: command.source,
+                    destination: command.destination,
+                    primitive: command.primitive,
+                    descriptor,
+                    length: command.total,
+                    tail: command.tail,
+                },
+            );
+            wires.schedule.at(last, Happening::Sent { node });
+        }
+        data.recycle(command);
     }
 }
 

@@ -207,22 +207,22 @@ pub struct Run {
 /// Cuts `length` bytes into requests that end at multiples of `most` (a power of two up to a page): no request is longer, and none
 /// crosses a page.
 pub fn cut_requests(address: u64, length: u64, most: u64) -> impl Iterator<Item = Run> {
-    cut(address, length, move |address| most - address % most)
+    cut(address, length, move |address| most - (address & (most - 1)))
 }
 
-/// The first request of `length` bytes.
+/// The first request of `length` bytes, with the same `most`.
 pub fn first_request(address: u64, length: u64, most: u64) -> Run {
-    Run { address, length: length.min(most - address % most) }
+    Run { address, length: length.min(most - (address & (most - 1))) }
 }
 
-/// Cuts the data of a read into completions of at most `payload` bytes that end at multiples of `boundary` (2.3.1.1).
+/// Cuts the data of a read into completions of at most `payload` bytes that end at multiples of `boundary` (2.3.1.1), a power of two.
 pub fn cut_completions(
     address: u64,
     length: u64,
     boundary: u64,
     payload: u64,
 ) -> impl Iterator<Item = Run> {
-    cut(address, length, move |address| payload.max(boundary) - address % boundary)
+    cut(address, length, move |address| payload.max(boundary) - (address & (boundary - 1)))
 }
 
 /// Bytes of the DWs that a run touches, which is what travels.

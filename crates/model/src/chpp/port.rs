@@ -5,8 +5,6 @@
 //! [`Port::doorbell`] and [`Port::window_write`] carry a processor's stores into the window. Everything that comes in takes the internal bus for
 //! header, data and one engine cycle, which is where the paper's 80 % come from (5.1).
 
-use std::collections::VecDeque;
-
 use super::config::Config;
 use super::journal::{Cause, Stage};
 use super::memory::HostMemory;
@@ -17,7 +15,7 @@ use super::record::frames::{self, Wire};
 use super::tags::{Tag, TagAllocator};
 use super::{Happening, Wires};
 use crate::engine::Random;
-use crate::stats::Tally;
+use crate::stats::{Queue, Tally, Watched};
 use crate::units::{Span, Time};
 
 /// What a read is for.
@@ -191,8 +189,8 @@ pub struct Port {
     bus_free_at: Time,
     /// How long the internal bus was taken by what came in.
     pub bus_busy: Span,
-    incoming: VecDeque<Incoming>,
-    writes: VecDeque<PendingWrite>,
+    incoming: Queue<Incoming>,
+    writes: Queue<PendingWrite>,
     spare: Vec<Vec<u8>>,
     /// Time from taking a tag to the last completion, in picoseconds: the t of Eq. 2.
     pub round_trip: Tally,
@@ -216,8 +214,8 @@ impl Port {
             reads: (0..config.nic.tags).map(|_| None).collect(),
             bus_free_at: Time::ZERO,
             bus_busy: Span::ZERO,
-            incoming: VecDeque::new(),
-            writes: VecDeque::new(),
+            incoming: Queue::default(),
+            writes: Queue::default(),
             spare: Vec::new(),
             round_trip: Tally::default(),
             reads_sent: [0; 3],
@@ -241,7 +239,9 @@ impl Port {
         wires.journal.frame(passage.begins, Wire::Up(self.node), || {
             frames::read_request(self.node, tag.index() as u8, run.address, run.length)
         });
-        if let Some(Note { operation, part, module, memory }) = note {
+        if let Some(Note { operation, part, module, memory }) = note
+            && wires.journal.is_open()
+        {
             wires.journal.mark(operation, part, module, Some(Cause::Credit), credited);
             wires.journal.mark(operation, part, module, Some(Cause::Link), passage.begins);
             wires.journal.mark(operation, part, memory, None, passage.arrives);
@@ -292,7 +292,9 @@ impl Port {
             let taken = wires.config.nic.packet_time(data);
             self.bus_busy += taken;
             self.bus_free_at = begins + taken;
-            if let Some(Note { operation, part, memory, .. }) = note {
+            if let Some(Note { operation, part, memory, .. }) = note
+                && wires.journal.is_open()
+            {
                 wires.journal.mark(operation, part, memory, Some(Cause::Link), passage.begins);
                 wires.journal.mark(
                     operation,
@@ -305,7 +307,7 @@ impl Port {
                 wires.journal.mark(operation, part, memory, None, self.bus_free_at);
             }
             self.incoming
-                .push_back(Incoming::Completion { tag, length: completion.length as usize });
+                .push(now, Incoming::Completion { tag, length: completion.length as usize });
             wires.schedule.at(self.bus_free_at, Happening::Incoming { node: self.node });
         }
     }
@@ -371,7 +373,7 @@ impl Port {
             }
         };
         self.store(wires, store);
-        self.incoming.push_back(Incoming::Window(write));
+        self.incoming.push(wires.schedule.now(), Incoming::Window(write));
         wires.schedule.at(self.bus_free_at, Happening::Incoming { node: self.node });
     }
 
@@ -394,8 +396,8 @@ impl Port {
     }
 
     /// What has come in, in the order of the wires.
-    pub fn incoming(&mut self) -> Option<Incoming> {
-        self.incoming.pop_front()
+    pub fn incoming(&mut self, now: Time) -> Option<Incoming> {
+        self.incoming.pop(now)
     }
 
     /// Counts a completion, and gives the read's bytes back if it was the last; its tag is free then.
@@ -451,25 +453,32 @@ impl Port {
         wires.journal.frame(passage.begins, Wire::Up(self.node), || {
             frames::write_request(self.node, write.address, &write.bytes)
         });
-        let Note { operation, part, module, memory } = note;
-        wires.journal.mark(operation, part, module, Some(Cause::Credit), credited);
-        wires.journal.mark(operation, part, module, Some(Cause::Link), passage.begins);
-        wires.journal.mark(operation, part, memory, None, passage.arrives);
-        wires.journal.mark(operation, part, memory, Some(Cause::Memory), access.begins);
-        wires.journal.mark(operation, part, memory, None, access.done);
-        self.writes.push_back(write);
+        if wires.journal.is_open() {
+            let Note { operation, part, module, memory } = note;
+            wires.journal.mark(operation, part, module, Some(Cause::Credit), credited);
+            wires.journal.mark(operation, part, module, Some(Cause::Link), passage.begins);
+            wires.journal.mark(operation, part, memory, None, passage.arrives);
+            wires.journal.mark(operation, part, memory, Some(Cause::Memory), access.begins);
+            wires.journal.mark(operation, part, memory, None, access.done);
+        }
+        self.writes.push(wires.schedule.now(), write);
         wires.schedule.at(access.done, Happening::Visible { node: self.node });
         (passage.begins, access.done)
     }
 
     /// The oldest write becomes visible, now.
-    pub fn visible(&mut self) -> Option<Written> {
-        let PendingWrite { address, bytes, meaning } = self.writes.pop_front()?;
+    pub fn visible(&mut self, now: Time) -> Option<Written> {
+        let PendingWrite { address, bytes, meaning } = self.writes.pop(now)?;
         if let Some(target) = self.memory.slice_mut(address, bytes.len()) {
             target.copy_from_slice(&bytes);
         }
         self.recycle(bytes);
         Some(meaning)
+    }
+
+    /// Its queues, by name.
+    pub fn queues(&self) -> [(&'static str, &dyn Watched); 2] {
+        [("what comes over the internal bus", &self.incoming), ("writes to memory", &self.writes)]
     }
 
     /// Reads and writes that are on their way.

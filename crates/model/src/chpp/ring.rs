@@ -1,16 +1,27 @@
 //! An event ring in host memory as the interface sees it: base and size told at initialisation (C-15), a position that advances by
 //! one with each event, and a counter that keeps it from overtaking the software (C-16).
 
-use core::num::NonZeroU64;
+use bellwire_wire::event::EVENT_BYTES;
 
-use bellwire_wire::event::{EVENT_BYTES, phase};
+use crate::stats::Queue;
+use crate::units::Time;
 
 /// The writer's side of a ring.
 pub struct EventRing {
-    base: u64,
-    entries: NonZeroU64,
+    position: Position,
     written: u64,
     consumed: u64,
+    /// Records that software is not known to have consumed.
+    full: Queue<()>,
+}
+
+/// A position that goes round a ring, with the phase bit of its lap as `bellwire_wire::event::phase` has it.
+#[derive(Clone, Copy, Debug)]
+pub struct Position {
+    base: u64,
+    entries: u64,
+    index: u64,
+    phase: bool,
 }
 
 /// Where the next event goes.
@@ -25,33 +36,65 @@ pub struct Place {
 impl EventRing {
     /// An empty ring of `entries` records (at least 1) at `base`.
     pub fn new(base: u64, entries: u64) -> EventRing {
-        let entries = NonZeroU64::new(entries).unwrap_or(NonZeroU64::MIN);
-        EventRing { base, entries, written: 0, consumed: 0 }
+        EventRing {
+            position: Position::new(base, entries),
+            written: 0,
+            consumed: 0,
+            full: Queue::default(),
+        }
     }
 
     /// Records that may be written before software consumes any.
     pub fn room(&self) -> u64 {
-        self.entries.get() - (self.written - self.consumed)
+        self.position.entries - (self.written - self.consumed)
     }
 
     /// The next record, if there is room.
-    pub fn take(&mut self) -> Option<Place> {
+    pub fn take(&mut self, now: Time) -> Option<Place> {
         if self.room() == 0 {
             return None;
         }
-        let index = self.written % self.entries;
-        let place = Place {
-            address: self.base + index * EVENT_BYTES as u64,
-            phase: phase(self.written, self.entries),
-        };
+        let place = self.position.place();
+        self.position.advance();
         self.written += 1;
+        self.full.push(now, ());
         Some(place)
     }
 
+    /// Records that software is not known to have consumed.
+    pub fn full(&self) -> &Queue<()> {
+        &self.full
+    }
+
     /// Software says how many records it has consumed since the beginning. What cannot be true is ignored.
-    pub fn consumed(&mut self, count: u64) {
+    pub fn consumed(&mut self, count: u64, now: Time) {
         if (self.consumed..=self.written).contains(&count) {
+            for _ in self.consumed..count {
+                self.full.pop(now);
+            }
             self.consumed = count;
+        }
+    }
+}
+
+impl Position {
+    /// The first record of a ring of `entries` (at least 1) at `base`.
+    pub fn new(base: u64, entries: u64) -> Position {
+        Position { base, entries: entries.max(1), index: 0, phase: true }
+    }
+
+    /// Where this is.
+    #[inline]
+    pub fn place(&self) -> Place {
+        Place { address: self.base + self.index * EVENT_BYTES as u64, phase: self.phase }
+    }
+
+    /// Goes on to the next record.
+    #[inline]
+    pub fn advance(&mut self) {
+        self.index += 1;
+        if self.index == self.entries {
+            (self.index, self.phase) = (0, !self.phase);
         }
     }
 }
@@ -60,19 +103,34 @@ impl EventRing {
 mod tests {
     use super::*;
 
+    /// The phase is that of the format, lap by lap.
+    #[test]
+    fn phases_are_those_of_the_format() {
+        for entries in [1u64, 2, 7] {
+            let mut position = Position::new(64, entries);
+            let divisor = core::num::NonZeroU64::new(entries).unwrap();
+            for at in 0..5 * entries {
+                let Place { address, phase } = position.place();
+                assert_eq!(phase, bellwire_wire::event::phase(at, divisor));
+                assert_eq!(address, 64 + at % entries * EVENT_BYTES as u64);
+                position.advance();
+            }
+        }
+    }
+
     /// A ring gives out each record once per lap with the phase of the lap, stops when it is full, and goes on when software has
     /// consumed; a software that claims too much changes nothing.
     // shows: C-16
     #[test]
     fn a_full_ring_waits() {
         let mut ring = EventRing::new(0x1000, 2);
-        assert!(ring.take().is_some_and(|place| place.address == 0x1000 && place.phase));
-        assert!(ring.take().is_some_and(|place| place.address == 0x1020 && place.phase));
-        assert!(ring.take().is_none());
-        ring.consumed(3);
-        assert!(ring.take().is_none());
-        ring.consumed(1);
-        assert!(ring.take().is_some_and(|place| place.address == 0x1000 && !place.phase));
-        assert!(ring.take().is_none());
+        assert!(ring.take(Time::ZERO).is_some_and(|place| place.address == 0x1000 && place.phase));
+        assert!(ring.take(Time::ZERO).is_some_and(|place| place.address == 0x1020 && place.phase));
+        assert!(ring.take(Time::ZERO).is_none());
+        ring.consumed(3, Time::ZERO);
+        assert!(ring.take(Time::ZERO).is_none());
+        ring.consumed(1, Time::ZERO);
+        assert!(ring.take(Time::ZERO).is_some_and(|place| place.address == 0x1000 && !place.phase));
+        assert!(ring.take(Time::ZERO).is_none());
     }
 }

@@ -1,7 +1,8 @@
 //! Buffer management for NAPs (C-20, C-21; cHPP section 4.2): addresses of free slots, cached on the chip, and refilled from a list in host
 //! memory before they run out.
 
-use std::collections::VecDeque;
+use crate::stats::Queue;
+use crate::units::Time;
 
 /// Slot addresses of one queue pair.
 pub struct SlotCache {
@@ -9,7 +10,7 @@ pub struct SlotCache {
     list_entries: u64,
     capacity: usize,
     batch: usize,
-    cached: VecDeque<u64>,
+    cached: Queue<u64>,
     /// Addresses read from the list, or being read, since the beginning.
     fetched: u64,
     /// Addresses that software has put into the list since the beginning.
@@ -38,7 +39,8 @@ impl SlotCache {
         batch: usize,
         first: impl Iterator<Item = u64>,
     ) -> SlotCache {
-        let cached: VecDeque<u64> = first.take(capacity).collect();
+        let mut cached = Queue::default();
+        first.take(capacity).for_each(|slot| cached.push(Time::ZERO, slot));
         let fetched = cached.len() as u64;
         SlotCache {
             list,
@@ -54,8 +56,13 @@ impl SlotCache {
     }
 
     /// A free slot, if one is cached.
-    pub fn take(&mut self) -> Option<u64> {
-        self.cached.pop_front()
+    pub fn take(&mut self, now: Time) -> Option<u64> {
+        self.cached.pop(now)
+    }
+
+    /// The addresses on the chip.
+    pub fn cached(&self) -> &Queue<u64> {
+        &self.cached
     }
 
     /// Whether a slot is cached.
@@ -85,9 +92,9 @@ impl SlotCache {
     }
 
     /// The answer to a refill.
-    pub fn refilled(&mut self, addresses: &[u8]) {
+    pub fn refilled(&mut self, addresses: &[u8], now: Time) {
         let (words, _) = addresses.as_chunks::<8>();
-        self.cached.extend(words.iter().map(|word| u64::from_le_bytes(*word)));
+        words.iter().for_each(|word| self.cached.push(now, u64::from_le_bytes(*word)));
         self.fetched += words.len() as u64;
         self.refilling = false;
         self.refills += 1;

@@ -3,8 +3,6 @@
 //! Ports: packets come in from the crossbar; GETs leave for the send engine, data and events for host memory. A packet that needs a NAP slot
 //! or an event record waits in front until there is one; what is behind it waits with it.
 
-use std::collections::VecDeque;
-
 use bellwire_wire::event::{EVENT_BYTES, EventRepr, Status};
 use bellwire_wire::header::{HEADER_BYTES, HeaderRepr};
 use bellwire_wire::packet::PacketRepr;
@@ -20,6 +18,7 @@ use super::port::{Note, PendingWrite, Port, RingKind, Written};
 use super::ring::{EventRing, Place};
 use super::slots::SlotCache;
 use super::{Happening, PacketHandle, Wires};
+use crate::stats::Queue;
 use crate::units::Time;
 
 /// Buffer management of one queue pair, and its key.
@@ -50,9 +49,9 @@ struct Uploading {
 #[derive(Default)]
 pub struct Receiver {
     /// Packets on their way through crossbar and dispatch, with the buffer that they go to.
-    pub landing: VecDeque<(usize, PacketHandle)>,
-    /// Packets that wait, with the time of their arrival, by buffer.
-    pub waiting: [VecDeque<(Time, PacketHandle)>; 2],
+    pub landing: Queue<(usize, PacketHandle)>,
+    /// Packets that wait, by buffer.
+    pub waiting: [Queue<PacketHandle>; 2],
     uploading: Option<Uploading>,
     /// Why the first packet of the data buffer waits.
     pub blocked: Option<Blocked>,
@@ -122,8 +121,8 @@ pub struct Around<'a> {
 impl Receiver {
     /// The next packet is through the crossbar and the dispatch module.
     pub fn arrived(&mut self, now: Time) {
-        if let Some((class, packet)) = self.landing.pop_front() {
-            self.waiting[class].push_back((now, packet));
+        if let Some((class, packet)) = self.landing.pop(now) {
+            self.waiting[class].push(now, packet);
         }
     }
 
@@ -138,11 +137,11 @@ impl Receiver {
     pub fn dispatch(&mut self, wires: &mut Wires, node: usize, around: &mut Around) {
         self.blocked = None;
         for class in [super::crossbar::GET, super::crossbar::DATA] {
-            while let Some(&(arrived, packet)) = self.waiting[class].front() {
+            while let Some((arrived, &packet)) = self.waiting[class].front_since() {
                 if !self.pass_on(wires, node, around, class, (arrived, packet)) {
                     break;
                 }
-                self.waiting[class].pop_front();
+                self.waiting[class].pop(wires.now());
             }
         }
     }
@@ -187,11 +186,14 @@ impl Receiver {
                     return false;
                 }
                 self.counters.gets += 1;
-                let parsed = PacketRepr::parse(&record.bytes).map(|packet| packet.payload.to_vec());
-                if let Ok(bytes) = parsed {
+                if let Ok(packet) = PacketRepr::parse(&record.bytes) {
+                    let mut bytes = wires.spare.pop().unwrap_or_default();
+                    bytes.clear();
+                    bytes.extend_from_slice(packet.payload);
                     wires.journal.mark(operation, None, Stage::GetTrip, None, now);
                     let (from, to) = (header.source, header.destination);
-                    around.descriptors.remote.push_back(RemoteGet { operation, bytes, from, to });
+                    let get = RemoteGet { operation, bytes, from, to };
+                    around.descriptors.remote.push(now, get);
                 }
                 Self::discard(wires, node, class, packet);
                 true
@@ -219,8 +221,8 @@ impl Receiver {
                     self.starved = true;
                     return false;
                 }
-                let event = if wants_event { pair.receive_ring.take() } else { None };
-                let slot = if is_nap { pair.slots.take() } else { None };
+                let event = if wants_event { pair.receive_ring.take(now) } else { None };
+                let slot = if is_nap { pair.slots.take(now) } else { None };
                 self.took_slot = is_nap.then_some(at);
                 let address = slot.unwrap_or(target);
                 // The header was judged; the tail stands behind the payload.

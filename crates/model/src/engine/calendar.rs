@@ -90,8 +90,10 @@ impl<E: Copy> Calendar<E> {
     /// Takes the first event out if its moment is not after `last`. If there is none, `last` is the present from then on.
     #[inline]
     pub fn pop(&mut self, last: u64) -> Option<(Key, E)> {
-        if self.current.is_empty() && !self.turn(last) {
-            return None;
+        if self.current.is_empty()
+            && let Some(alone) = self.turn(last)
+        {
+            return Some(alone);
         }
         if self.current.last()?.0.moment > last {
             return None;
@@ -100,18 +102,19 @@ impl<E: Copy> Calendar<E> {
         self.current.pop()
     }
 
-    /// Goes to the next slot that holds events, if it begins at or before `last`, and sorts it.
+    /// Goes to the next slot that holds events, if it begins at or before `last`, and sorts it. An event that is alone there, and due, is
+    /// taken out at once: mostly it is.
     #[inline]
-    fn turn(&mut self, last: u64) -> bool {
+    fn turn(&mut self, last: u64) -> Option<(Key, E)> {
         let near = self.next_slot();
         let far = self.far.peek().map(|Reverse((key, _))| key.moment >> self.shift);
         let slot = match (near, far) {
             (Some(near), Some(far)) => near.min(far),
             (Some(slot), None) | (None, Some(slot)) => slot,
-            (None, None) => return false,
+            (None, None) => return None,
         };
         if slot > last >> self.shift {
-            return false;
+            return None;
         }
         self.slot = slot;
         if far.is_some() {
@@ -123,15 +126,20 @@ impl<E: Copy> Calendar<E> {
         if self.words[at / 64] == 0 {
             self.summary &= !(1 << (at / 64));
         }
+        let is_alone = self.nodes[node as usize].next == NONE;
         while node != NONE {
             let Node { key, next, event } = self.nodes[node as usize];
             self.nodes[node as usize].next = self.free;
             self.free = node;
+            if is_alone && key.moment <= last {
+                self.len -= 1;
+                return Some((key, event));
+            }
             self.current.push((key, event));
             node = next;
         }
         sort(&mut self.current);
-        true
+        None
     }
 
     /// Moves what the wheel now reaches from the heap into it.

@@ -34,6 +34,7 @@ pub use fabric::{Counters, Delivery, Fabric, Injection};
 pub use packets::{Packet, PacketId};
 pub(crate) use plan::line_of;
 pub use plan::{EXAMPLE, Plan, PlanError, Shape};
+pub(crate) use report::idle_lines;
 pub use report::{IdleParameter, Limit, Report, WaitCycles};
 pub(crate) use routing::{Half, Routes, Way};
 pub use topology::{Leads, MOST_PORTS, Topology, TopologyError};

@@ -91,6 +91,21 @@ pub struct IdleParameter {
     pub because: &'static str,
 }
 
+impl IdleParameter {
+    /// A parameter, whether it had no effect, and why; nothing if it had.
+    pub(crate) fn of(
+        (parameter, is_idle, because): (&'static str, bool, &'static str),
+    ) -> Option<IdleParameter> {
+        is_idle.then_some(IdleParameter { parameter, because })
+    }
+}
+
+/// Lines of a report that say what had no effect.
+pub(crate) fn idle_lines(f: &mut fmt::Formatter<'_>, idle: &[IdleParameter]) -> fmt::Result {
+    idle.iter()
+        .try_for_each(|idle| writeln!(f, "no effect    {}: {}", idle.parameter, idle.because))
+}
+
 impl Report {
     pub(super) fn new(measured: Measured<'_>) -> Report {
         let Measured { fabric, traffic, windows, window_cycles, duration, .. } = measured;
@@ -123,9 +138,7 @@ impl Report {
 
     /// The smallest and largest number of beats from one terminal, as a ratio: 1 is perfectly fair.
     pub fn fairness(&self) -> f64 {
-        let least = self.delivered_from.iter().min().copied().unwrap_or(0);
-        let most = self.delivered_from.iter().max().copied().unwrap_or(0);
-        if most == 0 { 1.0 } else { least as f64 / most as f64 }
+        crate::stats::fairness(&self.delivered_from)
     }
 }
 
@@ -260,8 +273,7 @@ fn idle_parameters(fabric: &Fabric, traffic: &Traffic, waits: WaitCycles) -> Vec
         ),
     ]
     .into_iter()
-    .filter(|&(_, idle, _)| idle)
-    .map(|(parameter, _, because)| IdleParameter { parameter, because })
+    .filter_map(IdleParameter::of)
     .collect()
 }
 
@@ -277,9 +289,7 @@ impl fmt::Display for Report {
         writeln!(f, "limit        {}: {}", self.limit.resource, self.limit.why)?;
         let WaitCycles { vc, credit, turn } = self.waits;
         writeln!(f, "waits        {vc} cycles for a VC, {credit} for a credit, {turn} for a turn")?;
-        for idle in &self.idle_parameters {
-            writeln!(f, "no effect    {}: {}", idle.parameter, idle.because)?;
-        }
+        idle_lines(f, &self.idle_parameters)?;
         writeln!(f, "trace        {:016x}, {} events", self.trace_hash, self.events)
     }
 }

@@ -35,6 +35,39 @@ fn the_example_carries_what_is_offered() {
     assert_ne!(run(&[("seed = 1", "seed = 2")]).trace_hash, report.trace_hash);
 }
 
+/// A run tells of every queue that was used how full it was and how long things stayed: descriptors, doorbells, tags, commands, packers, ports, channels,
+/// receive buffers, slots and rings; and number is rate times stay (Little), within what is still inside at the end. Canary: twice the stay is not.
+#[test]
+fn all_queues_are_told_of() {
+    let report = run(&[("\"put\"", "\"nap-indirect\""), (SIZES, "{ bytes = \"1024 B\" }")]);
+    for name in [
+        "operations of function 0.0 before software",
+        "doorbell FIFO of function 0.0",
+        "descriptors being read of node 0",
+        "tags of node 0",
+        "commands of node 0",
+        "data reads in order of node 0",
+        "packer, last packets of node 0",
+        "what comes over the internal bus of node 0",
+        "writes to memory of node 0",
+        "input 0 channel 0 of crossbar 0",
+        "dispatch of node 0",
+        "receive buffer of node 0",
+        "send ring of queue pair 0.0.0",
+        "receive ring of queue pair 0.0.0",
+        "free NAP slots on the chip of queue pair 0.0.0",
+    ] {
+        assert!(report.queues.iter().any(|queue| queue.queue == name), "{name} in {report}");
+    }
+    let time_ns = 2e6;
+    for queue in report.queues.iter().filter(|queue| queue.came > 1_000 && queue.mean > 0.0) {
+        let expected = queue.came as f64 / time_ns * queue.mean_stay_ns;
+        let inside = queue.most as f64 / queue.came as f64;
+        assert!((expected / queue.mean - 1.0).abs() < 0.02 + inside, "{queue:?}");
+        assert!((2.0 * expected / queue.mean - 1.0).abs() > 0.02 + inside, "canary: {queue:?}");
+    }
+}
+
 /// In a closed loop of w messages at each node, throughput times latency is w (Little), whatever the operation.
 #[test]
 fn closed_loops_obey_littles_law() {

@@ -1,6 +1,7 @@
 //! Tests of the models, one module per subject, written against the public names only. One program, because twenty took minutes to build.
 
 mod chpp_blocks;
+mod chpp_checks;
 mod chpp_crossbar;
 mod chpp_experiments;
 mod chpp_functions;

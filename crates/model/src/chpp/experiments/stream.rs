@@ -21,6 +21,8 @@ pub struct Stream {
     pub limit: String,
     /// What happened in the model, in events.
     pub events: u64,
+    /// Hash of everything that happened.
+    pub trace_hash: u64,
 }
 
 struct Streamer {
@@ -91,5 +93,6 @@ pub fn stream(
             format!("{} ({:.0} %)", busy.resource, busy.share * 100.0)
         }),
         events: machine.events(),
+        trace_hash: machine.trace_hash(),
     })
 }

@@ -8,8 +8,8 @@ use super::plan::{Arrival, Operation, Traffic};
 use crate::chpp::config::{Config, LinkKind, Start};
 use crate::chpp::machine::Machine;
 use crate::chpp::node::Node;
-use crate::network::IdleParameter;
-use crate::stats::{Estimate, Steady, Window};
+use crate::network::{IdleParameter, idle_lines};
+use crate::stats::{Estimate, QueueUse, Steady, Window};
 use crate::units::Span;
 
 /// What a report is made from.
@@ -46,6 +46,8 @@ pub struct Report {
     pub under_way: u64,
     /// The resource that was busiest.
     pub limit: Limit,
+    /// Every queue in which anything ever was, that in which most waited first. Little's law holds on each, or there would be no report.
+    pub queues: Vec<QueueUse>,
     /// Parameters that had no effect on this run.
     pub idle_parameters: Vec<IdleParameter>,
     /// Events of the core.
@@ -113,6 +115,7 @@ impl Report {
             limit: limit(machine, traffic, measured.under_way, measured.delivered_from.len()),
             delivered_from: measured.delivered_from,
             under_way: measured.under_way,
+            queues: machine.queues(),
             idle_parameters: idle_parameters(machine, config, traffic),
             events: machine.events(),
             trace_hash: machine.trace_hash(),
@@ -121,9 +124,21 @@ impl Report {
 
     /// The smallest and largest number of bytes from one node, as a ratio: 1 is perfectly fair.
     pub fn fairness(&self) -> f64 {
-        let least = self.delivered_from.iter().min().copied().unwrap_or(0);
-        let most = self.delivered_from.iter().max().copied().unwrap_or(0);
-        if most == 0 { 1.0 } else { least as f64 / most as f64 }
+        crate::stats::fairness(&self.delivered_from)
+    }
+}
+
+/// The fullest of some queues, and how many there are beside them.
+struct Fullest<'a> {
+    shown: &'a [QueueUse],
+    left: usize,
+}
+
+impl Fullest<'_> {
+    fn of(queues: &[QueueUse]) -> Fullest<'_> {
+        const SHOWN: usize = 6;
+        let (shown, rest) = queues.split_at(SHOWN.min(queues.len()));
+        Fullest { shown, left: rest.len() }
     }
 }
 
@@ -195,8 +210,7 @@ fn idle_parameters(machine: &Machine, config: &Config, traffic: &Traffic) -> Vec
         ("nic.arbitration", true, "all messages are those of one function"),
     ]
     .into_iter()
-    .filter(|&(_, idle, _)| idle)
-    .map(|(parameter, _, because)| IdleParameter { parameter, because })
+    .filter_map(IdleParameter::of)
     .collect()
 }
 
@@ -226,9 +240,20 @@ impl fmt::Display for Report {
             self.fairness()
         )?;
         writeln!(f, "limit        {}", self.limit.why)?;
-        for idle in &self.idle_parameters {
-            writeln!(f, "no effect    {}: {}", idle.parameter, idle.because)?;
+        let Fullest { shown, left } = Fullest::of(&self.queues);
+        for QueueUse { queue, came, mean, most, mean_stay_ns } in shown {
+            writeln!(
+                f,
+                "queue        {queue}: {mean:.2} on average, {most} at most, {came} came and stayed {mean_stay_ns:.1} ns"
+            )?;
         }
+        if left > 0 {
+            writeln!(
+                f,
+                "             and {left} more, which --json lists; Little's law holds on each"
+            )?;
+        }
+        idle_lines(f, &self.idle_parameters)?;
         writeln!(f, "trace        {:016x}, {} events", self.trace_hash, self.events)
     }
 }

@@ -1,40 +1,37 @@
-//! The run of 3.3 as a waveform: a value change dump for GTKWave (IEEE 1364-2005, 18.2), and a drawing.
+//! The run of 3.3 as a waveform: a value change dump for GTKWave, and a drawing.
 
 use std::fmt::Write;
 
 use super::fig9::{PORTS, Sample};
 use crate::damq_pd::Config;
+use crate::units::Time;
+use crate::vcd::Dump;
 
 /// The samples as a value change dump. Times are those of the paper's clock, in picoseconds.
 pub fn vcd(samples: &[Sample]) -> String {
-    let period = Config::paper().nic.clock.period().ps();
-    let mut out = String::from(
-        "$timescale 1 ps $end\n$scope module damq_pd $end\n\
-         $var wire 1 c clock $end\n\
-         $var wire 1 w write_valid $end\n$var wire 2 k write_port $end\n\
-         $var wire 1 r read_valid $end\n$var wire 2 v read_port $end\n\
-         $var wire 11 n words_inside $end\n\
-         $upscope $end\n$enddefinitions $end\n",
-    );
-    let mut line = |text: std::fmt::Arguments<'_>| {
-        // Writing into a string does not fail.
-        let _ = writeln!(out, "{text}");
-    };
-    let port = |port: Option<u8>, code: char| match port {
-        Some(port) => format!("b{port:02b} {code}"),
-        None => format!("bxx {code}"),
-    };
-    for (at, sample) in samples.iter().enumerate() {
-        let at = at as u64 * period;
-        line(format_args!("#{at}\n1c"));
-        line(format_args!("{}w", u8::from(sample.wrote.is_some())));
-        line(format_args!("{}", port(sample.wrote, 'k')));
-        line(format_args!("{}r", u8::from(sample.left.is_some())));
-        line(format_args!("{}", port(sample.left, 'v')));
-        line(format_args!("b{:b} n", sample.inside));
-        line(format_args!("#{}\n0c", at + period / 2));
+    let period = Config::paper().nic.clock.period();
+    let most = samples.iter().map(|sample| u64::from(sample.inside)).max().unwrap_or(0);
+    let mut dump = Dump::new(None);
+    dump.open("damq_pd");
+    let clock = dump.bit("clock");
+    let write = (dump.bit("write_valid"), dump.number("write_port", PORTS as u64 - 1));
+    let read = (dump.bit("read_valid"), dump.number("read_port", PORTS as u64 - 1));
+    let inside = dump.number("words_inside", most);
+    dump.close();
+    dump.begin();
+    for (sample, at) in samples.iter().zip(0..) {
+        let edge = Time::ZERO + period * at;
+        dump.at(edge);
+        dump.set_bit(clock, true);
+        for ((valid, number), port) in [(write, sample.wrote), (read, sample.left)] {
+            dump.set_bit(valid, port.is_some());
+            dump.set_number(number, port.map(u64::from));
+        }
+        dump.set_number(inside, Some(sample.inside.into()));
+        dump.at(edge + period / 2);
+        dump.set_bit(clock, false);
     }
-    out
+    dump.end(None)
 }
 
 /// The samples as a drawing: a box for each word that goes in and comes out, in the colour of its port, and the number of words inside.

@@ -1,0 +1,82 @@
+//! Independent checks of the interface: what must hold whatever the parameters are.
+
+use bellwire_model::chpp::experiments::Kind;
+use bellwire_model::chpp::experiments::single::{endpoint, post, single};
+use bellwire_model::chpp::experiments::stream::stream;
+use bellwire_model::chpp::{Config, Machine};
+use bellwire_model::units::{Bytes, Span};
+
+/// What n packets take more than one, for each of them, in nanoseconds.
+fn each_further_packet_ns(config: &Config, packets: u64) -> f64 {
+    let latency =
+        |packets: u64| single(config, Kind::Put, 128 * packets).expect("it runs").latency.as_ns();
+    (latency(packets) - latency(1)) / (packets - 1) as f64
+}
+
+/// A chain of stages takes the sum of its times for the first packet and that of the slowest for each further one (pipelined DMA): as it is the internal bus with 10
+/// cycles; with a slower engine the bus again; with half the lanes the wires, that carry 152 B for a packet of 128. Canary: the next slowest stage is told apart.
+#[test]
+fn a_chain_is_as_fast_as_its_slowest_stage() {
+    let prototype = Config::prototype();
+    let mut engine = prototype.clone();
+    engine.nic.engine_cycles = 5;
+    let mut lanes = prototype.clone();
+    lanes.pcie.lanes = 4;
+    // Acknowledgements and updates, which come in between, are checked elsewhere.
+    lanes.pcie.ack_limit = Bytes::new(1 << 30);
+    lanes.pcie.credit_limit = Bytes::new(1 << 30);
+    for (config, slowest_ns, next_ns) in
+        [(&prototype, 40.0, 38.0), (&engine, 56.0, 38.0), (&lanes, 76.0, 40.0)]
+    {
+        for packets in [9, 33] {
+            let found = each_further_packet_ns(config, packets);
+            // The last packet may be on a clock edge other than the first.
+            let edge = 4.0 / (packets - 1) as f64;
+            assert!((found - slowest_ns).abs() <= edge + 0.01, "{found} of {slowest_ns} ns");
+            assert!((found - next_ns).abs() > edge + 0.5, "canary: {found} is not {next_ns} ns");
+        }
+    }
+}
+
+/// Nodes have no rank: an operation takes the same between any two, to the picosecond. Canary: with slower processors it is told apart.
+#[test]
+fn nodes_are_alike() {
+    let between = |from: u8, to: u8, config: &Config| {
+        let mut machine = Machine::new(config, 1).expect("a machine");
+        let mut desk = machine.desk();
+        let (near, far) = (desk.free_memory(from.into(), 0), desk.free_memory(to.into(), 0));
+        let ends = (endpoint(from), endpoint(to));
+        let put = post(&mut desk, Kind::Put, ends, (near, far), 1000).expect("a descriptor");
+        machine.run_to_end(&mut ()).expect("it ends");
+        machine.audit().expect("the laws hold");
+        machine.operations()[put as usize].latency().expect("it is over")
+    };
+    let config = Config::prototype();
+    let first = between(0, 1, &config);
+    for (from, to) in [(1, 0), (0, 3), (3, 2), (2, 1)] {
+        assert_eq!(between(from, to, &config), first, "{from} to {to}");
+    }
+    let mut other = config;
+    other.host.cpu_start += Span::from_ns(4);
+    assert_ne!(between(0, 1, &other), first);
+}
+
+/// More credits never carry less. Canary: with one of each, less is carried than with many.
+#[test]
+fn more_credits_never_hurt() {
+    type Change = fn(&mut Config, u64);
+    let changes: [(&str, Change); 2] = [
+        ("posted headers", |config, many| config.pcie.posted_headers = many),
+        ("non-posted headers", |config, many| config.pcie.non_posted_headers = many),
+    ];
+    for (name, change) in changes {
+        let carried = |many: u64| {
+            let mut config = Config::prototype();
+            change(&mut config, many);
+            stream(&config, Kind::Put, 16384, 2, 8).expect("it runs").gigabytes_s
+        };
+        let all = [1, 2, 4, 16, 64].map(carried);
+        assert!(all.windows(2).all(|pair| pair[1] > 0.999 * pair[0]), "{name}: {all:?}");
+        assert!(all[0] < 0.9 * all[4], "canary: {name}: {all:?}");
+    }
+}
