@@ -162,6 +162,14 @@ pub enum Error {
         /// How long.
         waited_ms: u64,
     },
+    /// The machine of a simulated device is in a deadlock: nothing of what is under way in it will ever arrive.
+    #[error(
+        "the simulated machine stands still for good: {why}. Change its configuration or what is asked of it, and open it anew"
+    )]
+    Standstill {
+        /// Who waits for whom.
+        why: String,
+    },
     /// The process was forked and this is the child.
     #[error(
         "this function was opened before fork(): a child must open its own (exec, or open the device after forking)"

@@ -121,6 +121,12 @@ pub trait Transport: Send {
         Instant::now()
     }
 
+    /// [`Error::Standstill`] if nothing of what is under way on this device will ever arrive. Asked when a wait is given up; only a simulated
+    /// device can know, and its [`Transport::sleep`] says the same.
+    fn standstill(&self) -> Option<Error> {
+        None
+    }
+
     /// The link to `peer`, set up if there is none. Returns at once; packets are refused with [`Refusal::Busy`] until the peer
     /// has answered, and [`Sink::link_down`] reports [`Status::Unreachable`] if it has not within `patience`. What came by an
     /// earlier link from the same function is handed out before anything that comes by a later one.

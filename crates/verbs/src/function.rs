@@ -419,7 +419,7 @@ impl Function {
     /// The next completion of a queue, waiting for it.
     ///
     /// # Errors
-    /// [`Error::TimedOut`], [`Error::NoSuchCompletionQueue`].
+    /// [`Error::TimedOut`], [`Error::NoSuchCompletionQueue`]; [`Error::Standstill`] on a simulated device.
     pub fn wait(
         &mut self,
         queue: CompletionQueue,
@@ -443,9 +443,19 @@ impl Function {
     }
 
     /// Asks for [`Function::wait_fd`] to become readable. `false`: there is something to do already, poll first.
+    ///
+    /// # Errors
+    /// [`Error::Forked`]; [`Error::Standstill`] on a simulated device.
     pub fn arm(&mut self) -> Result<bool> {
         self.fork.check()?;
-        Ok(self.port.progress(&mut self.core) == 0 && self.port.arm_wakeup())
+        if self.port.progress(&mut self.core) > 0 {
+            return Ok(false);
+        }
+        // Who waits for the descriptor would otherwise look and wait in turn, and never hear why.
+        match self.port.standstill() {
+            Some(standstill) => Err(standstill),
+            None => Ok(self.port.arm_wakeup()),
+        }
     }
 
     // Connections
@@ -593,7 +603,9 @@ impl Function {
                     let limit = if self.core.waits_for_peers() { SHORT_SLEEP } else { left };
                     self.port.sleep_until_wakeup(Some(left.min(limit)))?;
                 }
-                Next::GiveUp(waited_ms) => return Err(Error::TimedOut { waited_ms }),
+                Next::GiveUp(waited_ms) => {
+                    return Err(self.port.standstill().unwrap_or(Error::TimedOut { waited_ms }));
+                }
             }
         }
     }

@@ -34,6 +34,9 @@ fn look(world: &Weak<World>) -> bool {
     state.turns.dismiss_absent(None);
     if state.turns.first().is_none() {
         state.run_out(FAR);
+        if state.gets_stuck() {
+            state.wake();
+        }
     }
     state.turns.notify_first();
     true

@@ -21,6 +21,8 @@ mod device;
 mod keeper;
 mod nic;
 mod seat;
+#[cfg(test)]
+mod standstill;
 mod thread;
 mod transport;
 mod turns;

@@ -119,6 +119,7 @@ impl Program for Reader {
 impl Nic {
     pub(crate) fn new(config: &Config, seed: u64) -> Result<Nic, ConfigError> {
         let mut machine = Machine::new(config, seed)?;
+        machine.forget_operations();
         let mut places = Vec::new();
         let mut desk = machine.desk();
         let per_function = config.nic.queue_pairs;
@@ -161,6 +162,12 @@ impl Nic {
 
     pub(crate) fn machine(&self) -> &Machine {
         &self.machine
+    }
+
+    /// For tests that do to the machine what no program of the device does.
+    #[cfg(test)]
+    pub(crate) fn desk(&mut self) -> Desk<'_> {
+        self.machine.desk()
     }
 
     /// Hosts.
@@ -319,7 +326,8 @@ impl Nic {
         self.places[to].expected += 1;
         self.flights.entry((from, to)).or_default().push_back(Flight { operation, tag, target });
         self.packets += 1;
-        let started = self.machine.operations()[operation as usize].started;
+        // It was posted just now.
+        let started = self.machine.operation(operation).map_or(self.machine.now(), |o| o.started);
         started + self.config.host.cpu_start
     }
 

@@ -302,6 +302,11 @@ impl Transport for VirtualTransport {
     fn sleep(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
         let turn = self.world.sleep(self.place, timeout);
         self.leave(turn);
-        Ok(())
+        self.standstill().map_or(Ok(()), Err)
+    }
+
+    fn standstill(&self) -> Option<Error> {
+        let why = self.world.lock().standstill.clone()?;
+        Some(Error::Standstill { why })
     }
 }

@@ -72,6 +72,8 @@ pub(crate) struct State {
     /// Functions that want to hear when there is room.
     refusals: usize,
     lead: Lead,
+    /// Why nothing of what is under way will arrive any more, once that is so.
+    pub(crate) standstill: Option<String>,
 }
 
 /// The calling program's turn: everything happens at its clock while it is held.
@@ -101,6 +103,7 @@ impl World {
             has_keeper: false,
             refusals: 0,
             lead: Lead { room: LEAD, at: Instant::now() },
+            standstill: None,
         };
         World { base: Instant::now(), seed, state: Mutex::new(state) }
     }
@@ -199,7 +202,12 @@ impl World {
 
     /// Lets a program that has looked in vain several times go on looking, until there is something for one of the functions that it
     /// looked at, or for as long as it has looked.
-    pub(crate) fn spin<'w>(&'w self, turn: Turn<'w>) -> Turn<'w> {
+    pub(crate) fn spin<'w>(&'w self, mut turn: Turn<'w>) -> Turn<'w> {
+        if turn.standstill.is_some() {
+            // There is nothing to come, and so the wait's deadline might as well come soon.
+            turn.spend(VAIN_STEP);
+            return turn;
+        }
         let program = &turn.turns[turn.me];
         if program.vain.looks < VAIN_LOOKS {
             return turn;
@@ -240,7 +248,7 @@ impl World {
                 continue;
             }
             // Nobody else is to be waited for: time runs, first as far as something happens by itself.
-            if !state.run_out(limit) || state.turns[me].doing == Doing::Asks {
+            if !state.run_out(limit) || state.turns[me].doing == Doing::Asks || state.gets_stuck() {
                 continue;
             }
             if state.nic.now() < limit {
@@ -283,6 +291,9 @@ impl World {
         if state.turns.first().is_none() {
             // Nobody else will let what is under way happen.
             state.run_out(FAR);
+            if state.gets_stuck() {
+                state.wake();
+            }
         }
         state.turns.notify_first();
         keeper::keep(self, &mut state);
@@ -360,7 +371,7 @@ impl State {
     }
 
     /// Wakes whoever waits and has something to do now. `true`: somebody who sleeps in a call.
-    fn wake(&mut self) -> bool {
+    pub(crate) fn wake(&mut self) -> bool {
         let mut woken = false;
         for at in (0..self.waiting.len()).rev() {
             let place = self.waiting[at];
@@ -387,10 +398,23 @@ impl State {
         woken
     }
 
-    /// Whether the engine of the function at `place` has something to do.
+    /// Looks whether the machine has come to a deadlock, at a moment at which nothing happens by itself. `true`: now it has, and whoever
+    /// waits is to be [woken](State::wake).
+    pub(crate) fn gets_stuck(&mut self) -> bool {
+        if self.standstill.is_some() || self.nic.pending() > 0 {
+            return false;
+        }
+        self.standstill = self.nic.machine().deadlock().map(|cycle| cycle.to_string());
+        self.standstill.is_some()
+    }
+
+    /// Whether the engine of the function at `place` has something to do, or should hear that there will never be anything.
     pub(crate) fn has_news(&self, place: usize) -> bool {
         let Some(seat) = &self.seats[place] else { return false };
-        seat.news || self.nic.unread(place) > 0 || seat.refused && self.nic.unnoticed(place) > 0
+        self.standstill.is_some()
+            || seat.news
+            || self.nic.unread(place) > 0
+            || seat.refused && self.nic.unnoticed(place) > 0
     }
 
     fn wait_at(&mut self, place: usize, how: Waits) {

@@ -4,7 +4,7 @@ use super::{Change, Core};
 use crate::completion_queue::Taken;
 use crate::device::Claim;
 use crate::{
-    FunctionOptions, Get, MemoryRegion, Put, QueuePairOptions, Refused, RemoteAt, Result, Rights,
+    Error, FunctionOptions, Get, MemoryRegion, Put, QueuePairOptions, Refused, RemoteAt, Result, Rights,
     Send,
 };
 use bellwire_device::{Address, QueuePair, Transport};
@@ -80,6 +80,7 @@ pub trait Port: std::marker::Send {
     fn wakeup_fd(&self) -> BorrowedFd<'_>;
     fn arm_wakeup(&mut self) -> bool;
     fn sleep_until_wakeup(&mut self, timeout: Option<Duration>) -> Result<()>;
+    fn standstill(&self) -> Option<Error>;
 }
 
 impl<T: Transport> Port for T {
@@ -209,5 +210,9 @@ impl<T: Transport> Port for T {
 
     fn sleep_until_wakeup(&mut self, timeout: Option<Duration>) -> Result<()> {
         self.sleep(timeout)
+    }
+
+    fn standstill(&self) -> Option<Error> {
+        Transport::standstill(self)
     }
 }
