@@ -1,6 +1,7 @@
 //! Blocks of the modelled cHPP interface under load and at their limits.
 
 use crate::oracle::{Traffic, random_traffic};
+use crate::support;
 use bellwire_model::chpp::config::{Arbitration, LinkKind, Start};
 use bellwire_model::chpp::experiments::Kind;
 use bellwire_model::chpp::experiments::single::{endpoint, post};
@@ -10,9 +11,8 @@ use bellwire_model::chpp::port::RingKind;
 use bellwire_model::chpp::{Config, Machine, Stopped};
 use bellwire_model::engine::Policy;
 use bellwire_model::units::{Span, Time};
-use bellwire_wire::descriptor::{DescriptorRepr, Work};
 use bellwire_wire::endpoint::Endpoint;
-use bellwire_wire::entry::{Chain, Entry};
+use bellwire_wire::entry::Entry;
 use bellwire_wire::event::Status;
 use bellwire_wire::header::HeaderRepr;
 use bellwire_wire::packet::PacketRepr;
@@ -210,18 +210,7 @@ fn functions_are_isolated() {
     let mut put = |from: u64, to_address: u64| {
         let sources = [Entry { address: from, length: 64 }];
         let destinations = [Entry { address: to_address, length: 64 }];
-        let chain =
-            Chain { sources: (&sources[..]).into(), destinations: (&destinations[..]).into() };
-        let (wants_event, work, tail) = (true, Work::Put(chain), Tail::EMPTY);
-        let descriptor = DescriptorRepr {
-            destination: to,
-            queue_pair: 0,
-            traffic_class: 0,
-            magic,
-            wants_event,
-            work,
-            tail,
-        };
+        let descriptor = support::put((to, magic), &sources, &destinations);
         desk.post(0, 1, &descriptor).unwrap();
     };
     put(foreign, target);

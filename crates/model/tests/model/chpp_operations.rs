@@ -1,5 +1,6 @@
 //! Single operations of the modelled cHPP interface: bytes, primitives, stages.
 
+use crate::support::put;
 use bellwire_model::chpp::experiments::Kind;
 use bellwire_model::chpp::experiments::single::{endpoint, pattern, post, single};
 use bellwire_model::chpp::host::Notice;
@@ -9,7 +10,7 @@ use bellwire_model::chpp::port::RingKind;
 use bellwire_model::chpp::{Config, Machine};
 use bellwire_wire::descriptor::{DescriptorRepr, Work};
 use bellwire_wire::endpoint::Endpoint;
-use bellwire_wire::entry::{Chain, Entry};
+use bellwire_wire::entry::Entry;
 use bellwire_wire::event::Status;
 use bellwire_wire::primitive::Primitive;
 use bellwire_wire::tail::Tail;
@@ -147,20 +148,9 @@ fn a_put_gives_an_event_only_if_asked() {
         desk.memory_mut(near, 300).unwrap().fill(0x5c);
         let sources = [Entry { address: near, length: 300 }];
         let destinations = [Entry { address: far, length: 300 }];
-        let chain =
-            Chain { sources: (&sources[..]).into(), destinations: (&destinations[..]).into() };
         let tail = Tail::from(0xfeed_beef_0bad_cafe);
-        let magic = desk.key(endpoint(1));
-        let work = Work::Put(chain);
-        let descriptor = DescriptorRepr {
-            destination: endpoint(1),
-            queue_pair: 0,
-            traffic_class: 0,
-            magic,
-            wants_event,
-            work,
-            tail,
-        };
+        let to = (endpoint(1), desk.key(endpoint(1)));
+        let descriptor = DescriptorRepr { wants_event, tail, ..put(to, &sources, &destinations) };
         desk.post(0, 0, &descriptor).unwrap();
         let mut recorder = Recorder::default();
         machine.run_to_end(&mut recorder).unwrap();
@@ -197,18 +187,8 @@ fn chains_are_recut() {
             .for_each(|(byte_at, byte)| *byte = pattern(at * 10_000 + byte_at));
         expected.extend_from_slice(memory);
     }
-    let chain = Chain { sources: (&sources[..]).into(), destinations: (&destinations[..]).into() };
-    let magic = desk.key(endpoint(1));
-    let (wants_event, work, tail) = (true, Work::Put(chain), Tail::EMPTY);
-    let descriptor = DescriptorRepr {
-        destination: endpoint(1),
-        queue_pair: 2,
-        traffic_class: 0,
-        magic,
-        wants_event,
-        work,
-        tail,
-    };
+    let to = (endpoint(1), desk.key(endpoint(1)));
+    let descriptor = DescriptorRepr { queue_pair: 2, ..put(to, &sources, &destinations) };
     desk.post(0, 0, &descriptor).unwrap();
     machine.run_to_end(&mut ()).unwrap();
     let desk = machine.desk();
@@ -231,18 +211,7 @@ fn unequal_sums_are_refused() {
     desk.memory_mut(near, 200).unwrap().fill(0x11);
     let sources = [Entry { address: near, length: 128 }];
     let destinations = [Entry { address: far, length: 128 }];
-    let chain = Chain { sources: (&sources[..]).into(), destinations: (&destinations[..]).into() };
-    let magic = desk.key(endpoint(1));
-    let (wants_event, work, tail) = (true, Work::Put(chain), Tail::EMPTY);
-    let descriptor = DescriptorRepr {
-        destination: endpoint(1),
-        queue_pair: 0,
-        traffic_class: 0,
-        magic,
-        wants_event,
-        work,
-        tail,
-    };
+    let descriptor = put((endpoint(1), desk.key(endpoint(1))), &sources, &destinations);
     let mut bytes = vec![0; descriptor.buffer_len()];
     descriptor.emit(&mut bytes).unwrap();
     // The format does not let us write such a descriptor: the source entry's length is changed by hand.

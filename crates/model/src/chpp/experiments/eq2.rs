@@ -5,7 +5,7 @@ use super::fig15::with_mtu;
 use super::stream::stream;
 use crate::chpp::Config;
 use crate::chpp::sensitivity::without_effect;
-use crate::experiment::{Report, Role};
+use crate::experiment::{Axis, Origin, Report, Role};
 use crate::units::Bytes;
 
 /// Size of a read and MTU, in bytes.
@@ -43,7 +43,9 @@ pub fn run() -> Result<Report, String> {
     let mut exact = 0;
     let mut near = 0;
     let mut cases = 0;
+    let mut curves = Vec::new();
     for (size, mtu) in CASES {
+        let mut found = Vec::new();
         for later in LATER {
             let rate = |tags: u64| {
                 stream(&config(size, mtu, later, tags as usize), Kind::Put, MOVED, 1, 1)
@@ -58,6 +60,7 @@ pub fn run() -> Result<Report, String> {
             while least < 256 && rate(least)? < 0.995 * enough {
                 least += 1;
             }
+            found.push((t, least as f64, formula as f64));
             cases += 1;
             exact += u64::from(least == formula);
             near += u64::from(least.abs_diff(formula) <= 1);
@@ -68,6 +71,16 @@ pub fn run() -> Result<Report, String> {
                      idle, and a tag is free again only when the last completion has passed the bus, which the formula counts too.",
                 );
         }
+        curves.push((format!("{size} B, MTU {mtu} B"), found));
+    }
+    let figure = report.figure(
+        "Eq. 2: tags that are needed",
+        Axis::linear("time of a read", "cycles"),
+        Axis::linear("tags", ""),
+    );
+    for (name, found) in curves {
+        figure.series(&name, Origin::Formula, found.iter().map(|&(t, _, formula)| (t, formula)));
+        figure.series(&name, Origin::Model, found.iter().map(|&(t, least, _)| (t, least)));
     }
     report.claim(format!("the least number of tags without a stall is the formula's, within 1 ({near} of {cases}; exactly: {exact})"), near == cases).explain("See the values.");
     without_effect(

@@ -4,7 +4,7 @@ use super::Kind;
 use super::stream::stream;
 use crate::chpp::Config;
 use crate::chpp::sensitivity::without_effect;
-use crate::experiment::{Report, Role};
+use crate::experiment::{Axis, Origin, Report, Role};
 
 /// The sweep, in bytes; NAPs end at 2048.
 const PAYLOADS: [u64; 8] = [1, 64, 512, 1024, 2048, 16384, 131_072, 524_288];
@@ -42,6 +42,19 @@ pub fn run() -> Result<Report, String> {
             pipelined[at].push(together);
         }
     }
+    let figure = report.figure(
+        "Fig. 16: bandwidth against payload",
+        Axis::logarithmic("payload", "B"),
+        Axis::logarithmic("bandwidth", "GB/s"),
+    );
+    for (of_all, how) in [(&one_at_a_time, "one at a time"), (&pipelined, "32 outstanding")] {
+        for (kind, of_kind) in Kind::ALL.into_iter().zip(of_all) {
+            let payloads = PAYLOADS.iter().map(|bytes| *bytes as f64);
+            let name = format!("{}, {how}", kind.name());
+            figure.series(name, Origin::Model, payloads.zip(of_kind.iter().copied()));
+        }
+    }
+    figure.series("PUT", Origin::Published, [(524_288.0, 3.19)]);
     let [immediate, indirect, put, get] = &one_at_a_time;
     report.claim(
         "PUT rises steeply, then flattens",

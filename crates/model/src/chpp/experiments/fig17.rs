@@ -5,7 +5,7 @@ use super::single::single;
 use crate::chpp::Config;
 use crate::chpp::journal::Stage;
 use crate::chpp::sensitivity::without_effect;
-use crate::experiment::{Report, Role};
+use crate::experiment::{Axis, Origin, Report, Role};
 
 /// The stages of the two engines, without memory reads and without the bus.
 const ENGINES: [Stage; 10] = [
@@ -29,6 +29,7 @@ pub fn run() -> Result<Report, String> {
     let config = Config::prototype();
     let cycle = config.nic.cycle().as_ns();
     let mut report = Report::new("fig17", "where the cycles go, 1 B", "C-50");
+    let mut ways = Vec::new();
     for (kind, role, published) in
         [(Kind::NapImmediate, Role::Calibrated, 35.0), (Kind::Put, Role::Predicted, 48.0)]
     {
@@ -53,6 +54,8 @@ pub fn run() -> Result<Report, String> {
                 None,
             );
         }
+        let along = ENGINES.into_iter().map(cycles).chain([upload]);
+        ways.push((kind.name(), published, along.collect::<Vec<f64>>()));
         report.value(
             format!("{}, of these in Upload", kind.name()),
             "cycles",
@@ -74,6 +77,22 @@ pub fn run() -> Result<Report, String> {
                 Some(130.0),
             );
         }
+    }
+    let figure = report.figure(
+        "Fig. 17: engine cycles of 1 B, summed along its way",
+        Axis::linear("module: doorbell 1, ..., dispatch 10, upload 11", ""),
+        Axis::linear("cycles so far", "cycles"),
+    );
+    for (name, published, along) in ways {
+        let end = along.len() as f64;
+        let mut so_far = 0.0;
+        let sums = along.iter().zip(1..).map(|(cycles, module)| {
+            so_far += cycles;
+            (f64::from(module), so_far)
+        });
+        figure.series(name, Origin::Model, sums);
+        let origin = if name == Kind::Put.name() { Origin::Published } else { Origin::Calibrated };
+        figure.series(format!("{name}, all modules"), origin, [(end, published)]);
     }
     let nap = single(&config, Kind::NapImmediate, 1)?.explanation;
     let outside = nap.total.as_ns() / cycle - 165.0;

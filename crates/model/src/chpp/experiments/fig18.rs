@@ -3,6 +3,7 @@
 use bellwire_wire::endpoint::Endpoint;
 
 use super::Kind;
+use super::loaded::carried;
 use super::saturated::throughput;
 use super::single::{endpoint, post};
 use crate::chpp::host::Notice;
@@ -10,7 +11,7 @@ use crate::chpp::machine::{Desk, Program};
 use crate::chpp::port::RingKind;
 use crate::chpp::sensitivity::without_effect;
 use crate::chpp::{Config, Machine};
-use crate::experiment::{Report, Role};
+use crate::experiment::{Axis, Origin, Report, Role};
 use crate::units::{Bytes, Span, Time};
 
 /// Ports and channels of the five curves.
@@ -37,6 +38,15 @@ const VARIATIONS: [Variation; 6] = [
         config.pcie.lanes = 16;
     }),
 ];
+
+/// Bandwidth at saturation in GB/s that the paper gives for some of them.
+fn published(size: (usize, usize)) -> Option<f64> {
+    match size {
+        (4, 2) => Some(2.6),
+        (4, 4) => Some(2.8),
+        _ => None,
+    }
+}
 
 /// Offered loads as shares of the peak, up to 1 for saturation.
 const LOADS: [f64; 8] = [0.1, 0.3, 0.45, 0.55, 0.6, 0.65, 0.7, 1.0];
@@ -159,6 +169,37 @@ fn point_of(
     })
 }
 
+/// A curve of (GB/s, us), and the bandwidth at saturation in GB/s.
+type Curve = (Vec<(f64, f64)>, f64);
+
+/// The second reading: packets straight into the channels, and receivers that take at once. Gives a curve for each size.
+fn crossbar_alone(report: &mut Report) -> Result<Vec<Curve>, String> {
+    let duration = Span::from_ns(300_000);
+    let mut curves = Vec::new();
+    for (ports, channels) in SIZES {
+        let config = config(ports, channels);
+        let name = format!("{ports} ports {channels} VC, second reading: crossbar alone");
+        let mut curve = Vec::new();
+        for load in LOADS.into_iter().filter(|load| *load < 1.0) {
+            let at = carried(&config, load * PEAK, duration, 1)?;
+            curve.push((at.gigabytes_s, at.latency_ns / 1e3));
+            let what = format!("{name}, latency at {:.0} %", load * 100.0);
+            report.value(what, "us", Role::Predicted, at.latency_ns / 1e3, None);
+        }
+        let depth = config.crossbar.channel_packets;
+        let busy = throughput(ports, channels, depth, false, 20_000, 1)?;
+        // A packet of 128 B takes 10 cycles of which 8 carry data.
+        let rate = busy * 0.8 * PEAK;
+        let published = published((ports, channels));
+        report.value(name, "GB/s", Role::Predicted, rate, published).explain(
+            "Single packets of 128 B for random outputs, straight into the channels, receivers that take at once: no PUT holds up another, and \
+             no bus is in the way. The paper says of its own 2.8 that its traffic was not perfectly uniform.",
+        );
+        curves.push((curve, rate));
+    }
+    Ok(curves)
+}
+
 /// Runs the experiment.
 ///
 /// # Errors
@@ -167,7 +208,9 @@ pub fn run() -> Result<Report, String> {
     let mut report = Report::new("fig18", "latency against throughput, random PUTs", "C-44");
     let duration = Span::from_ns(150_000);
     let mut saturated = Vec::new();
+    let mut curves = Vec::new();
     for (ports, channels) in SIZES {
+        let mut curve = Vec::new();
         let config = config(ports, channels);
         let mut knee = None;
         let mut idle = 0.0;
@@ -175,6 +218,7 @@ pub fn run() -> Result<Report, String> {
         for load in LOADS {
             // At saturation the figures of the ports differ by chance, so it takes longer until their mean is known.
             let at = point(&config, load, if load < 1.0 { duration } else { duration * 5 }, 1)?;
+            curve.push((at.throughput * PEAK, at.latency_ns / 1e3));
             if load == LOADS[0] {
                 idle = at.latency_ns;
             }
@@ -190,11 +234,7 @@ pub fn run() -> Result<Report, String> {
                     knee = Some(load);
                 }
             } else {
-                let published = match (ports, channels) {
-                    (4, 2) => Some(2.6),
-                    (4, 4) => Some(2.8),
-                    _ => None,
-                };
+                let published = published((ports, channels));
                 report.value(format!("{name}, saturated"), "GB/s", Role::Predicted, at.throughput * PEAK, published).explain(
                     "The paper does not give message length, buffer depths, or how its traffic was drawn. Here a sender's packer works off one \
                      PUT after the other, so that a PUT to a busy port holds up those behind it whatever the channels.",
@@ -203,6 +243,7 @@ pub fn run() -> Result<Report, String> {
                 report.note(format!("{name}, saturated: busiest is the {}.", at.limit));
             }
         }
+        curves.push((name.clone(), curve));
         let at = knee.map_or("beyond 70 %".to_owned(), |load| format!("at {:.0} %", load * 100.0));
         report.note(format!(
             "{name}: latency first exceeds three times that of an idle network {at} of the peak."
@@ -215,26 +256,35 @@ pub fn run() -> Result<Report, String> {
     report
         .value("gain of 4 VC over 2 VC at 4 ports", "%", Role::Predicted, gain, Some(7.69))
         .explain("See the two values.");
-    for (ports, channels) in SIZES {
-        let alone = throughput(
-            ports,
-            channels,
-            config(ports, channels).crossbar.channel_packets,
-            false,
-            20_000,
-            1,
-        )?;
-        // A packet of 128 B takes 10 cycles of which 8 carry data.
-        let rate = alone * 0.8 * PEAK;
-        let published = match (ports, channels) {
-            (4, 2) => Some(2.6),
-            (4, 4) => Some(2.8),
-            _ => None,
-        };
-        report.value(format!("{ports} ports {channels} VC, second reading: crossbar alone"), "GB/s", Role::Predicted, rate, published).explain(
-            "Single packets of 128 B for random outputs, straight into the channels, receivers that take at once: no PUT holds up another, and              no bus is in the way. The paper says of its own 2.8 that its traffic was not perfectly uniform.",
-        );
+    let whole = saturated.clone();
+    let alone = crossbar_alone(&mut report)?;
+    let figure = report.figure(
+        "Fig. 18: latency against throughput",
+        Axis::linear("bandwidth of a port", "GB/s"),
+        Axis::logarithmic("latency", "us"),
+    );
+    for (name, curve) in curves {
+        figure.series(name, Origin::Model, curve);
     }
+    let figure = report.figure(
+        "Fig. 18, second reading: the crossbar alone",
+        Axis::linear("bandwidth of a port", "GB/s"),
+        Axis::logarithmic("latency of a packet", "us"),
+    );
+    let mut second = Vec::new();
+    for ((ports, channels), (curve, saturated)) in SIZES.into_iter().zip(alone) {
+        figure.series(format!("{ports} ports {channels} VC"), Origin::Model, curve);
+        second.push(saturated);
+    }
+    let figure = report.figure(
+        "Fig. 18: bandwidth at saturation, 4 ports",
+        Axis::linear("virtual channels", ""),
+        Axis::linear("bandwidth of a port", "GB/s"),
+    );
+    let with_four = |of: &[f64]| [(2.0, of[0]), (4.0, of[1])];
+    figure.series("the whole interface", Origin::Model, with_four(&whole));
+    figure.series("the crossbar alone", Origin::Model, with_four(&second));
+    figure.series("the paper", Origin::Published, [(2.0, 2.6), (4.0, 2.8)]);
     let why = "See the values: with one packer per interface, channels help only as far as their buffers reach.";
     report.claim("at 4 ports, throughput grows with the channels", small_more > small).explain(why);
     report
@@ -247,6 +297,23 @@ pub fn run() -> Result<Report, String> {
             middle_more < small_more && large_more < middle_more,
         )
         .explain(why);
+    let knee = second[0] / PEAK;
+    report
+        .claim(
+            "second reading: with 4 ports and 2 VC latency turns up near 65 % of the peak",
+            (knee - 0.65).abs() < 0.05,
+        )
+        .explain("See the values.");
+    report
+        .claim(
+            "second reading: more channels get further, more ports less far",
+            second[1] > second[0]
+                && second[3] > second[2]
+                && second[2] < second[0]
+                && second[3] < second[1]
+                && second[4] < second[3],
+        )
+        .explain("See the values.");
     report.note(
         "Every port sends and receives here, so that the wires to a host carry both what arrives (152 B for 128 B) and the requests for what is sent (24 B): \
          2.86 GB/s at most, of 3.2 in one direction. A simulation that leaves the hosts' buses out would not see this.",

@@ -11,7 +11,7 @@ use crate::chpp::port::RingKind;
 use crate::chpp::sensitivity::without_effect;
 use crate::chpp::{Config, Machine};
 use crate::engine::Policy;
-use crate::experiment::{Report, Role};
+use crate::experiment::{Axis, Origin, Report, Role};
 use crate::units::Time;
 
 /// Longest PUT, in bytes; lengths are drawn evenly from 1 to this. The paper does not say.
@@ -127,6 +127,18 @@ pub fn run() -> Result<Report, String> {
             );
         }
     }
+    let figure = report.figure(
+        "Fig. 19: shares of eight functions in the bytes so far",
+        Axis::linear("time", "cycles"),
+        Axis::linear("share", "%"),
+    );
+    for function in 0..over_time[0].len() {
+        let curve = MOMENTS.iter().zip(&over_time);
+        let curve = curve.map(|(moment, shares)| (*moment as f64, shares[function]));
+        figure.series(format!("function {function}"), Origin::Model, curve);
+    }
+    let settled = [(1_500_000.0, 12.5), (2_000_000.0, 12.5)];
+    figure.series("settled, all functions", Origin::Published, settled);
     let early = spread(&over_time[0]);
     let late = spread(&over_time[over_time.len() - 1]);
     report

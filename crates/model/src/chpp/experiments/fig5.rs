@@ -1,6 +1,6 @@
 //! Fig. 5 and Table 1 (C-51, B-07): latency by Eq. 1 over five topologies, and their mean distances in networks that are built.
 
-use crate::experiment::{Report, Role};
+use crate::experiment::{Axis, Origin, Report, Role};
 use crate::network::{Duration, Experiment, FabricConfig, Topology, TopologyError, Traffic};
 
 /// Parameters of Eq. 1 as printed: Oc, Ods and G.
@@ -111,6 +111,7 @@ pub fn run() -> Result<Report, String> {
             }
         }
     }
+    let mut distances = Vec::new();
     for shape in Shape::ALL {
         let radices: &[usize] = match shape {
             Shape::Hypercube => &[6, 9, 12],
@@ -133,11 +134,31 @@ pub fn run() -> Result<Report, String> {
             );
             let name = format!("{}, P = {processors}, mean distance as measured", shape.name());
             let measured = measured_hops(network)?;
+            distances.push((shape, processors, measured));
             report
                 .value(name, "hops", Role::Predicted, measured, Some(shape.mean_hops(processors)))
                 .explain(
                     "The same: what packets of uniform traffic cross is the distance as built.",
                 );
+        }
+    }
+    for (receive, hop) in READINGS {
+        let title = format!("Fig. 5, with Odr = {receive} ns and r = {hop} ns");
+        let figure = report.figure(
+            title,
+            Axis::logarithmic("processors", ""),
+            Axis::logarithmic("latency of 2 KB", "ns"),
+        );
+        for shape in Shape::ALL {
+            let sizes = (3..=16).map(|power| f64::from(1 << power));
+            let curve = sizes.map(|p| (p, latency_ns(shape, p, receive, hop)));
+            figure.series(shape.name(), Origin::Formula, curve);
+            let of_shape = distances.iter().filter(|(of, ..)| *of == shape);
+            let built = of_shape.map(|&(_, processors, hops)| {
+                let formula = latency_ns(shape, processors, receive, hop);
+                (processors, formula + (hops - shape.mean_hops(processors)) * hop)
+            });
+            figure.series(format!("{}, distance as measured", shape.name()), Origin::Model, built);
         }
     }
     let lowest = |processors: f64| {

@@ -16,6 +16,7 @@ pub mod fig18;
 pub mod fig19;
 pub mod fig5;
 mod links;
+mod loaded;
 mod protocol;
 pub mod saturated;
 pub mod single;

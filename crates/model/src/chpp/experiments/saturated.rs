@@ -6,7 +6,7 @@ use crate::engine::{Model, Pool, Random, Schedule, run};
 use crate::units::Time;
 
 /// Beats of a packet of 128 B with its header.
-const BEATS: u64 = 9;
+pub const BEATS: u64 = 9;
 
 /// A crossbar whose inputs are never without work.
 struct Saturated {

@@ -4,7 +4,7 @@ use super::Kind;
 use super::single::single;
 use crate::chpp::Config;
 use crate::chpp::sensitivity::without_effect;
-use crate::experiment::{Report, Role};
+use crate::experiment::{Axis, Origin, Report, Role};
 
 /// Payloads of Table 3 up to what a NAP carries, in bytes, and then those of PUT and GET, three of which the paper misprints
 /// (10284, 51036, 262116): its own latencies only fit the powers of two.
@@ -53,6 +53,16 @@ pub fn run() -> Result<Report, String> {
             });
         }
         latencies.push(of_kind);
+    }
+    let figure = report.figure(
+        "Table 3: latency against payload",
+        Axis::logarithmic("payload", "B"),
+        Axis::logarithmic("latency", "us"),
+    );
+    for (kind, (of_kind, published)) in Kind::ALL.into_iter().zip(latencies.iter().zip(PUBLISHED)) {
+        let points = |of: &[f64]| PAYLOADS.map(|bytes| bytes as f64).into_iter().zip(of.to_vec());
+        figure.series(kind.name(), Origin::Model, points(of_kind));
+        figure.series(kind.name(), Origin::Published, points(published));
     }
     let slope = |of: &[f64]| (of[4] - of[3]) / 1024.0 * 1e3;
     for (kind, (of_kind, published)) in
