@@ -130,7 +130,15 @@ impl Endpoint {
             }
         }
         self.outbox.retain(|(to, _)| *to != peer);
-        self.forget_offers(peer);
+        // What is counted stays as it is: if it is the same endpoint that comes back, it counts on, too.
+        self.forget(peer, false);
+    }
+
+    /// Another endpoint is at a peer's address: what the former one said means nothing any more.
+    #[cold]
+    pub(crate) fn peer_replaced(&mut self, peer: Peer, sink: &mut impl Sink) {
+        self.peer_gone(peer, Status::PeerGone, sink);
+        self.forget(peer, true);
         self.peers[peer].meet_again();
     }
 

@@ -2,7 +2,7 @@
 
 use crate::control::Control;
 use crate::head::{ACKNOWLEDGE, DATA, EAGER_HEAD_BYTES, Head, Kind, Reader, TAGGED};
-use crate::peers::{MAILBOX, Peers};
+use crate::peers::{MAILBOX, OFFERS, Peers};
 use crate::receive::{Label, Many, Matching};
 use crate::slots::Slots;
 use crate::transfer::{Offer, Transfer};
@@ -20,7 +20,7 @@ use std::time::Instant;
 pub struct Options {
     /// Receives that can wait at once, of each kind.
     pub receives: usize,
-    /// Messages that can wait for their receivers at once; more are refused until some have gone.
+    /// Messages that can wait for their receivers at once, at most 65,536; more are refused until some have gone.
     pub operations: usize,
 }
 
@@ -119,11 +119,12 @@ impl Endpoint {
             scratch: vec![0; packet_bytes].into(),
             matching: [Matching::new(), Matching::new()],
             many: Slots::new(),
-            operations: Slots::new(),
+            // Peers may repeat numbers of an endpoint that was here before.
+            operations: Slots::from(u32::from(incarnation) << 16),
             transfers: Slots::new(),
             unfetched: VecDeque::new(),
             outbox: VecDeque::new(),
-            most_operations: options.operations,
+            most_operations: options.operations.min(OFFERS),
             most_receives: options.receives,
             looks: 0,
             asked: Instant::now(),
@@ -254,7 +255,7 @@ impl Endpoint {
         let head = Head::from_word(reader.word()?)?;
         let peer = self.peers.at(from);
         if !self.peers[peer].learn(&head) {
-            self.peer_gone(peer, Status::PeerGone, sink);
+            self.peer_replaced(peer, sink);
             self.peers[peer].learn(&head);
         }
         let tagged = head.flags & TAGGED != 0;
@@ -268,7 +269,7 @@ impl Endpoint {
                     label.number = Some(reader.word()?);
                 }
                 label.length = reader.0.len();
-                self.arrive(label, reader.0, sink);
+                self.arrive(label, reader.0, sink)?;
             }
             Kind::Offer => {
                 if head.flags & DATA != 0 {
@@ -277,7 +278,7 @@ impl Endpoint {
                 label.number = Some(reader.word()?);
                 label.length = usize::try_from(reader.word()?).ok()?;
                 let offer = read_offer(from, label.length, reader)?;
-                self.arrive_offer(label, offer, sink);
+                self.arrive_offer(label, offer, sink)?;
             }
             Kind::Finished => {
                 let (number, how) = (reader.word()?, reader.word()?);

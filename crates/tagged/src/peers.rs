@@ -21,6 +21,9 @@ const WINDOW: u32 = (WINDOW_BYTES / UNIT_BYTES) as u32;
 /// The number of the queue pair that every endpoint receives by: the first of its function.
 pub(crate) const MAILBOX: u32 = 1;
 
+/// Operations of one endpoint, and so its offers, at most.
+pub(crate) const OFFERS: usize = 65_536;
+
 /// Messages that wait for one peer at its queue pair, at most.
 const SEND_DEPTH: usize = 1024;
 
@@ -39,6 +42,9 @@ pub(crate) struct Known {
     /// Units of the peer's that we have consumed, and how many we have told it.
     consumed: u32,
     told: u32,
+    /// Units of the peer's that wait here for a receive, and offers.
+    held: u32,
+    offers: usize,
 }
 
 impl Known {
@@ -53,6 +59,8 @@ impl Known {
             returned: 0,
             consumed: 0,
             told: 0,
+            held: 0,
+            offers: 0,
         }
     }
 
@@ -78,6 +86,30 @@ impl Known {
     pub(crate) fn count_consumed(&mut self, units: u32) -> bool {
         self.consumed = self.consumed.wrapping_add(units);
         self.consumed.wrapping_sub(self.told) >= WINDOW / 2
+    }
+
+    /// A message has to wait for a receive. `false`: it may not, because the peer has sent more than its window, which none of ours does.
+    pub(crate) fn hold(&mut self, units: u32) -> bool {
+        let room = self.held + units <= WINDOW;
+        self.held += if room { units } else { 0 };
+        room
+    }
+
+    /// It waits no more.
+    pub(crate) fn let_go(&mut self, units: u32) {
+        self.held -= units;
+    }
+
+    /// As [`Known::hold`], for an offer.
+    pub(crate) fn hold_offer(&mut self) -> bool {
+        let room = self.offers < OFFERS;
+        self.offers += usize::from(room);
+        room
+    }
+
+    /// As [`Known::let_go`], for an offer.
+    pub(crate) fn let_offer_go(&mut self) {
+        self.offers -= 1;
     }
 
     /// What to tell the peer now.

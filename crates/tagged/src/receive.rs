@@ -283,39 +283,49 @@ impl Endpoint {
 
 // What peers send.
 impl Endpoint {
-    /// A message has come.
+    /// A message has come. `None`: it breaks the rules, and is thrown away.
     #[inline]
-    pub(crate) fn arrive(&mut self, label: Label, body: &[u8], sink: &mut impl Sink) {
+    pub(crate) fn arrive(&mut self, label: Label, body: &[u8], sink: &mut impl Sink) -> Option<()> {
         let matching = &mut self.matching[usize::from(label.tagged)];
         let Some(at) = matching.posted.find(|posted| posted.takes(&label)) else {
-            let content = Content::Here(body.into());
-            matching.unexpected.push(Arrived { label, content, claimed: None });
-            return;
+            let held = self.peers[label.peer].hold(Known::units(label.length));
+            return held.then(|| {
+                let content = Content::Here(body.into());
+                matching.unexpected.push(Arrived { label, content, claimed: None });
+            });
         };
         if let Into::Spans(_) = matching.posted.at(at).into {
             let Posted { into, token, .. } = matching.posted.take(at);
             let Into::Spans(into) = into else { unreachable!("it was looked at") };
             self.deliver(&label, body, &into, token, sink);
-            return;
+            return Some(());
         }
         let (into, token, number) = self.part_of_many(&label, at);
         self.deliver(&label, body, &into, token, sink);
         self.part_filled(number, sink);
+        Some(())
     }
 
-    /// A message waits at its sender.
-    pub(crate) fn arrive_offer(&mut self, label: Label, offer: Offer, sink: &mut impl Sink) {
+    /// A message waits at its sender. `None`: it breaks the rules, and is thrown away.
+    pub(crate) fn arrive_offer(
+        &mut self,
+        label: Label,
+        offer: Offer,
+        sink: &mut impl Sink,
+    ) -> Option<()> {
         let matching = &mut self.matching[usize::from(label.tagged)];
         let Some(at) = matching.posted.find(|posted| posted.takes(&label)) else {
-            let content = Content::Offered(offer);
-            matching.unexpected.push(Arrived { label, content, claimed: None });
-            return;
+            let held = self.peers[label.peer].hold_offer();
+            return held.then(|| {
+                let content = Content::Offered(offer);
+                matching.unexpected.push(Arrived { label, content, claimed: None });
+            });
         };
         if let Into::Spans(_) = matching.posted.at(at).into {
             let Posted { into, token, .. } = matching.posted.take(at);
             let Into::Spans(into) = into else { unreachable!("it was looked at") };
             self.fetch(label, offer, into, token, None, sink);
-            return;
+            return Some(());
         }
         let (into, token, number) = self.part_of_many(&label, at);
         if let Some(many) = self.many.find(number) {
@@ -323,6 +333,7 @@ impl Endpoint {
         }
         self.fetch(label, offer, into, token, Some(number), sink);
         self.part_filled(number, sink);
+        Some(())
     }
 
     /// Copies a message to where it belongs.
@@ -377,8 +388,12 @@ impl Endpoint {
         sink: &mut impl Sink,
     ) {
         match arrived.content {
-            Content::Here(body) => self.deliver(&arrived.label, &body, &into, token, sink),
+            Content::Here(body) => {
+                self.peers[arrived.label.peer].let_go(Known::units(arrived.label.length));
+                self.deliver(&arrived.label, &body, &into, token, sink);
+            }
             Content::Offered(offer) => {
+                self.peers[arrived.label.peer].let_offer_go();
                 if let Some(many) = many.and_then(|number| self.many.find(number)) {
                     many.under_way += 1;
                 }
@@ -389,8 +404,12 @@ impl Endpoint {
 
     fn discard(&mut self, arrived: Arrived) {
         match arrived.content {
-            Content::Here(_) => self.consumed(&arrived.label),
+            Content::Here(_) => {
+                self.peers[arrived.label.peer].let_go(Known::units(arrived.label.length));
+                self.consumed(&arrived.label);
+            }
             Content::Offered(_) => {
+                self.peers[arrived.label.peer].let_offer_go();
                 if let Some(number) = arrived.label.number {
                     self.tell_finished(arrived.label.peer, number, 0);
                 }
@@ -398,13 +417,21 @@ impl Endpoint {
         }
     }
 
-    /// Messages of a peer that is gone, and whose bytes are not here, never come.
-    pub(crate) fn forget_offers(&mut self, peer: Peer) {
+    /// Messages of a peer that is gone never come if their bytes are not here; those that are here can be received, unless `all` are to go.
+    pub(crate) fn forget(&mut self, peer: Peer, all: bool) {
         for matching in &mut self.matching {
             let gone = |arrived: &Arrived| {
-                arrived.label.peer == peer && matches!(arrived.content, Content::Offered(_))
+                let is_here = matches!(arrived.content, Content::Here(_));
+                arrived.label.peer == peer && (all || !is_here)
             };
-            matching.unexpected.drain(gone);
+            for arrived in matching.unexpected.drain(gone) {
+                match arrived.content {
+                    Content::Here(_) => {
+                        self.peers[peer].let_go(Known::units(arrived.label.length));
+                    }
+                    Content::Offered(_) => self.peers[peer].let_offer_go(),
+                }
+            }
         }
     }
 }

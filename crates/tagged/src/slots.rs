@@ -5,11 +5,18 @@ pub(crate) struct Slots<T> {
     slots: Vec<(u32, Option<T>)>,
     free: Vec<u32>,
     length: usize,
+    /// Generation of places that were never used.
+    first: u32,
 }
 
 impl<T> Slots<T> {
     pub(crate) fn new() -> Self {
-        Slots { slots: Vec::new(), free: Vec::new(), length: 0 }
+        Self::from(0)
+    }
+
+    /// Numbers begin with this generation.
+    pub(crate) fn from(first: u32) -> Self {
+        Slots { slots: Vec::new(), free: Vec::new(), length: 0, first }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -22,7 +29,7 @@ impl<T> Slots<T> {
         let slot = match self.free.pop() {
             Some(slot) => slot,
             None => {
-                self.slots.push((0, None));
+                self.slots.push((self.first, None));
                 self.slots.len() as u32 - 1
             }
         };

@@ -1,6 +1,6 @@
 //! Messages between endpoints on the in-process fabric, driven in turns by one thread.
 
-use bellwire::FunctionAddress;
+use bellwire::{Address, FunctionAddress, QueuePairOptions, Send};
 use bellwire_tagged::*;
 use bellwire_testkit::loopback::{Fabric, FabricOptions};
 use std::time::Duration;
@@ -386,6 +386,85 @@ fn the_end_of_a_peer_ends_what_waits_for_it() {
     for context in [1, 2] {
         assert!(matches!(world.done(0, context).outcome, Outcome::Failed(_)));
     }
+}
+
+/// Another endpoint at the same address is another peer: what was meant for the former one fails, what it had sent is gone, and the new one has all of its
+/// window.
+#[test]
+fn another_endpoint_at_an_address_begins_anew() {
+    let options = FabricOptions { patience: Duration::from_millis(50), ..FabricOptions::default() };
+    let mut world = World::new(options, 2);
+    let (mut long, mut word) = (pattern(50_000, 1), pattern(8, 2));
+    for _ in 0..2000 {
+        world.send_from(1, 0, &span(&mut word).into(), Some(1), None, 0, How::Taken);
+        world.turn();
+    }
+    world.send(&mut long, Some(1), 1, How::Taken);
+    world.settle();
+    world.fabric.kill(FunctionAddress { node: 1, function: 0 });
+    world.sides.pop();
+    let endpoint = Endpoint::open(&world.fabric.device(1), 0, &Options::default()).unwrap();
+    world.sides.push(Side { endpoint, done: Vec::new() });
+    let deadline = std::time::Instant::now() + Duration::from_secs(20);
+    let mut sent = 0;
+    while std::time::Instant::now() < deadline && sent < 3000 {
+        // Not before the old link is down on both sides.
+        world.turn();
+        let to = world.peer(1, 0);
+        let (body, how) = (span(&mut word).into(), How::Taken);
+        let message = Message { to, tag: Some(2), data: None, body: &body, token: token(0), how };
+        sent += usize::from(matches!(world.sides[1].endpoint.send(message), Ok(Sent::Now)));
+    }
+    world.settle();
+    assert_eq!(world.sides[0].endpoint.unexpected(), 3000, "only what the new one has sent");
+    assert!(matches!(world.done(0, 1).outcome, Outcome::Failed(_)));
+}
+
+/// A peer that sends what no endpoint sends, or more than its window, gets nothing in beyond that; others are served as before.
+#[test]
+fn hostile_peers_are_bounded() {
+    let mut world = World::new(FabricOptions { packet_bytes: 1024, ..FabricOptions::default() }, 2);
+    let device = world.fabric.device(7);
+    let mut hostile = device.open_function(0).unwrap();
+    let completions = hostile.create_completion_queue(4096).unwrap();
+    let pair = hostile.create_queue_pair(&QueuePairOptions::new(completions)).unwrap();
+    let to = Address::new(1, 0, 1);
+    let eager = |credit: u32| 1 | 1 << 8 | 5 << 16 | u64::from(credit) << 32;
+    let offer = 2_u64 | 1 << 8 | 5 << 16;
+    let mut packets: Vec<Vec<u8>> = Vec::new();
+    for n in 0..3000_u64 {
+        // An eager message with bytes; offers with too little, with a key that is none, with a sum that is wrong; the end of a stranger's operation; noise.
+        packets.push([eager(n as u32).to_le_bytes().as_slice(), &[n as u8; 900]].concat());
+        packets.push(offer.to_le_bytes().to_vec());
+        packets.push([offer, n, 100, 0, 0, 0].iter().flat_map(|word| word.to_le_bytes()).collect());
+        packets
+            .push([offer, n, 101, 1, 100, 7].iter().flat_map(|word| word.to_le_bytes()).collect());
+        packets.push([3_u64, n, n << 32].iter().flat_map(|word| word.to_le_bytes()).collect());
+        packets.push(pattern(n as usize % 40, n as u8));
+    }
+    // First the messages, so that the window is full.
+    packets.sort_by_key(|bytes| std::cmp::Reverse(bytes.len()));
+    let mut most = 0;
+    for bytes in packets {
+        let send = || Send::immediate(&bytes).to(to).with_immediate(9).unsignaled();
+        while hostile.post_send(pair, send()).is_err() {
+            hostile.progress().unwrap();
+            world.turn();
+        }
+        hostile.progress().unwrap();
+        world.turn();
+        most = most.max(world.sides[1].endpoint.unexpected());
+    }
+    world.settle();
+    // Noise that looks like the head of another endpoint takes with it what waited.
+    assert!(most * 900 > WINDOW_BYTES / 2 && most * 900 <= WINDOW_BYTES, "{most} messages");
+    assert!(world.sides[1].done.is_empty());
+    let (mut bytes, mut into) = (pattern(5000, 1), vec![0; 5000]);
+    let from = world.peer(1, 0);
+    world.receive(1, Selection { from: Some(from), tag: Some((9, 0)) }, &mut into, 1);
+    world.send(&mut bytes, Some(9), 1, How::Taken);
+    world.settle();
+    assert_eq!(into, bytes);
 }
 
 /// Any mix of lengths, tags, kinds of sending and times of receiving keeps every sender's order for every tag, over links that refuse, delay and
