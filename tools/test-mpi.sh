@@ -63,6 +63,7 @@ exchange() {
     local ranks="$1"
     mpi "$ranks" "$folder/exchange" >"$folder/said" && [ "$(grep -c good "$folder/said")" = "$ranks" ]
 }
+alone() { FI_BELLWIRE_DEVICE="shm:test-mpi-$$" exchange 2; }
 # The others end by themselves, and neither a process nor a file stays.
 killed() {
     local files
@@ -97,7 +98,7 @@ nowhere() { FI_PROVIDER_PATH=/nonexistent wheels "$1"; }
 export -f wheels ring nowhere
 environment="${CARGO_TARGET_DIR:-$PWD/target}/mpi"
 export environment programs
-export -f mpi layouts listed pingpong exchange killed canary netpipe challenge fails
+export -f alone mpi layouts listed pingpong exchange killed canary netpipe challenge fails
 export folder
 # `timeout` runs programs, not functions.
 run() { local what="$1"; shift; check "$what" bash -c "$*"; }
@@ -110,6 +111,7 @@ check "progress while the program does nothing" "$folder/objects" auto
 run "one rank of Open MPI, which sends to itself" exchange 1
 run "two ranks of Open MPI" exchange 2
 run "four ranks of Open MPI" exchange 4
+run "two ranks of Open MPI over shared memory alone" alone
 run "without the provider, nothing runs (canary)" fails canary
 run "a rank is killed, and the others end" killed
 if [ "$how" != short ]; then
