@@ -19,8 +19,8 @@ pub struct Arguments {
 enum What {
     /// Says where the time of one operation goes, stage by stage, and what each wait was for
     ///
-    /// The operation runs between two idle nodes of the cHPP model, from the processor's first instruction to the event at the
-    /// receiver. The stages follow each other without gap, and sum exactly to the whole.
+    /// The operation runs between two idle nodes of the cHPP model, of two controllers if there are several, from the processor's first
+    /// instruction to the event at the receiver. The stages follow each other without gap, and sum exactly to the whole.
     #[command(after_help = "\
 Examples:
   bellwire model explain --op put --bytes 4096

@@ -5,7 +5,7 @@ use super::records::{Records, write_file};
 use crate::command::{Outcome, WrongUsage, print_json};
 use anyhow::{Result, anyhow};
 use bellwire_model::chpp::experiments::Kind;
-use bellwire_model::chpp::experiments::single::single_on;
+use bellwire_model::chpp::experiments::single::{other, single_on};
 use bellwire_model::chpp::{Config, picture};
 use std::path::PathBuf;
 
@@ -64,7 +64,7 @@ pub fn run(Arguments { op, bytes, config, json, svg, records }: &Arguments) -> R
     let (run, machine) = single_on(&config, kind, *bytes, |machine| records.prepare(machine))
         .map_err(|error| anyhow!(error))?;
     records.write(&machine)?;
-    let title = format!("{}, {bytes} B, from node 0 to node 1", kind.name());
+    let title = format!("{}, {bytes} B, from node 0 to node {}", kind.name(), other(&config));
     if let Some(file) = svg {
         write_file(file, picture::svg(&title, &run.explanation))?;
     }

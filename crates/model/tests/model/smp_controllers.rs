@@ -3,7 +3,7 @@
 use crate::oracle::random_traffic;
 use bellwire_model::chpp::config::{LinkKind, LinksConfig};
 use bellwire_model::chpp::experiments::Kind;
-use bellwire_model::chpp::experiments::single::{endpoint, post};
+use bellwire_model::chpp::experiments::single::{endpoint, post, single};
 use bellwire_model::chpp::{Config, Machine};
 use bellwire_model::network::Shape;
 use bellwire_model::units::{Bytes, Span};
@@ -54,6 +54,13 @@ fn one_line_chooses_the_link() {
     assert!(Config::parse(&text.replace("link = \"pcie\"", "link = \"hypertransport\"")).is_err());
     // Without links between controllers there is none to be of either kind.
     Machine::new(&Config::parse(&smp).unwrap(), 1).unwrap();
+    // With them it is what an operation between controllers feels.
+    let links = "[links]\ntopology = { fully-connected = { routers = 2 } }\nchannel_packets = 16\nlatency = \"166 ns\"\n";
+    let [direct, pcie] = ["smp", "pcie"].map(|kind| {
+        let config = Config::parse(&format!("link = \"{kind}\"\n{links}")).unwrap();
+        single(&config, Kind::Put, 1).unwrap().latency
+    });
+    assert!(direct < pcie, "{direct} {pcie}");
 }
 
 /// A short PUT between two controllers has its link's delay and no time that nobody answers for; the direct link's layers and Serdes take less than

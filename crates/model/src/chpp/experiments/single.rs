@@ -97,7 +97,14 @@ pub struct Single {
     pub explanation: Explanation,
 }
 
-/// Runs one operation of `kind` from node 0 to node 1 of an idle machine.
+/// The node to which one operation goes from node 0: its neighbour, or where controllers are linked, the first node of the second one.
+pub fn other(config: &Config) -> u8 {
+    let ports = config.crossbar.ports;
+    // Machines have 16 nodes at most.
+    if config.nodes() > ports { ports as u8 } else { 1 }
+}
+
+/// Runs one operation of `kind` from node 0 to the [`other`] node of an idle machine.
 ///
 /// # Errors
 /// A sentence, if the machine cannot be built or the operation does not end.
@@ -115,16 +122,19 @@ pub fn single_on(
     bytes: u64,
     prepare: impl FnOnce(&mut Machine),
 ) -> Result<(Single, Machine), String> {
-    if config.crossbar.ports < 2 {
-        return Err("one operation goes from node 0 to node 1; give the crossbar at least 2 ports"
-            .to_owned());
+    if config.nodes() < 2 {
+        return Err(
+            "one operation goes from one node to another; give the crossbar at least 2 ports"
+                .to_owned(),
+        );
     }
     let mut machine = Machine::new(config, 1).map_err(|error| error.to_string())?;
     machine.open_journal();
     prepare(&mut machine);
     let mut desk = machine.desk();
-    let (from, to) = (endpoint(0), endpoint(1));
-    let (near, far) = (desk.free_memory(0, 0), desk.free_memory(1, 0));
+    let other = other(config);
+    let (from, to) = (endpoint(0), endpoint(other));
+    let (near, far) = (desk.free_memory(0, 0), desk.free_memory(other.into(), 0));
     let source = if kind == Kind::Get { far } else { near };
     let memory =
         desk.memory_mut(source, bytes as usize).ok_or("the operation is longer than the window")?;

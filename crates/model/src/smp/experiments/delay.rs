@@ -68,7 +68,12 @@ pub fn run() -> Result<Report, String> {
         let printed = LENGTHS_DW
             .into_iter()
             .filter_map(|length_dw| Some((length_dw as f64, published(receive, length_dw)?)));
-        curves.push((format!("{name}, published"), Origin::Published, printed.collect()));
+        let (fitted, printed): (Vec<_>, Vec<_>) = printed
+            .partition(|(length_dw, _)| receive == Receive::StoreAndForward && *length_dw == 16.0);
+        curves.push((format!("{name}, published"), Origin::Published, printed));
+        if !fitted.is_empty() {
+            curves.push((format!("{name}, published, fitted to"), Origin::Calibrated, fitted));
+        }
         single.push(of_policy);
     }
     let mean = |of: &[f64]| of.iter().sum::<f64>() / of.len() as f64;
