@@ -72,6 +72,32 @@ fn a_simulated_device_is_measured_in_virtual_time() {
     }
 }
 
+/// Several pairs of a simulated device run at once, each side of each in a thread of its own; two runs are the same to the last digit all the same.
+#[test]
+fn simulated_pairs_repeat() {
+    let measure = || {
+        let output = run(bellwire().args([
+            "perf",
+            "model:chpp",
+            "--pairs",
+            "2",
+            "--quick",
+            "--sizes",
+            "8,4096",
+            "--ops",
+            "send,put",
+            "--json",
+        ]));
+        assert_eq!(output.code, 0, "{}", output.stderr);
+        output.json()
+    };
+    let object = measure();
+    assert_eq!(object, measure(), "the same again");
+    for row in object["rows"].as_array().expect("rows") {
+        assert_eq!(row["pair_rates_msgs_per_s"].as_array().map(Vec::len), Some(2), "{row}");
+    }
+}
+
 /// The tables end with the command that does the same again and with what to try next; every way of waiting works.
 #[test]
 fn tables_end_with_what_to_do_next() {

@@ -28,8 +28,13 @@ pub fn serve(device: &Device, first: u8) -> Result<()> {
     served
 }
 
+/// Serves one pair of a leader, whose other pairs are served elsewhere.
+pub fn serve_one(end: End) -> Result<()> {
+    Pair::accept(end)?.serve(|_| Ok(()))
+}
+
 fn start_other(end: End, number: u8) -> Result<JoinHandle<Result<()>>> {
-    let serve = move || Pair::accept(end)?.serve(|_| Ok(()));
+    let serve = move || serve_one(end);
     let thread = std::thread::Builder::new().name(format!("pair {number}"));
     thread.spawn(serve).context("cannot start a thread for a further pair")
 }

@@ -1,10 +1,13 @@
 //! The side that decides what is done next, and holds the clock.
 
+use super::crew::{Board, Crew};
 use super::data::arena_bytes;
 use super::end::{End, PATIENCE};
 use super::order::{Answer, Op, Order, WaitMode};
+use super::plan::Plan;
 use anyhow::{Context, Result, bail};
 use bellwire::{Address, Device, Wait};
+use std::any::Any;
 use std::sync::Barrier;
 use std::time::Instant;
 
@@ -18,6 +21,8 @@ const LONG_NS: f64 = 4e3;
 /// Connected pairs, driven together.
 pub struct Leader {
     pairs: Vec<Pair>,
+    /// The leaders of the other pairs, if each has a leader of its own, and the time up to which they know each other's.
+    crew: Option<(Crew, Instant)>,
 }
 
 struct Pair {
@@ -57,26 +62,34 @@ impl Leader {
         (own_cpus, their_cpus): (&[usize], &[usize]),
         sizes: &[usize],
     ) -> Result<Leader> {
-        let mut leader = Leader { pairs: Vec::new() };
+        let mut leader = Leader { pairs: Vec::new(), crew: None };
         for number in 0..pairs {
             let mut end = End::open(device, number)?;
-            end.wait = wait.into();
             end.connect(follower.node, follower.function + number)?;
-            let region = end.allocate(arena_bytes(sizes))?;
-            end.say(&Order::Prepare {
-                pairs,
-                wait,
-                cpu: cpu_of(their_cpus, number.into()),
-                arena_bytes: region.len(),
-                key: region.remote_key().into(),
-            })?;
-            match answer(&mut end, Wait::Adaptive)? {
-                Answer::Ready { key: Some(key) } => end.use_arena(region, key.open()?)?,
-                other => bail!("{other:?} was not due"),
-            }
+            let cpu = cpu_of(their_cpus, number.into());
+            prepare(&mut end, pairs, wait, cpu, sizes)?;
             leader.pairs.push(Pair { end, cpu: cpu_of(own_cpus, number.into()) });
         }
         Ok(leader)
+    }
+
+    /// One of several leaders, with a pair each, of which this is the one of `end`; `first` is the address of the first one's.
+    pub fn join(
+        mut end: End,
+        (number, board): (u8, Board),
+        (first, follower): (Address, Address),
+        plan: &Plan,
+    ) -> Result<Leader> {
+        end.connect(follower.node, follower.function + number)?;
+        prepare(&mut end, plan.pairs, plan.wait, None, &plan.sizes)?;
+        let crew = Crew::join(&mut end, number, board, first)?;
+        let now = end.function.now();
+        Ok(Leader { pairs: vec![Pair { end, cpu: None }], crew: Some((crew, now)) })
+    }
+
+    /// Whether others do the same for pairs of their own, and one of them shows how far it is.
+    pub fn is_silent(&self) -> bool {
+        self.crew.as_ref().is_some_and(|(crew, _)| crew.member() > 0)
     }
 
     /// Has every byte of `count` transfers compared.
@@ -163,7 +176,11 @@ impl Leader {
 
     /// The time, by the device's clock.
     pub fn now(&self) -> Instant {
-        self.pairs.first().map_or_else(Instant::now, |pair| pair.end.function.now())
+        match &self.crew {
+            // All must find the same.
+            Some((_, known)) => *known,
+            None => self.pairs.first().map_or_else(Instant::now, |pair| pair.end.function.now()),
+        }
     }
 
     /// Sends the followers away.
@@ -184,9 +201,17 @@ impl Leader {
     }
 
     /// Does `work` with every pair at once, each on a thread and processor of its own.
-    fn all<T: Send>(&mut self, work: impl Fn(&mut End) -> Result<T> + Sync) -> Result<Vec<T>> {
-        if let [pair] = &mut self.pairs[..] {
-            return Ok(vec![work(&mut pair.end)?]);
+    fn all<T: Any + Clone + Send>(
+        &mut self,
+        work: impl Fn(&mut End) -> Result<T> + Sync,
+    ) -> Result<Vec<T>> {
+        if let [Pair { end, .. }] = &mut self.pairs[..] {
+            let Some((crew, known)) = &mut self.crew else { return Ok(vec![work(end)?]) };
+            crew.meet(end)?;
+            let found = (work(end)?, end.function.now());
+            let all = crew.share(end, found)?;
+            *known = all.iter().map(|(_, now)| *now).max().context("no pair")?;
+            return Ok(all.into_iter().map(|(found, _)| found).collect());
         }
         let barrier = Barrier::new(self.pairs.len());
         std::thread::scope(|scope| {
@@ -208,6 +233,29 @@ impl Leader {
             let results: Vec<_> = threads.into_iter().map(join).collect();
             results.into_iter().collect()
         })
+    }
+}
+
+/// Has both sides of a connected pair make memory for `sizes`.
+fn prepare(
+    end: &mut End,
+    pairs: u8,
+    wait: WaitMode,
+    their_cpu: Option<usize>,
+    sizes: &[usize],
+) -> Result<()> {
+    end.wait = wait.into();
+    let region = end.allocate(arena_bytes(sizes))?;
+    end.say(&Order::Prepare {
+        pairs,
+        wait,
+        cpu: their_cpu,
+        arena_bytes: region.len(),
+        key: region.remote_key().into(),
+    })?;
+    match answer(end, Wait::Adaptive)? {
+        Answer::Ready { key: Some(key) } => end.use_arena(region, key.open()?),
+        other => bail!("{other:?} was not due"),
     }
 }
 

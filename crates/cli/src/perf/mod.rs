@@ -6,12 +6,14 @@
 //! | `sides` | starting both sides, or one of them |
 //! | `rounds` | the order of the measurements, and what is kept of them |
 //! | `leader`, `follower` | what the two sides do for each measurement |
+//! | `crew` | leaders of a pair each, in step, where time is simulated |
 //! | `order` | what they say to each other |
 //! | `end`, `data` | one end of a pair: its connections, and what is inside the timed loops |
 //! | `pattern` | the data, and its verification |
 //! | `limits` | cache line, memcpy, Unix socket, TCP |
 //! | `report`, `table`, `statistics` | figures for programs and for people |
 
+mod crew;
 mod data;
 pub mod end;
 mod follower;

@@ -49,9 +49,11 @@ pub fn measure_all(
     let sockets = if limits.is_some() { 2 } else { 0 };
     let steps = plan.sizes.len() * plan.rounds * (plan.ops.len() + sockets);
     // Hidden by itself if standard error is no terminal.
-    let bar = ProgressBar::new(steps as u64).with_style(
-        ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}").context("a template")?,
-    );
+    let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}");
+    let bar = match leader.is_silent() {
+        true => ProgressBar::hidden(),
+        false => ProgressBar::new(steps as u64).with_style(style.context("a template")?),
+    };
     let mut all = Vec::new();
     for &bytes in &plan.sizes {
         let size = crate::units::bytes(bytes as u64);

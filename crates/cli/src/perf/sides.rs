@@ -1,7 +1,8 @@
 //! Starting both sides, or one of them.
 
-use super::end::PATIENCE;
-use super::follower;
+use super::crew::board;
+use super::end::{End, PATIENCE};
+use super::follower::{self, serve_one};
 use super::leader::{Leader, cpu_of};
 use super::limits::Limits;
 use super::plan::{PAIRS, Plan};
@@ -12,6 +13,7 @@ use crate::command::{Outcome, WrongUsage, complain};
 use crate::host::{Elsewhere, is_local, node_of};
 use anyhow::{Context, Result};
 use bellwire::{Address, Device, DeviceOptions};
+use std::thread::{Scope, ScopedJoinHandle};
 
 /// Measures as planned, with the follower that is called `connect`, or with one that is started here and ends with us.
 pub fn measure(plan: &Plan, connect: Option<&str>) -> Result<Report> {
@@ -50,29 +52,36 @@ pub fn measure(plan: &Plan, connect: Option<&str>) -> Result<Report> {
     Ok(Report::new(plan, connect, device.describe(), interruptions, None, findings))
 }
 
-/// Measures a simulated device, which exists in one process only: the follower is a thread.
+/// Measures a simulated device, which exists in one process only: each side of each pair is a thread that waits for the others by nothing but
+/// the device, and time begins when all have begun, so that every run is the same.
 fn simulate(plan: &Plan) -> Result<Report> {
-    // The time begins when both have begun, so that every run is the same. Further pairs come and go with their threads.
-    let name = match plan.pairs {
-        1 if !plan.device.contains("programs=") => {
+    let name = match plan.device.contains("programs=") {
+        true => plan.device.clone(),
+        false => {
             let joint = if plan.device.contains('?') { '&' } else { '?' };
-            format!("{}{joint}programs=2", plan.device)
+            format!("{}{joint}programs={}", plan.device, 2 * u32::from(plan.pairs))
         }
-        _ => plan.device.clone(),
     };
     let (device, other) = (open(&name, PAIRS)?, open(&name, PAIRS)?);
-    let to = Address::new(other.node(), 0, 0);
-    let follower = std::thread::Builder::new().name("follower".to_owned());
-    let follower = follower.spawn(move || follower::serve(&other, 0)).context("a thread")?;
-    let measured = Leader::connect(&device, to, plan.pairs, plan.wait, (&[], &[]), &plan.sizes)
-        .and_then(|mut leader| {
-            let findings = measure_all(plan, &mut leader, &mut None)?;
-            leader.bye()?;
-            Ok(findings)
-        });
-    // What ended the follower is the better reason, if it ended by itself.
-    let served = follower.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    let findings = measured.map_err(|error| served.err().unwrap_or(error))?;
+    let (first, to) = (Address::new(device.node(), 0, 0), Address::new(other.node(), 0, 0));
+    let board = board(plan.pairs);
+    let lead = |end, number| {
+        let mut leader = Leader::join(end, (number, board.clone()), (first, to), plan)?;
+        let findings = measure_all(plan, &mut leader, &mut None)?;
+        leader.bye()?;
+        Ok(findings)
+    };
+    let (led, served) = std::thread::scope(|scope| -> Result<_> {
+        let (mut leaders, mut followers) = (Vec::new(), Vec::new());
+        for number in 0..plan.pairs {
+            followers.push(start(scope, &other, number, serve_one)?);
+            leaders.push(start(scope, &device, number, move |end| lead(end, number))?);
+        }
+        Ok((join_all(leaders), join_all(followers)))
+    })?;
+    // What ended a follower is the better reason, if it ended by itself.
+    let findings = led.map_err(|error| served.err().unwrap_or(error))?;
+    let findings = findings.into_iter().next().context("no pair")?;
     let time = device.virtual_time().context("the device's time is not virtual")?;
     let simulated = Simulated {
         virtual_ns: time.now_ps as f64 / 1e3,
@@ -81,6 +90,36 @@ fn simulate(plan: &Plan) -> Result<Report> {
         trace_hash: time.trace_hash,
     };
     Ok(Report::new(plan, None, device.describe(), 0, Some(simulated), findings))
+}
+
+/// Starts a thread with a function of its own, and waits until that is open: functions then have their places in the order of their numbers.
+fn start<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    device: &'scope Device,
+    number: u8,
+    work: impl FnOnce(End) -> Result<T> + Send + 'scope,
+) -> Result<ScopedJoinHandle<'scope, Result<T>>> {
+    let (tell, opened) = std::sync::mpsc::channel();
+    let thread = std::thread::Builder::new().name(format!("pair {number}"));
+    let thread = thread.spawn_scoped(scope, move || {
+        let end = End::open(device, number)?;
+        // If nobody listens any more, this thread is joined all the same.
+        let _ = tell.send(());
+        work(end)
+    });
+    // An error is told by whoever joins it.
+    let _ = opened.recv();
+    thread.context("cannot start a thread for a pair")
+}
+
+/// What all threads found, or the first error.
+fn join_all<T>(threads: Vec<ScopedJoinHandle<'_, Result<T>>>) -> Result<Vec<T>> {
+    // All are joined before the first error is returned.
+    let joined: Vec<Result<T>> = threads
+        .into_iter()
+        .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        .collect();
+    joined.into_iter().collect()
 }
 
 /// Whether a device of this name is simulated.
