@@ -97,6 +97,8 @@ grep -q 'CONSOLE.*planted' "$folder/log" || {
 
 if [ $# -gt 1 ]; then
     mkdir -p "$2"
+    # The checks have chosen a theme, and the browser remembers.
+    rm -rf "$folder/profile"
     address="file://$(realpath "$page")"
     browse --window-size=1280,2400 --screenshot="$2/light.png" --blink-settings=preferredColorScheme=1 "$address"
     browse --window-size=1280,2400 --screenshot="$2/dark.png" --blink-settings=preferredColorScheme=0 "$address"

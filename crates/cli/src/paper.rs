@@ -19,7 +19,7 @@ pub struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum What {
-    /// Prints each feature row with its state and the tests that show it
+    /// Prints each feature row with its state and the tests that show it, or why there are none
     ///
     /// Run it inside a checkout of Bellwire: rows come from crates/papers/rows.toml, states from citations in the code and
     /// from `shows:` lines above tests. It fails if a citation names a row that does not exist.

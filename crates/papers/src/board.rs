@@ -7,14 +7,32 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use crate::checkout::{self, NotACheckout};
-use crate::evidence::{Evidence, Problem, ScanError};
+use crate::evidence::{Evidence, Fault, Problem, ScanError};
+use crate::rows::{ROWS_PATH, line_of};
 use crate::{Paper, Row, rows, scan};
 
 /// Finds the checkout that holds the folder `start`, reads it, and returns the rows that `query`
 /// asks for.
 pub fn scoreboard(start: &Path, query: &Query) -> Result<Board, BoardError> {
-    let evidence = scan(&checkout::find(start)?)?;
+    let mut evidence = scan(&checkout::find(start)?)?;
+    let faults = faults_of_reasons(rows(), &evidence);
+    evidence.problems.extend(faults);
     Ok(Board::new(evidence, query))
+}
+
+/// Rows that no test shows and that do not say why, and rows that say so although one does.
+fn faults_of_reasons(rows: &[Row], evidence: &Evidence) -> Vec<Problem> {
+    let fault = |row: &Row| {
+        let name = row.id.to_string();
+        match (evidence.tests.get(&row.id).and_then(|tests| tests.first()), &row.reason) {
+            (None, None) => Some(Fault::NoReason(name)),
+            (Some(test), Some(_)) => Some(Fault::NeedlessReason { row: name, test: test.clone() }),
+            (None, Some(_)) | (Some(_), None) => None,
+        }
+    };
+    let problem =
+        |row: &Row, fault| Problem { file: ROWS_PATH.to_owned(), line: line_of(row.id), fault };
+    rows.iter().filter_map(|row| fault(row).map(|fault| problem(row, fault))).collect()
 }
 
 /// Which rows are wanted; the default is all.
@@ -123,7 +141,7 @@ impl Totals {
 }
 
 impl fmt::Display for Board {
-    /// One line for each row, its tests indented below it, then the problems, then the totals.
+    /// One line for each row, indented below it its tests or why there are none, then the problems, then the totals.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "id    state  title, and below it the tests that show it")?;
         for Standing { row, state, tests, .. } in &self.rows {
@@ -199,6 +217,27 @@ mod tests {
 
         let open = Query { paper: Some(Paper::Baselines), state: Some("open".parse().unwrap()) };
         assert_eq!(Board::new(evidence(), &open).totals, Totals { shown: 0, cited: 0, open: 27 });
+    }
+
+    /// Canary: a row that no test shows needs a reason, and one that is shown must not have any; each is told with its line.
+    #[test]
+    fn reasons_stand_where_they_must() {
+        let id = |text| RowId::parse(text).unwrap();
+        let row = |text: &'static str, reason: Option<&str>| Row {
+            reason: reason.map(str::to_owned),
+            ..crate::rows::row(id(text)).clone()
+        };
+        let found = |rows: &[Row]| {
+            let faults = faults_of_reasons(rows, &evidence());
+            faults.iter().map(ToString::to_string).collect::<Vec<String>>()
+        };
+        assert!(found(&[row("C-28", None), row("C-06", Some("it is late"))]).is_empty());
+        let faults = found(&[row("C-06", None), row("C-28", Some("it is late"))]);
+        assert_eq!(faults.len(), 2);
+        assert!(faults[0].starts_with("crates/papers/rows.toml:"), "{faults:?}");
+        assert!(faults[0].contains("no test shows C-06"), "{faults:?}");
+        assert!(faults[1].contains("C-28 is shown by crates/wire/src/chain.rs::one"), "{faults:?}");
+        assert!(line_of(id("C-06")) > line_of(id("C-05")));
     }
 
     /// Shows the table that people read and the object that programs read.

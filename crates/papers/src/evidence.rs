@@ -92,6 +92,15 @@ pub enum Fault {
     NotATest(String),
     /// A shows line above a test, named here, that is ignored by default.
     IgnoredTest(String),
+    /// A row, named here, that no test shows, and nobody says why.
+    NoReason(String),
+    /// A row that a test shows, and that says why none does.
+    NeedlessReason {
+        /// The row.
+        row: String,
+        /// The test.
+        test: String,
+    },
 }
 
 impl fmt::Display for Problem {
@@ -116,6 +125,14 @@ impl fmt::Display for Problem {
             Fault::NotATest(name) => write!(
                 f,
                 "`{name}` is not a test, so it cannot show a row; add #[test], or move the line to the test"
+            ),
+            Fault::NoReason(row) => write!(
+                f,
+                "no test shows {row}, and its entry does not say why; add a test with a shows line, or a `reason`"
+            ),
+            Fault::NeedlessReason { row, test } => write!(
+                f,
+                "{row} is shown by {test}, but its entry gives a `reason` why no test shows it; delete that line"
             ),
             Fault::IgnoredTest(name) => write!(
                 f,

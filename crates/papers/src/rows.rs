@@ -23,6 +23,15 @@ pub fn row(id: RowId) -> &'static Row {
     &ROWS[before + id.number - 1]
 }
 
+/// Where the rows lie, from the top of the checkout.
+pub const ROWS_PATH: &str = "crates/papers/rows.toml";
+
+/// The line of a row in its file, counted from 1.
+pub(crate) fn line_of(id: RowId) -> usize {
+    let wanted = format!("id = \"{id}\"");
+    EMBEDDED.lines().position(|line| line == wanted).map_or(1, |line| line + 1)
+}
+
 /// One feature, mechanism, limit or experiment of a paper.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bellwire_papers::document::{DOCUMENT_PATH, feature_rows_markdown};
-use bellwire_papers::{RowId, checkout, scan};
+use bellwire_papers::{Query, RowId, checkout, scan, scoreboard};
 
 fn checkout() -> PathBuf {
     checkout::find(Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap()
@@ -16,6 +16,14 @@ fn checkout() -> PathBuf {
 fn rows_cited_in_code_exist() {
     let problems = scan(&checkout()).unwrap().problems;
     let report: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    assert!(report.is_empty(), "\n{}", report.join("\n"));
+}
+
+/// Shows that each row that no test shows says why, and no other does.
+#[test]
+fn rows_not_shown_say_why() {
+    let board = scoreboard(&checkout(), &Query::default()).unwrap();
+    let report: Vec<String> = board.problems.iter().map(ToString::to_string).collect();
     assert!(report.is_empty(), "\n{}", report.join("\n"));
 }
 
