@@ -4,8 +4,8 @@ use super::{Change, Core};
 use crate::completion_queue::Taken;
 use crate::device::Claim;
 use crate::{
-    Error, FunctionOptions, Get, MemoryRegion, Put, QueuePairOptions, Refused, RemoteAt, Result, Rights,
-    Send,
+    Error, FunctionOptions, Get, MemoryRegion, Put, QueuePairOptions, Refused, RemoteAt, Result,
+    Rights, Send,
 };
 use bellwire_device::{Address, QueuePair, Transport};
 use bellwire_ring::memory::Memory;
