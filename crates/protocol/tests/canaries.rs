@@ -293,6 +293,15 @@ fn asking_anew_without_end_is_noticed() {
     );
 }
 
+/// An Open that goes in the place of an Accept, when both are due, is noticed.
+#[test]
+fn an_open_instead_of_an_answer_is_noticed() {
+    scenario_notices(
+        "reliable-open-instead-of-accept",
+        reliable::handshake::an_answer_goes_even_when_its_sender_asks_again_just_then,
+    );
+}
+
 /// Frames that go by several paths to a peer that keeps no early ones are noticed.
 #[test]
 fn useless_spreading_is_noticed() {

@@ -28,6 +28,16 @@ fn other_worlds_go_well() {
     all_goes_well(2_000_000);
 }
 
+/// Worlds that once did not come to an end: two functions asked each other for a link in one rhythm, and the Open of one took
+/// the place of its answer each time.
+#[test]
+fn worlds_that_once_went_wrong_go_well() {
+    for seed in [428_000_528, 716_000_425] {
+        let outcome = run_world(seed).unwrap_or_else(|failure| panic!("{failure}"));
+        assert!(outcome.packets > 0);
+    }
+}
+
 /// A sender that joins seven others, which have had the line into the receiver for themselves, soon brings as much as they do, and no more.
 #[test]
 fn a_latecomer_gets_its_share() {

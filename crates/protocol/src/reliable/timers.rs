@@ -2,6 +2,7 @@
 
 use super::link::{NEVER, State};
 use super::{Endpoint, Why};
+use crate::canary::planted;
 
 impl Endpoint {
     /// Looks at each link whose time has come, and finds the next time.
@@ -42,8 +43,13 @@ impl Endpoint {
                 }
                 if now_ns >= link.repeat_ns {
                     link.repeat_ns = NEVER;
-                    link.open_due = link.state == State::Opening;
-                    link.accept_due = link.state == State::Accepting;
+                    // An answer to the peer's Open may be due just now. Our own Open does not take its place: where both ask and the
+                    // network's delay is constant, the two would meet each time, and the peer may know an older token of our opening.
+                    if planted("reliable-open-instead-of-accept") {
+                        link.accept_due = false;
+                    }
+                    link.open_due |= link.state == State::Opening;
+                    link.accept_due |= link.state == State::Accepting;
                 }
                 return None;
             }

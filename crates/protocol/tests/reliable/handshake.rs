@@ -383,6 +383,49 @@ pub fn requests_that_cross_old_ones_come_to_an_end() {
     }
 }
 
+/// Of two that ask each other, one knows an older token of the other's opening and so cannot use its Opens: all depends on the answers to its
+/// own Opens, which always come at the moment when the other's Open is to be repeated. The answer goes all the same. (It once gave
+/// way to the Open, each time, without end.)
+#[test]
+pub fn an_answer_goes_even_when_its_sender_asks_again_just_then() {
+    use std::cell::{Cell, RefCell};
+    use std::rc::Rc;
+    for latency_ns in [1_000, 17_000, 900_000] {
+        let mut net = Net::new(&[Config::new(1500); 2], 1);
+        net.latency_ns = latency_ns;
+        let sent = Rc::new(RefCell::new(Vec::new()));
+        let seen = sent.clone();
+        net.tap = Box::new(move |_, _, to, frame| seen.borrow_mut().push((to, frame.to_vec())));
+        // At first nothing gets through by itself.
+        let is_cut = Rc::new(Cell::new([true; 2]));
+        let cut = is_cut.clone();
+        net.drop_if = Box::new(move |from, _, _| cut.get()[from]);
+        let given_up = net.connect(1, 0);
+        net.transmit();
+        let now = net.now_ns;
+        net.nodes[1].endpoint.close(given_up, now);
+        let peers = [net.connect(0, 1), net.connect(1, 0)];
+        net.transmit();
+        // Node 0 learns of the Open that was given up, node 1 of node 0's, and node 0 of the later one: it takes a new token.
+        let opens = sent.take();
+        assert_eq!(opens.iter().map(|open| open.0).collect::<Vec<_>>(), [0, 1, 0]);
+        for (to, frame) in &opens {
+            assert_eq!(frame[1] & 0xf, FrameKind::Open as u8);
+            net.hand(*to, Net::path(1 - to, 0), frame);
+            net.transmit();
+        }
+        // Now node 0 hears node 1, whose Opens soon come in the rhythm of node 0's own; then both hear each other.
+        is_cut.set([true, false]);
+        net.run_for(1_500_000_000);
+        assert!((0..2).all(|node| !net.nodes[node].endpoint.is_up(peers[node])));
+        is_cut.set([false; 2]);
+        net.run_until(|net| {
+            assert!(why_down(net, 0).or(why_down(net, 1)).is_none(), "{latency_ns}: given up");
+            (0..2).all(|node| net.nodes[node].endpoint.is_up(peers[node]))
+        });
+    }
+}
+
 /// A link that the peer asked for and has given up before it was confirmed here is over as soon as a later one is up: a frame of it that the
 /// network kept neither brings it up nor brings packets behind those of the later link.
 #[test]
