@@ -15,8 +15,9 @@ CANARY_PACKAGES = bellwire-protocol bellwire-ring bellwire-testkit bellwire-simu
 LOOM_PACKAGES += bellwire-ring
 MIRI_PACKAGES += bellwire-ring
 
-# Steps at which a test can kill or stop a process. All tests are built with them, so that everything is built once; a program's build has none.
-steps := bellwire-testkit/steps
+# What tests need inside of the code: steps at which a process can be killed or stopped, and faults that can be planted. All tests are built with
+# them, so that everything is built once; a program's build has none.
+probes := bellwire-testkit/steps $(CANARY_PACKAGES:=/canaries)
 
 # The command is called like the library, so that their pages would overwrite each other; the library's are wanted.
 document := cargo doc --no-deps --workspace --exclude bellwire-cli
@@ -38,54 +39,55 @@ install: ## install the command, the libfabric provider and the C library libvip
 	@tools/install.sh $(target)/release $(or $(PREFIX),/usr/local) $(DESTDIR)
 
 test: lint unit dissector perfetto report ## run every check that the project has
-	@tools/together.sh canaries loom miri
+	@tools/together.sh loom miri
+	@tools/need.sh mpi
 	@tools/test-mpi.sh short
 	@echo "make test: done"
 
 lint: ## formatting, clippy and documentation, all without a warning
 	@tools/need.sh cargo fmt clippy
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --features $(steps) -- -D warnings
+	cargo clippy --workspace --all-targets --features "$(probes)" -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(document)
 
 unit: ## unit, conformance and project tests; processes killed and stopped at every step, and hostile peers
 	@tools/need.sh cargo ip
-	cargo test --workspace --features $(steps) --no-fail-fast
+	cargo test --workspace --features "$(probes)" --no-fail-fast
 
 crash: ## of the unit tests, those that kill and stop processes at every step, and let hostile peers loose
 	@tools/need.sh cargo
-	cargo test --workspace --features $(steps) --test crash --test hostile --no-fail-fast
+	cargo test --workspace --features "$(probes)" --test crash --test hostile --no-fail-fast
 
 dissector: ## have tshark read frames of every kind with the project's dissector
 	@tools/need.sh cargo tshark
 	@tools/dissector.sh
 
-perfetto: ## have Perfetto's own schema read a trace of the model, if its Python package is there
-	@tools/need.sh cargo
+perfetto: ## have Perfetto's own schema read a trace of the model
+	@tools/need.sh cargo venv
 	@tools/perfetto.sh
 
-report: ## have headless Chromium open the page of all papers, if it is installed
-	@tools/need.sh cargo
+report: ## have headless Chromium open the page of all papers
+	@tools/need.sh cargo chromium
 	@tools/report.sh
 
-canaries: ## plant faults and see that the checkers catch them
+canaries: ## of the unit tests, those that plant faults and see that the checkers catch them
 	@tools/need.sh cargo
-	@tools/canaries.sh $(CANARY_PACKAGES)
+	cargo test --workspace --features "$(probes)" --test canaries --no-fail-fast
 
 loom: ## model-check the concurrent parts in every interleaving
 	@tools/need.sh cargo
 	@CARGO_TARGET_DIR="$(target)/loom" tools/loom.sh $(LOOM_PACKAGES)
 
-miri: ## execute the unsafe parts under Miri, if it is installed
-	@tools/need.sh cargo
+miri: ## execute the unsafe parts under Miri
+	@tools/need.sh cargo miri
 	@CARGO_TARGET_DIR="$(target)/miri" tools/miri.sh $(MIRI_PACKAGES)
 
 test-mpi: ## run programs of libfabric and MPI over Bellwire: Open MPI, MPICH, NetPIPE, HPC Challenge, mpi4py, ours
-	@tools/need.sh cargo
+	@tools/need.sh cargo mpi mpi-programs venv
 	@tools/test-mpi.sh full
 
 bench-mpi: ## measure the libfabric provider beside libfabric's own and Open MPI's shared memory, in one run
-	@tools/need.sh cargo
+	@tools/need.sh cargo mpi mpi-programs
 	@tools/bench-mpi.sh
 
 bench: ## measure Bellwire beside its peers and the limits of the machine; the model beside BookSim2, given BOOKSIM2=its binary

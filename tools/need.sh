@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Usage: tools/need.sh cargo|fmt|clippy|ip|tshark ...
-# Sees to it that the named tools are there. What is missing is installed if rustup can do it;
-# otherwise this says what to do, and fails.
+# Usage: tools/need.sh cargo|fmt|clippy|miri|ip|tshark|chromium|venv|mpi|mpi-programs ...
+# Sees to it that the named tools are there. What is missing is installed if rustup, or apt-get as root, can do it. What cannot be had is named,
+# with what to do. Without cargo, fmt or clippy this fails; a check that lacks another tool says by itself that it did not run.
 set -euo pipefail
 
 stop() {
@@ -46,15 +46,26 @@ need_component() {
         stop "rustup could not install $2; see the message above. By hand: rustup component add $2"
 }
 
-# need_command COMMAND DEBIAN_PACKAGE: for tests. Without it they say what did not run.
-need_command() {
-    command -v "$1" >/dev/null && return
+# need_miri: comes with nightly toolchains only, and nothing else is built with one.
+need_miri() {
+    cargo +nightly miri --version >/dev/null 2>&1 && return
+    command -v rustup >/dev/null || return 0
+    rustup toolchain install nightly --profile minimal --component miri,rust-src >/dev/null 2>&1 ||
+        printf 'bellwire: rustup could not install Miri; by hand: rustup toolchain install nightly --component miri,rust-src\n' >&2
+}
+
+# need_package CHECK DEBIAN_PACKAGE...: CHECK is a command that succeeds once the packages are there.
+need_package() {
+    local check="$1"
+    shift
+    eval "$check" >/dev/null 2>&1 && return
     if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
-        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$2" >/dev/null 2>&1 ||
-            { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$2" >/dev/null; } ||
+        export DEBIAN_FRONTEND=noninteractive
+        apt-get install -y -qq --no-install-recommends "$@" >/dev/null 2>&1 ||
+            { apt-get update -qq && apt-get install -y -qq --no-install-recommends "$@" >/dev/null; } ||
             true
     fi
-    command -v "$1" >/dev/null || printf 'bellwire: %s was not found; on Debian: sudo apt-get install %s\n' "$1" "$2" >&2
+    eval "$check" >/dev/null 2>&1 || printf 'bellwire: missing; on Debian: sudo apt-get install %s\n' "$*" >&2
 }
 
 for tool in "$@"; do
@@ -62,8 +73,16 @@ for tool in "$@"; do
         cargo) need_cargo ;;
         fmt) need_component fmt rustfmt rustfmt ;;
         clippy) need_component clippy clippy rust-clippy ;;
-        ip) need_command ip iproute2 ;;
-        tshark) need_command tshark tshark ;;
+        ip) need_package "command -v ip" iproute2 ;;
+        tshark) need_package "command -v tshark" tshark ;;
+        chromium) need_package "command -v chromium || command -v chromium-browser || command -v google-chrome" chromium ;;
+        venv) need_package "python3 -c 'import ensurepip'" python3-venv ;;
+        mpi)
+            need_package "command -v fi_pingpong && test -e /usr/include/rdma/fabric.h" libfabric-bin libfabric-dev
+            need_package "command -v mpicc" openmpi-bin libopenmpi-dev
+            ;;
+        mpi-programs) need_package "command -v NPopenmpi && command -v hpcc" netpipe-openmpi hpcc ;;
+        miri) need_miri ;;
         *) stop "tools/need.sh does not know \`$tool\`" ;;
     esac
 done
