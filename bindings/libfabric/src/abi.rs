@@ -4,6 +4,7 @@
 //! 1.17 and in 2.x alike are named; structures that grow (`fi_domain_attr`, `fi_cq_err_entry`) are made by the library, not by us.
 #![allow(missing_docs)]
 
+use bellwire_tagged::{Change, Number};
 use std::ffi::{c_char, c_int, c_void};
 
 /// A table of operations: its size in bytes, and the functions in the order of the header. No slot is empty.
@@ -316,6 +317,71 @@ pub struct MsgTagged {
     pub data: u64,
 }
 
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct RmaIov {
+    pub addr: u64,
+    pub len: usize,
+    pub key: u64,
+}
+
+#[repr(C)]
+pub struct MsgRma {
+    pub iov: *const libc::iovec,
+    pub desc: *mut *mut c_void,
+    pub iov_count: usize,
+    pub addr: u64,
+    pub rma_iov: *const RmaIov,
+    pub rma_iov_count: usize,
+    pub context: *mut c_void,
+    pub data: u64,
+}
+
+#[repr(C)]
+pub struct Ioc {
+    pub addr: *mut c_void,
+    pub count: usize,
+}
+
+#[repr(C)]
+pub struct RmaIoc {
+    pub addr: u64,
+    pub count: usize,
+    pub key: u64,
+}
+
+#[repr(C)]
+pub struct MsgAtomic {
+    pub iov: *const Ioc,
+    pub desc: *mut *mut c_void,
+    pub iov_count: usize,
+    pub addr: u64,
+    pub rma_iov: *const RmaIoc,
+    pub rma_iov_count: usize,
+    pub datatype: c_int,
+    pub op: c_int,
+    pub context: *mut c_void,
+    pub data: u64,
+}
+
+#[repr(C)]
+pub struct AtomicAttr {
+    pub count: usize,
+    pub size: usize,
+}
+
+/// As far as we read it.
+#[repr(C)]
+pub struct MrAttr {
+    pub iov: *const libc::iovec,
+    pub count: usize,
+    pub access: u64,
+    pub offset: u64,
+    pub requested_key: u64,
+    pub context: *mut c_void,
+    pub auth_key_size: usize,
+}
+
 /// Classes of objects.
 pub mod class {
     pub const FABRIC: usize = 1;
@@ -365,6 +431,8 @@ pub mod flag {
 /// Orders of messages.
 pub mod order {
     pub const SAS: u64 = 1 << 8;
+    /// All of `FI_ORDER_ATOMIC_RAR`, `RAW`, `WAR` and `WAW`.
+    pub const ATOMIC: u64 = 0xf << 36;
 }
 
 /// Values of enumerations.
@@ -417,6 +485,8 @@ pub mod error {
     pub const ENOSYS: c_int = libc::ENOSYS;
     pub const ENODATA: c_int = libc::ENODATA;
     pub const ENOMSG: c_int = libc::ENOMSG;
+    pub const EACCES: c_int = libc::EACCES;
+    pub const EOPNOTSUPP: c_int = libc::EOPNOTSUPP;
     pub const EMSGSIZE: c_int = libc::EMSGSIZE;
     pub const ENOPROTOOPT: c_int = libc::ENOPROTOOPT;
     pub const EADDRINUSE: c_int = libc::EADDRINUSE;
@@ -432,6 +502,7 @@ pub mod error {
     pub const ENOEQ: c_int = 261;
     pub const ENOCQ: c_int = 263;
     pub const ETRUNC: c_int = 265;
+    pub const ENOKEY: c_int = 266;
     pub const ENOAV: c_int = 267;
 }
 
@@ -656,6 +727,67 @@ pub fn layout() -> Vec<(String, usize)> {
         context = "context",
         data = "data"
     );
+    structure!(
+        MsgRma,
+        "fi_msg_rma",
+        true,
+        iov = "msg_iov",
+        iov_count = "iov_count",
+        addr = "addr",
+        rma_iov = "rma_iov",
+        rma_iov_count = "rma_iov_count",
+        context = "context",
+        data = "data"
+    );
+    structure!(RmaIov, "fi_rma_iov", true, addr = "addr", len = "len", key = "key");
+    structure!(RmaIoc, "fi_rma_ioc", true, addr = "addr", count = "count", key = "key");
+    structure!(Ioc, "fi_ioc", true, addr = "addr", count = "count");
+    structure!(
+        MsgAtomic,
+        "fi_msg_atomic",
+        true,
+        iov = "msg_iov",
+        iov_count = "iov_count",
+        addr = "addr",
+        rma_iov = "rma_iov",
+        rma_iov_count = "rma_iov_count",
+        datatype = "datatype",
+        op = "op",
+        context = "context"
+    );
+    structure!(AtomicAttr, "fi_atomic_attr", true, count = "count", size = "size");
+    structure!(
+        MrAttr,
+        "fi_mr_attr",
+        false,
+        iov = "mr_iov",
+        count = "iov_count",
+        access = "access",
+        offset = "offset",
+        requested_key = "requested_key",
+        context = "context",
+        auth_key_size = "auth_key_size"
+    );
+    // Kinds of numbers and changes have the same numbers here and there.
+    for (name, number) in [("FI_INT8", Number::I8), ("FI_UINT64", Number::U64)]
+        .into_iter()
+        .chain([("FI_FLOAT", Number::F32), ("FI_DOUBLE", Number::F64)])
+    {
+        facts.push((name.to_owned(), number as usize));
+    }
+    for (name, change) in [
+        ("FI_MIN", Change::Minimum),
+        ("FI_PROD", Change::Product),
+        ("FI_BOR", Change::Or),
+        ("FI_BXOR", Change::Xor),
+        ("FI_ATOMIC_WRITE", Change::Write),
+        ("FI_CSWAP", Change::SwapEqual),
+        ("FI_CSWAP_LE", Change::SwapLessEqual),
+        ("FI_CSWAP_GT", Change::SwapGreater),
+        ("FI_MSWAP", Change::SwapMasked),
+    ] {
+        facts.push((name.to_owned(), change as usize));
+    }
     // The formats of completions are beginnings of the longest one.
     for (format, bytes) in [("entry", 8), ("msg_entry", 24), ("data_entry", 40)] {
         facts.push((format!("sizeof(struct fi_cq_{format})"), bytes));
@@ -682,12 +814,19 @@ pub fn layout() -> Vec<(String, usize)> {
         ("FI_MULTI_RECV".to_owned(), flag::MULTI_RECV as usize),
         ("FI_ORDER_SAS".to_owned(), order::SAS as usize),
         ("FI_ENOAV".to_owned(), error::ENOAV as usize),
+        ("FI_ENOKEY".to_owned(), error::ENOKEY as usize),
+        ("FI_CLASS_MR".to_owned(), class::MR),
+        (
+            "FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW"
+                .to_owned(),
+            order::ATOMIC as usize,
+        ),
     ]);
     facts
 }
 
 /// The functions of the tables that we fill with more than refusals, in order.
-const TABLES: [(&str, &str); 11] = [
+const TABLES: [(&str, &str); 13] = [
     ("fabric", "domain passive_ep eq_open wait_open trywait domain2"),
     (
         "domain",
@@ -700,6 +839,8 @@ const TABLES: [(&str, &str); 11] = [
     ("ep", "cancel getopt setopt tx_ctx rx_ctx rx_size_left tx_size_left"),
     ("cm", "setname getname getpeer connect listen accept reject shutdown join"),
     ("msg", "recv recvv recvmsg send sendv sendmsg inject senddata injectdata"),
+    ("mr", "reg regv regattr"),
+    ("rma", "read readv readmsg write writev writemsg inject writedata injectdata"),
     ("tagged", "recv recvv recvmsg send sendv sendmsg inject senddata injectdata"),
     (
         "atomic",

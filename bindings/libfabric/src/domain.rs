@@ -2,7 +2,10 @@
 
 use crate::abi::{Fid, FidDomain, Info, Ops, class, error, not_offered, ops, value};
 use crate::fabric::Fabric;
+use crate::info::ACCESS_CAPS;
 use crate::library::{Level, log};
+use crate::lock::Lock;
+use crate::mr::{self, Exposed};
 use crate::progress::Progress;
 use bellwire::Device;
 use std::ffi::{CStr, c_int, c_void};
@@ -18,6 +21,8 @@ pub struct Domain {
     pub shared: bool,
     /// Makes progress in the program's place.
     pub progress: Option<Progress>,
+    /// Memory that peers may use, and by which endpoints.
+    pub exposed: Lock<Exposed>,
     /// Objects that are open in it.
     pub users: AtomicUsize,
 }
@@ -32,11 +37,10 @@ static DOMAIN: Ops<11> = ops![
     not_offered,
     not_offered,
     not_offered,
-    not_offered,
+    crate::atomic::query,
     not_offered,
     endpoint_with_flags,
 ];
-static MR: Ops<3> = ops![not_offered, not_offered, not_offered];
 
 /// `fi_domain`.
 pub unsafe extern "C" fn open(
@@ -63,9 +67,12 @@ pub unsafe extern "C" fn open(
             }
         };
         log(Level::Info, &format!("{name}: {}", device.describe()));
-        let alone = [value::THREAD_DOMAIN, value::THREAD_COMPLETION];
+        // Regions belong to all endpoints, also to those that different threads use under FI_THREAD_COMPLETION.
+        let apart = (*info).caps & ACCESS_CAPS == 0;
+        let alone =
+            |level| level == value::THREAD_DOMAIN || apart && level == value::THREAD_COMPLETION;
         let auto = attr.data_progress == value::PROGRESS_AUTO;
-        let shared = auto || !alone.contains(&attr.threading);
+        let shared = auto || !alone(attr.threading);
         let progress = match auto.then(Progress::start).transpose() {
             Ok(progress) => progress,
             Err(error) => {
@@ -75,9 +82,10 @@ pub unsafe extern "C" fn open(
             }
         };
         let fid = Fid { class: class::DOMAIN, context, ops: &FID };
-        let fid = FidDomain { fid, ops: &DOMAIN, mr: &MR };
+        let fid = FidDomain { fid, ops: &DOMAIN, mr: &mr::MR };
         let users = AtomicUsize::new(0);
-        let domain = Domain { fid, device, shared, progress, users };
+        let exposed = Lock::new(shared, Exposed::default());
+        let domain = Domain { fid, device, shared, progress, exposed, users };
         into.write(Box::into_raw(Box::new(domain)));
     }
     0

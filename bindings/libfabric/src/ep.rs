@@ -11,9 +11,9 @@ use crate::domain::Domain;
 use crate::library::{Level, library, log};
 use crate::lock::{Held, Lock};
 use crate::wait::WaitSet;
-use crate::{receive, transmit};
+use crate::{atomic, receive, rma, transmit};
 use bellwire::{Error, Status};
-use bellwire_tagged::{Done, Endpoint, Options, Outcome, Peer, Sink, What};
+use bellwire_tagged::{Done, Endpoint, OPERAND_BYTES, Options, Outcome, Peer, Sink, What};
 use std::ffi::{c_char, c_int, c_void};
 use std::net::SocketAddrV4;
 use std::os::fd::AsRawFd;
@@ -50,6 +50,9 @@ pub struct Bound {
     pub rx_cq: *mut Cq,
     tx_cntr: *mut Cntr,
     rx_cntr: *mut Cntr,
+    /// Of accesses to peers' memory that write, and that bring something back.
+    write_cntr: *mut Cntr,
+    read_cntr: *mut Cntr,
     /// Completions come only of operations with the flag.
     pub tx_selective: bool,
     pub rx_selective: bool,
@@ -79,8 +82,6 @@ static CM: Ops<9> = ops![
     not_offered,
     not_offered,
 ];
-static RMA: Ops<9> = Ops::new([crate::abi::Slot(not_offered as *const c_void); 9]);
-static ATOMIC: Ops<13> = Ops::new([crate::abi::Slot(not_offered as *const c_void); 13]);
 static COLLECTIVE: Ops<11> = Ops::new([crate::abi::Slot(not_offered as *const c_void); 11]);
 
 /// `fi_endpoint`.
@@ -110,6 +111,10 @@ pub unsafe extern "C" fn open(
                 };
             }
         };
+        if endpoint.operand_bytes() < OPERAND_BYTES {
+            log(Level::Warn, "the device's packets are too short for FI_ATOMIC: use another one");
+            return -error::ENODEV;
+        }
         let own = address::address_of(endpoint.address());
         let address = match wanted {
             Some(wanted) => SocketAddrV4::new(*own.ip(), wanted.port()),
@@ -121,9 +126,9 @@ pub unsafe extern "C" fn open(
             ops: &EP,
             cm: &CM,
             msg: &transmit::MSG,
-            rma: &RMA,
+            rma: &rma::RMA,
             tagged: &transmit::TAGGED,
-            atomic: &ATOMIC,
+            atomic: &atomic::ATOMIC,
             collective: &COLLECTIVE,
         };
         let bound = Bound {
@@ -132,6 +137,8 @@ pub unsafe extern "C" fn open(
             rx_cq: null_mut(),
             tx_cntr: null_mut(),
             rx_cntr: null_mut(),
+            write_cntr: null_mut(),
+            read_cntr: null_mut(),
             tx_selective: false,
             rx_selective: false,
             tx_flags: info.tx_attr.as_ref().map_or(0, |tx| tx.op_flags),
@@ -143,9 +150,14 @@ pub unsafe extern "C" fn open(
         let wait_fd = endpoint.wait_fd().as_raw_fd();
         let state = State { endpoint, bound, enabled: false, peers: Vec::new(), changes: 0 };
         let state = Lock::new((*domain).shared, state);
-        (*domain).users.fetch_add(1, Ordering::Relaxed);
         let turns = AtomicU64::new(0);
         let ep = Box::into_raw(Box::new(Ep { fid, domain, address, wait_fd, turns, state }));
+        if (*domain).exposed.hold().add_endpoint(ep).is_err() {
+            drop(Box::from_raw(ep));
+            log(Level::Warn, "an endpoint cannot be opened: memory cannot be registered with it");
+            return -error::ENOMEM;
+        }
+        (*domain).users.fetch_add(1, Ordering::Relaxed);
         if let Some(progress) = &(*domain).progress {
             progress.add(ep);
         }
@@ -209,11 +221,11 @@ impl Ep {
 
     fn wait_sets(&self) -> Vec<&WaitSet> {
         let state = self.hold();
-        let Bound { tx_cq, rx_cq, tx_cntr, rx_cntr, .. } = state.bound;
+        let bound = &state.bound;
         // SAFETY: bound objects are closed after the endpoint.
         unsafe {
-            let cqs = [tx_cq, rx_cq].map(|cq| cq.as_ref().and_then(Cq::wait_set));
-            let cntrs = [tx_cntr, rx_cntr].map(|cntr| cntr.as_ref().and_then(Cntr::wait_set));
+            let cqs = bound.cqs().map(|cq| cq.as_ref().and_then(Cq::wait_set));
+            let cntrs = bound.cntrs().map(|cntr| cntr.as_ref().and_then(Cntr::wait_set));
             cqs.into_iter().chain(cntrs).flatten().collect()
         }
     }
@@ -284,6 +296,24 @@ impl State {
 }
 
 impl Bound {
+    fn cqs(&self) -> [*mut Cq; 2] {
+        [self.tx_cq, self.rx_cq]
+    }
+
+    fn cntrs(&self) -> [*mut Cntr; 4] {
+        [self.tx_cntr, self.rx_cntr, self.write_cntr, self.read_cntr]
+    }
+
+    /// What counts operations of ours with such a note.
+    #[inline]
+    fn counter(&self, note: u64) -> *mut Cntr {
+        match note & (flag::WRITE | flag::READ) {
+            0 => self.tx_cntr,
+            flag::WRITE => self.write_cntr,
+            _ => self.read_cntr,
+        }
+    }
+
     /// A transmission has completed when its call returned.
     #[inline]
     pub fn transmitted(&mut self, note: u64, context: *mut c_void, tag: u64) {
@@ -296,7 +326,7 @@ impl Bound {
                 let entry = CqEntry { context, flags, len: 0, buf: null_mut(), data: 0, tag };
                 cq.push(entry, value::ADDRESS_UNKNOWN);
             }
-            if let Some(cntr) = self.tx_cntr.as_ref() {
+            if let Some(cntr) = self.counter(note).as_ref() {
                 cntr.count(true);
             }
         }
@@ -311,13 +341,16 @@ impl Bound {
             Outcome::NoMessage => (error::ENOMSG, 0),
             Outcome::Failed(Status::Unreachable) => (error::EHOSTUNREACH, 0),
             Outcome::Failed(Status::PeerGone | Status::Flushed) => (error::ECONNRESET, 0),
+            Outcome::Failed(Status::WrongKey) => (error::ENOKEY, 0),
+            Outcome::Failed(Status::OutOfBounds | Status::NotPermitted) => (error::EACCES, 0),
+            Outcome::Failed(Status::Misaligned) => (error::EINVAL, 0),
             Outcome::Failed(_) => (error::EIO, 0),
         };
         if let Outcome::Failed(status) = done.outcome {
-            log(Level::Warn, &format!("a message to or from a peer failed: {status}"));
+            log(Level::Warn, &format!("a message or an access to a peer failed: {status}"));
         }
         let (cq, cntr) = match done.what {
-            What::Sent => (self.tx_cq, self.tx_cntr),
+            What::Sent | What::Accessed => (self.tx_cq, self.counter(done.token.note)),
             _ => (self.rx_cq, self.rx_cntr),
         };
         // SAFETY: bound objects are closed after the endpoint.
@@ -336,7 +369,7 @@ impl Bound {
 impl Sink for Bound {
     #[inline]
     fn done(&mut self, done: Done) {
-        let note = done.token.note;
+        let mut note = done.token.note;
         let mut entry = CqEntry {
             context: done.token.context as *mut c_void,
             flags: note & !WANTED,
@@ -349,7 +382,7 @@ impl Sink for Bound {
             return self.failed(&done, entry);
         }
         match done.what {
-            What::Sent => {
+            What::Sent | What::Accessed => {
                 return self.transmitted(note, entry.context, entry.tag);
             }
             What::BufferEnded => {
@@ -360,6 +393,11 @@ impl Sink for Bound {
                     cq.push(entry, value::ADDRESS_UNKNOWN);
                 }
                 return;
+            }
+            What::Written => {
+                // Whoever wants it told, wants it told always.
+                entry.flags = flag::RMA | flag::REMOTE_WRITE;
+                note = WANTED;
             }
             What::Received | What::Peeked => {}
         }
@@ -389,16 +427,20 @@ unsafe extern "C" fn close(ep: *mut Ep) -> c_int {
         if let Some(progress) = &(*(*ep).domain).progress {
             progress.remove(ep);
         }
+        (*(*ep).domain).exposed.hold().remove_endpoint(ep);
         for set in (*ep).wait_sets() {
             set.remove((*ep).wait_fd);
         }
-        let Bound { av, tx_cq, rx_cq, tx_cntr, rx_cntr, .. } = (*ep).hold().bound;
-        for cq in [tx_cq, rx_cq] {
+        let (av, cqs, cntrs) = {
+            let bound = &(*ep).hold().bound;
+            (bound.av, bound.cqs(), bound.cntrs())
+        };
+        for cq in cqs {
             if let Some(cq) = cq.as_ref() {
                 cq.remove(ep);
             }
         }
-        for cntr in [tx_cntr, rx_cntr] {
+        for cntr in cntrs {
             if let Some(cntr) = cntr.as_ref() {
                 cntr.remove(ep);
             }
@@ -446,7 +488,13 @@ unsafe extern "C" fn bind(ep: *mut Ep, fid: *mut Fid, flags: u64) -> c_int {
                 if flags & flag::RECV != 0 {
                     bound.rx_cntr = fid.cast();
                 }
-                // One for remote accesses only never counts, because there are none; MPICH binds one all the same.
+                if flags & flag::WRITE != 0 {
+                    bound.write_cntr = fid.cast();
+                }
+                if flags & flag::READ != 0 {
+                    bound.read_cntr = fid.cast();
+                }
+                // One for accesses by peers counts only with FI_RMA_EVENT, which is not offered; MPICH binds one all the same.
             }
             // Nothing is ever told of an endpoint without connections.
             class::EQ => {}
@@ -492,22 +540,22 @@ unsafe fn enable(ep: *mut Ep) -> c_int {
             if state.enabled {
                 return 0;
             }
-            let Bound { av, tx_cq, rx_cq, tx_cntr, rx_cntr, .. } = state.bound;
-            if av.is_null() {
+            let (cqs, cntrs) = (state.bound.cqs(), state.bound.cntrs());
+            if state.bound.av.is_null() {
                 log(Level::Warn, "an endpoint needs an address vector: fi_ep_bind it first");
                 return -error::ENOAV;
             }
-            if tx_cq.is_null() && rx_cq.is_null() && tx_cntr.is_null() && rx_cntr.is_null() {
+            if cqs.iter().all(|cq| cq.is_null()) && cntrs.iter().all(|cntr| cntr.is_null()) {
                 log(Level::Warn, "an endpoint needs a completion queue: fi_ep_bind one first");
                 return -error::ENOCQ;
             }
             state.enabled = true;
-            for cq in [tx_cq, rx_cq] {
+            for cq in cqs {
                 if let Some(cq) = cq.as_ref() {
                     cq.add(ep);
                 }
             }
-            for cntr in [tx_cntr, rx_cntr] {
+            for cntr in cntrs {
                 if let Some(cntr) = cntr.as_ref() {
                     cntr.add(ep);
                 }

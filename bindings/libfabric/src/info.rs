@@ -5,15 +5,27 @@ use crate::address;
 use crate::host;
 use crate::library::{Level, library, log};
 use crate::settings;
+use bellwire_tagged::OPERAND_BYTES;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::ptr::null_mut;
 
 /// Everything that endpoints can do. What is here works; what is not here is refused.
 pub const CAPS: u64 = TX_CAPS | RX_CAPS | flag::LOCAL_COMM | flag::REMOTE_COMM;
-const TX_CAPS: u64 = flag::MSG | flag::TAGGED | flag::SEND;
-const RX_CAPS: u64 =
-    flag::MSG | flag::TAGGED | flag::RECV | flag::MULTI_RECV | flag::DIRECTED_RECV | flag::SOURCE;
+const TX_CAPS: u64 = flag::MSG | flag::TAGGED | flag::SEND | ACCESS_CAPS | flag::READ | flag::WRITE;
+const RX_CAPS: u64 = flag::MSG
+    | flag::TAGGED
+    | flag::RECV
+    | flag::MULTI_RECV
+    | flag::DIRECTED_RECV
+    | flag::SOURCE
+    | ACCESS_CAPS
+    | flag::REMOTE_READ
+    | flag::REMOTE_WRITE;
+/// What lets peers use each other's memory.
+pub const ACCESS_CAPS: u64 = flag::RMA | flag::ATOMIC;
+/// Orders that are kept: of messages, and of changes of numbers.
+const ORDERS: u64 = order::SAS | order::ATOMIC;
 /// Flags that every transmission of an endpoint may have.
 const TX_FLAGS: u64 = flag::COMPLETION
     | flag::INJECT
@@ -25,8 +37,12 @@ const RX_FLAGS: u64 = flag::COMPLETION | flag::MULTI_RECV;
 /// Longest message that is copied and forgotten.
 pub const INJECT_BYTES: usize = 16 << 10;
 const MESSAGE_BYTES: usize = 1 << 40;
+/// The version of the interface that first had bits for how memory is registered.
+const VERSION_1_5: u32 = 1 << 16 | 5;
 /// Operations, and completions, that can wait.
 pub const DEPTH: usize = 4096;
+/// Regions of memory that peers may use.
+const REGIONS: usize = 16_384;
 /// Stretches of memory of one message.
 pub const IOV_LIMIT: usize = 4;
 
@@ -58,7 +74,7 @@ pub unsafe extern "C" fn getinfo(
 /// # Safety
 /// The hints' pointers are null or valid.
 unsafe fn find(
-    _version: u32,
+    version: u32,
     node: Option<&CStr>,
     service: Option<&CStr>,
     flags: u64,
@@ -67,7 +83,7 @@ unsafe fn find(
     let library = library().ok_or(error::ENODATA)?;
     if let Some(hints) = hints {
         // SAFETY: the caller's.
-        if let Err(what) = unsafe { check(hints) } {
+        if let Err(what) = unsafe { check(hints, version) } {
             log(Level::Info, &format!("not offered: the program asks for {what}"));
             return Err(error::ENODATA);
         }
@@ -107,10 +123,10 @@ unsafe fn find(
             return Err(error::ENODATA);
         }
         // SAFETY: as for `find`.
-        return unsafe { answer(hints, &wanted, source, destination) };
+        return unsafe { answer(hints, version, &wanted, source, destination) };
     }
     // SAFETY: as for `find`.
-    unsafe { answer(hints, &device, source, destination) }
+    unsafe { answer(hints, version, &device, source, destination) }
 }
 
 /// Whether a domain's name is one that we could have given.
@@ -122,7 +138,7 @@ fn is_ours(name: &str) -> bool {
 ///
 /// # Safety
 /// The hints' pointers are null or valid.
-unsafe fn check(hints: &Info) -> Result<(), &'static str> {
+unsafe fn check(hints: &Info, version: u32) -> Result<(), &'static str> {
     let all = |has: u64, wanted: u64, what| if wanted & !has == 0 { Ok(()) } else { Err(what) };
     let one = |good: bool, what| if good { Ok(()) } else { Err(what) };
     // Capabilities of both directions may be named without their kinds.
@@ -148,10 +164,10 @@ unsafe fn check(hints: &Info) -> Result<(), &'static str> {
             one(single(ep.tx_ctx_cnt) && single(ep.rx_ctx_cnt), "several contexts of an endpoint")?;
             one(ep.tx_ctx_cnt <= 1 && ep.rx_ctx_cnt <= 1, "contexts that endpoints share")?;
             one(
-                ep.max_order_raw_size == 0
-                    && ep.max_order_war_size == 0
-                    && ep.max_order_waw_size == 0,
-                "an order of remote accesses",
+                [ep.max_order_raw_size, ep.max_order_war_size, ep.max_order_waw_size]
+                    .iter()
+                    .all(|&size| size <= OPERAND_BYTES),
+                "an order of longer remote accesses",
             )?;
         }
         if let Some(domain) = hints.domain_attr.as_ref() {
@@ -165,6 +181,12 @@ unsafe fn check(hints: &Info) -> Result<(), &'static str> {
             )?;
             one(domain.cq_data_size <= 8, "more than 8 bytes of remote data")?;
             one(domain.mr_key_size <= 8, "longer keys")?;
+            // Without accesses by peers, it does not matter how memory is registered.
+            let basic = domain.mr_mode & value::MR_BASIC != 0 && hints.caps & ACCESS_CAPS != 0;
+            let known = version < VERSION_1_5 || domain.mr_mode & value::MR_SCALABLE == 0;
+            let known = known || domain.mr_mode == value::MR_SCALABLE;
+            one(!basic && known, "memory that is registered in the manner of FI_MR_BASIC")?;
+            one(domain.mr_cnt <= REGIONS, "more regions of memory")?;
             one(domain.auth_key_size == 0, "authorization keys")?;
             one(
                 domain.caps & !(flag::LOCAL_COMM | flag::REMOTE_COMM) == 0,
@@ -174,7 +196,7 @@ unsafe fn check(hints: &Info) -> Result<(), &'static str> {
         if let Some(tx) = hints.tx_attr.as_ref() {
             all(CAPS, tx.caps, "capabilities to send that it does not have")?;
             all(TX_FLAGS, tx.op_flags, "flags to send with that it does not have")?;
-            all(order::SAS, tx.msg_order, "an order of messages that it does not keep")?;
+            all(ORDERS, tx.msg_order, "an order of messages that it does not keep")?;
             one(tx.comp_order == 0, "an order of completions")?;
             one(tx.inject_size <= INJECT_BYTES, "longer injected messages")?;
             one(tx.size <= DEPTH, "more transmissions that wait")?;
@@ -184,7 +206,7 @@ unsafe fn check(hints: &Info) -> Result<(), &'static str> {
         if let Some(rx) = hints.rx_attr.as_ref() {
             all(CAPS, rx.caps, "capabilities to receive that it does not have")?;
             all(RX_FLAGS, rx.op_flags, "flags to receive with that it does not have")?;
-            all(order::SAS, rx.msg_order, "an order of messages that it does not keep")?;
+            all(ORDERS, rx.msg_order, "an order of messages that it does not keep")?;
             one(rx.comp_order == 0, "an order of completions")?;
             one(rx.size <= 65_536, "more receives that wait")?;
             one(rx.iov_limit <= IOV_LIMIT, "receives of more parts")?;
@@ -237,6 +259,7 @@ unsafe fn ends(
 /// The hints' pointers are null or valid.
 unsafe fn answer(
     hints: Option<&Info>,
+    version: u32,
     device: &str,
     source: Option<SocketAddrV4>,
     destination: Option<SocketAddrV4>,
@@ -259,16 +282,16 @@ unsafe fn answer(
         let tx = &mut *info.tx_attr;
         tx.caps = info.caps & TX_CAPS;
         tx.op_flags = hint_tx.map_or(0, |hint| hint.op_flags);
-        tx.msg_order = order::SAS;
+        tx.msg_order = ORDERS;
         tx.inject_size = INJECT_BYTES;
         tx.size = DEPTH;
         tx.iov_limit = IOV_LIMIT;
-        tx.rma_iov_limit = 0;
+        tx.rma_iov_limit = 1;
 
         let rx = &mut *info.rx_attr;
         rx.caps = info.caps & RX_CAPS;
         rx.op_flags = hint_rx.map_or(0, |hint| hint.op_flags);
-        rx.msg_order = order::SAS;
+        rx.msg_order = ORDERS;
         rx.size = 65_536;
         rx.iov_limit = IOV_LIMIT;
 
@@ -278,6 +301,10 @@ unsafe fn answer(
         ep.protocol_version = 1;
         ep.max_msg_size = MESSAGE_BYTES;
         ep.mem_tag_format = u64::MAX;
+        // Of changes of numbers: other accesses keep no order.
+        ep.max_order_raw_size = OPERAND_BYTES;
+        ep.max_order_war_size = OPERAND_BYTES;
+        ep.max_order_waw_size = OPERAND_BYTES;
         ep.tx_ctx_cnt = 1;
         ep.rx_ctx_cnt = 1;
 
@@ -294,7 +321,12 @@ unsafe fn answer(
             or(hint_domain.map(|hint| hint.data_progress), value::PROGRESS_MANUAL);
         domain.resource_mgmt = value::RM_ENABLED;
         domain.av_type = or(hint_domain.map(|hint| hint.av_type), value::AV_TABLE);
-        domain.mr_mode = 0;
+        // What 0 means was called so before versions had bits for it.
+        let scalable = hint_domain.map_or(0, |hint| hint.mr_mode) == value::MR_SCALABLE;
+        domain.mr_mode = match version < VERSION_1_5 || scalable {
+            true => value::MR_SCALABLE,
+            false => 0,
+        };
         domain.mr_key_size = 8;
         domain.cq_data_size = 8;
         domain.cq_cnt = 1024;
@@ -306,7 +338,7 @@ unsafe fn answer(
         domain.cntr_cnt = 1024;
         domain.mr_iov_limit = 1;
         domain.caps = flag::LOCAL_COMM | flag::REMOTE_COMM;
-        domain.mr_cnt = 65_536;
+        domain.mr_cnt = REGIONS;
 
         let fabric = &mut *info.fabric_attr;
         fabric.name = text("bellwire");
@@ -322,6 +354,10 @@ unsafe fn answer(
 
 /// Capabilities that come with those that are asked for: both directions, if none is named.
 fn complete(mut caps: u64) -> u64 {
+    const DIRECTIONS: u64 = flag::READ | flag::WRITE | flag::REMOTE_READ | flag::REMOTE_WRITE;
+    if caps & ACCESS_CAPS != 0 && caps & DIRECTIONS == 0 {
+        caps |= DIRECTIONS;
+    }
     if caps & (flag::MSG | flag::TAGGED) != 0 && caps & (flag::SEND | flag::RECV) == 0 {
         caps |= flag::SEND | flag::RECV;
     }

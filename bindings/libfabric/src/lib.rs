@@ -1,14 +1,14 @@
 //! A libfabric provider: programs that speak libfabric, MPI above all, run over Bellwire.
 //!
-//! The library finds `libbellwire-fi.so` in `FI_PROVIDER_PATH` and calls [`fi_prov_ini`]. What matching, unexpected messages and rendezvous are is in
+//! The library finds `libbellwire-fi.so` in `FI_PROVIDER_PATH` and calls [`fi_prov_ini`]. What matching, unexpected messages, rendezvous and accesses to memory are is in
 //! `bellwire-tagged`; here is only how libfabric calls things.
 //!
 //! | file | what |
 //! |---|---|
 //! | `abi.rs`, `library.rs` | the library's structures and functions |
 //! | `info.rs`, `host.rs`, `address.rs`, `settings.rs` | what there is, and where |
-//! | `fabric.rs`, `domain.rs`, `av.rs`, `ep.rs`, `cq.rs`, `eq.rs`, `cntr.rs` | one object each |
-//! | `transmit.rs`, `receive.rs` | the calls of the data path |
+//! | `fabric.rs`, `domain.rs`, `av.rs`, `ep.rs`, `cq.rs`, `eq.rs`, `cntr.rs`, `mr.rs` | one object each |
+//! | `transmit.rs`, `receive.rs`, `rma.rs`, `atomic.rs` | the calls of the data path |
 //! | `lock.rs`, `wait.rs`, `progress.rs` | threads |
 //!
 //! Every function that the library or a program calls takes the pointers that the interface says, which is its safety contract and is not
@@ -17,6 +17,7 @@
 
 pub mod abi;
 mod address;
+mod atomic;
 mod av;
 mod cntr;
 mod cq;
@@ -28,8 +29,10 @@ mod host;
 mod info;
 mod library;
 mod lock;
+mod mr;
 mod progress;
 mod receive;
+mod rma;
 mod settings;
 mod transmit;
 mod wait;

@@ -130,14 +130,14 @@ impl State {
 
     /// The flags of a call that has none.
     #[inline(always)]
-    fn usual(&self) -> u64 {
+    pub fn usual(&self) -> u64 {
         let flags = self.bound.tx_flags;
         if self.bound.tx_selective { flags } else { flags | flag::COMPLETION }
     }
 
     /// The flags of a call that has some.
     #[inline(always)]
-    fn with(&self, flags: u64) -> u64 {
+    pub fn with(&self, flags: u64) -> u64 {
         if self.bound.tx_selective { flags } else { flags | flag::COMPLETION }
     }
 }

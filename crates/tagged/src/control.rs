@@ -1,5 +1,6 @@
 //! What endpoints say to each other beside messages: that something has finished, what was consumed, and whether anybody is there.
 
+use crate::access::Access;
 use crate::endpoint::{Endpoint, Operation};
 use crate::head::{Head, Kind, Writer};
 use crate::{Done, Outcome, Peer, Sink, What};
@@ -11,13 +12,55 @@ const ASK_EVERY: Duration = Duration::from_millis(250);
 /// Looks that found nothing between two looks at the clock.
 const LOOKS_PER_CLOCK: u32 = 1024;
 
+/// Answers and the like that wait to be said, at most: none of ours gives cause for more.
+const OUTBOX: usize = 1 << 18;
+
 /// Something to be said.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) enum Control {
-    Finished { number: u64, how: u64 },
+    Finished {
+        number: u64,
+        how: u64,
+    },
     Credit,
     Ask,
+    Resolve {
+        number: u64,
+        key: u64,
+    },
+    Written {
+        number: u64,
+        key: u64,
+        data: u64,
+        length: u64,
+    },
+    /// `bytes`: as long as the head says in `head.rs`.
+    Answer {
+        number: u64,
+        status: Status,
+        bytes: Box<[u8]>,
+    },
 }
+
+/// What a status is called in an answer.
+fn number_of(status: Status) -> u64 {
+    let place = ANSWERS.iter().position(|&answer| answer == status);
+    place.unwrap_or(ANSWERS.len()) as u64
+}
+
+/// What an answer's number means.
+pub(crate) fn status_of(number: u64) -> Status {
+    let known = usize::try_from(number).ok().and_then(|number| ANSWERS.get(number));
+    known.copied().unwrap_or(Status::ProtocolViolation)
+}
+
+const ANSWERS: [Status; 5] = [
+    Status::Success,
+    Status::WrongKey,
+    Status::OutOfBounds,
+    Status::NotPermitted,
+    Status::Misaligned,
+];
 
 impl Endpoint {
     /// Tells a peer that we are done with its operation.
@@ -31,9 +74,13 @@ impl Endpoint {
         self.tell(peer, Control::Credit);
     }
 
-    fn tell(&mut self, peer: Peer, control: Control) {
+    pub(crate) fn tell(&mut self, peer: Peer, control: Control) {
         // What waits goes first; a peer is owed one answer for each of its operations, so that no more can wait than those.
-        if !self.outbox.is_empty() || !self.say(peer, control) {
+        if !self.outbox.is_empty() || !self.say(peer, &control) {
+            if self.outbox.len() >= OUTBOX {
+                tracing::warn!("too many answers wait for peers; one was thrown away");
+                return;
+            }
             self.outbox.push_back((peer, control));
         }
     }
@@ -43,7 +90,7 @@ impl Endpoint {
         let mut said = 0;
         for _ in 0..self.outbox.len() {
             let Some((peer, control)) = self.outbox.pop_front() else { break };
-            if self.say(peer, control) {
+            if self.say(peer, &control) {
                 said += 1;
             } else {
                 // Others are perhaps not held up by this one.
@@ -54,7 +101,7 @@ impl Endpoint {
     }
 
     /// `false`: there is no room now.
-    fn say(&mut self, to: Peer, control: Control) -> bool {
+    fn say(&mut self, to: Peer, control: &Control) -> bool {
         let peer = &mut self.peers[to];
         let pair = match peer.pair(&mut self.function, self.completions) {
             Ok(pair) => pair,
@@ -64,17 +111,31 @@ impl Endpoint {
             Control::Finished { .. } => Kind::Finished,
             Control::Credit => Kind::Credit,
             Control::Ask => Kind::Ask,
+            Control::Resolve { .. } => Kind::Resolve,
+            Control::Written { .. } => Kind::Written,
+            Control::Answer { .. } => Kind::Answer,
         };
         let head = Head { kind, flags: 0, incarnation: self.incarnation, credit: peer.tell() };
-        let mut bytes = [0; Head::BYTES + 16];
-        let mut writer = Writer { bytes: &mut bytes, at: 0 };
+        let mut writer = Writer { bytes: &mut self.scratch, at: 0 };
         writer.word(head.to_word());
-        if let Control::Finished { number, how } = control {
-            writer.word(number);
-            writer.word(how);
+        let words = match *control {
+            Control::Credit | Control::Ask => [None; 4],
+            Control::Finished { number, how } => [Some(number), Some(how), None, None],
+            Control::Resolve { number, key } => [Some(number), Some(key), None, None],
+            Control::Written { number, key, data, length } => [number, key, data, length].map(Some),
+            Control::Answer { number, status, .. } => {
+                [Some(number), Some(number_of(status)), None, None]
+            }
+        };
+        for word in words.into_iter().flatten() {
+            writer.word(word);
+        }
+        if let Control::Answer { bytes, .. } = control {
+            writer.put(bytes);
         }
         let end = writer.at;
-        let send = Send::immediate(&bytes[..end]).to(peer.address).with_immediate(0).unsignaled();
+        let bytes = &self.scratch[..end];
+        let send = Send::immediate(bytes).to(peer.address).with_immediate(0).unsignaled();
         match self.function.post_send(pair, send) {
             Ok(()) => true,
             Err(refused) => !matches!(refused.error, Error::QueueFull { .. }),
@@ -129,6 +190,7 @@ impl Endpoint {
                 self.fetched(number, why, sink);
             }
         }
+        self.access_peer_gone(peer, why, sink);
         self.outbox.retain(|(to, _)| *to != peer);
         // What is counted stays as it is: if it is the same endpoint that comes back, it counts on, too.
         self.forget(peer, false);
@@ -146,7 +208,7 @@ impl Endpoint {
     #[inline]
     pub(crate) fn idle(&mut self) {
         self.looks = self.looks.wrapping_add(1);
-        if self.looks.is_multiple_of(LOOKS_PER_CLOCK) && self.operations.len() > 0 {
+        if self.looks.is_multiple_of(LOOKS_PER_CLOCK) && self.is_waiting_for_answers() {
             self.ask();
         }
     }
@@ -160,11 +222,12 @@ impl Endpoint {
         }
         self.asked = now;
         let mut peers: Vec<Peer> = self.operations.iter().map(|operation| operation.peer).collect();
+        peers.extend(self.accesses.iter().map(Access::peer));
         peers.sort_unstable();
         peers.dedup();
         for peer in peers {
             // If there is no room, it is being asked already.
-            self.say(peer, Control::Ask);
+            self.say(peer, &Control::Ask);
         }
     }
 }

@@ -23,6 +23,10 @@ pub enum What {
     BufferEnded,
     /// A message was looked at.
     Peeked,
+    /// An access to a peer's memory has ended.
+    Accessed,
+    /// A peer has written to our memory, and wanted us to know.
+    Written,
 }
 
 /// How.

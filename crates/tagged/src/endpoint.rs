@@ -1,6 +1,10 @@
 //! The endpoint: opening, and what to do with what has come.
 
-use crate::control::Control;
+use crate::access::CHANGE_HEAD_BYTES;
+use crate::access::{self, Access};
+use crate::atomic::OPERAND_BYTES;
+use crate::control::{Control, status_of};
+use crate::exposed::Exposed;
 use crate::head::{ACKNOWLEDGE, DATA, EAGER_HEAD_BYTES, Head, Kind, Reader, TAGGED};
 use crate::peers::{MAILBOX, OFFERS, Peers};
 use crate::receive::{Label, Many, Matching};
@@ -11,7 +15,7 @@ use bellwire::{
     Completion, CompletionQueue, Device, Error, Function, FunctionAddress, FunctionOptions,
     MemoryRegion, Operation as Finished, QueuePair, QueuePairOptions, Result, Status,
 };
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::os::fd::BorrowedFd;
 use std::time::Instant;
 
@@ -20,7 +24,7 @@ use std::time::Instant;
 pub struct Options {
     /// Receives that can wait at once, of each kind.
     pub receives: usize,
-    /// Messages that can wait for their receivers at once, at most 65,536; more are refused until some have gone.
+    /// Messages that can wait for their receivers at once, and as many accesses to peers' memory, at most 65,536; more are refused until some have gone.
     pub operations: usize,
 }
 
@@ -60,6 +64,11 @@ pub struct Endpoint {
     pub(crate) transfers: Slots<Transfer>,
     /// Transfers that have not been posted.
     pub(crate) unfetched: VecDeque<u64>,
+    pub(crate) accesses: Slots<Access>,
+    /// Accesses that have not been posted.
+    pub(crate) unposted: VecDeque<u64>,
+    /// Our memory that peers may use, by key.
+    pub(crate) exposed: HashMap<u64, Exposed>,
     pub(crate) outbox: VecDeque<(Peer, Control)>,
     pub(crate) most_operations: usize,
     pub(crate) most_receives: usize,
@@ -123,6 +132,9 @@ impl Endpoint {
             operations: Slots::from(u32::from(incarnation) << 16),
             transfers: Slots::new(),
             unfetched: VecDeque::new(),
+            accesses: Slots::from(u32::from(incarnation) << 16),
+            unposted: VecDeque::new(),
+            exposed: HashMap::new(),
             outbox: VecDeque::new(),
             most_operations: options.operations.min(OFFERS),
             most_receives: options.receives,
@@ -158,6 +170,11 @@ impl Endpoint {
         INJECT_BYTES
     }
 
+    /// Longest operand of a [change](Endpoint::change), in bytes: [`OPERAND_BYTES`], unless the device's packets are too short for two of them.
+    pub fn operand_bytes(&self) -> usize {
+        OPERAND_BYTES.min((self.scratch.len() - CHANGE_HEAD_BYTES) / 2)
+    }
+
     /// Takes what has come, and goes on with what waits. Returns how much was done; 0: nothing to do now.
     ///
     /// # Errors
@@ -178,6 +195,9 @@ impl Endpoint {
         if !self.unfetched.is_empty() {
             done += self.fetch_waiting(sink);
         }
+        if !self.unposted.is_empty() {
+            done += self.post_waiting(sink);
+        }
         if done == 0 {
             self.idle();
         }
@@ -194,15 +214,20 @@ impl Endpoint {
     /// # Errors
     /// [`Error::Forked`].
     pub fn arm(&mut self) -> Result<bool> {
-        if self.operations.len() > 0 {
+        if self.is_waiting_for_answers() {
             self.ask();
         }
-        Ok(self.outbox.is_empty() && self.unfetched.is_empty() && self.function.arm()?)
+        let idle = self.outbox.is_empty() && self.unfetched.is_empty() && self.unposted.is_empty();
+        Ok(idle && self.function.arm()?)
     }
 
     /// Whether something waits for peers, so that a sleeper should wake up now and then.
     pub fn is_waiting_for_peers(&self) -> bool {
-        self.operations.len() > 0 || self.transfers.len() > 0
+        self.is_waiting_for_answers() || self.transfers.len() > 0
+    }
+
+    pub(crate) fn is_waiting_for_answers(&self) -> bool {
+        self.operations.len() > 0 || self.accesses.len() > 0
     }
 
     /// Messages that have come and found no receive.
@@ -214,6 +239,9 @@ impl Endpoint {
     fn take(&mut self, completion: Completion, sink: &mut impl Sink) {
         match completion.operation {
             Finished::Receive => self.take_message(completion, sink),
+            Finished::Put | Finished::Get if access::is_access(completion.context) => {
+                self.access_carried_out(completion.context, completion.status, sink);
+            }
             Finished::Get => self.fetched(completion.context, completion.status, sink),
             // Only those that failed are told.
             _ => {
@@ -286,6 +314,23 @@ impl Endpoint {
             }
             Kind::Credit => {}
             Kind::Ask => self.tell_credit(peer),
+            Kind::Resolve => {
+                let (number, key) = (reader.word()?, reader.word()?);
+                self.resolve(peer, number, key);
+            }
+            Kind::Written => {
+                let (number, key) = (reader.word()?, reader.word()?);
+                let (data, length) = (reader.word()?, usize::try_from(reader.word()?).ok()?);
+                self.written(peer, (number, key), data, length, sink);
+            }
+            Kind::Atomic => {
+                let number = reader.word()?;
+                self.carry_out(peer, number, reader)?;
+            }
+            Kind::Answer => {
+                let (number, status) = (reader.word()?, status_of(reader.word()?));
+                self.answered(peer, number, status, reader, sink);
+            }
         }
         Some(())
     }
@@ -322,5 +367,7 @@ impl Drop for Endpoint {
                 operation.release(&mut self.function);
             }
         }
+        let keys: Vec<u64> = self.exposed.keys().copied().collect();
+        keys.into_iter().for_each(|key| self.withdraw(key));
     }
 }

@@ -12,6 +12,10 @@
 //! | `Offer` | data, if `DATA`; number of the operation; length; keys of the parts, three words each |
 //! | `Finished` | number of the operation; 0 if it went well |
 //! | `Credit`, `Ask` | none |
+//! | `Resolve` | number of the access; the key that the owner's program chose |
+//! | `Written` | number of the access; the key; data; length |
+//! | `Atomic` | number of the access; key, offset and form (`atomic.rs`); then the operands, then what is compared |
+//! | `Answer` | number of the access; 0 or why not (`control.rs`); then the key of the region (`Resolve`), or what was in memory before (`Atomic`) |
 
 use bellwire::RemoteKey;
 
@@ -29,6 +33,14 @@ pub(crate) enum Kind {
     Credit = 4,
     /// Asks for `Credit`, to know that somebody is there, and who.
     Ask = 5,
+    /// Asks for the key of memory that its owner's program calls by a number.
+    Resolve = 6,
+    /// Bytes were written to the reader's memory, of which it is to be told.
+    Written = 7,
+    /// Numbers in the reader's memory are to be changed.
+    Atomic = 8,
+    /// What came of one of the three above.
+    Answer = 9,
 }
 
 /// It is for receives with tags.
@@ -67,6 +79,10 @@ impl Head {
             3 => Kind::Finished,
             4 => Kind::Credit,
             5 => Kind::Ask,
+            6 => Kind::Resolve,
+            7 => Kind::Written,
+            8 => Kind::Atomic,
+            9 => Kind::Answer,
             _ => return None,
         };
         let (incarnation, credit) = ((word >> 16) as u16, (word >> 32) as u32);
@@ -91,8 +107,12 @@ impl Writer<'_> {
     }
 
     pub(crate) fn key(&mut self, key: RemoteKey) {
-        self.bytes[self.at..self.at + RemoteKey::BYTES].copy_from_slice(&key.to_bytes());
-        self.at += RemoteKey::BYTES;
+        self.put(&key.to_bytes());
+    }
+
+    pub(crate) fn put(&mut self, bytes: &[u8]) {
+        self.bytes[self.at..self.at + bytes.len()].copy_from_slice(bytes);
+        self.at += bytes.len();
     }
 }
 
@@ -121,11 +141,12 @@ mod tests {
     /// What is written is read back, and what is none is refused.
     #[test]
     fn heads_survive() {
-        for kind in [Kind::Eager, Kind::Offer, Kind::Finished, Kind::Credit, Kind::Ask] {
+        use Kind::*;
+        for kind in [Eager, Offer, Finished, Credit, Ask, Resolve, Written, Atomic, Answer] {
             let head = Head { kind, flags: 0x83, incarnation: 0xabcd, credit: 0x8765_4321 };
             assert_eq!(Head::from_word(head.to_word()), Some(head));
         }
-        assert_eq!((Head::from_word(0), Head::from_word(6)), (None, None));
+        assert_eq!((Head::from_word(0), Head::from_word(10)), (None, None));
         assert_eq!(Reader(&[0; 7]).word(), None);
         assert_eq!(Reader(&[1; 23]).key(), None);
     }

@@ -14,6 +14,12 @@
 //! as credit in the header of messages that go the other way, or in one of its own. Beyond that it offers short messages too, so that
 //! what is unexpected stays in the sender's memory.
 //!
+//! # Accesses to a peer's memory
+//! A program [exposes](Endpoint::expose) memory under a key of its choice, and peers [write](Endpoint::write), [read](Endpoint::read) and
+//! [change](Endpoint::change) it by that key. Who first uses a key asks the owner for the region's own, which cannot be guessed, and
+//! remembers it; if that fails later, perhaps because the key means other memory now, the owner is asked once more. Writes and reads are puts and gets of
+//! [`bellwire`]; changes are carried out by the owner's [`Endpoint::progress`], each number in one step, those of one peer in order.
+//!
 //! # Order
 //! Messages of one sender are matched in the order in which they were sent, however they travel. Long ones may complete later than short ones that
 //! were sent after them.
@@ -28,13 +34,18 @@
 //! | `send.rs` | sending at once, or offering |
 //! | `receive.rs` | posted receives meet messages: matching, cancelling, peeking |
 //! | `transfer.rs` | fetching what was offered |
+//! | `access.rs` | writing, reading and changing a peer's memory |
+//! | `exposed.rs`, `atomic.rs` | the owner's side of it, and how numbers change |
 //! | `control.rs` | what endpoints say to each other beside messages |
 //! | `head.rs` | the layout of all of it |
 //! | `peers.rs`, `queue.rs`, `slots.rs`, `memory.rs`, `done.rs` | what these are made of |
 
+mod access;
+mod atomic;
 mod control;
 mod done;
 mod endpoint;
+mod exposed;
 mod head;
 mod memory;
 mod peers;
@@ -44,6 +55,8 @@ mod send;
 mod slots;
 mod transfer;
 
+pub use access::{Operands, Place};
+pub use atomic::{Change, Form, Number, OPERAND_BYTES};
 pub use done::{Done, Outcome, Sink, Token, What};
 pub use endpoint::{Endpoint, Options};
 pub use memory::{Span, Spans};

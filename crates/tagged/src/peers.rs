@@ -2,7 +2,8 @@
 
 use crate::head::Head;
 use bellwire::{
-    Address, CompletionQueue, Function, FunctionAddress, QueuePair, QueuePairOptions, Result,
+    Address, CompletionQueue, Function, FunctionAddress, QueuePair, QueuePairOptions, RemoteKey,
+    Result,
 };
 use std::collections::HashMap;
 use std::ops::{Index, IndexMut};
@@ -27,6 +28,9 @@ pub(crate) const OFFERS: usize = 65_536;
 /// Messages that wait for one peer at its queue pair, at most.
 const SEND_DEPTH: usize = 1024;
 
+/// Keys of one peer that are remembered, at most; whoever needs more asks again.
+const KEYS: usize = 4096;
+
 /// What an endpoint knows of a peer.
 pub(crate) struct Known {
     pub(crate) address: Address,
@@ -45,6 +49,8 @@ pub(crate) struct Known {
     /// Units of the peer's that wait here for a receive, and offers.
     held: u32,
     offers: usize,
+    /// Memory of the peer's, by the keys that its program chose.
+    keys: HashMap<u64, RemoteKey>,
 }
 
 impl Known {
@@ -61,7 +67,32 @@ impl Known {
             told: 0,
             held: 0,
             offers: 0,
+            keys: HashMap::new(),
         }
+    }
+
+    /// The memory that the peer's program calls `key`, if it has told us.
+    #[inline]
+    pub(crate) fn memory(&self, key: u64) -> Option<RemoteKey> {
+        self.keys.get(&key).copied()
+    }
+
+    /// It has told us.
+    pub(crate) fn learn_memory(&mut self, key: u64, memory: RemoteKey) {
+        if self.keys.len() == KEYS {
+            self.keys.clear();
+        }
+        self.keys.insert(key, memory);
+    }
+
+    /// What it told us has proved wrong.
+    pub(crate) fn forget_memory(&mut self, key: u64) {
+        self.keys.remove(&key);
+    }
+
+    /// So has all that it told us.
+    pub(crate) fn forget_memories(&mut self) {
+        self.keys.clear();
     }
 
     /// What a message of `length` bytes counts.

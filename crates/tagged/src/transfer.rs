@@ -125,9 +125,6 @@ impl Endpoint {
 
     fn end_transfer(&mut self, transfer: Transfer, status: Status, sink: &mut impl Sink) {
         let Transfer { label, into, total, token, many, .. } = transfer;
-        if let Some(number) = label.number {
-            self.tell_finished(label.peer, number, u64::from(!status.is_success()));
-        }
         let left = label.length - total;
         let outcome = match status {
             Status::Success if left == 0 => Outcome::Success,
@@ -145,6 +142,10 @@ impl Endpoint {
             left,
             at: into.address(),
         });
+        // Afterwards: who sent it may expect our program to find it.
+        if let Some(number) = label.number {
+            self.tell_finished(label.peer, number, u64::from(!status.is_success()));
+        }
         if let Some(many) = many {
             self.end_part(many, sink);
         }
@@ -152,14 +153,14 @@ impl Endpoint {
 }
 
 /// One part costs no list.
-fn remote(mut sources: Vec<RemoteSlice>) -> RemoteChain {
+pub(crate) fn remote(mut sources: Vec<RemoteSlice>) -> RemoteChain {
     match sources.len() {
         1 => sources.remove(0).into(),
         _ => sources.into(),
     }
 }
 
-fn local(mut parts: Vec<Buffer>) -> LocalChain {
+pub(crate) fn local(mut parts: Vec<Buffer>) -> LocalChain {
     match parts.len() {
         1 => parts.remove(0).into(),
         _ => parts.into(),

@@ -1,122 +1,12 @@
 //! Messages between endpoints on the in-process fabric, driven in turns by one thread.
 
+mod world;
+
 use bellwire::{Address, FunctionAddress, QueuePairOptions, Send};
 use bellwire_tagged::*;
-use bellwire_testkit::loopback::{Fabric, FabricOptions};
+use bellwire_testkit::loopback::FabricOptions;
 use std::time::Duration;
-
-struct Side {
-    endpoint: Endpoint,
-    done: Vec<Done>,
-}
-
-struct World {
-    fabric: Fabric,
-    sides: Vec<Side>,
-}
-
-/// Context and note of a test's operation.
-fn token(context: u64) -> Token {
-    Token { context, note: 7 }
-}
-
-fn any(tag: u64) -> Selection {
-    Selection { from: None, tag: Some((tag, 0)) }
-}
-
-fn pattern(length: usize, seed: u8) -> Vec<u8> {
-    (0..length).map(|at| (at as u8).wrapping_mul(31) ^ (at >> 8) as u8 ^ seed).collect()
-}
-
-/// The memory of a vector that the test keeps until all is done.
-fn span(bytes: &mut [u8]) -> Span {
-    // SAFETY: tests keep their vectors, and look at them when what they were posted for has completed.
-    unsafe { Span::new(bytes.as_mut_ptr(), bytes.len()) }
-}
-
-impl World {
-    fn new(options: FabricOptions, nodes: u32) -> World {
-        let fabric = Fabric::new(options);
-        let open = |node| {
-            let endpoint = Endpoint::open(&fabric.device(node), 0, &Options::default()).unwrap();
-            Side { endpoint, done: Vec::new() }
-        };
-        let sides = (0..nodes).map(open).collect();
-        World { fabric, sides }
-    }
-
-    /// Two sides; memory is reached directly, or by packets only.
-    fn pair(direct: bool) -> World {
-        let options = FabricOptions { direct_brought: direct, ..FabricOptions::default() };
-        World::new(options, 2)
-    }
-
-    fn turn(&mut self) -> usize {
-        let turn = |side: &mut Side| {
-            let Side { endpoint, done } = side;
-            endpoint.progress(&mut |one| done.push(one)).unwrap()
-        };
-        self.sides.iter_mut().map(turn).sum()
-    }
-
-    fn settle(&mut self) {
-        let mut quiet = 0;
-        for _ in 0..1_000_000 {
-            quiet = if self.turn() == 0 { quiet + 1 } else { 0 };
-            // The engine may be at work without anything completing.
-            if quiet == 500 {
-                return;
-            }
-        }
-        panic!("it never comes to rest");
-    }
-
-    fn peer(&mut self, of: usize, at: u32) -> Peer {
-        self.sides[of].endpoint.peer(FunctionAddress { node: at, function: 0 })
-    }
-
-    /// Posts a message from the first side to the second, trying again as long as there is no room.
-    fn send(&mut self, bytes: &mut [u8], tag: Option<u64>, context: u64, how: How) -> Sent {
-        self.send_from(0, 1, &span(bytes).into(), tag, None, context, how)
-    }
-
-    #[allow(clippy::too_many_arguments)]
-    fn send_from(
-        &mut self,
-        from: usize,
-        to: u32,
-        body: &Spans,
-        tag: Option<u64>,
-        data: Option<u64>,
-        context: u64,
-        how: How,
-    ) -> Sent {
-        let to = self.peer(from, to);
-        for _ in 0..100_000 {
-            let message = Message { to, tag, data, body, token: token(context), how };
-            match self.sides[from].endpoint.send(message) {
-                Ok(sent) => return sent,
-                Err(Refusal::Again) => drop(self.turn()),
-                Err(Refusal::Failed(error)) => panic!("{error}"),
-            }
-        }
-        panic!("no room ever");
-    }
-
-    fn receive(&mut self, at: usize, selection: Selection, into: &mut [u8], context: u64) {
-        let Side { endpoint, done } = &mut self.sides[at];
-        let sink = &mut |one| done.push(one);
-        endpoint.receive(selection, span(into).into(), token(context), sink).unwrap();
-    }
-
-    /// What has completed at a side, by context.
-    fn done(&self, at: usize, context: u64) -> &Done {
-        let mut all = self.sides[at].done.iter().filter(|done| done.token.context == context);
-        let found = all.next().unwrap_or_else(|| panic!("{context} has not completed"));
-        assert!(all.next().is_none(), "{context} has completed twice");
-        found
-    }
-}
+use world::{Side, World, any, pattern, span, token};
 
 /// Messages of every kind of length arrive whole, with tag, data and sender, whether the receive was there before them or came after, and
 /// whether memory can be reached directly or not.

@@ -2,11 +2,13 @@
  * With the argument "auto", one of them never polls while it is sent a long message. Prints "good", or what is wrong. */
 #include <poll.h>
 #include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +38,7 @@ static void same(long long a, long long b, const char *what, int line)
 struct side {
 	struct fid_ep *ep;
 	struct fid_cq *cq;
-	struct fid_cntr *sent, *received;
+	struct fid_cntr *sent, *received, *wrote, *read;
 	fi_addr_t other;
 };
 
@@ -51,10 +53,14 @@ static void open_side(struct fid_domain *domain, struct fi_info *info, struct si
 	MUST(fi_cq_open(domain, &queue, &side->cq, side));
 	MUST(fi_cntr_open(domain, &counter, &side->sent, NULL));
 	MUST(fi_cntr_open(domain, &counter, &side->received, NULL));
+	MUST(fi_cntr_open(domain, &counter, &side->wrote, NULL));
+	MUST(fi_cntr_open(domain, &counter, &side->read, NULL));
 	MUST(fi_ep_bind(side->ep, &av->fid, 0));
 	MUST(fi_ep_bind(side->ep, &side->cq->fid, FI_TRANSMIT | FI_RECV));
 	MUST(fi_ep_bind(side->ep, &side->sent->fid, FI_SEND));
 	MUST(fi_ep_bind(side->ep, &side->received->fid, FI_RECV));
+	MUST(fi_ep_bind(side->ep, &side->wrote->fid, FI_WRITE));
+	MUST(fi_ep_bind(side->ep, &side->read->fid, FI_READ));
 	MUST(fi_enable(side->ep));
 }
 
@@ -65,6 +71,8 @@ static void close_side(struct side *side)
 	MUST(fi_close(&side->cq->fid));
 	MUST(fi_close(&side->sent->fid));
 	MUST(fi_close(&side->received->fid));
+	MUST(fi_close(&side->wrote->fid));
+	MUST(fi_close(&side->read->fid));
 }
 
 static fi_addr_t address_of(struct side *side)
@@ -171,6 +179,25 @@ static void errors(void)
 	(void)mr, (void)set;
 }
 
+/* The length of a message that is looked for until it has come. */
+static size_t found(struct fi_msg_tagged *look, uint64_t flags)
+{
+	struct fi_cq_err_entry error;
+	struct fi_cq_tagged_entry entry;
+	time_t deadline = time(NULL) + 20;
+	for (;;) {
+		MUST(fi_trecvmsg(b.ep, look, flags));
+		ssize_t got = fi_cq_read(b.cq, &entry, 1);
+		if (got == 1)
+			return entry.len;
+		SAME(got, -FI_EAVAIL);
+		MUST(fi_cq_readerr(b.cq, &error, 0));
+		SAME(fi_cq_read(a.cq, &entry, 0), -FI_EAGAIN);
+		if (time(NULL) > deadline)
+			must(-FI_ETIMEDOUT, "a message to look at", __LINE__);
+	}
+}
+
 static void looks(void)
 {
 	struct fi_cq_err_entry error;
@@ -182,19 +209,8 @@ static void looks(void)
 	MUST(fi_tinject(a.ep, "first", 6, a.other, 9));
 	MUST(fi_tinject(a.ep, "second", 7, a.other, 9));
 	MUST(fi_tinject(a.ep, "third", 6, a.other, 9));
-	do {
-		MUST(fi_trecvmsg(b.ep, &look, FI_PEEK | FI_CLAIM));
-		struct fi_cq_tagged_entry entry;
-		ssize_t got = fi_cq_read(b.cq, &entry, 1);
-		if (got == 1) {
-			SAME(entry.len, 6);
-			break;
-		}
-		SAME(got, -FI_EAVAIL);
-		MUST(fi_cq_readerr(b.cq, &error, 0));
-	} while (1);
-	MUST(fi_trecvmsg(b.ep, &look, FI_PEEK | FI_DISCARD));
-	SAME(next(&b, NULL).len, 7);
+	SAME(found(&look, FI_PEEK | FI_CLAIM), 6);
+	SAME(found(&look, FI_PEEK | FI_DISCARD), 7);
 	MUST(fi_trecv(b.ep, in, 100, NULL, FI_ADDR_UNSPEC, 9, 0, NULL));
 	SAME(next(&b, NULL).len, 6);
 	SAME(strcmp(in, "third"), 0);
@@ -261,6 +277,259 @@ static void sleeping(struct fid_fabric *fabric)
 	SAME(fi_cq_sread(b.cq, &entry, 1, NULL, -1), -FI_EAGAIN);
 }
 
+/* Memory of b, by keys that it chooses; a writes and reads it. */
+static struct fid_mr *expose(struct fid_domain *domain, void *at, size_t length, uint64_t access, uint64_t key)
+{
+	struct fid_mr *mr;
+	MUST(fi_mr_reg(domain, at, length, access, 0, key, 0, &mr, NULL));
+	SAME(fi_mr_key(mr), key);
+	return mr;
+}
+
+/* Waits for the end of what a has begun: the completion says that it was of this kind. */
+static void ended(uint64_t kind)
+{
+	struct fi_cq_tagged_entry entry = next(&a, NULL);
+	SAME(entry.flags & (FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE), kind);
+	SAME(entry.op_context == out, 1);
+}
+
+/* It is refused, and b does not hear of it. */
+static int refused(void)
+{
+	struct fi_cq_err_entry error;
+	struct fi_cq_tagged_entry entry;
+	memset(&error, 0, sizeof error);
+	time_t deadline = time(NULL) + 20;
+	while (fi_cq_read(a.cq, &entry, 1) != -FI_EAVAIL) {
+		SAME(fi_cq_read(b.cq, &entry, 1), -FI_EAGAIN);
+		if (time(NULL) > deadline)
+			must(-FI_ETIMEDOUT, "a refusal", __LINE__);
+	}
+	MUST(fi_cq_readerr(a.cq, &error, 0));
+	return error.err;
+}
+
+static void count_to(struct fid_cntr *counter, uint64_t value)
+{
+	struct fi_cq_tagged_entry entry;
+	time_t deadline = time(NULL) + 20;
+	while (fi_cntr_read(counter) < value) {
+		SAME(fi_cq_read(b.cq, &entry, 0), -FI_EAGAIN);
+		if (time(NULL) > deadline)
+			must(-FI_ETIMEDOUT, "a count", __LINE__);
+	}
+	SAME(fi_cntr_read(counter), value);
+}
+
+static char memory[300000];
+
+static void rma(struct fid_domain *domain)
+{
+	uint64_t key = 0xfeedfacecafebeefULL, wrote = 0, read = 0;
+	struct fid_mr *mr = expose(domain, memory, sizeof memory, FI_REMOTE_READ | FI_REMOTE_WRITE, key), *other;
+	size_t lengths[] = { 1, 8, 4096, 9000, sizeof out };
+	for (size_t at = 0; at < sizeof lengths / sizeof *lengths; at++) {
+		size_t length = lengths[at], half = length / 2;
+		struct iovec parts[2] = { { out, half }, { out + half, length - half } };
+		struct fi_rma_iov there = { 77, length, key };
+		struct fi_msg_rma message = { parts, NULL, 2, a.other, &there, 1, out, 0xabcdef0123456789ULL };
+		struct fi_cq_tagged_entry entry;
+		fi_addr_t source;
+		memset(memory, 0, sizeof memory);
+		memset(out, 'A' + (int)at, length);
+		MUST(fi_write(a.ep, out, length, NULL, a.other, 77, key, out));
+		ended(FI_RMA | FI_WRITE);
+		SAME(memcmp(memory + 77, out, length), 0);
+		SAME(memory[76] | memory[77 + length], 0);
+		memset(in, 0, length);
+		MUST(fi_read(a.ep, in, length, NULL, a.other, 77, key, out));
+		ended(FI_RMA | FI_READ);
+		SAME(memcmp(in, out, length), 0);
+		/* In two parts, with a word for the other side, complete when that has it. */
+		memset(out, 'a' + (int)at, length);
+		MUST(fi_writemsg(a.ep, &message, FI_REMOTE_CQ_DATA | FI_DELIVERY_COMPLETE | FI_COMPLETION));
+		entry = next(&b, &source);
+		SAME(entry.flags, FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA);
+		SAME(entry.data, 0xabcdef0123456789ULL);
+		SAME(entry.len, length);
+		SAME(entry.op_context == NULL, 1);
+		SAME(source, b.other);
+		ended(FI_RMA | FI_WRITE);
+		SAME(memcmp(memory + 77, out, length), 0);
+		parts[0].iov_base = in;
+		parts[1].iov_base = in + half;
+		MUST(fi_readmsg(a.ep, &message, FI_COMPLETION));
+		ended(FI_RMA | FI_READ);
+		MUST(fi_writev(a.ep, parts, NULL, 2, a.other, 0, key, out));
+		ended(FI_RMA | FI_WRITE);
+		MUST(fi_readv(a.ep, parts, NULL, 2, a.other, 77, key, out));
+		ended(FI_RMA | FI_READ);
+		SAME(memcmp(in, out, length), 0);
+		MUST(fi_writedata(a.ep, out, length, NULL, at, a.other, 0, key, out));
+		SAME(next(&b, NULL).data, at);
+		ended(FI_RMA | FI_WRITE);
+		count_to(a.wrote, wrote += 4);
+		count_to(a.read, read += 3);
+	}
+	/* Copied, without completions, but counted when it is there. */
+	memset(out, 'i', 16384);
+	MUST(fi_inject_write(a.ep, out, 16384, a.other, 0, key));
+	memset(out, 'j', 16384);
+	count_to(a.wrote, ++wrote);
+	SAME(memory[16383], 'i');
+	MUST(fi_inject_writedata(a.ep, out, 1, 5, a.other, 0, key));
+	SAME(next(&b, NULL).data, 5);
+	SAME(memory[0], 'j');
+	count_to(a.wrote, ++wrote);
+	SAME(fi_inject_write(a.ep, out, 16385, a.other, 0, key), -FI_EMSGSIZE);
+	/* Its own memory, by its own address. */
+	fi_addr_t self = b.other;
+	MUST(fi_write(a.ep, "self", 5, NULL, self, 9, key, out));
+	ended(FI_RMA | FI_WRITE);
+	SAME(strcmp(memory + 9, "self"), 0);
+	/* Beyond the end, wholly or by a byte; at the end nothing can be read, and that is no error. */
+	memset(memory, 'm', sizeof memory);
+	MUST(fi_write(a.ep, out, 2, NULL, a.other, sizeof memory - 1, key, out));
+	SAME(refused(), FI_EACCES);
+	MUST(fi_write(a.ep, out, 2, NULL, a.other, ~0ULL, key, out));
+	SAME(refused(), FI_EACCES);
+	MUST(fi_read(a.ep, in, 0, NULL, a.other, sizeof memory, key, out));
+	ended(FI_RMA | FI_READ);
+	SAME(memory[sizeof memory - 1], 'm');
+	/* A key that nobody has, and one that somebody has already. */
+	MUST(fi_write(a.ep, out, 2, NULL, a.other, 0, key + 1, out));
+	SAME(refused(), FI_ENOKEY);
+	SAME(fi_mr_reg(domain, memory, 1, FI_REMOTE_READ, 0, key, 0, &other, NULL), -FI_ENOKEY);
+	SAME(fi_mr_reg(domain, NULL, ~0UL, FI_REMOTE_READ, 0, 3, 0, &other, NULL), -FI_EINVAL);
+	/* Only what was allowed. */
+	other = expose(domain, memory, 100, FI_REMOTE_READ, 0);
+	MUST(fi_write(a.ep, out, 2, NULL, a.other, 0, 0, out));
+	SAME(refused(), FI_EACCES);
+	MUST(fi_read(a.ep, in, 2, NULL, a.other, 0, 0, out));
+	ended(FI_RMA | FI_READ);
+	MUST(fi_close(&other->fid));
+	other = expose(domain, memory, 100, FI_REMOTE_WRITE, 0);
+	MUST(fi_read(a.ep, in, 2, NULL, a.other, 0, 0, out));
+	SAME(refused(), FI_EACCES);
+	SAME(memory[0], 'm');
+	MUST(fi_close(&other->fid));
+	/* A key that is used again means the new memory, and one that is not, none. */
+	MUST(fi_close(&mr->fid));
+	mr = expose(domain, memory + 1000, 10, FI_REMOTE_READ | FI_REMOTE_WRITE, key);
+	MUST(fi_write(a.ep, "new", 4, NULL, a.other, 6, key, out));
+	ended(FI_RMA | FI_WRITE);
+	SAME(strcmp(memory + 1006, "new"), 0);
+	SAME(fi_close(&domain->fid), -FI_EBUSY);
+	MUST(fi_close(&mr->fid));
+	MUST(fi_write(a.ep, "old", 4, NULL, a.other, 6, key, out));
+	SAME(refused(), FI_ENOKEY);
+	SAME(strcmp(memory + 1006, "new"), 0);
+}
+
+#define FLOATS (1 << FI_FLOAT | 1 << FI_DOUBLE)
+
+/* Every number and change that is said to be there is there, in each of the three forms, and nothing else is. */
+static void atomics(struct fid_domain *domain)
+{
+	static const int bits = 1 << FI_BOR | 1 << FI_BAND | 1 << FI_BXOR | 1 << FI_MSWAP;
+	uint64_t key = 42, all[4] = { 0 };
+	struct fid_mr *mr = expose(domain, all, sizeof all, FI_REMOTE_READ | FI_REMOTE_WRITE, key), *other;
+	size_t count;
+	int offered = 0;
+	for (int type = 0; type < 15; type++)
+		for (int op = 0; op < 24; op++) {
+			int number = type <= FI_DOUBLE && op <= FI_MSWAP;
+			if (number && (1 << type & FLOATS) && (1 << op & bits))
+				number = 0;
+			int compares = op >= FI_CSWAP;
+			SAME(fi_atomicvalid(a.ep, type, op, &count), number && !compares && op != FI_ATOMIC_READ ? 0 : -FI_EOPNOTSUPP);
+			SAME(fi_fetch_atomicvalid(a.ep, type, op, &count), number && !compares ? 0 : -FI_EOPNOTSUPP);
+			SAME(fi_compare_atomicvalid(a.ep, type, op, &count), number && compares ? 0 : -FI_EOPNOTSUPP);
+			struct fi_atomic_attr attr = { 0, 0 };
+			SAME(fi_query_atomic(domain, type, op, &attr, compares ? FI_COMPARE_ATOMIC : FI_FETCH_ATOMIC), number ? 0 : -FI_EOPNOTSUPP);
+			if (!number)
+				continue;
+			SAME(attr.count * attr.size, 2048);
+			offered++;
+			/* On ones, with ones, compared with ones: what becomes of them is known for each. */
+			char one[16] = { 0 }, was[16];
+			double whole = 1;
+			float half = 1;
+			if (type == FI_DOUBLE)
+				memcpy(one, &whole, 8), memcpy(one + 8, &whole, 8);
+			else if (type == FI_FLOAT)
+				memcpy(one, &half, 4), memcpy(one + 4, &half, 4);
+			else
+				one[0] = one[attr.size] = 1;
+			memcpy(all + 1, one, 16);
+			memset(was, 0xee, 16);
+			if (compares)
+				MUST(fi_compare_atomic(a.ep, one, 2, NULL, one, NULL, was, NULL, a.other, 8, key, type, op, out));
+			else
+				MUST(fi_fetch_atomic(a.ep, one, 2, NULL, was, NULL, a.other, 8, key, type, op, out));
+			ended(FI_ATOMIC | FI_READ);
+			SAME(memcmp(was, one, 2 * attr.size), 0);
+			double sum = type == FI_DOUBLE ? *(double *)(all + 1) : type == FI_FLOAT ? *(float *)(all + 1) : *(char *)(all + 1);
+			SAME(sum, op == FI_SUM ? 2 : op == FI_LXOR || op == FI_BXOR ? 0 : 1);
+		}
+	SAME(offered, 8 * 19 + 2 * 15);
+	/* The forms without an answer, in parts, by structure, copied. */
+	int64_t *word = (int64_t *)all, five = 5, was = 0, minus = -1, part[2] = { 1, 2 };
+	struct fi_ioc operand = { &five, 1 }, result = { &was, 1 }, compared = { &minus, 1 };
+	struct fi_ioc two[2] = { { part, 1 }, { part + 1, 1 } };
+	struct fi_rma_ioc there = { 0, 1, key };
+	struct fi_msg_atomic message = { &operand, NULL, 1, a.other, &there, 1, FI_INT64, FI_SUM, out, 0 };
+	memset(all, 0, sizeof all);
+	uint64_t wrote = fi_cntr_read(a.wrote);
+	MUST(fi_atomic(a.ep, &five, 1, NULL, a.other, 0, key, FI_INT64, FI_SUM, out));
+	ended(FI_ATOMIC | FI_WRITE);
+	MUST(fi_atomicv(a.ep, two, NULL, 2, a.other, 0, key, FI_INT64, FI_SUM, out));
+	ended(FI_ATOMIC | FI_WRITE);
+	MUST(fi_atomicmsg(a.ep, &message, FI_COMPLETION | FI_DELIVERY_COMPLETE));
+	ended(FI_ATOMIC | FI_WRITE);
+	MUST(fi_inject_atomic(a.ep, &five, 1, a.other, 8, key, FI_INT64, FI_SUM));
+	count_to(a.wrote, wrote + 4);
+	SAME(word[0], 11);
+	SAME(word[1], 7);
+	MUST(fi_fetch_atomicv(a.ep, &operand, NULL, 1, &result, NULL, 1, a.other, 0, key, FI_INT64, FI_ATOMIC_READ, out));
+	ended(FI_ATOMIC | FI_READ);
+	SAME(was, 11);
+	MUST(fi_fetch_atomic(a.ep, NULL, 1, NULL, &was, NULL, a.other, 8, key, FI_INT64, FI_ATOMIC_READ, out));
+	ended(FI_ATOMIC | FI_READ);
+	SAME(was, 7);
+	MUST(fi_fetch_atomicmsg(a.ep, &message, &result, NULL, 1, FI_COMPLETION));
+	ended(FI_ATOMIC | FI_READ);
+	SAME(was, 11);
+	message.op = FI_CSWAP;
+	MUST(fi_compare_atomicmsg(a.ep, &message, &compared, NULL, 1, &result, NULL, 1, FI_COMPLETION));
+	ended(FI_ATOMIC | FI_READ);
+	SAME(was, 16);
+	SAME(word[0], 16);
+	minus = 16;
+	MUST(fi_compare_atomicv(a.ep, &operand, NULL, 1, &compared, NULL, 1, &result, NULL, 1, a.other, 0, key, FI_INT64, FI_CSWAP, out));
+	ended(FI_ATOMIC | FI_READ);
+	SAME(word[0], 5);
+	/* Misuse: beyond the end, off its place, an unknown key, without the right; nothing changes. */
+	MUST(fi_atomic(a.ep, &five, 1, NULL, a.other, 32, key, FI_INT64, FI_SUM, out));
+	SAME(refused(), FI_EACCES);
+	MUST(fi_atomic(a.ep, &five, 1, NULL, a.other, 4, key, FI_INT64, FI_SUM, out));
+	SAME(refused(), FI_EINVAL);
+	MUST(fi_atomic(a.ep, &five, 1, NULL, a.other, 0, 41, FI_INT64, FI_SUM, out));
+	SAME(refused(), FI_ENOKEY);
+	other = expose(domain, all, 8, FI_REMOTE_READ, 41);
+	MUST(fi_fetch_atomic(a.ep, &five, 1, NULL, &was, NULL, a.other, 0, 41, FI_INT64, FI_SUM, out));
+	SAME(refused(), FI_EACCES);
+	MUST(fi_fetch_atomic(a.ep, &five, 1, NULL, &was, NULL, a.other, 0, 41, FI_INT64, FI_ATOMIC_READ, out));
+	ended(FI_ATOMIC | FI_READ);
+	MUST(fi_close(&other->fid));
+	SAME(fi_atomic(a.ep, out, 257, NULL, a.other, 0, key, FI_INT64, FI_SUM, out), -FI_EMSGSIZE);
+	SAME(fi_atomic(a.ep, out, 1, NULL, a.other, 0, key, FI_INT64, FI_CSWAP, out), -FI_EOPNOTSUPP);
+	SAME(word[0], 5);
+	SAME(word[1], 7);
+	MUST(fi_close(&mr->fid));
+}
+
 /* One side does nothing while the other sends it what takes two to move. */
 static void progress(void)
 {
@@ -281,7 +550,7 @@ int main(int count, char **arguments)
 	struct fid_domain *domain;
 	struct fid_eq *eq;
 	struct fi_eq_attr events = { .wait_obj = FI_WAIT_UNSPEC };
-	hints->caps = FI_MSG | FI_TAGGED | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE;
+	hints->caps = FI_MSG | FI_TAGGED | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE | FI_RMA | FI_ATOMIC;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->fabric_attr->prov_name = strdup("bellwire");
 	hints->domain_attr->data_progress = automatic ? FI_PROGRESS_AUTO : FI_PROGRESS_MANUAL;
@@ -293,8 +562,15 @@ int main(int count, char **arguments)
 	SAME(info->domain_attr->cq_data_size, 8);
 	/* What is not offered is not to be had. */
 	struct fi_info *none;
-	hints->caps = FI_RMA;
+	hints->caps = FI_RMA | FI_RMA_EVENT;
 	SAME(fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &none), -FI_ENODATA);
+	hints->caps = FI_RMA;
+	hints->domain_attr->mr_mode = FI_MR_BASIC;
+	SAME(fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &none), -FI_ENODATA);
+	hints->domain_attr->mr_mode = FI_MR_SCALABLE;
+	MUST(fi_getinfo(FI_VERSION(1, 4), NULL, NULL, 0, hints, &none));
+	SAME(none->domain_attr->mr_mode, FI_MR_SCALABLE);
+	fi_freeinfo(none);
 	MUST(fi_fabric(info->fabric_attr, &fabric, NULL));
 	MUST(fi_domain(fabric, info, &domain, NULL));
 	MUST(fi_eq_open(fabric, &events, &eq, NULL));
@@ -329,6 +605,8 @@ int main(int count, char **arguments)
 		many();
 		delivery();
 		sleeping(fabric);
+		rma(domain);
+		atomics(domain);
 	}
 	SAME(fi_close(&domain->fid), -FI_EBUSY);
 	close_side(&a);

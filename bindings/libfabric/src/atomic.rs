@@ -1,0 +1,451 @@
+//! The calls that change numbers in a peer's memory.
+
+use crate::abi::{AtomicAttr, Ioc, MsgAtomic, Ops, error, flag, ops};
+use crate::domain::Domain;
+use crate::ep::{Ep, State};
+use crate::info::IOV_LIMIT;
+use crate::rma::Access;
+use bellwire_tagged::{Change, Form, Number, OPERAND_BYTES, Operands, Span, Spans};
+use std::ffi::{c_int, c_void};
+use std::ptr::{null, null_mut};
+
+/// Changing, with and without being told, and comparing.
+pub static ATOMIC: Ops<13> = ops![
+    write,
+    write_parts,
+    write_message,
+    inject,
+    fetch,
+    fetch_parts,
+    fetch_message,
+    compare,
+    compare_parts,
+    compare_message,
+    write_valid,
+    fetch_valid,
+    compare_valid,
+];
+
+/// Which of the three kinds of calls.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Call {
+    Write,
+    Fetch,
+    Compare,
+}
+
+/// What is done to which numbers; `None`: it is not offered by such a call.
+fn known(datatype: c_int, op: c_int, call: Call) -> Option<(Number, Change)> {
+    let number = Number::from_number(u8::try_from(datatype).ok()?)?;
+    let change = Change::from_number(u8::try_from(op).ok()?)?;
+    let offered = match call {
+        Call::Write => !change.compares() && change != Change::Read,
+        Call::Fetch => !change.compares(),
+        Call::Compare => change.compares(),
+    };
+    (offered && change.is_for(number)).then_some((number, change))
+}
+
+/// Stretches of numbers of the program.
+#[derive(Clone, Copy)]
+struct Numbers {
+    parts: *const Ioc,
+    count: usize,
+}
+
+impl Numbers {
+    const NONE: Numbers = Numbers { parts: null(), count: 0 };
+
+    /// As bytes. `None`: too many stretches.
+    ///
+    /// # Safety
+    /// As many entries as are counted, whose memory is the program's until the access has ended.
+    unsafe fn spans(self, size: usize) -> Option<Spans> {
+        if self.count > IOV_LIMIT {
+            return None;
+        }
+        let span = |at: usize| {
+            // SAFETY: the caller's.
+            unsafe {
+                let part = &*self.parts.add(at);
+                Span::new(part.addr.cast(), part.count.saturating_mul(size))
+            }
+        };
+        Some(match self.count {
+            0 => {
+                // SAFETY: no bytes at all.
+                unsafe { Span::new(null(), 0) }.into()
+            }
+            1 => span(0).into(),
+            count => Spans::of(&(0..count).map(span).collect::<Vec<_>>()),
+        })
+    }
+}
+
+/// One change of numbers.
+struct Asked {
+    call: Call,
+    datatype: c_int,
+    op: c_int,
+    operands: Numbers,
+    compared: Numbers,
+    results: Numbers,
+    access: Access,
+}
+
+impl State {
+    /// # Safety
+    /// Operands are the program's until this returns, results until the access has ended.
+    unsafe fn change(&mut self, asked: Asked) -> isize {
+        let Asked { call, datatype, op, operands, compared, results, access } = asked;
+        let Some((number, change)) = known(datatype, op, call) else {
+            return -(error::EOPNOTSUPP as isize);
+        };
+        let size = number.size();
+        // SAFETY: the caller's.
+        let stretches =
+            unsafe { (operands.spans(size), compared.spans(size), results.spans(size)) };
+        let (Some(operands), Some(compared), Some(results)) = stretches else {
+            return -(error::EINVAL as isize);
+        };
+        let fetches = call != Call::Write;
+        let length = if fetches { results.len() } else { operands.len() };
+        let kind = if fetches { flag::READ } else { flag::WRITE };
+        let (place, token) = match self.admit(access, flag::ATOMIC | kind) {
+            Ok(admitted) => admitted,
+            Err(error) => return error,
+        };
+        let form = Form { change, number, count: length / size, fetches };
+        let with = Operands { operands: &operands, compared: &compared };
+        let was = fetches.then_some(&results);
+        match self.endpoint.change(place, form, with, was, token) {
+            Ok(()) => 0,
+            Err(refusal) => self.refused(refusal),
+        }
+    }
+}
+
+/// A call with one stretch of each; what is not there is null.
+#[allow(clippy::too_many_arguments)]
+#[inline]
+unsafe fn one(
+    ep: *mut Ep,
+    call: Call,
+    (operand, compared, result): (*const c_void, *const c_void, *mut c_void),
+    count: usize,
+    (to, offset, key): (u64, u64, u64),
+    (datatype, op): (c_int, c_int),
+    context: *mut c_void,
+    flags: Option<u64>,
+) -> isize {
+    let [operand, compared, result] =
+        [operand, compared, result.cast_const()].map(|at| Ioc { addr: at.cast_mut(), count });
+    let numbers = |ioc: &Ioc| match ioc.addr.is_null() {
+        true => Numbers::NONE,
+        false => Numbers { parts: ioc, count: 1 },
+    };
+    let (operands, compared, results) = (numbers(&operand), numbers(&compared), numbers(&result));
+    // SAFETY: the interface's pointers.
+    unsafe {
+        let mut state = (*ep).hold();
+        let flags = flags.unwrap_or_else(|| state.usual());
+        let access = Access { to, offset, key, context, flags };
+        state.change(Asked { call, datatype, op, operands, compared, results, access })
+    }
+}
+
+/// A call with several stretches of each.
+unsafe fn parts(
+    ep: *mut Ep,
+    call: Call,
+    [operands, compared, results]: [Numbers; 3],
+    (to, offset, key): (u64, u64, u64),
+    (datatype, op): (c_int, c_int),
+    context: *mut c_void,
+) -> isize {
+    // SAFETY: the interface's pointers.
+    unsafe {
+        let mut state = (*ep).hold();
+        let flags = state.usual();
+        let access = Access { to, offset, key, context, flags };
+        state.change(Asked { call, datatype, op, operands, compared, results, access })
+    }
+}
+
+/// A call that says all in a structure.
+unsafe fn message(
+    ep: *mut Ep,
+    call: Call,
+    message: *const MsgAtomic,
+    compared: Numbers,
+    results: Numbers,
+    flags: u64,
+) -> isize {
+    // SAFETY: the interface's pointers.
+    unsafe {
+        let message = &*message;
+        if message.rma_iov_count != 1 {
+            return -(error::EINVAL as isize);
+        }
+        let mut state = (*ep).hold();
+        let there = &*message.rma_iov;
+        let operands = Numbers { parts: message.iov, count: message.iov_count };
+        let access = Access {
+            to: message.addr,
+            offset: there.addr,
+            key: there.key,
+            context: message.context,
+            flags: state.with(flags),
+        };
+        let (datatype, op) = (message.datatype, message.op);
+        state.change(Asked { call, datatype, op, operands, compared, results, access })
+    }
+}
+
+#[allow(clippy::too_many_arguments)]
+unsafe extern "C" fn write(
+    ep: *mut Ep,
+    operand: *const c_void,
+    count: usize,
+    _desc: *mut c_void,
+    to: u64,
+    offset: u64,
+    key: u64,
+    datatype: c_int,
+    op: c_int,
+    context: *mut c_void,
+) -> isize {
+    let given = (operand, null(), null_mut());
+    let place = (to, offset, key);
+    // SAFETY: the interface's pointers.
+    unsafe { one(ep, Call::Write, given, count, place, (datatype, op), context, None) }
+}
+
+#[allow(clippy::too_many_arguments)]
+unsafe extern "C" fn write_parts(
+    ep: *mut Ep,
+    operands: *const Ioc,
+    _desc: *mut *mut c_void,
+    count: usize,
+    to: u64,
+    offset: u64,
+    key: u64,
+    datatype: c_int,
+    op: c_int,
+    context: *mut c_void,
+) -> isize {
+    let given = [Numbers { parts: operands, count }, Numbers::NONE, Numbers::NONE];
+    // SAFETY: the interface's pointers.
+    unsafe { parts(ep, Call::Write, given, (to, offset, key), (datatype, op), context) }
+}
+
+unsafe extern "C" fn write_message(ep: *mut Ep, what: *const MsgAtomic, flags: u64) -> isize {
+    // SAFETY: the interface's pointers.
+    unsafe { message(ep, Call::Write, what, Numbers::NONE, Numbers::NONE, flags) }
+}
+
+#[allow(clippy::too_many_arguments)]
+unsafe extern "C" fn inject(
+    ep: *mut Ep,
+    operand: *const c_void,
+    count: usize,
+    to: u64,
+    offset: u64,
+    key: u64,
+    datatype: c_int,
+    op: c_int,
+) -> isize {
+    let given = (operand, null(), null_mut());
+    let (place, flags) = ((to, offset, key), Some(flag::INJECT));
+    // SAFETY: the interface's pointers.
+    unsafe { one(ep, Call::Write, given, count, place, (datatype, op), null_mut(), flags) }
+}
+
+#[allow(clippy::too_many_arguments)]
+unsafe extern "C" fn fetch(
+    ep: *mut Ep,
+    operand: *const c_void,
+    count: usize,
+    _desc: *mut c_void,
+    result: *mut c_void,
+    _result_desc: *mut c_void,
+    to: u64,
+    offset: u64,
+    key: u64,
+    datatype: c_int,
+    op: c_int,
+    context: *mut c_void,
+) -> isize {
+    let (given, place) = ((operand, null(), result), (to, offset, key));
+    // SAFETY: the interface's pointers.
+    unsafe { one(ep, Call::Fetch, given, count, place, (datatype, op), context, None) }
+}
+
+#[allow(clippy::too_many_arguments)]
+unsafe extern "C" fn fetch_parts(
+    ep: *mut Ep,
+    operands: *const Ioc,
+    _desc: *mut *mut c_void,
+    count: usize,
+    results: *const Ioc,
+    _result_desc: *mut *mut c_void,
+    result_count: usize,
+    to: u64,
+    offset: u64,
+    key: u64,
+    datatype: c_int,
+    op: c_int,
+    context: *mut c_void,
+) -> isize {
+    let results = Numbers { parts: results, count: result_count };
+    let given = [Numbers { parts: operands, count }, Numbers::NONE, results];
+    // SAFETY: the interface's pointers.
+    unsafe { parts(ep, Call::Fetch, given, (to, offset, key), (datatype, op), context) }
+}
+
+unsafe extern "C" fn fetch_message(
+    ep: *mut Ep,
+    what: *const MsgAtomic,
+    results: *const Ioc,
+    _result_desc: *mut *mut c_void,
+    count: usize,
+    flags: u64,
+) -> isize {
+    let results = Numbers { parts: results, count };
+    // SAFETY: the interface's pointers.
+    unsafe { message(ep, Call::Fetch, what, Numbers::NONE, results, flags) }
+}
+
+#[allow(clippy::too_many_arguments)]
+unsafe extern "C" fn compare(
+    ep: *mut Ep,
+    operand: *const c_void,
+    count: usize,
+    _desc: *mut c_void,
+    compared: *const c_void,
+    _compared_desc: *mut c_void,
+    result: *mut c_void,
+    _result_desc: *mut c_void,
+    to: u64,
+    offset: u64,
+    key: u64,
+    datatype: c_int,
+    op: c_int,
+    context: *mut c_void,
+) -> isize {
+    let (given, place) = ((operand, compared, result), (to, offset, key));
+    // SAFETY: the interface's pointers.
+    unsafe { one(ep, Call::Compare, given, count, place, (datatype, op), context, None) }
+}
+
+#[allow(clippy::too_many_arguments)]
+unsafe extern "C" fn compare_parts(
+    ep: *mut Ep,
+    operands: *const Ioc,
+    _desc: *mut *mut c_void,
+    count: usize,
+    compared: *const Ioc,
+    _compared_desc: *mut *mut c_void,
+    compared_count: usize,
+    results: *const Ioc,
+    _result_desc: *mut *mut c_void,
+    result_count: usize,
+    to: u64,
+    offset: u64,
+    key: u64,
+    datatype: c_int,
+    op: c_int,
+    context: *mut c_void,
+) -> isize {
+    let given = [(operands, count), (compared, compared_count), (results, result_count)]
+        .map(|(parts, count)| Numbers { parts, count });
+    // SAFETY: the interface's pointers.
+    unsafe { parts(ep, Call::Compare, given, (to, offset, key), (datatype, op), context) }
+}
+
+#[allow(clippy::too_many_arguments)]
+unsafe extern "C" fn compare_message(
+    ep: *mut Ep,
+    what: *const MsgAtomic,
+    compared: *const Ioc,
+    _compared_desc: *mut *mut c_void,
+    compared_count: usize,
+    results: *const Ioc,
+    _result_desc: *mut *mut c_void,
+    result_count: usize,
+    flags: u64,
+) -> isize {
+    let compared = Numbers { parts: compared, count: compared_count };
+    let results = Numbers { parts: results, count: result_count };
+    // SAFETY: the interface's pointers.
+    unsafe { message(ep, Call::Compare, what, compared, results, flags) }
+}
+
+/// Tells how many numbers one call may have.
+unsafe fn valid(datatype: c_int, op: c_int, call: Call, count: *mut usize) -> c_int {
+    match known(datatype, op, call) {
+        Some((number, _)) => {
+            // SAFETY: the interface's pointer, or null.
+            if let Some(count) = unsafe { count.as_mut() } {
+                *count = OPERAND_BYTES / number.size();
+            }
+            0
+        }
+        None => -error::EOPNOTSUPP,
+    }
+}
+
+unsafe extern "C" fn write_valid(
+    _ep: *mut Ep,
+    datatype: c_int,
+    op: c_int,
+    count: *mut usize,
+) -> c_int {
+    // SAFETY: the interface's pointer.
+    unsafe { valid(datatype, op, Call::Write, count) }
+}
+
+unsafe extern "C" fn fetch_valid(
+    _ep: *mut Ep,
+    datatype: c_int,
+    op: c_int,
+    count: *mut usize,
+) -> c_int {
+    // SAFETY: the interface's pointer.
+    unsafe { valid(datatype, op, Call::Fetch, count) }
+}
+
+unsafe extern "C" fn compare_valid(
+    _ep: *mut Ep,
+    datatype: c_int,
+    op: c_int,
+    count: *mut usize,
+) -> c_int {
+    // SAFETY: the interface's pointer.
+    unsafe { valid(datatype, op, Call::Compare, count) }
+}
+
+/// `fi_query_atomic`.
+pub unsafe extern "C" fn query(
+    _domain: *mut Domain,
+    datatype: c_int,
+    op: c_int,
+    attr: *mut AtomicAttr,
+    flags: u64,
+) -> c_int {
+    const FETCH: u64 = 1 << 58;
+    const COMPARE: u64 = 1 << 59;
+    let call = match flags {
+        0 => Call::Write,
+        FETCH => Call::Fetch,
+        COMPARE => Call::Compare,
+        _ => return -error::EOPNOTSUPP,
+    };
+    // SAFETY: the interface's pointer.
+    unsafe {
+        if let Some((number, _)) = known(datatype, op, call) {
+            (*attr).size = number.size();
+        }
+        valid(datatype, op, call, &raw mut (*attr).count)
+    }
+}

@@ -1,0 +1,189 @@
+//! Memory that peers may use by keys that the program chooses (`mr_mode` 0): places in it are counted from its start.
+//!
+//! A region belongs to the domain, and is exposed at each of its endpoints.
+
+use crate::abi::{Fid, FidMr, MrAttr, Ops, class, error, flag, not_offered, ops, value};
+use crate::domain::Domain;
+use crate::ep::Ep;
+use crate::library::{Level, log};
+use bellwire::Rights;
+use bellwire_tagged::{Refusal, Span};
+use std::ffi::{c_int, c_void};
+use std::ptr::null_mut;
+use std::sync::atomic::Ordering;
+
+/// A region.
+#[repr(C)]
+pub struct Mr {
+    fid: FidMr,
+    domain: *mut Domain,
+    span: Span,
+    rights: Rights,
+}
+
+/// The regions of a domain, and its endpoints.
+#[derive(Default)]
+pub struct Exposed {
+    regions: Vec<*mut Mr>,
+    endpoints: Vec<*mut Ep>,
+}
+
+static FID: Ops<6> = ops![close, not_offered, control, not_offered, not_offered, not_offered];
+/// What the domain offers to register by.
+pub static MR: Ops<3> = ops![register, register_parts, register_as];
+
+impl Exposed {
+    /// A new endpoint, at which all regions are exposed.
+    ///
+    /// # Safety
+    /// It leaves before it is closed.
+    pub unsafe fn add_endpoint(&mut self, ep: *mut Ep) -> Result<(), Refusal> {
+        for &region in &self.regions {
+            // SAFETY: regions leave before they are closed, endpoints by the caller's promise.
+            unsafe { (*region).expose(ep) }?;
+        }
+        self.endpoints.push(ep);
+        Ok(())
+    }
+
+    /// Forgets an endpoint that is being closed.
+    pub fn remove_endpoint(&mut self, ep: *mut Ep) {
+        self.endpoints.retain(|&other| other != ep);
+    }
+
+    /// # Safety
+    /// It leaves before it is closed.
+    unsafe fn add_region(&mut self, region: *mut Mr) -> Result<(), Refusal> {
+        for (at, &ep) in self.endpoints.iter().enumerate() {
+            // SAFETY: the caller's.
+            let exposed = unsafe { (*region).expose(ep) };
+            if let Err(refusal) = exposed {
+                // SAFETY: as above; these have it.
+                self.endpoints[..at].iter().for_each(|&ep| unsafe { (*region).withdraw(ep) });
+                return Err(refusal);
+            }
+        }
+        self.regions.push(region);
+        Ok(())
+    }
+
+    fn has(&self, key: u64) -> bool {
+        // SAFETY: regions leave before they are closed.
+        self.regions.iter().any(|&region| unsafe { (*region).fid.key } == key)
+    }
+}
+
+impl Mr {
+    unsafe fn expose(&self, ep: *mut Ep) -> Result<(), Refusal> {
+        // SAFETY: the caller's endpoint is open.
+        unsafe { (*ep).hold().endpoint.expose(self.fid.key, self.span, self.rights) }
+    }
+
+    unsafe fn withdraw(&self, ep: *mut Ep) {
+        // SAFETY: the caller's endpoint is open.
+        unsafe { (*ep).hold().endpoint.withdraw(self.fid.key) };
+    }
+}
+
+unsafe extern "C" fn register_as(
+    domain: *mut Domain,
+    attr: *const MrAttr,
+    flags: u64,
+    into: *mut *mut Mr,
+) -> c_int {
+    // SAFETY: the interface's pointers, and memory that stays the program's until the region is closed.
+    unsafe {
+        let attr = &*attr;
+        if flags != 0 {
+            return -error::EBADFLAGS;
+        }
+        if attr.count != 1 || attr.offset != 0 || attr.auth_key_size != 0 {
+            return -error::EINVAL;
+        }
+        let part = *attr.iov;
+        let start = part.iov_base as usize;
+        let fits = part.iov_len <= isize::MAX as usize && start.checked_add(part.iov_len).is_some();
+        if start == 0 || part.iov_len == 0 || !fits {
+            log(Level::Warn, "memory that is empty, or no memory, cannot be registered");
+            return -error::EINVAL;
+        }
+        let mut rights = Rights::empty();
+        rights.set(Rights::REMOTE_READ, attr.access & flag::REMOTE_READ != 0);
+        rights.set(Rights::REMOTE_WRITE, attr.access & flag::REMOTE_WRITE != 0);
+        let mut exposed = (*domain).exposed.hold();
+        if exposed.has(attr.requested_key) {
+            return -error::ENOKEY;
+        }
+        let fid = Fid { class: class::MR, context: attr.context, ops: &FID };
+        let fid = FidMr { fid, descriptor: null_mut(), key: attr.requested_key };
+        let span = Span::new(part.iov_base.cast(), part.iov_len);
+        let region = Box::into_raw(Box::new(Mr { fid, domain, span, rights }));
+        if let Err(refusal) = exposed.add_region(region) {
+            drop(Box::from_raw(region));
+            if let Refusal::Failed(error) = refusal {
+                log(Level::Warn, &format!("memory cannot be registered: {error}"));
+            }
+            return -error::ENOMEM;
+        }
+        (*domain).users.fetch_add(1, Ordering::Relaxed);
+        into.write(region);
+    }
+    0
+}
+
+#[allow(clippy::too_many_arguments)]
+unsafe extern "C" fn register_parts(
+    domain: *mut Domain,
+    iov: *const libc::iovec,
+    count: usize,
+    access: u64,
+    offset: u64,
+    requested_key: u64,
+    flags: u64,
+    into: *mut *mut Mr,
+    context: *mut c_void,
+) -> c_int {
+    let attr = MrAttr { iov, count, access, offset, requested_key, context, auth_key_size: 0 };
+    // SAFETY: the interface's pointers.
+    unsafe { register_as(domain, &attr, flags, into) }
+}
+
+#[allow(clippy::too_many_arguments)]
+unsafe extern "C" fn register(
+    domain: *mut Domain,
+    start: *const c_void,
+    length: usize,
+    access: u64,
+    offset: u64,
+    requested_key: u64,
+    flags: u64,
+    into: *mut *mut Mr,
+    context: *mut c_void,
+) -> c_int {
+    let part = libc::iovec { iov_base: start.cast_mut(), iov_len: length };
+    // SAFETY: the interface's pointers.
+    unsafe { register_parts(domain, &part, 1, access, offset, requested_key, flags, into, context) }
+}
+
+unsafe extern "C" fn control(_mr: *mut Mr, command: c_int, _argument: *mut c_void) -> c_int {
+    match command {
+        // It was enabled from the start.
+        value::CONTROL_ENABLE => 0,
+        _ => -error::ENOSYS,
+    }
+}
+
+unsafe extern "C" fn close(mr: *mut Mr) -> c_int {
+    // SAFETY: made by `register_as`, and closed once, before its domain.
+    unsafe {
+        let domain = (*mr).domain;
+        {
+            let mut exposed = (*domain).exposed.hold();
+            exposed.regions.retain(|&other| other != mr);
+            exposed.endpoints.iter().for_each(|&ep| (*mr).withdraw(ep));
+        }
+        (*domain).users.fetch_sub(1, Ordering::Relaxed);
+        drop(Box::from_raw(mr));
+    }
+    0
+}

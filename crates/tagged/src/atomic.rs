@@ -1,0 +1,308 @@
+//! Numbers in memory that change in one step: which numbers, how they change, and what is asked for.
+//!
+//! Kinds of numbers and changes are numbered as libfabric does (`fi_datatype`, `fi_op` of fi_atomic(3)), and so they travel.
+
+/// Bytes of one operand of an access, at most.
+pub const OPERAND_BYTES: usize = 2048;
+
+/// Makes an enumeration that has a number for each variant.
+macro_rules! numbered {
+    ($(#[$doc:meta])* $name:ident { $($(#[$of:meta])* $variant:ident = $number:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        #[repr(u8)]
+        pub enum $name { $($(#[$of])* $variant = $number,)* }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: &[$name] = &[$($name::$variant),*];
+
+            /// By its number; `None`: there is none.
+            pub fn from_number(number: u8) -> Option<Self> {
+                match number {
+                    $($number => Some($name::$variant),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+numbered! {
+    /// A kind of number, in the byte order of the host.
+    Number {
+        /// Signed, 8 bits.
+        I8 = 0,
+        /// Unsigned, 8 bits.
+        U8 = 1,
+        /// Signed, 16 bits.
+        I16 = 2,
+        /// Unsigned, 16 bits.
+        U16 = 3,
+        /// Signed, 32 bits.
+        I32 = 4,
+        /// Unsigned, 32 bits.
+        U32 = 5,
+        /// Signed, 64 bits.
+        I64 = 6,
+        /// Unsigned, 64 bits.
+        U64 = 7,
+        /// IEEE 754, 32 bits.
+        F32 = 8,
+        /// IEEE 754, 64 bits.
+        F64 = 9,
+    }
+}
+
+numbered! {
+    /// What becomes of a number `old`, given an operand, and something to compare with where it says so.
+    Change {
+        /// The smaller one.
+        Minimum = 0,
+        /// The larger one.
+        Maximum = 1,
+        /// The sum; of integers modulo their range.
+        Sum = 2,
+        /// The product, likewise.
+        Product = 3,
+        /// 1 if either is not zero, else 0.
+        LogicalOr = 4,
+        /// 1 if both are not zero, else 0.
+        LogicalAnd = 5,
+        /// Bit by bit; integers only, as the other two.
+        Or = 6,
+        /// Bit by bit.
+        And = 7,
+        /// 1 if exactly one is not zero, else 0.
+        LogicalXor = 8,
+        /// Bit by bit.
+        Xor = 9,
+        /// Stays, and is only told.
+        Read = 10,
+        /// The operand.
+        Write = 11,
+        /// The operand, if what is compared equals `old`.
+        SwapEqual = 12,
+        /// If it differs from it.
+        SwapUnequal = 13,
+        /// If it is less than or equal to it.
+        SwapLessEqual = 14,
+        /// If it is less.
+        SwapLess = 15,
+        /// If it is greater or equal.
+        SwapGreaterEqual = 16,
+        /// If it is greater.
+        SwapGreater = 17,
+        /// The operand's bits where what is compared has ones; integers only.
+        SwapMasked = 18,
+    }
+}
+
+/// What is asked for: how which numbers change, and whether what they were is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Form {
+    /// How they change.
+    pub change: Change,
+    /// Which kind.
+    pub number: Number,
+    /// How many, one behind the other.
+    pub count: usize,
+    /// Whether what they were is told.
+    pub fetches: bool,
+}
+
+impl Number {
+    /// Bytes.
+    pub fn size(self) -> usize {
+        match self {
+            Number::I8 | Number::U8 => 1,
+            Number::I16 | Number::U16 => 2,
+            Number::I32 | Number::U32 | Number::F32 => 4,
+            Number::I64 | Number::U64 | Number::F64 => 8,
+        }
+    }
+
+    fn is_float(self) -> bool {
+        matches!(self, Number::F32 | Number::F64)
+    }
+}
+
+impl Change {
+    /// Whether it compares, and so has a second operand.
+    pub fn compares(self) -> bool {
+        self as u8 >= Change::SwapEqual as u8
+    }
+
+    /// Whether such numbers change so.
+    pub fn is_for(self, number: Number) -> bool {
+        use Change::{And, Or, SwapMasked, Xor};
+        !(number.is_float() && matches!(self, Or | And | Xor | SwapMasked))
+    }
+
+    /// What becomes of `old`; all are the bits of a `number`.
+    pub(crate) fn of(self, number: Number, old: u64, operand: u64, compared: u64) -> u64 {
+        /// Of this type, which bits are made of and made to.
+        macro_rules! numbers {
+            ($to:expr, $back:expr, $add:expr, $multiply:expr, $one:literal) => {{
+                let (a, b, c) = ($to(old), $to(operand), $to(compared));
+                let zero = $to(0);
+                let truth = |is: bool| $back(if is { $one } else { zero });
+                let swap = |is: bool| if is { operand } else { old };
+                match self {
+                    Change::Minimum => swap(b < a),
+                    Change::Maximum => swap(b > a),
+                    Change::Sum => $back($add(a, b)),
+                    Change::Product => $back($multiply(a, b)),
+                    Change::LogicalOr => truth(a != zero || b != zero),
+                    Change::LogicalAnd => truth(a != zero && b != zero),
+                    Change::LogicalXor => truth((a != zero) != (b != zero)),
+                    Change::Read => old,
+                    Change::Write => operand,
+                    Change::SwapEqual => swap(c == a),
+                    Change::SwapUnequal => swap(c != a),
+                    Change::SwapLessEqual => swap(c <= a),
+                    Change::SwapLess => swap(c < a),
+                    Change::SwapGreaterEqual => swap(c >= a),
+                    Change::SwapGreater => swap(c > a),
+                    Change::Or => old | operand,
+                    Change::And => old & operand,
+                    Change::Xor => old ^ operand,
+                    Change::SwapMasked => operand & compared | old & !compared,
+                }
+            }};
+        }
+        macro_rules! integers {
+            ($type:ty, $unsigned:ty) => {
+                numbers!(
+                    |bits: u64| bits as $type,
+                    |value: $type| u64::from(value as $unsigned),
+                    <$type>::wrapping_add,
+                    <$type>::wrapping_mul,
+                    1
+                )
+            };
+        }
+        match number {
+            Number::I8 => integers!(i8, u8),
+            Number::U8 => integers!(u8, u8),
+            Number::I16 => integers!(i16, u16),
+            Number::U16 => integers!(u16, u16),
+            Number::I32 => integers!(i32, u32),
+            Number::U32 => integers!(u32, u32),
+            Number::I64 => integers!(i64, u64),
+            Number::U64 => integers!(u64, u64),
+            Number::F32 => numbers!(
+                |bits: u64| f32::from_bits(bits as u32),
+                |value: f32| u64::from(value.to_bits()),
+                |a: f32, b: f32| a + b,
+                |a: f32, b: f32| a * b,
+                1.0
+            ),
+            Number::F64 => numbers!(
+                f64::from_bits,
+                f64::to_bits,
+                |a: f64, b: f64| a + b,
+                |a: f64, b: f64| a * b,
+                1.0
+            ),
+        }
+    }
+}
+
+impl Form {
+    /// Bytes of each operand.
+    pub(crate) fn bytes(self) -> usize {
+        self.count.saturating_mul(self.number.size())
+    }
+
+    /// Whether there is such a thing, of a length that an access can have.
+    pub(crate) fn is_valid(self) -> bool {
+        self.change.is_for(self.number) && self.count > 0 && self.bytes() <= OPERAND_BYTES
+    }
+
+    pub(crate) fn to_word(self) -> u64 {
+        let low = u64::from(self.change as u8) | u64::from(self.number as u8) << 8;
+        low | u64::from(self.fetches) << 16 | (self.count as u64) << 32
+    }
+
+    /// `None`: it means nothing.
+    pub(crate) fn from_word(word: u64) -> Option<Form> {
+        let form = Form {
+            change: Change::from_number(word as u8)?,
+            number: Number::from_number((word >> 8) as u8)?,
+            fetches: (word >> 16) as u16 == 1,
+            count: (word >> 32) as usize,
+        };
+        (form.is_valid() && word >> 17 & 0x7fff == 0).then_some(form)
+    }
+}
+
+/// The bits of number `at` of `bytes`, each of `size` bytes.
+pub(crate) fn bits_of(bytes: &[u8], at: usize, size: usize) -> u64 {
+    let mut word = [0; 8];
+    word[..size].copy_from_slice(&bytes[at * size..(at + 1) * size]);
+    u64::from_le_bytes(word)
+}
+
+// Bits are numbers from the lowest byte on.
+const _: () = assert!(cfg!(target_endian = "little"));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every change does what its sentence says, for signed, unsigned and floating numbers, at the ends of their ranges too.
+    #[test]
+    fn numbers_change_as_they_should() {
+        use Change::*;
+        let int = |change: Change, old: i8, operand: i8, compared: i8| {
+            let bits = |value: i8| u64::from(value as u8);
+            change.of(Number::I8, bits(old), bits(operand), bits(compared)) as u8 as i8
+        };
+        assert_eq!((int(Minimum, 3, -4, 0), int(Maximum, 3, -4, 0)), (-4, 3));
+        assert_eq!((int(Sum, 127, 1, 0), int(Product, -128, -1, 0)), (-128, -128));
+        assert_eq!((int(LogicalOr, 0, 8, 0), int(LogicalAnd, 4, 8, 0)), (1, 1));
+        assert_eq!((int(LogicalXor, 4, 8, 0), int(LogicalXor, 0, 8, 0)), (0, 1));
+        assert_eq!((int(Or, 4, 8, 0), int(And, 12, 8, 0), int(Xor, 12, 8, 0)), (12, 8, 4));
+        assert_eq!((int(Read, 4, 8, 0), int(Write, 4, 8, 0)), (4, 8));
+        // Compared with 5, which is there: -1, 5, 6.
+        let taken = |change| [-1, 5, 6].map(|compared| int(change, 5, 9, compared) == 9);
+        assert_eq!(taken(SwapEqual), [false, true, false]);
+        assert_eq!(taken(SwapUnequal), [true, false, true]);
+        assert_eq!(taken(SwapLessEqual), [true, true, false]);
+        assert_eq!(taken(SwapLess), [true, false, false]);
+        assert_eq!(taken(SwapGreaterEqual), [false, true, true]);
+        assert_eq!(taken(SwapGreater), [false, false, true]);
+        assert_eq!(int(SwapMasked, 0b1010, 0b0101, 0b0011), 0b1001);
+        let unsigned = Number::U64;
+        assert_eq!(Maximum.of(unsigned, 1, u64::MAX, 0), u64::MAX);
+        assert_eq!(Sum.of(unsigned, u64::MAX, 2, 0), 1);
+        let float = |change: Change, a: f64, b: f64| {
+            f64::from_bits(change.of(Number::F64, a.to_bits(), b.to_bits(), 0))
+        };
+        assert_eq!((float(Sum, 0.5, 0.25), float(Product, 0.5, 0.5)), (0.75, 0.25));
+        assert_eq!((float(Minimum, 0.5, -0.25), float(LogicalAnd, 0.5, -0.0)), (-0.25, 0.0));
+        let half = u64::from(0.5_f32.to_bits());
+        assert_eq!(Sum.of(Number::F32, half, half, 0), u64::from(1.0_f32.to_bits()));
+    }
+
+    /// What is asked for survives its journey, and what means nothing is refused: bits of floating numbers, and more than fits.
+    #[test]
+    fn forms_survive() {
+        for &change in Change::ALL {
+            for &number in Number::ALL {
+                let form = Form { change, number, count: 3, fetches: true };
+                let there = Form::from_word(form.to_word());
+                assert_eq!(there, change.is_for(number).then_some(form));
+                assert_eq!((change as u8, number as u8), (form.to_word() as u8, number as u8));
+            }
+        }
+        let number = Number::U64;
+        let long =
+            Form { change: Change::Sum, number, count: OPERAND_BYTES / 8 + 1, fetches: false };
+        assert_eq!(Form::from_word(long.to_word()), None);
+        assert_eq!(Form::from_word(Form { count: 0, ..long }.to_word()), None);
+        assert_eq!(Form::from_word(1 << 32 | 1 << 20), None);
+        assert_eq!((Change::from_number(19), Number::from_number(10)), (None, None));
+    }
+}

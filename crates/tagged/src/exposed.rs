@@ -1,0 +1,154 @@
+//! Memory that peers may use: what its owner does.
+
+use crate::atomic::{Change, Form, bits_of};
+use crate::control::Control;
+use crate::endpoint::Endpoint;
+use crate::head::Reader;
+use crate::{Done, Outcome, Peer, Refusal, Sink, Span, Token, What};
+use bellwire::{Error, MemoryRegion, Rights, Status};
+
+/// A stretch of the program's memory that peers may use.
+pub(crate) struct Exposed {
+    span: Span,
+    rights: Rights,
+    region: MemoryRegion,
+}
+
+/// Stretches that can be exposed at once.
+const MOST: usize = 16_384;
+
+impl Endpoint {
+    /// Lets peers use `span` by `key`, as `rights` say: reading, writing, and with both changing and being told. Of the rights to change
+    /// nothing is asked for by itself.
+    ///
+    /// # Errors
+    /// [`Refusal::Failed`] if the key is in use, the span empty, or too many are exposed; as [`bellwire::Function::register_foreign`].
+    pub fn expose(&mut self, key: u64, span: Span, rights: Rights) -> Result<(), Refusal> {
+        let wrong = |state, hint| Error::WrongState { call: "exposing memory", state, hint };
+        if self.exposed.contains_key(&key) {
+            return Err(Refusal::Failed(wrong("under a key that is in use", "take another key")));
+        }
+        if span.is_empty() || self.exposed.len() >= MOST {
+            let hint = "expose fewer, longer ones";
+            return Err(Refusal::Failed(wrong("that is empty, or one stretch too many", hint)));
+        }
+        let region = span.register(&mut self.function, rights)?;
+        self.exposed.insert(key, Exposed { span, rights, region });
+        Ok(())
+    }
+
+    /// Ends it: when this returns, the key means nothing any more. Unknown keys are none already.
+    pub fn withdraw(&mut self, key: u64) {
+        if let Some(exposed) = self.exposed.remove(&key) {
+            let released = self.function.release(&exposed.region);
+            debug_assert!(released.is_ok(), "{released:?}");
+        }
+    }
+
+    /// A peer asks what to reach `key` by.
+    pub(crate) fn resolve(&mut self, peer: Peer, number: u64, key: u64) {
+        let (status, bytes) = match self.exposed.get(&key) {
+            Some(exposed) => (Status::Success, exposed.region.remote_key().to_bytes().into()),
+            None => (Status::WrongKey, Box::default()),
+        };
+        self.tell(peer, Control::Answer { number, status, bytes });
+    }
+
+    /// A peer has written to our memory, and says so.
+    pub(crate) fn written(
+        &mut self,
+        peer: Peer,
+        (number, key): (u64, u64),
+        data: u64,
+        length: usize,
+        sink: &mut impl Sink,
+    ) {
+        let may_write = |exposed: &Exposed| {
+            exposed.rights.contains(Rights::REMOTE_WRITE) && length <= exposed.span.len()
+        };
+        // Only who may write is believed.
+        if !self.exposed.get(&key).is_some_and(may_write) {
+            let (status, bytes) = (Status::WrongKey, Box::default());
+            return self.tell(peer, Control::Answer { number, status, bytes });
+        }
+        sink.done(Done {
+            token: Token::default(),
+            what: What::Written,
+            outcome: Outcome::Success,
+            peer: Some(peer),
+            tag: None,
+            data: Some(data),
+            length,
+            left: 0,
+            at: 0,
+        });
+        let (status, bytes) = (Status::Success, Box::default());
+        self.tell(peer, Control::Answer { number, status, bytes });
+    }
+
+    /// A peer wants numbers in our memory to change. `None`: it breaks the rules, and is thrown away.
+    pub(crate) fn carry_out(
+        &mut self,
+        peer: Peer,
+        number: u64,
+        mut reader: Reader<'_>,
+    ) -> Option<()> {
+        let (key, offset) = (reader.word()?, reader.word()?);
+        let form = Form::from_word(reader.word()?)?;
+        let (operands, compared) = match form.change {
+            Change::Read => (0, 0),
+            change if change.compares() => (form.bytes(), form.bytes()),
+            _ => (form.bytes(), 0),
+        };
+        let (operands, rest) = reader.0.split_at_checked(operands)?;
+        if rest.len() != compared {
+            return None;
+        }
+        let (status, bytes) = match self.change_exposed(key, offset, form, operands, rest) {
+            Ok(bytes) => (Status::Success, bytes),
+            Err(status) => (status, Box::default()),
+        };
+        self.tell(peer, Control::Answer { number, status, bytes });
+        Some(())
+    }
+
+    /// Changes numbers; tells what they were, if that is asked for. After an error nothing has changed.
+    fn change_exposed(
+        &self,
+        key: u64,
+        offset: u64,
+        form: Form,
+        operands: &[u8],
+        compared: &[u8],
+    ) -> Result<Box<[u8]>, Status> {
+        let Form { change, number, count, fetches } = form;
+        let Exposed { span, rights, .. } = self.exposed.get(&key).ok_or(Status::WrongKey)?;
+        let reads = fetches || change == Change::Read;
+        let needs = match change {
+            Change::Read => Rights::REMOTE_READ,
+            _ if reads => Rights::REMOTE_READ | Rights::REMOTE_WRITE,
+            _ => Rights::REMOTE_WRITE,
+        };
+        if !rights.contains(needs) {
+            return Err(Status::NotPermitted);
+        }
+        let size = number.size();
+        let offset = usize::try_from(offset).map_err(|_| Status::OutOfBounds)?;
+        if offset.checked_add(form.bytes()).is_none_or(|end| end > span.len()) {
+            return Err(Status::OutOfBounds);
+        }
+        let mut told = Vec::with_capacity(if reads { form.bytes() } else { 0 });
+        for at in 0..count {
+            let given = |bytes: &[u8]| if bytes.is_empty() { 0 } else { bits_of(bytes, at, size) };
+            let (operand, compared) = (given(operands), given(compared));
+            // Bounds were checked, so that only the first can be out of line, before anything has changed.
+            let old = span
+                .change(offset + at * size, size, |old| change.of(number, old, operand, compared))
+                .ok_or(Status::Misaligned)?;
+            if reads {
+                told.extend_from_slice(&old.to_le_bytes()[..size]);
+            }
+        }
+        Ok(told.into())
+    }
+}

@@ -1,0 +1,282 @@
+//! Accesses to peers' memory on the in-process fabric.
+
+mod world;
+
+use bellwire::{Address, QueuePairOptions, Rights, Send, Status};
+use bellwire_tagged::*;
+use bellwire_testkit::loopback::FabricOptions;
+use world::{Side, World, pattern, span, token};
+
+const KEY: u64 = 0xdead_beef_0000_0001;
+
+fn both() -> Rights {
+    Rights::REMOTE_READ | Rights::REMOTE_WRITE
+}
+
+impl World {
+    /// The second side lets others use these bytes.
+    fn expose(&mut self, bytes: &mut [u8], rights: Rights) {
+        self.sides[1].endpoint.expose(KEY, span(bytes), rights).unwrap();
+    }
+
+    fn place(&mut self, key: u64, offset: u64) -> Place {
+        Place { peer: self.peer(0, 1), key, offset }
+    }
+
+    /// Writes from the first side to the second, until it has ended; how.
+    fn write(&mut self, offset: u64, bytes: &mut [u8], data: Option<u64>, copied: bool) -> Outcome {
+        let place = self.place(KEY, offset);
+        self.sides[0].done.clear();
+        let body = span(bytes).into();
+        let Side { endpoint, done } = &mut self.sides[0];
+        let sink = &mut |one| done.push(one);
+        endpoint.write(place, &body, data, copied, token(1), sink).unwrap();
+        if copied {
+            bytes.fill(0xaa);
+        }
+        self.outcome()
+    }
+
+    fn read(&mut self, offset: u64, bytes: &mut [u8]) -> Outcome {
+        let place = self.place(KEY, offset);
+        self.sides[0].done.clear();
+        let into = span(bytes).into();
+        let Side { endpoint, done } = &mut self.sides[0];
+        endpoint.read(place, &into, token(1), &mut |one| done.push(one)).unwrap();
+        self.outcome()
+    }
+
+    /// Adds to a 64-bit number; how that ended, and what the number was.
+    fn add(&mut self, offset: u64, operand: u64) -> (Outcome, u64) {
+        let place = self.place(KEY, offset);
+        self.sides[0].done.clear();
+        let (change, number) = (Change::Sum, Number::U64);
+        let form = Form { change, number, count: 1, fetches: true };
+        let (mut operand, mut was) = (operand.to_le_bytes(), [0; 8]);
+        let operands = &Spans::from(span(&mut operand));
+        let with = Operands { operands, compared: operands };
+        let into = Spans::from(span(&mut was));
+        self.sides[0].endpoint.change(place, form, with, Some(&into), token(1)).unwrap();
+        (self.outcome(), u64::from_le_bytes(was))
+    }
+
+    fn outcome(&mut self) -> Outcome {
+        self.settle();
+        let done = self.done(0, 1);
+        assert_eq!((done.what, done.token), (What::Accessed, token(1)));
+        done.outcome
+    }
+}
+
+const WRONG_KEY: Outcome = Outcome::Failed(Status::WrongKey);
+
+/// What is written is there, and read back, at all lengths, copied or not, whether memory is reached directly or by packets; the owner hears of it
+/// only if it is to; nothing stays lent.
+#[test]
+fn memory_is_written_and_read() {
+    for direct in [true, false] {
+        for length in [1, 8, 700, 5000, 300_000] {
+            let mut world = World::pair(direct);
+            let mut memory = vec![0; length + 20];
+            world.expose(&mut memory, both());
+            let wanted = pattern(length, 9);
+            for copied in [false, true] {
+                memory.fill(0);
+                let mut bytes = wanted.clone();
+                assert_eq!(world.write(10, &mut bytes, None, copied), Outcome::Success);
+                assert_eq!(memory[10..10 + length], wanted[..]);
+                assert!(memory[..10].iter().chain(&memory[10 + length..]).all(|byte| *byte == 0));
+                assert!(world.sides[1].done.is_empty());
+            }
+            let mut bytes = vec![0; length];
+            assert_eq!(world.read(10, &mut bytes), Outcome::Success);
+            assert_eq!(bytes, wanted);
+            assert_eq!(world.write(0, &mut bytes, Some(u64::MAX), false), Outcome::Success);
+            let [told] = world.sides[1].done[..] else { panic!("told once") };
+            assert_eq!(
+                (told.what, told.data, told.length),
+                (What::Written, Some(u64::MAX), length)
+            );
+            assert_eq!(world.fabric.exports(world.sides[0].endpoint.address()), 0, "lent");
+            world.sides[1].endpoint.withdraw(KEY);
+            assert_eq!(world.fabric.exports(world.sides[1].endpoint.address()), 0, "lent");
+        }
+    }
+}
+
+/// A key of nobody's, a place outside and a right that was not given are refused, and change nothing; a key that now means other memory is
+/// asked for again, and one that means none any more is refused.
+#[test]
+fn what_is_not_allowed_changes_nothing() {
+    for direct in [true, false] {
+        let mut world = World::pair(direct);
+        let (mut memory, mut other) = (vec![1; 64], vec![2; 128]);
+        let mut bytes = vec![7; 32];
+        assert_eq!(world.write(0, &mut bytes, Some(1), false), WRONG_KEY);
+        assert_eq!((world.add(0, 1).0, world.read(0, &mut bytes)), (WRONG_KEY, WRONG_KEY));
+        world.expose(&mut memory, both());
+        let twice = world.sides[1].endpoint.expose(KEY, span(&mut other), both());
+        assert!(matches!(twice, Err(Refusal::Failed(_))));
+        let outside = Outcome::Failed(Status::OutOfBounds);
+        for offset in [33, 64, 65, u64::MAX, u64::MAX - 31] {
+            assert_eq!(world.write(offset, &mut bytes, Some(1), false), outside, "{offset}");
+            assert_eq!(world.read(offset, &mut bytes), outside, "{offset}");
+        }
+        assert_eq!(world.add(57, 1).0, outside);
+        assert_eq!(world.add(u64::MAX - 6, 1).0, outside);
+        assert_eq!(world.read(64, &mut []), Outcome::Success, "nothing, at the end");
+        assert_eq!(memory, [1; 64]);
+        assert_eq!(world.write(0, &mut bytes, None, false), Outcome::Success);
+        // The same key for other memory, which is longer.
+        world.sides[1].endpoint.withdraw(KEY);
+        world.expose(&mut other, both());
+        assert_eq!(world.write(96, &mut bytes, None, false), Outcome::Success);
+        assert_eq!((memory[..32].to_vec(), other[96..].to_vec()), (vec![7; 32], vec![7; 32]));
+        let refused = Outcome::Failed(Status::NotPermitted);
+        for (rights, writes, reads) in [
+            (Rights::REMOTE_READ, refused, Outcome::Success),
+            (Rights::REMOTE_WRITE, Outcome::Success, refused),
+        ] {
+            world.sides[1].endpoint.withdraw(KEY);
+            other.fill(2);
+            world.expose(&mut other, rights);
+            assert_eq!(world.add(0, 1).0, refused, "it needs both");
+            assert_eq!(other, [2; 128]);
+            assert_eq!(world.read(0, &mut bytes), reads);
+            assert_eq!(world.write(0, &mut bytes, None, false), writes);
+        }
+        world.sides[1].endpoint.withdraw(KEY);
+        assert_eq!(world.write(0, &mut bytes, None, true), WRONG_KEY);
+        assert!(world.sides[1].done.is_empty(), "the owner's program heard of nothing");
+    }
+}
+
+/// Numbers change one after the other, by several peers and by the owner itself, and each is told what was there: no sum is lost.
+#[test]
+fn no_change_is_lost() {
+    let options = FabricOptions { busy_every: 3, ..FabricOptions::default() };
+    let mut world = World::new(options, 3);
+    let mut memory = vec![0; 16];
+    world.expose(&mut memory, both());
+    let mut one = 1_u64.to_le_bytes();
+    let operands = &Spans::from(span(&mut one));
+    let with = Operands { operands, compared: operands };
+    let mut was = vec![[0_u8; 8]; 300];
+    let (change, number) = (Change::Sum, Number::U64);
+    let form = Form { change, number, count: 1, fetches: true };
+    for (at, was) in was.iter_mut().enumerate() {
+        let place = Place { peer: world.peer(at % 3, 1), key: KEY, offset: 8 };
+        let into = Spans::from(span(was));
+        let change = |world: &mut World| {
+            world.sides[at % 3].endpoint.change(place, form, with, Some(&into), token(at as u64))
+        };
+        while let Err(Refusal::Again) = change(&mut world) {
+            world.turn();
+        }
+    }
+    world.settle();
+    let mut seen: Vec<u64> = was.into_iter().map(u64::from_le_bytes).collect();
+    seen.sort_unstable();
+    assert_eq!(seen, (0..300).collect::<Vec<u64>>());
+    assert_eq!(memory[8..], 300_u64.to_le_bytes());
+    // Off its place it is refused.
+    assert_eq!(world.add(4, 1).0, Outcome::Failed(Status::Misaligned));
+    assert_eq!(memory[..8], [0; 8]);
+}
+
+/// What cannot be meant is refused at once: more than fits, bits of floating numbers, operands of another length.
+#[test]
+fn nonsense_is_refused_at_once() {
+    let mut world = World::pair(true);
+    let place = world.place(KEY, 0);
+    let mut bytes = vec![0; OPERAND_BYTES + 8];
+    let all = &Spans::from(span(&mut bytes));
+    let with = Operands { operands: all, compared: all };
+    let form = |change, number, count| Form { change, number, count, fetches: false };
+    for form in [
+        form(Change::Sum, Number::U64, OPERAND_BYTES / 8 + 1),
+        form(Change::Sum, Number::U64, usize::MAX),
+        form(Change::Xor, Number::F64, 1),
+        form(Change::Sum, Number::U64, 1),
+        form(Change::Sum, Number::U64, 0),
+    ] {
+        let refused = world.sides[0].endpoint.change(place, form, with, None, token(1));
+        assert!(matches!(refused, Err(Refusal::Failed(_))), "{form:?}");
+    }
+    assert!(!world.sides[0].endpoint.is_waiting_for_peers());
+}
+
+/// When the owner is gone, accesses end with that, those that wait for its answers too.
+#[test]
+fn the_end_of_the_owner_ends_accesses() {
+    let mut world = World::pair(false);
+    let mut memory = vec![0; 64];
+    world.expose(&mut memory, both());
+    let mut bytes = vec![1; 8];
+    assert_eq!(world.write(0, &mut bytes, None, false), Outcome::Success);
+    let known = world.place(KEY, 0);
+    let unknown = Place { key: 5, ..known };
+    let spans = Spans::from(span(&mut bytes));
+    let Side { endpoint, done } = &mut world.sides[0];
+    done.clear();
+    let sink = &mut |one| done.push(one);
+    endpoint.write(known, &spans, Some(1), false, token(10), sink).unwrap();
+    endpoint.read(unknown, &spans, token(11), sink).unwrap();
+    let form = Form { change: Change::Sum, number: Number::U64, count: 1, fetches: true };
+    let with = Operands { operands: &spans, compared: &spans };
+    endpoint.change(known, form, with, Some(&spans), token(12)).unwrap();
+    world.sides.truncate(1);
+    world.settle();
+    for context in 10..13 {
+        let outcome = world.done(0, context).outcome;
+        assert!(matches!(outcome, Outcome::Failed(_)), "{context}: {outcome:?}");
+    }
+    assert!(!world.sides[0].endpoint.is_waiting_for_peers());
+}
+
+/// A peer that keeps to no rules gets at nothing and ends nobody else's accesses: requests of any bytes, and answers that nobody asked for.
+#[test]
+fn hostile_requests_change_nothing() {
+    let mut world = World::pair(true);
+    let mut memory = vec![3; 64];
+    world.expose(&mut memory, Rights::REMOTE_READ);
+    let device = world.fabric.device(7);
+    let mut function = device.open_function(0).unwrap();
+    let queue = function.create_completion_queue(4096).unwrap();
+    let pair = function.create_queue_pair(&QueuePairOptions::new(queue)).unwrap();
+    let mut state = 77_u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    for round in 0..4000 {
+        let kind = 6 + next() % 4;
+        let words = [
+            kind | (9 << 16),
+            ((next() % 4) << 32) | (next() % 4),
+            [KEY, next()][round % 2],
+            next() % 128,
+            (next() % 20) | (next() % 11) << 8 | (next() % 2) << 16 | (next() % 300) << 32,
+            next(),
+            next(),
+        ];
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let end = next() as usize % (bytes.len() + 1);
+        for side in 0..2 {
+            let to = Address::new(side, 0, 1);
+            let send = Send::immediate(&bytes[..end]).to(to).with_immediate(0).unsignaled();
+            let _ = function.post_send(pair, send);
+        }
+        if round % 16 == 0 {
+            let _ = function.progress();
+            world.turn();
+        }
+    }
+    world.settle();
+    assert_eq!(memory, [3; 64]);
+    let mut bytes = vec![0; 64];
+    assert_eq!(world.read(0, &mut bytes), Outcome::Success);
+    assert_eq!(bytes, memory);
+}
