@@ -9,7 +9,7 @@ use super::descriptor::PhysicalDescriptor;
 use super::host::{Action, Processor, Task};
 use super::journal::Journal;
 use super::memory::{Extent, RegionId, RegisterError, Registered};
-use super::network::{Network, NetworkEvent, Place};
+use super::network::{Link, Network, NetworkEvent, Place};
 use super::pipeline::{Side, Step};
 use super::ring::Rings;
 use crate::engine::{Ended, Event, Handle, Model, Schedule, run, step};
@@ -253,17 +253,19 @@ impl Machine {
                 vis: Vec::new(),
                 operations: Vec::new(),
                 free_tags: Vec::new(),
-                routes: (0..hosts).map(|to| network.route(host, to)).collect(),
+                routes: Vec::new(),
             })
             .collect();
-        Ok(Machine {
+        let mut machine = Machine {
             setup: setup.clone(),
             nodes,
             network,
             journal: Journal::default(),
             double_use: false,
             notices: VecDeque::new(),
-        })
+        };
+        machine.map_routes();
+        Ok(machine)
     }
 
     /// Registers memory of a host (kernel agent).
@@ -298,7 +300,7 @@ impl Machine {
         vis.len() as u16 - 1
     }
 
-    /// Changes the route from one host to another (network management).
+    /// Changes the route from one host to another (network management, M-07); what its ports lead to is not looked at.
     pub fn set_route(&mut self, from: u8, to: u8, ports: Vec<u8>) {
         self.nodes[usize::from(from)].routes[usize::from(to)] = Some(ports);
     }
@@ -306,6 +308,32 @@ impl Machine {
     /// The ports of the switches from one host to another.
     pub fn route(&self, from: u8, to: u8) -> Option<&[u8]> {
         self.nodes[usize::from(from)].routes[usize::from(to)].as_deref()
+    }
+
+    /// All routes that are set: from which host, to which, by which ports (M-07).
+    pub fn routes(&self) -> impl Iterator<Item = (u8, u8, &[u8])> {
+        self.nodes.iter().zip(0..).flat_map(|(node, from)| {
+            let known = node.routes.iter().zip(0..);
+            known.filter_map(move |(route, to)| Some((from, to, route.as_deref()?)))
+        })
+    }
+
+    /// Sets all routes anew: the shortest over cables that are up, none to hosts that cannot be reached (M-07). Nothing does so by itself.
+    pub fn map_routes(&mut self) {
+        let hosts = self.nodes.len() as u8;
+        for (node, from) in self.nodes.iter_mut().zip(0..) {
+            node.routes = (0..hosts).map(|to| self.network.route(from, to)).collect();
+        }
+    }
+
+    /// All cables with their state (M-07).
+    pub fn links(&self) -> impl Iterator<Item = Link> {
+        self.network.links()
+    }
+
+    /// Takes a cable down, or up again; false if there is none between these places. Routes stay as they are.
+    pub fn set_link(&mut self, ends: [Place; 2], up: bool) -> bool {
+        self.network.set_link(ends, up)
     }
 
     /// What must be true at any time: pools and queues balance, Little's law holds on every queue of the NICs, no unit was used twice.

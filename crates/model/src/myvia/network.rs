@@ -26,11 +26,21 @@ pub enum Place {
     },
 }
 
+/// A cable, as network management sees it (M-07).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Where it begins and ends; it carries both ways.
+    pub ends: [Place; 2],
+    /// Whether it carries packets.
+    pub up: bool,
+}
+
 /// One direction of a cable.
 #[derive(Clone, Debug)]
 struct Cable {
     from: Place,
     to: Place,
+    up: bool,
     /// For a head, from the beginning to the end; that of the switch before it included.
     latency: Span,
     holder: Option<Handle>,
@@ -71,7 +81,7 @@ pub enum Arrival {
         /// The packet.
         worm: Handle,
     },
-    /// Its route led to no NIC: it was dropped, and its sender may go on.
+    /// Its route led to no NIC, or over a cable that is down: it was dropped, and its sender may go on.
     Lost(Worm),
 }
 
@@ -90,7 +100,7 @@ pub struct Network {
     cables: Vec<Cable>,
     worms: Pool<Worm>,
     ps_per_byte: Span,
-    /// Packets that took a route to nowhere.
+    /// Packets whose route led nowhere, or to a cable that is down.
     pub lost: u64,
     /// Packets that had to wait for a cable.
     pub blocked: u64,
@@ -104,6 +114,7 @@ impl Network {
             .map(|(from, to)| Cable {
                 from,
                 to,
+                up: true,
                 latency: if matches!(from, Place::Port { .. }) { cable + switch } else { cable },
                 holder: None,
                 waiting: VecDeque::new(),
@@ -112,9 +123,29 @@ impl Network {
         Network { cables, worms: Pool::default(), ps_per_byte: byte, lost: 0, blocked: 0 }
     }
 
-    /// The ports of the shortest way between two nodes (the kernel agent's network management), if there is one.
+    /// All cables with their state, in the order in which they were given.
+    pub fn links(&self) -> impl Iterator<Item = Link> {
+        // Each cable is two directions, one behind the other.
+        self.cables.chunks(2).map(|pair| Link { ends: [pair[0].from, pair[0].to], up: pair[0].up })
+    }
+
+    /// Takes a cable down, or up again; false if there is none between these places. A packet whose head is on it already passes; one that comes
+    /// to it while it is down is lost.
+    pub(super) fn set_link(&mut self, ends: [Place; 2], up: bool) -> bool {
+        let [one, other] = ends;
+        let mut found = false;
+        for cable in &mut self.cables {
+            if (cable.from, cable.to) == (one, other) || (cable.from, cable.to) == (other, one) {
+                cable.up = up;
+                found = true;
+            }
+        }
+        found
+    }
+
+    /// The ports of the shortest way between two nodes over cables that are up (the kernel agent's network management), if there is one.
     pub fn route(&self, from: u8, to: u8) -> Option<Vec<u8>> {
-        let start = self.cable_of(from)?;
+        let start = self.cable_of(from).filter(|&cable| self.cables[cable].up)?;
         let mut seen = vec![false; self.cables.len()];
         let mut fringe = VecDeque::from([(start, Vec::new())]);
         while let Some((at, ports)) = fringe.pop_front() {
@@ -125,6 +156,7 @@ impl Network {
                     for (next, cable) in self.cables.iter().enumerate() {
                         if let Place::Port { switch: out, port } = cable.from
                             && out == switch
+                            && cable.up
                             && !std::mem::replace(&mut seen[next], true)
                         {
                             let mut ports = ports.clone();
@@ -199,9 +231,13 @@ impl Network {
         self.cables.iter().position(|cable| cable.from == Place::Node(node))
     }
 
-    /// A head takes the next cable, or waits for it.
+    /// A head takes the next cable, or waits for it. Behind one that is down its route leads nowhere.
     fn enter(&mut self, schedule: &mut Schedule<Happening>, worm: Handle, cable: usize) {
         let entered = &mut self.cables[cable];
+        if !entered.up {
+            self.worms[worm].route.clear();
+            return soon(schedule, Span::ZERO, Happening::Network(NetworkEvent::Head(worm)));
+        }
         if entered.holder.is_some() {
             self.blocked += 1;
             entered.waiting.push_back(worm);
@@ -236,7 +272,10 @@ impl Network {
 
     fn free(&mut self, schedule: &mut Schedule<Happening>, cable: usize) {
         self.cables[cable].holder = None;
-        if let Some(next) = self.cables[cable].waiting.pop_front() {
+        // Those that are lost at a cable that is down do not take it, so all of them are let go.
+        while self.cables[cable].holder.is_none()
+            && let Some(next) = self.cables[cable].waiting.pop_front()
+        {
             self.enter(schedule, next, cable);
         }
     }

@@ -30,6 +30,8 @@ struct Traffic {
     came: u32,
     sent: u32,
     mismatches: u32,
+    /// A link goes down: what is due before a message that came is given up.
+    may_lose: bool,
     /// Canary: what is due is written down with a wrong length.
     wrong_oracle: bool,
 }
@@ -59,6 +61,7 @@ impl Traffic {
             came: 0,
             sent: 0,
             mismatches: 0,
+            may_lose: false,
             wrong_oracle: false,
         };
         for number in 0..traffic.vis.len() {
@@ -113,7 +116,11 @@ impl Program for Traffic {
                 self.send(desk, number);
             }
             Side::Receive => {
-                let due = self.due[number].remove(0);
+                let due = &mut self.due[number];
+                while self.may_lose && due[0].0 < completion.message {
+                    due.remove(0);
+                }
+                let due = due.remove(0);
                 self.mismatches += u32::from(due != (completion.message, completion.length));
                 self.came += 1;
                 self.receive(desk, number);
@@ -453,6 +460,97 @@ fn routes_are_the_sources() {
     let (short, long, lost) = (one_way(vec![2, 0]), one_way(vec![3, 1, 0]), one_way(vec![9]));
     assert_eq!((short.0, short.1, long.0, long.1, lost.0, lost.1), (1, 0, 1, 0, 0, 1));
     assert!(long.2 > short.2);
+}
+
+/// Network management: links are listed with their state and routes with their ports; what comes to a link that is down is lost and counted, and no
+/// other; mapped anew, routes go round it, and every message comes; a host that no link reaches has no route, and has one again when the link is
+/// up.
+// shows: M-07
+#[test]
+fn routes_go_round_a_link_that_is_down() {
+    let port = |switch, port| Place::Port { switch, port };
+    let direct = [port(0, 2), port(1, 2)];
+    let cables = [
+        (Place::Node(0), port(0, 0)),
+        (Place::Node(1), port(1, 0)),
+        (direct[0], direct[1]),
+        (port(0, 3), port(2, 0)),
+        (port(2, 1), port(1, 3)),
+    ];
+    let mut running = Running::wired(&paper("myvia-b"), 2, &cables, 1).unwrap();
+    let ends: Vec<_> = running.machine.links().map(|link| link.ends).collect();
+    assert_eq!(ends, cables.map(|(one, other)| [one, other]));
+    assert!(running.machine.links().all(|link| link.up));
+    let listed = |running: &Running| -> Vec<(u8, u8, Vec<u8>)> {
+        let routes = running.machine.routes().filter(|(from, to, _)| from != to);
+        routes.map(|(from, to, ports)| (from, to, ports.to_vec())).collect()
+    };
+    assert_eq!(listed(&running), [(0, 1, vec![2, 0]), (1, 0, vec![2, 0])]);
+
+    assert!(!running.machine.set_link([port(0, 0), port(1, 0)], false), "there is no such cable");
+    // Its ends may be named in either order.
+    assert!(running.machine.set_link([direct[1], direct[0]], false));
+    let down: Vec<_> = running.machine.links().filter(|link| !link.up).collect();
+    assert_eq!(down.len(), 1);
+    assert_eq!(down[0].ends, direct);
+    let window = |running: &mut Running, messages: u64| {
+        let mut program =
+            Window::begin(running, Lengths::Fixed(1024), Places::Reused, messages, true).unwrap();
+        running.run(&mut program, Time::NEVER);
+        program.start(&mut running.desk());
+        assert_eq!(running.run(&mut program, Time::NEVER), Ended::Quiet);
+        running.machine.audit(running.schedule.now()).unwrap();
+        program.received
+    };
+    assert_eq!((window(&mut running, 20), running.machine.network.lost), (0, 20));
+
+    running.machine.map_routes();
+    assert_eq!(listed(&running), [(0, 1, vec![3, 1, 0]), (1, 0, vec![3, 0, 0])]);
+    assert_eq!((window(&mut running, 20), running.machine.network.lost), (20, 20));
+
+    let own = [port(1, 0), Place::Node(1)];
+    assert!(running.machine.set_link(own, false));
+    running.machine.map_routes();
+    assert_eq!(listed(&running), []);
+    assert_eq!((window(&mut running, 5), running.machine.network.lost), (0, 25));
+    for ends in [own, direct] {
+        assert!(running.machine.set_link(ends, true));
+    }
+    running.machine.map_routes();
+    assert_eq!(listed(&running), [(0, 1, vec![2, 0]), (1, 0, vec![2, 0])]);
+    assert_eq!((window(&mut running, 20), running.machine.network.lost), (20, 25));
+}
+
+/// A link that goes down under traffic loses only what comes to it from then on: each message has come or is counted as lost, and packets that waited
+/// for it do not hold up what follows.
+// shows: M-07
+#[test]
+fn a_link_that_goes_down_loses_what_comes_to_it() {
+    let port = |switch, port| Place::Port { switch, port };
+    let between = [port(0, 4), port(1, 4)];
+    let cables = [
+        (Place::Node(0), port(0, 0)),
+        (Place::Node(1), port(0, 1)),
+        (Place::Node(2), port(1, 0)),
+        (Place::Node(3), port(1, 1)),
+        (between[0], between[1]),
+    ];
+    let mut running = Running::wired(&paper("myvia-b"), 4, &cables, 1).unwrap();
+    let mut program = Traffic::begin(&mut running, 4, 400, 1);
+    running.run(&mut program, Time::NEVER);
+    program.start(&mut running);
+    // Until packets wait for the one cable between the switches.
+    while running.machine.network.blocked < 20 {
+        let soon = running.schedule.now() + bellwire_model::units::Span::from_ns(1000);
+        assert_eq!(running.run(&mut program, soon), Ended::TimeUp);
+    }
+    program.may_lose = true;
+    assert!(running.machine.set_link(between, false));
+    assert_eq!(running.run(&mut program, Time::NEVER), Ended::Quiet);
+    let lost = running.machine.network.lost;
+    assert!(lost > 0 && program.came > 0);
+    assert_eq!((u64::from(program.came) + lost, program.sent, program.mismatches), (400, 400, 0));
+    assert_eq!(running.machine.network.under_way(), 0);
 }
 
 /// The programs are the paper's: a ping-pong of 1000 round trips, and 2000 messages one way whether or not the other host receives.
