@@ -203,7 +203,7 @@ fn run_experiments(
     }
     let mut reports = Vec::new();
     for experiment in chosen {
-        let report = (experiment.run)().map_err(|error| anyhow!("{}: {error}", experiment.id))?;
+        let report = experiment.run().map_err(|error| anyhow!("{}: {error}", experiment.id))?;
         if !json {
             println!("{report}");
         }

@@ -14,8 +14,10 @@ pub struct Experiment {
     pub id: &'static str,
     /// What it is.
     pub title: &'static str,
-    /// Runs it; a sentence if it cannot be run.
-    pub run: fn() -> Result<Report, String>,
+    /// The rows that it is about.
+    pub rows: &'static str,
+    /// Runs it and fills the report; a sentence if it cannot be run.
+    pub run: fn(&mut Report) -> Result<(), String>,
 }
 
 /// How a value came about.
@@ -143,6 +145,18 @@ pub struct Report {
     pub sensitivity: Vec<Sensitivity>,
     /// What one should know, such as the second reading of a contradiction.
     pub notes: Vec<String>,
+}
+
+impl Experiment {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// A sentence, if it cannot be run.
+    pub fn run(&self) -> Result<Report, String> {
+        let mut report = Report::new(self.id, self.title, self.rows);
+        (self.run)(&mut report)?;
+        Ok(report)
+    }
 }
 
 impl Report {

@@ -65,7 +65,7 @@ pub fn run_all(
                 // The threads share a counter and nothing that it guards.
                 while let Some((paper, experiment)) = all.get(next.fetch_add(1, Ordering::Relaxed))
                 {
-                    let result = (experiment.run)();
+                    let result = experiment.run();
                     on_done(*paper, experiment);
                     let place = (*paper, experiment.id);
                     results.lock().unwrap_or_else(|held| held.into_inner()).push((place, result));
@@ -192,36 +192,38 @@ mod tests {
     use super::*;
     use bellwire_model::experiment::Role;
 
-    fn good() -> Result<Report, String> {
-        let mut report = Report::new("good", "values", "C-01");
-        report.value("near", "ns", Role::Calibrated, 101.0, Some(100.0));
-        report.value("far", "ns", Role::Predicted, 150.0, Some(100.0)).explain("it is so");
-        report.value("alone", "ns", Role::Predicted, 1.0, None);
-        report.claim("it holds", true);
-        Ok(report)
-    }
+    const GOOD: Experiment = Experiment {
+        id: "good",
+        title: "values",
+        rows: "C-01",
+        run: |report| {
+            report.value("near", "ns", Role::Calibrated, 101.0, Some(100.0));
+            report.value("far", "ns", Role::Predicted, 150.0, Some(100.0)).explain("it is so");
+            report.value("alone", "ns", Role::Predicted, 1.0, None);
+            report.claim("it holds", true);
+            Ok(())
+        },
+    };
 
-    fn strange() -> Result<Report, String> {
-        let mut report = Report::new("strange", "misses without a word", "C-01");
-        report.value("far", "ns", Role::Predicted, 20.0, Some(100.0));
-        report.claim("it does not hold", false);
-        Ok(report)
-    }
+    const STRANGE: Experiment = Experiment {
+        id: "strange",
+        title: "misses without a word",
+        rows: "C-01",
+        run: |report| {
+            report.value("far", "ns", Role::Predicted, 20.0, Some(100.0));
+            report.claim("it does not hold", false);
+            Ok(())
+        },
+    };
 
-    fn broken() -> Result<Report, String> {
-        Err("packets were lost".to_owned())
-    }
+    const BROKEN: Experiment = Experiment {
+        id: "broken",
+        title: "",
+        rows: "",
+        run: |_| Err("packets were lost".to_owned()),
+    };
 
-    const TRIAL: &[Modelled] = &[
-        (
-            Paper::DamqPd,
-            &[
-                Experiment { id: "good", title: "", run: good },
-                Experiment { id: "broken", title: "", run: broken },
-            ],
-        ),
-        (Paper::Myvia, &[Experiment { id: "strange", title: "", run: strange }]),
-    ];
+    const TRIAL: &[Modelled] = &[(Paper::DamqPd, &[GOOD, BROKEN]), (Paper::Myvia, &[STRANGE])];
 
     /// Values are counted by how near they come, and the furthest is named; what misses without a word, or fails, is not sound.
     #[test]

@@ -9,7 +9,7 @@ use bellwire_protocol::GrantPolicy;
 fn report(id: &str) -> Report {
     let experiment =
         EXPERIMENTS.iter().find(|experiment| experiment.id == id).expect("the experiment exists");
-    let report = (experiment.run)().expect("it runs");
+    let report = experiment.run().expect("it runs");
     println!("{report}");
     assert_eq!(report.unexplained(), Vec::<&str>::new());
     assert!(report.values.iter().all(|value| value.role != Role::Calibrated));

@@ -6,7 +6,7 @@ use bellwire_model::hpcl::experiments::EXPERIMENTS;
 
 fn run(id: &str) -> Report {
     let experiment = EXPERIMENTS.iter().find(|experiment| experiment.id == id).unwrap();
-    let report = (experiment.run)().unwrap();
+    let report = experiment.run().unwrap();
     assert_eq!(report.unexplained(), Vec::<&str>::new());
     report
 }

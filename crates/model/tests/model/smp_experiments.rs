@@ -11,7 +11,7 @@ use bellwire_model::units::{Bytes, Frequency, Span};
 
 fn run(id: &str) -> Report {
     let experiment = EXPERIMENTS.iter().find(|experiment| experiment.id == id).unwrap();
-    let report = (experiment.run)().unwrap();
+    let report = experiment.run().unwrap();
     assert_eq!(report.unexplained(), Vec::<&str>::new());
     let points = report.figures.iter().flat_map(|figure| &figure.series).flat_map(|of| &of.points);
     assert!(points.clone().count() > 0 && points.clone().all(|(x, y)| *x > 0.0 && y.is_finite()));

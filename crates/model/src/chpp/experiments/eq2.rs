@@ -5,7 +5,7 @@ use super::fig15::with_mtu;
 use super::stream::stream;
 use crate::chpp::Config;
 use crate::chpp::sensitivity::without_effect;
-use crate::experiment::{Axis, Origin, Report, Role};
+use crate::experiment::{Axis, Experiment, Origin, Report, Role};
 use crate::units::Bytes;
 
 /// Size of a read and MTU, in bytes.
@@ -34,12 +34,11 @@ fn config(size: u64, mtu: u64, later: u64, tags: usize) -> Config {
     config
 }
 
-/// Runs the experiment.
-///
-/// # Errors
-/// A sentence, if a stream does not end.
-pub fn run() -> Result<Report, String> {
-    let mut report = Report::new("eq2", "tags needed", "C-46");
+/// What it is, and how to run it.
+pub const EXPERIMENT: Experiment =
+    Experiment { id: "eq2", title: "tags needed, formula and model", rows: "C-46", run };
+
+fn run(report: &mut Report) -> Result<(), String> {
     let mut exact = 0;
     let mut near = 0;
     let mut cases = 0;
@@ -84,12 +83,12 @@ pub fn run() -> Result<Report, String> {
     }
     report.claim(format!("the least number of tags without a stall is the formula's, within 1 ({near} of {cases}; exactly: {exact})"), near == cases).explain("See the values.");
     without_effect(
-        &mut report,
+        report,
         "the rate of reads of 128 B with 8 tags",
         &config(128, 128, 0, 8),
         |config| stream(config, Kind::Put, 32768, 1, 1).map(|stream| stream.gigabytes_s),
     )?;
     report.note("The formula's cap of 32 is left out, so that its rest can be compared; t is measured with one tag, from taking it to the last completion.");
     report.note("A stall is a bandwidth more than 0.5 % below that with 256 tags.");
-    Ok(report)
+    Ok(())
 }

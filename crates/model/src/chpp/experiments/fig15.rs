@@ -4,7 +4,7 @@ use super::Kind;
 use super::stream::stream;
 use crate::chpp::Config;
 use crate::chpp::sensitivity::without_effect;
-use crate::experiment::{Axis, Origin, Report, Role};
+use crate::experiment::{Axis, Experiment, Origin, Report, Role};
 use crate::units::{Bytes, Span};
 
 /// The sweep, in bytes.
@@ -55,12 +55,11 @@ const READINGS: [(&str, &str, Reading); 3] = [
     (", third reading", "third reading: a host whose payload follows the MTU", with_mtu),
 ];
 
-/// Runs the experiment.
-///
-/// # Errors
-/// A sentence, if a stream does not end.
-pub fn run() -> Result<Report, String> {
-    let mut report = Report::new("fig15", "peak bandwidth against MTU", "C-45, C-47");
+/// What it is, and how to run it.
+pub const EXPERIMENT: Experiment =
+    Experiment { id: "fig15", title: "peak bandwidth against MTU", rows: "C-45, C-47", run };
+
+fn run(report: &mut Report) -> Result<(), String> {
     let bandwidth =
         |config: &Config| stream(config, Kind::Put, MOVED, 1, 1).map(|stream| stream.gigabytes_s);
     let mut curves = Vec::new();
@@ -144,7 +143,7 @@ pub fn run() -> Result<Report, String> {
     report
         .claim("where tags are scarce, larger requests lift the limit", with_larger > 1.2 * limited)
         .explain("See the values.");
-    without_effect(&mut report, "a PUT of 32 KiB at an MTU of 128 B", &with_mtu(128), |config| {
+    without_effect(report, "a PUT of 32 KiB at an MTU of 128 B", &with_mtu(128), |config| {
         stream(config, Kind::Put, 32768, 1, 1).map(|stream| stream.gigabytes_s)
     })?;
     report.note(
@@ -152,5 +151,5 @@ pub fn run() -> Result<Report, String> {
          would carry 3.4 GB/s of completions of 128 B; only if a link-layer packet were sent as often as Neugebauer et al. assume (2.98 \
          GB/s) could the paper's 3.19 not be reached.",
     );
-    Ok(report)
+    Ok(())
 }

@@ -4,18 +4,20 @@ use super::Kind;
 use super::stream::stream;
 use crate::chpp::Config;
 use crate::chpp::sensitivity::without_effect;
-use crate::experiment::{Axis, Origin, Report, Role};
+use crate::experiment::{Axis, Experiment, Origin, Report, Role};
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "fig16",
+    title: "bandwidth against payload, four primitives",
+    rows: "C-48",
+    run,
+};
 
 /// The sweep, in bytes; NAPs end at 2048.
 const PAYLOADS: [u64; 8] = [1, 64, 512, 1024, 2048, 16384, 131_072, 524_288];
 
-/// Runs the experiment.
-///
-/// # Errors
-/// A sentence, if a stream does not end.
-pub fn run() -> Result<Report, String> {
+fn run(report: &mut Report) -> Result<(), String> {
     let config = Config::prototype();
-    let mut report = Report::new("fig16", "bandwidth against payload", "C-48");
     let mut one_at_a_time = [const { Vec::new() }; 4];
     let mut pipelined = [const { Vec::new() }; 4];
     for (at, kind) in Kind::ALL.into_iter().enumerate() {
@@ -78,7 +80,7 @@ pub fn run() -> Result<Report, String> {
         report
             .note(format!("{} of {bytes} B, 32 outstanding: busiest is the {limit}.", kind.name()));
     }
-    without_effect(&mut report, "32 outstanding of any primitive with 1 KiB", &config, |config| {
+    without_effect(report, "32 outstanding of any primitive with 1 KiB", &config, |config| {
         let rate = |kind| stream(config, kind, 1024, 32, 48).map(|stream| stream.gigabytes_s);
         Kind::ALL.into_iter().map(rate).collect::<Result<Vec<_>, _>>()
     })?;
@@ -90,5 +92,5 @@ pub fn run() -> Result<Report, String> {
     report.note(
         "3.19 GB/s at 512 KB lies between the two readings; by Table 3 of the paper itself, one PUT at a time reaches 3.17 there.",
     );
-    Ok(report)
+    Ok(())
 }

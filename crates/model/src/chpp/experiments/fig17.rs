@@ -5,7 +5,7 @@ use super::single::single;
 use crate::chpp::Config;
 use crate::chpp::journal::Stage;
 use crate::chpp::sensitivity::without_effect;
-use crate::experiment::{Axis, Origin, Report, Role};
+use crate::experiment::{Axis, Experiment, Origin, Report, Role};
 
 /// The stages of the two engines, without memory reads and without the bus.
 const ENGINES: [Stage; 10] = [
@@ -21,14 +21,13 @@ const ENGINES: [Stage; 10] = [
     Stage::Dispatch,
 ];
 
-/// Runs the experiment.
-///
-/// # Errors
-/// A sentence, if an operation does not end.
-pub fn run() -> Result<Report, String> {
+/// What it is, and how to run it.
+pub const EXPERIMENT: Experiment =
+    Experiment { id: "fig17", title: "where the cycles of a byte go", rows: "C-50", run };
+
+fn run(report: &mut Report) -> Result<(), String> {
     let config = Config::prototype();
     let cycle = config.nic.cycle().as_ns();
-    let mut report = Report::new("fig17", "where the cycles go, 1 B", "C-50");
     let mut ways = Vec::new();
     for (kind, role, published) in
         [(Kind::NapImmediate, Role::Calibrated, 35.0), (Kind::Put, Role::Predicted, 48.0)]
@@ -107,7 +106,7 @@ pub fn run() -> Result<Report, String> {
         "The paper's parts (35 + 130 cycles) leave 145.5 of the 310.5 cycles of Table 3 unexplained. Here they are the processor's 50 (Oc), \
          the doorbell's way over the bus, and that of data and event into memory.",
     );
-    without_effect(&mut report, "the stages of a NAP or PUT of 1 B", &config, |config| {
+    without_effect(report, "the stages of a NAP or PUT of 1 B", &config, |config| {
         let stages = |kind| {
             let explanation = single(config, kind, 1)?.explanation;
             Ok::<_, String>(ENGINES.map(|stage| explanation.time_in(stage)))
@@ -116,5 +115,5 @@ pub fn run() -> Result<Report, String> {
     })?;
     report.note("48 cycles are predicted: the 35 of the NAP fix the delay of one module, a PUT passes three more and has a longer descriptor.");
     report.note("The clock runs from the doorbell in the send engine to the upload in the receive engine; the paper's text has the two engines the other way round.");
-    Ok(report)
+    Ok(())
 }

@@ -11,8 +11,15 @@ use crate::chpp::machine::{Desk, Program};
 use crate::chpp::port::RingKind;
 use crate::chpp::sensitivity::without_effect;
 use crate::chpp::{Config, Machine};
-use crate::experiment::{Axis, Origin, Report, Role};
+use crate::experiment::{Axis, Experiment, Origin, Report, Role};
 use crate::units::{Bytes, Span, Time};
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "fig18",
+    title: "latency against throughput, five crossbars",
+    rows: "C-44",
+    run,
+};
 
 /// Ports and channels of the five curves.
 const SIZES: [(usize, usize); 5] = [(4, 2), (4, 4), (8, 2), (8, 4), (16, 4)];
@@ -200,12 +207,7 @@ fn crossbar_alone(report: &mut Report) -> Result<Vec<Curve>, String> {
     Ok(curves)
 }
 
-/// Runs the experiment.
-///
-/// # Errors
-/// A sentence, if a machine stops.
-pub fn run() -> Result<Report, String> {
-    let mut report = Report::new("fig18", "latency against throughput, random PUTs", "C-44");
+fn run(report: &mut Report) -> Result<(), String> {
     let duration = Span::from_ns(150_000);
     let mut saturated = Vec::new();
     let mut curves = Vec::new();
@@ -257,7 +259,7 @@ pub fn run() -> Result<Report, String> {
         .value("gain of 4 VC over 2 VC at 4 ports", "%", Role::Predicted, gain, Some(7.69))
         .explain("See the two values.");
     let whole = saturated.clone();
-    let alone = crossbar_alone(&mut report)?;
+    let alone = crossbar_alone(report)?;
     let figure = report.figure(
         "Fig. 18: latency against throughput",
         Axis::linear("bandwidth of a port", "GB/s"),
@@ -332,11 +334,11 @@ pub fn run() -> Result<Report, String> {
             reached[0], reached[1]
         ));
     }
-    without_effect(&mut report, "4 ports 2 VC, saturated for 5 us", &config(4, 2), |config| {
+    without_effect(report, "4 ports 2 VC, saturated for 5 us", &config(4, 2), |config| {
         point(config, 1.0, Span::from_ns(5_000), 1)
     })?;
     report.note(
         "The paper calls the gain from 2.6 to 2.8 GB/s 5 %, which it is in points of the peak; relatively it is 7.7 %.",
     );
-    Ok(report)
+    Ok(())
 }

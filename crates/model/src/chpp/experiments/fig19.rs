@@ -11,8 +11,15 @@ use crate::chpp::port::RingKind;
 use crate::chpp::sensitivity::without_effect;
 use crate::chpp::{Config, Machine};
 use crate::engine::Policy;
-use crate::experiment::{Axis, Origin, Report, Role};
+use crate::experiment::{Axis, Experiment, Origin, Report, Role};
 use crate::units::Time;
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "fig19",
+    title: "shares of eight functions over time",
+    rows: "C-41, C-40",
+    run,
+};
 
 /// Longest PUT, in bytes; lengths are drawn evenly from 1 to this. The paper does not say.
 const LONGEST: u64 = 16384;
@@ -94,13 +101,8 @@ fn shares_of(config: &Config, moments: &[u64], balanced: bool) -> Result<Vec<Vec
     Ok(all)
 }
 
-/// Runs the experiment.
-///
-/// # Errors
-/// A sentence, if the machine stops.
-pub fn run() -> Result<Report, String> {
+fn run(report: &mut Report) -> Result<(), String> {
     let fair = Arbitration { policy: Policy::RoundRobin, weights: Vec::new() };
-    let mut report = Report::new("fig19", "shares of eight functions over time", "C-41, C-40");
     let over_time = shares(fair, &MOMENTS, false)?;
     let spread = |shares: &[f64]| {
         let most = shares.iter().copied().fold(0.0, f64::max);
@@ -174,9 +176,9 @@ pub fn run() -> Result<Report, String> {
             strict[0][0] > 20.0 && weighted[0][0] > 20.0,
         )
         .explain("See the values.");
-    without_effect(&mut report, "shares after 20,000 cycles", &Config::prototype(), |config| {
+    without_effect(report, "shares after 20,000 cycles", &Config::prototype(), |config| {
         shares_of(config, &[20_000], false)
     })?;
     report.note("Section 3.5 of the paper speaks of priority, 5.5 of fairness; we take them as two settings.");
-    Ok(report)
+    Ok(())
 }

@@ -6,9 +6,16 @@ use super::single::{endpoint, post};
 use crate::chpp::config::LinksConfig;
 use crate::chpp::sensitivity::without_effect;
 use crate::chpp::{Config, Machine};
-use crate::experiment::{Report, Role};
+use crate::experiment::{Experiment, Report, Role};
 use crate::network::Shape;
 use crate::units::{Bytes, Span};
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "links",
+    title: "controllers joined in six topologies",
+    rows: "C-02, B-07",
+    run,
+};
 
 /// Controllers with one node each; the mean distance that Table 1 gives, if it knows the topology.
 fn topologies() -> [(&'static str, Shape, Option<f64>); 6] {
@@ -77,12 +84,7 @@ fn slope(pairs: &[(u64, f64)]) -> f64 {
     both / pairs.iter().map(|pair| (pair.0 as f64 - mean_links).powi(2)).sum::<f64>()
 }
 
-/// Runs the experiment.
-///
-/// # Errors
-/// A sentence, if a machine cannot be built or stops.
-pub fn run() -> Result<Report, String> {
-    let mut report = Report::new("links", "controllers joined in six topologies", "C-02, B-07");
+fn run(report: &mut Report) -> Result<(), String> {
     let mut saturated = Vec::new();
     for (name, topology, table) in topologies() {
         let config = config(topology, 1);
@@ -118,7 +120,7 @@ pub fn run() -> Result<Report, String> {
             if let Some(links) = &mut small.links {
                 links.topology = Shape::Torus { radix: 3, dimensions: 2 };
             }
-            without_effect(&mut report, "latency in a 2D torus of 9", &small, pairs_of)?;
+            without_effect(report, "latency in a 2D torus of 9", &small, pairs_of)?;
         }
     }
     let four = config(Shape::FullyConnected { routers: 4 }, 4);
@@ -145,5 +147,5 @@ pub fn run() -> Result<Report, String> {
         "All packets between two nodes take one way (dimension order, or up*/down*), so that a PUT's event comes behind its data. 16 nodes are all \
          that a packet's header can name; larger networks are the experiment `fig5`.",
     );
-    Ok(report)
+    Ok(())
 }

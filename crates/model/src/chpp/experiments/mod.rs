@@ -32,37 +32,17 @@ pub use single::Kind;
 
 /// All experiments, in the order of the paper.
 pub const EXPERIMENTS: [Experiment; 13] = [
-    Experiment { id: "fig5", title: "Eq. 1 and Table 1 over five topologies", run: fig5::run },
-    Experiment { id: "links", title: "controllers joined in six topologies", run: links::run },
-    Experiment { id: "fig15", title: "peak bandwidth against MTU", run: fig15::run },
-    Experiment { id: "eq2", title: "tags needed, formula and model", run: eq2::run },
-    Experiment {
-        id: "fig16",
-        title: "bandwidth against payload, four primitives",
-        run: fig16::run,
-    },
-    Experiment {
-        id: "table3",
-        title: "latency against payload, four primitives",
-        run: table3::run,
-    },
-    Experiment { id: "fig17", title: "where the cycles of a byte go", run: fig17::run },
-    Experiment {
-        id: "fig18",
-        title: "latency against throughput, five crossbars",
-        run: fig18::run,
-    },
-    Experiment { id: "fig19", title: "shares of eight functions over time", run: fig19::run },
-    Experiment { id: "start", title: "doorbell against descriptor start", run: start::run },
-    Experiment {
-        id: "protocol",
-        title: "what longer headers and protocol conversion cost",
-        run: protocol::run,
-    },
-    Experiment {
-        id: "staged",
-        title: "co-processors, directly and through hosts",
-        run: staged::run,
-    },
-    Experiment { id: "table4", title: "place among networks", run: table4::run },
+    fig5::EXPERIMENT,
+    links::EXPERIMENT,
+    fig15::EXPERIMENT,
+    eq2::EXPERIMENT,
+    fig16::EXPERIMENT,
+    table3::EXPERIMENT,
+    fig17::EXPERIMENT,
+    fig18::EXPERIMENT,
+    fig19::EXPERIMENT,
+    start::EXPERIMENT,
+    protocol::EXPERIMENT,
+    staged::EXPERIMENT,
+    table4::EXPERIMENT,
 ];

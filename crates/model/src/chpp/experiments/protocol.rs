@@ -6,8 +6,15 @@ use super::stream::stream;
 use crate::chpp::Config;
 use crate::chpp::journal::Stage;
 use crate::chpp::sensitivity::without_effect;
-use crate::experiment::{Report, Role};
+use crate::experiment::{Experiment, Report, Role};
 use crate::units::Bytes;
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "protocol",
+    title: "what longer headers and protocol conversion cost",
+    rows: "B-04, B-05",
+    run,
+};
 
 /// Headers, and whose they are (3.2).
 const HEADERS: [(u64, &str); 3] =
@@ -19,13 +26,7 @@ fn with_header(bytes: u64) -> Config {
     config
 }
 
-/// Runs the experiment.
-///
-/// # Errors
-/// A sentence, if a machine stops.
-pub fn run() -> Result<Report, String> {
-    let mut report =
-        Report::new("protocol", "what longer headers and protocol conversion cost", "B-04, B-05");
+fn run(report: &mut Report) -> Result<(), String> {
     let mut reached = Vec::new();
     for (bytes, whose) in HEADERS {
         let run = stream(&with_header(bytes), Kind::Put, 2 << 20, 1, 1)?;
@@ -83,12 +84,12 @@ pub fn run() -> Result<Report, String> {
     let rate =
         |config: &Config| stream(config, Kind::Put, 2 << 20, 1, 1).map(|run| run.gigabytes_s);
     report.value("PUT of 2 MiB, converted", "GB/s", Role::Predicted, rate(&converting)?, None);
-    without_effect(&mut report, "a converted PUT of 4 KiB", &converting, |config| {
+    without_effect(report, "a converted PUT of 4 KiB", &converting, |config| {
         single(config, Kind::Put, 4096).map(|run| run.latency)
     })?;
     report.note(
         "A conversion takes a packet whole, and a block's delay each for parsing and packing, at each end; packets follow each other through it, so \
          that bandwidth stays. The paper gives no values.",
     );
-    Ok(report)
+    Ok(())
 }

@@ -7,8 +7,15 @@ use crate::chpp::machine::{Desk, Program};
 use crate::chpp::port::RingKind;
 use crate::chpp::sensitivity::without_effect;
 use crate::chpp::{Config, Machine};
-use crate::experiment::{Report, Role};
+use crate::experiment::{Experiment, Report, Role};
 use crate::units::Span;
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "staged",
+    title: "co-processors, directly and through hosts",
+    rows: "B-08, C-01",
+    run,
+};
 
 /// The ways: from node 2, a co-processor of host 0, to node 3, one of host 1.
 const DIRECT: &[u8] = &[2, 3];
@@ -84,14 +91,8 @@ fn transfer(config: &Config, way: &'static [u8], bytes: u64, piece: u64) -> Resu
     relay.finished.map(|span| span.as_ns()).ok_or_else(|| "the transfer did not end".to_owned())
 }
 
-/// Runs the experiment.
-///
-/// # Errors
-/// A sentence, if a transfer does not end or its data is wrong.
-pub fn run() -> Result<Report, String> {
+fn run(report: &mut Report) -> Result<(), String> {
     let config = Config::prototype();
-    let mut report =
-        Report::new("staged", "co-processors, directly and through hosts", "B-08, C-01");
     let (mut slower, mut thrice, mut pieces_help) = (true, true, true);
     for bytes in [64, 4096, 65536, 1 << 20] {
         let direct = transfer(&config, DIRECT, bytes, bytes)?;
@@ -115,12 +116,12 @@ pub fn run() -> Result<Report, String> {
             pieces_help,
         )
         .explain("See the values.");
-    without_effect(&mut report, "a staged transfer of 4 KiB", &config, |config| {
+    without_effect(report, "a staged transfer of 4 KiB", &config, |config| {
         transfer(config, STAGED, 4096, 4096)
     })?;
     report.note(
         "Staging: the co-processor writes into its host's memory, the host sends it to the other host, that one writes it to its co-processor; each \
          leg is a PUT that starts when software has seen the event of the leg before. Direct: one PUT from port to port of the controller.",
     );
-    Ok(report)
+    Ok(())
 }

@@ -8,7 +8,7 @@ use crate::chpp::machine::{Desk, Program};
 use crate::chpp::port::RingKind;
 use crate::chpp::sensitivity::without_effect;
 use crate::chpp::{Config, Machine};
-use crate::experiment::{Report, Role};
+use crate::experiment::{Experiment, Report, Role};
 use crate::units::{Bytes, Span, Time};
 use bellwire_wire::endpoint::Endpoint;
 
@@ -75,12 +75,11 @@ fn many(start: Start, threads: usize) -> Result<Many, String> {
     Ok(Many { per_us: operations / lasts.as_ns() * 1e3, lock_ns: waited / operations })
 }
 
-/// Runs the experiment.
-///
-/// # Errors
-/// A sentence, if a machine stops.
-pub fn run() -> Result<Report, String> {
-    let mut report = Report::new("start", "doorbell against descriptor start", "B-01, C-31");
+/// What it is, and how to run it.
+pub const EXPERIMENT: Experiment =
+    Experiment { id: "start", title: "doorbell against descriptor start", rows: "B-01, C-31", run };
+
+fn run(report: &mut Report) -> Result<(), String> {
     let mut nearer = true;
     let mut gains = Vec::new();
     for kind in Kind::ALL {
@@ -127,7 +126,7 @@ pub fn run() -> Result<Report, String> {
         .explain("See the values.");
     report.claim("a doorbell needs no lock", rates.iter().all(|(rung, _)| rung.lock_ns == 0.0));
     let start = with(Start::Descriptor, 1);
-    without_effect(&mut report, "descriptor start of a PUT of 64 B", &start, |config| {
+    without_effect(report, "descriptor start of a PUT of 64 B", &start, |config| {
         single(config, Kind::Put, 64).map(|run| run.latency)
     })?;
     report.note(
@@ -137,5 +136,5 @@ pub fn run() -> Result<Report, String> {
     report.note(
         "An immediate NAP of 2 KB is slower by descriptor start: 260 stores of 8 B pass the wires and the internal bus one by one.",
     );
-    Ok(report)
+    Ok(())
 }

@@ -4,7 +4,14 @@ use super::Kind;
 use super::single::single;
 use crate::chpp::Config;
 use crate::chpp::sensitivity::without_effect;
-use crate::experiment::{Axis, Origin, Report, Role};
+use crate::experiment::{Axis, Experiment, Origin, Report, Role};
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "table3",
+    title: "latency against payload, four primitives",
+    rows: "C-49",
+    run,
+};
 
 /// Payloads of Table 3 up to what a NAP carries, in bytes, and then those of PUT and GET, three of which the paper misprints
 /// (10284, 51036, 262116): its own latencies only fit the powers of two.
@@ -18,13 +25,8 @@ pub const PUBLISHED: [&[f64]; 4] = [
     &[1.838, 1.854, 1.914, 2.154, 2.474, 3.13, 6.97, 22.33, 83.77, 329.53],
 ];
 
-/// Runs the experiment.
-///
-/// # Errors
-/// A sentence, if an operation does not end.
-pub fn run() -> Result<Report, String> {
+fn run(report: &mut Report) -> Result<(), String> {
     let config = Config::prototype();
-    let mut report = Report::new("table3", "latency against payload", "C-49");
     let mut latencies = Vec::new();
     for (kind, published) in Kind::ALL.into_iter().zip(PUBLISHED) {
         let mut of_kind = Vec::new();
@@ -91,7 +93,7 @@ pub fn run() -> Result<Report, String> {
     report.note(format!(
         "Second reading, an indirect NAP streams through the packer instead of being gathered in it: it grows by {slope:.4} ns/B."
     ));
-    without_effect(&mut report, "any primitive with 64 B", &Config::prototype(), |config| {
+    without_effect(report, "any primitive with 64 B", &Config::prototype(), |config| {
         Kind::ALL
             .map(|kind| single(config, kind, 64).map(|run| run.latency))
             .into_iter()
@@ -105,5 +107,5 @@ pub fn run() -> Result<Report, String> {
         "The clock starts when the processor begins with the descriptor (Oc, 200 ns) and stops when the receiver's event is visible. If it \
          started at the doorbell, two posted writes would have to take longer than a read, which goes both ways.",
     );
-    Ok(report)
+    Ok(())
 }

@@ -4,7 +4,7 @@ use super::Kind;
 use super::single::single;
 use super::stream::stream;
 use crate::chpp::Config;
-use crate::experiment::{Report, Role};
+use crate::experiment::{Experiment, Report, Role};
 
 /// Networks of Table 4 with their bandwidth in GB/s and latency in microseconds. That of InfiniBand is printed as an upper bound.
 pub const OTHERS: [(&str, f64, f64); 6] = [
@@ -16,13 +16,12 @@ pub const OTHERS: [(&str, f64, f64); 6] = [
     ("Dolphin Express", 1.27, 14.0),
 ];
 
-/// Runs the experiment.
-///
-/// # Errors
-/// A sentence, if the model's run does not end.
-pub fn run() -> Result<Report, String> {
+/// What it is, and how to run it.
+pub const EXPERIMENT: Experiment =
+    Experiment { id: "table4", title: "place among networks", rows: "C-52, B-06", run };
+
+fn run(report: &mut Report) -> Result<(), String> {
     let config = Config::prototype();
-    let mut report = Report::new("table4", "place among networks", "C-52, B-06");
     let bandwidth = stream(&config, Kind::Put, 524_288, 32, 40)?.gigabytes_s;
     let latency = single(&config, Kind::NapImmediate, 1)?.latency.as_ns() / 1e3;
     report.value("cHPP, bandwidth", "GB/s", Role::Predicted, bandwidth, Some(3.19));
@@ -41,5 +40,5 @@ pub fn run() -> Result<Report, String> {
         )
         .explain("See the values.");
     report.note("The paper gives PEARL's latency as 1.2 us here and in its section 6, and as 1 us in its background; cHPP's bandwidth as 3.9 GB/s there.");
-    Ok(report)
+    Ok(())
 }

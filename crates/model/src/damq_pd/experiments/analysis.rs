@@ -1,8 +1,15 @@
 //! Sections 3.1 and 3.2 (D-23, D-24, D-25): storage, capacity and utilisation, counted in runs instead of computed.
 
 use crate::damq_pd::{Config, LONGEST, Load, Machine, Organisation, Submission, Way};
-use crate::experiment::{Axis, Origin, Report, Role};
+use crate::experiment::{Axis, Experiment, Origin, Report, Role};
 use crate::units::Time;
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "analysis",
+    title: "storage, capacity and utilisation, counted",
+    rows: "D-23, D-24, D-25",
+    run,
+};
 
 /// What ports brought into an interface whose send engine stands still.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,13 +53,7 @@ pub fn interface(organisation: Organisation, ports: usize, depth: usize) -> Conf
     config
 }
 
-/// Runs the experiment.
-///
-/// # Errors
-/// A sentence, if a run is impossible.
-pub fn run() -> Result<Report, String> {
-    let mut report =
-        Report::new("analysis", "storage, capacity and utilisation, counted", "D-23, D-24, D-25");
+fn run(report: &mut Report) -> Result<(), String> {
     let (ports, depth) = (16, 1024);
     let queue = (Config::paper().host.queue * usize::from(LONGEST)) as f64;
     let (samq, damq) = (Organisation::Samq, Organisation::DamqPd);
@@ -113,5 +114,5 @@ pub fn run() -> Result<Report, String> {
         "DMA needs 128 more words for what the prefetcher has asked for, in SAMQ as in DAMQ-PD; an entry of the host queue is free again when its \
          descriptor has left the interface, so these do not add to what can be under way.",
     );
-    Ok(report)
+    Ok(())
 }

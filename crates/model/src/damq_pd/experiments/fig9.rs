@@ -2,7 +2,14 @@
 
 use crate::damq_pd::{Config, DescriptorBuffer, Organisation, Way, Word, Write};
 use crate::engine::Random;
-use crate::experiment::{Axis, Origin, Report, Role};
+use crate::experiment::{Axis, Experiment, Origin, Report, Role};
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "fig9",
+    title: "the run of 3.3",
+    rows: "D-04, D-05, D-06, D-07, D-08, D-26",
+    run,
+};
 
 /// Ports of the test.
 pub const PORTS: usize = 4;
@@ -86,14 +93,9 @@ fn so_far(samples: &[Sample], word: fn(&Sample) -> Option<u8>) -> Vec<(f64, f64)
     (1..).zip(samples).map(count).collect()
 }
 
-/// Runs the experiment.
-///
-/// # Errors
-/// None; it is a run of the buffer alone.
-pub fn run() -> Result<Report, String> {
+fn run(report: &mut Report) -> Result<(), String> {
     const SEEDS: u64 = 1000;
     const CYCLES: usize = 2000;
-    let mut report = Report::new("fig9", "the run of 3.3", "D-04, D-05, D-06, D-07, D-08, D-26");
     let mut claims = Vec::new();
     for (name, reader) in [("eager", Reader::Eager), ("patient", Reader::Patient)] {
         let (mut first, mut count, mut worst, mut early, mut latest) = (0, 0, 0, 0, 0);
@@ -153,5 +155,5 @@ pub fn run() -> Result<Report, String> {
     report.note(
         "`bellwire paper damq-pd fig9 --vcd FILE` writes its waveform, `--svg FILE` draws it.",
     );
-    Ok(report)
+    Ok(())
 }

@@ -2,8 +2,15 @@
 
 use super::measure::{Measured, Window, fairness, measure};
 use crate::damq_pd::{Config, LONGEST, Load, Policy};
-use crate::experiment::{Report, Role};
+use crate::experiment::{Experiment, Report, Role};
 use crate::units::Span;
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "policies",
+    title: "grant policies: rate, fairness, latency",
+    rows: "D-14, D-16, D-18",
+    run,
+};
 
 /// Ports of the comparison.
 pub const PORTS: usize = 16;
@@ -41,13 +48,7 @@ pub fn run_one(policy: Policy, loads: &[Load]) -> Result<Measured, String> {
     measure(&config, loads, 1, Window::OPEN)
 }
 
-/// Runs the experiment.
-///
-/// # Errors
-/// A sentence, if a run is impossible.
-pub fn run() -> Result<Report, String> {
-    let mut report =
-        Report::new("policies", "grant policies: rate, fairness, latency", "D-14, D-16, D-18");
+fn run(report: &mut Report) -> Result<(), String> {
     for (name, loads) in loads() {
         for policy in Policy::ALL {
             let run = run_one(policy, &loads)?;
@@ -62,5 +63,5 @@ pub fn run() -> Result<Report, String> {
             value("fairness", "1", fairness(&run.by_port));
         }
     }
-    Ok(report)
+    Ok(())
 }

@@ -2,8 +2,15 @@
 
 use super::measure::Window;
 use crate::damq_pd::{Config, Load, Machine, Submission, Traffic};
-use crate::experiment::{Report, Role};
+use crate::experiment::{Experiment, Report, Role};
 use crate::units::{Bytes, Rate, Time};
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "polling",
+    title: "what polling costs the bus",
+    rows: "D-31, B-11, B-12",
+    run,
+};
 
 /// What a way of submission leaves for data.
 #[derive(Clone, Copy, Debug)]
@@ -56,12 +63,7 @@ pub fn polling(submission: Submission) -> Result<Polling, String> {
     })
 }
 
-/// Runs the experiment.
-///
-/// # Errors
-/// A sentence, if a run is impossible.
-pub fn run() -> Result<Report, String> {
-    let mut report = Report::new("polling", "what polling costs the bus", "D-31, B-11, B-12");
+fn run(report: &mut Report) -> Result<(), String> {
     let mut results = Vec::new();
     for (name, submission) in [
         ("PIO alone", Submission::Pio),
@@ -84,5 +86,5 @@ pub fn run() -> Result<Report, String> {
     report.note(format!(
         "{PORTS} ports, a buffer of {DEPTH} words, 1 KiB of data for each message, 24 B around each packet; the wires to the interface are the bottleneck."
     ));
-    Ok(report)
+    Ok(())
 }

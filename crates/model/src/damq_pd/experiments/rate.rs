@@ -2,8 +2,15 @@
 
 use super::measure::{Window, measure};
 use crate::damq_pd::{Config, Load, Organisation, Submission};
-use crate::experiment::{Axis, Origin, Report, Role};
+use crate::experiment::{Axis, Experiment, Origin, Report, Role};
 use crate::units::{Bytes, Rate, Span};
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "rate",
+    title: "message rate against virtual ports",
+    rows: "D-27, D-28, D-29, B-13",
+    run,
+};
 
 /// Ports of the sweep.
 pub const PORTS: [usize; 8] = [1, 2, 3, 4, 8, 16, 32, 64];
@@ -35,14 +42,8 @@ pub fn rate(config: &Config, ports: usize) -> Result<f64, String> {
     Ok(sum / SEEDS as f64)
 }
 
-/// Runs the experiment.
-///
-/// # Errors
-/// A sentence, if a run is impossible.
-pub fn run() -> Result<Report, String> {
+fn run(report: &mut Report) -> Result<(), String> {
     let paper = Config::paper();
-    let mut report =
-        Report::new("rate", "message rate against virtual ports", "D-27, D-28, D-29, B-13");
     let clock_mhz = paper.nic.clock.hz() as f64 / 1e6;
     let bound = clock_mhz / paper.nic.engine_cycles as f64;
     report.value("clock / cycles of a descriptor", "M/s", Role::Formula, bound, Some(125.0));
@@ -126,5 +127,5 @@ pub fn run() -> Result<Report, String> {
         "Second reading: the paper counts 128 B of a descriptor against 16 GB/s. Two bursts of 64 B with 24 B around each, at 128b/130b, take 11.2 ns, \
          so that PCIe 3.0 x16 would not let it come to 125.",
     );
-    Ok(report)
+    Ok(())
 }

@@ -1,8 +1,15 @@
 //! Section 1 (D-10, D-11, D-12, D-30): what a start costs by PIO and by DMA, step by step.
 
 use crate::damq_pd::{Config, Entry, Load, Machine, Submission, Traffic};
-use crate::experiment::{Report, Role};
+use crate::experiment::{Experiment, Report, Role};
 use crate::units::{Bytes, Span, Time};
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "start",
+    title: "a start by PIO and by DMA",
+    rows: "D-10, D-11, D-12, D-30",
+    run,
+};
 
 /// A single message on an idle machine.
 pub struct Start {
@@ -34,13 +41,8 @@ pub fn start(config: &Config, submission: Submission) -> Result<Start, String> {
     Ok(Start { steps: machine.journal.steps(0, 0), latency, machine })
 }
 
-/// Runs the experiment.
-///
-/// # Errors
-/// A sentence, if a run is impossible.
-pub fn run() -> Result<Report, String> {
+fn run(report: &mut Report) -> Result<(), String> {
     let paper = Config::paper();
-    let mut report = Report::new("start", "a start by PIO and by DMA", "D-10, D-11, D-12, D-30");
     let pio = start(&paper, Submission::Pio)?;
     let dma = start(&paper, Submission::Dma)?;
     for (name, start, steps) in [("PIO", &pio, 6.0), ("DMA", &dma, 9.0)] {
@@ -78,5 +80,5 @@ pub fn run() -> Result<Report, String> {
         let latency = start.latency.as_ns();
         report.value(what("start"), "ns", Role::Predicted, latency, None);
     }
-    Ok(report)
+    Ok(())
 }

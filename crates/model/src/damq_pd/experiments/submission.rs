@@ -9,8 +9,15 @@ use crate::chpp::host::Notice;
 use crate::chpp::machine::{Desk, Program};
 use crate::chpp::port::RingKind;
 use crate::chpp::{Config, Machine};
-use crate::experiment::{Report, Role};
+use crate::experiment::{Experiment, Report, Role};
 use crate::units::{Bytes, Span, Time};
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "submission",
+    title: "doorbell, damq-pd and ring in the cHPP interface",
+    rows: "D-10, D-11, D-16, D-30",
+    run,
+};
 
 /// The ways, by the names that a configuration has for them.
 pub const WAYS: [(&str, Start); 3] =
@@ -92,16 +99,7 @@ pub fn stream(start: Start, active: usize) -> Result<Stream, String> {
     })
 }
 
-/// Runs the experiment.
-///
-/// # Errors
-/// A sentence, if a machine stops.
-pub fn run() -> Result<Report, String> {
-    let mut report = Report::new(
-        "submission",
-        "doorbell, damq-pd and ring in the cHPP interface",
-        "D-10, D-11, D-16, D-30",
-    );
+fn run(report: &mut Report) -> Result<(), String> {
     let mut latencies = Vec::new();
     let mut streams = Vec::new();
     for (name, start) in WAYS {
@@ -131,5 +129,5 @@ pub fn run() -> Result<Report, String> {
     report.note(
         "With damq-pd the first operation of a function has to ask for credits, which takes a read of the interface; later ones have what that grant left.",
     );
-    Ok(report)
+    Ok(())
 }

@@ -2,17 +2,18 @@
 
 use super::rate::rate;
 use crate::damq_pd::{Config, Policy};
-use crate::experiment::{Axis, Origin, Report, Role};
+use crate::experiment::{Axis, Experiment, Origin, Report, Role};
 use crate::units::Span;
 
-/// Runs the experiment.
-///
-/// # Errors
-/// A sentence, if a run is impossible.
-pub fn run() -> Result<Report, String> {
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "sweep",
+    title: "message rate against depth, policy, read latency",
+    rows: "D-14, D-15",
+    run,
+};
+
+fn run(report: &mut Report) -> Result<(), String> {
     let paper = Config::paper();
-    let mut report =
-        Report::new("sweep", "message rate against depth, policy, read latency", "D-14, D-15");
     let mut add = |what: String, config: &Config, ports: usize, formula: Option<f64>| {
         let rate = rate(config, ports)?;
         report
@@ -88,5 +89,5 @@ pub fn run() -> Result<Report, String> {
     report.note(
         "Published stands for the formula g / (8 g + 600 ns) with g = depth / 4 descriptors, which the paper does not print; its one value, 96, is g = 256.",
     );
-    Ok(report)
+    Ok(())
 }

@@ -1,24 +1,26 @@
 //! All 16 nodes send to all others at once (H-30).
 
 use super::{LARGE, Report, SMALL};
-use crate::experiment::Role;
+use crate::experiment::{Experiment, Role};
 use crate::hpcl::config::Config;
 use crate::hpcl::counters::Counters;
 use crate::hpcl::machine::Running;
 use crate::hpcl::process::all_to_all;
 use crate::units::Span;
 
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "all-to-all",
+    title: "all with all among 16 nodes",
+    rows: "H-11, H-23, H-30",
+    run,
+};
+
 /// Messages from each node to each other one.
 const ROUNDS: usize = 20;
 /// The exchange takes no longer than this in virtual time.
 const MOST: Span = Span::from_ns(60_000_000_000);
 
-/// Runs the experiment.
-///
-/// # Errors
-/// What went wrong in a run.
-pub fn run() -> Result<Report, String> {
-    let mut report = Report::new("all-to-all", "all with all among 16 nodes", "H-11, H-23, H-30");
+fn run(report: &mut Report) -> Result<(), String> {
     let config = Config::paper();
     let nodes = config.nodes;
     let all = u64::from(nodes) * u64::from(nodes - 1) * ROUNDS as u64;
@@ -54,5 +56,5 @@ pub fn run() -> Result<Report, String> {
         "The paper names its 16 nodes and gives no result of an exchange among them. Here a program sends one and receives one in turns. The window bounds what waits at a port of the switch: 15 \
          senders with 8 frames each.",
     );
-    Ok(report)
+    Ok(())
 }

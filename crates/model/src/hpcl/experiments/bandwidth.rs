@@ -2,20 +2,21 @@
 
 use super::measure::bandwidth;
 use super::{HPCL_BYTES_PER_SECOND, LARGE, MESSAGE, Report, SIZES, SMALL};
-use crate::experiment::{Axis, Origin, Role};
+use crate::experiment::{Axis, Experiment, Origin, Role};
 use crate::hpcl::config::Config;
 use crate::hpcl::process::Over;
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "fig8",
+    title: "bandwidth against size, beside TCP/IP",
+    rows: "H-27, H-28, B-22",
+    run,
+};
 
 /// Bytes that gigabit Ethernet carries in a second, whatever they are.
 const GIGABIT: f64 = 1.25e8;
 
-/// Runs the experiment.
-///
-/// # Errors
-/// What went wrong in a run.
-pub fn run() -> Result<Report, String> {
-    let mut report =
-        Report::new("fig8", "bandwidth against size, beside TCP/IP", "H-27, H-28, B-22");
+fn run(report: &mut Report) -> Result<(), String> {
     let config = Config::paper();
     let mut curves = [Vec::new(), Vec::new()];
     let mut in_use = Vec::new();
@@ -40,14 +41,14 @@ pub fn run() -> Result<Report, String> {
     let of = |report: &mut Report, what: &str, unit, model, published| {
         report.value(what, unit, Role::Predicted, model, published).explain(HEADERS);
     };
-    of(&mut report, "HPCL, 1196 B", "B/s", large, Some(HPCL_BYTES_PER_SECOND));
-    of(&mut report, "HPCL, 1196 B, of a gigabit", "%", large / GIGABIT * 100.0, Some(94.4));
-    of(&mut report, "HPCL, 1196 B", "Mb/s", large * 8e-6, Some(944.0));
+    of(report, "HPCL, 1196 B", "B/s", large, Some(HPCL_BYTES_PER_SECOND));
+    of(report, "HPCL, 1196 B, of a gigabit", "%", large / GIGABIT * 100.0, Some(94.4));
+    of(report, "HPCL, 1196 B", "Mb/s", large * 8e-6, Some(944.0));
     let rate = large / f64::from(LARGE);
-    of(&mut report, "HPCL, 1196 B, messages", "1/s", rate, Some(98_662.0));
-    of(&mut report, "HPCL, 1196 B, each", "us", 1e6 / rate, Some(10.136));
+    of(report, "HPCL, 1196 B, messages", "1/s", rate, Some(98_662.0));
+    of(report, "HPCL, 1196 B, each", "us", 1e6 / rate, Some(10.136));
     let beyond = GIGABIT / rate - f64::from(LARGE);
-    of(&mut report, "HPCL, 1196 B, beyond payload", "B", beyond, Some(70.9));
+    of(report, "HPCL, 1196 B, beyond payload", "B", beyond, Some(70.9));
     for (name, (line, [sender, receiver])) in ["HPCL", "TCP/IP"].into_iter().zip(in_use) {
         let of = |what: &str| format!("{name}, 1196 B, {what} in use");
         report.value(of("line"), "%", Role::Predicted, line, None);
@@ -77,7 +78,7 @@ pub fn run() -> Result<Report, String> {
     report.note(
         "The paper does not say why its test ends at 1196 B, below the 1456 B that a frame has room for here, and gives no bandwidth of TCP/IP.",
     );
-    Ok(report)
+    Ok(())
 }
 
 /// Why frames take longer than the paper's.

@@ -1,17 +1,19 @@
 //! Buffers of the kernel made for each message and copied from and to (B-25), in place of fixed ones that kernel and user share (H-20, H-21).
 
-use super::measure::{bandwidth, round_trip};
-use super::{LARGE, MESSAGE, Report, SIZES, SMALL};
-use crate::experiment::{Axis, Origin, Role};
+use super::measure::{bandwidth, round_trip, round_trips};
+use super::{LARGE, MESSAGE, Report, SMALL};
+use crate::experiment::{Axis, Experiment, Origin, Role};
 use crate::hpcl::config::{Buffers, Config};
 use crate::hpcl::process::Over;
 
-/// Runs the experiment.
-///
-/// # Errors
-/// What went wrong in a run.
-pub fn run() -> Result<Report, String> {
-    let mut report = Report::new("buffers", "dynamic buffers with copies", "H-20, H-21, B-25");
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "buffers",
+    title: "dynamic buffers with copies",
+    rows: "H-20, H-21, B-25",
+    run,
+};
+
+fn run(report: &mut Report) -> Result<(), String> {
     let config = |buffers| {
         let mut config = Config::paper();
         config.hpcl.buffers = buffers;
@@ -22,11 +24,7 @@ pub fn run() -> Result<Report, String> {
     let mut copies = Vec::new();
     let mut made = Vec::new();
     for (name, config) in &settings {
-        let points: Result<Vec<_>, String> = SIZES
-            .iter()
-            .map(|&bytes| Ok((f64::from(bytes), round_trip(config, Over::Hpcl, bytes)?.us)))
-            .collect();
-        curves.push(points?);
+        curves.push(round_trips(config, Over::Hpcl)?);
         let trip = round_trip(config, Over::Hpcl, SMALL)?;
         let of = |what: &str| format!("{name}: {what}");
         report.value(of("128 B"), "us", Role::Predicted, trip.us, None);
@@ -60,5 +58,5 @@ pub fn run() -> Result<Report, String> {
         "Zero copy (paper, 4.2) is between system and user. One copy is left, from the network buffer to the ring (paper, 2): the NIC's driver, \
          which is unchanged, makes a network buffer for each frame, in either setting.",
     );
-    Ok(report)
+    Ok(())
 }

@@ -2,19 +2,18 @@
 
 use super::measure::round_trip_among;
 use super::{Report, SMALL};
-use crate::experiment::{Axis, Origin, Role};
+use crate::experiment::{Axis, Experiment, Origin, Role};
 use crate::hpcl::config::{Config, Rings};
 use crate::hpcl::machine::Running;
 use crate::hpcl::process::Over;
 
 const NODES: [u16; 4] = [2, 4, 8, 16];
 
-/// Runs the experiment.
-///
-/// # Errors
-/// What went wrong in a run.
-pub fn run() -> Result<Report, String> {
-    let mut report = Report::new("connections", "receive rings for each peer", "H-23, B-26");
+/// What it is, and how to run it.
+pub const EXPERIMENT: Experiment =
+    Experiment { id: "connections", title: "receive rings for each peer", rows: "H-23, B-26", run };
+
+fn run(report: &mut Report) -> Result<(), String> {
     let mut memory = Vec::new();
     let mut looks = Vec::new();
     let mut times = Vec::new();
@@ -81,5 +80,5 @@ pub fn run() -> Result<Report, String> {
         "Beside fixed memory the protocol keeps of each peer what is in flight to it, and up to hpcl.credit of what it sent while the ring was full, in \
          either setting.",
     );
-    Ok(report)
+    Ok(())
 }

@@ -1,5 +1,6 @@
 //! The paper's two programs on the cluster, and what they measure.
 
+use super::SIZES;
 use crate::hpcl::config::Config;
 use crate::hpcl::counters::Counters;
 use crate::hpcl::machine::Running;
@@ -58,7 +59,16 @@ pub fn round_trip(config: &Config, over: Over, bytes: u32) -> Result<RoundTrip, 
     round_trip_among(&Config { nodes: 2, ..config.clone() }, over, bytes)
 }
 
-/// The same between two nodes of a cluster of as many as `config` says.
+/// Round trips at all sizes of the figures, as points of a curve: bytes, and microseconds.
+///
+/// # Errors
+/// What went wrong.
+pub fn round_trips(config: &Config, over: Over) -> Result<Vec<(f64, f64)>, String> {
+    let point = |bytes| Ok((f64::from(bytes), round_trip(config, over, bytes)?.us));
+    SIZES.into_iter().map(point).collect()
+}
+
+/// Runs the paper's pingpong between two nodes of a cluster of as many as `config` says.
 ///
 /// # Errors
 /// What went wrong.

@@ -20,21 +20,13 @@ use crate::experiment::{Axis, Experiment, Report};
 
 /// All experiments: the figures of the paper, then what each mechanism is worth, then the whole cluster.
 pub const EXPERIMENTS: [Experiment; 7] = [
-    Experiment {
-        id: "fig7",
-        title: "round trip against size, beside TCP/IP",
-        run: round_trip::run,
-    },
-    Experiment { id: "fig8", title: "bandwidth against size, beside TCP/IP", run: bandwidth::run },
-    Experiment { id: "reaping", title: "interrupts in place of reaping", run: reaping::run },
-    Experiment {
-        id: "soft-interrupt",
-        title: "hand-over by soft interrupt",
-        run: soft_interrupt::run,
-    },
-    Experiment { id: "buffers", title: "dynamic buffers with copies", run: buffers::run },
-    Experiment { id: "connections", title: "receive rings for each peer", run: connections::run },
-    Experiment { id: "all-to-all", title: "all with all among 16 nodes", run: all_to_all::run },
+    round_trip::EXPERIMENT,
+    bandwidth::EXPERIMENT,
+    reaping::EXPERIMENT,
+    soft_interrupt::EXPERIMENT,
+    buffers::EXPERIMENT,
+    connections::EXPERIMENT,
+    all_to_all::EXPERIMENT,
 ];
 
 /// Sizes of messages in bytes; the paper tells of 128 and of 1196, where its test ends.

@@ -1,22 +1,23 @@
 //! Receiving by interrupts in place of reaping (B-23, H-08, H-09): a process that waits sleeps, and is woken.
 
-use super::measure::{bandwidth, round_trip, round_trip_with_gap};
-use super::{LARGE, MESSAGE, Report, SIZES, SMALL};
-use crate::experiment::{Axis, Origin, Role};
+use super::measure::{bandwidth, round_trip, round_trip_with_gap, round_trips};
+use super::{LARGE, MESSAGE, Report, SMALL};
+use crate::experiment::{Axis, Experiment, Origin, Role};
 use crate::hpcl::config::{Config, Receive};
 use crate::hpcl::process::Over;
 use crate::units::Span;
 
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "reaping",
+    title: "interrupts in place of reaping",
+    rows: "H-07, H-08, H-09, B-23",
+    run,
+};
+
 /// So long between interrupts that a run has none.
 const NO_INTERRUPTS: Span = Span::from_ns(3_600_000_000_000);
 
-/// Runs the experiment.
-///
-/// # Errors
-/// What went wrong in a run.
-pub fn run() -> Result<Report, String> {
-    let mut report =
-        Report::new("reaping", "interrupts in place of reaping", "H-07, H-08, H-09, B-23");
+fn run(report: &mut Report) -> Result<(), String> {
     let config = |receive, gap: Option<Span>| {
         let mut config = Config::paper();
         config.hpcl.receive = receive;
@@ -30,11 +31,7 @@ pub fn run() -> Result<Report, String> {
     ];
     let mut curves = Vec::new();
     for (name, config) in &settings {
-        let points: Result<Vec<_>, String> = SIZES
-            .iter()
-            .map(|&bytes| Ok((f64::from(bytes), round_trip(config, Over::Hpcl, bytes)?.us)))
-            .collect();
-        curves.push((*name, points?));
+        curves.push((*name, round_trips(config, Over::Hpcl)?));
     }
     let figure = report.figure(
         "B-23: round trip of HPCL, by reaping and by interrupts",
@@ -77,5 +74,5 @@ pub fn run() -> Result<Report, String> {
         "The paper's figure calls the handler once and returns, so the loop is in the library. Between two calls interrupts are on, and some of \
          the frames come by one.",
     );
-    Ok(report)
+    Ok(())
 }

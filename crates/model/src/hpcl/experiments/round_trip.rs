@@ -1,26 +1,22 @@
 //! Fig. 7 (H-26, B-22): round trips of pingpong over HPCL and of request and response over TCP/IP, against size.
 
-use super::measure::round_trip;
-use super::{HPCL_US, MESSAGE, Report, SIZES, SMALL, TCP_US, contexts};
-use crate::experiment::{Axis, Origin, Role};
+use super::measure::{round_trip, round_trips};
+use super::{HPCL_US, MESSAGE, Report, SMALL, TCP_US, contexts};
+use crate::experiment::{Axis, Experiment, Origin, Role};
 use crate::hpcl::config::Config;
 use crate::hpcl::process::Over;
 use crate::units::{Bytes, Span};
 
-/// Runs the experiment.
-///
-/// # Errors
-/// What went wrong in a run.
-pub fn run() -> Result<Report, String> {
-    let mut report =
-        Report::new("fig7", "round trip against size, beside TCP/IP", "H-26, H-28, B-22, B-27");
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "fig7",
+    title: "round trip against size, beside TCP/IP",
+    rows: "H-26, H-28, B-22, B-27",
+    run,
+};
+
+fn run(report: &mut Report) -> Result<(), String> {
     let config = Config::paper();
-    let mut curves = [Vec::new(), Vec::new()];
-    for (over, curve) in [Over::Hpcl, Over::Tcp].into_iter().zip(&mut curves) {
-        for bytes in SIZES {
-            curve.push((f64::from(bytes), round_trip(&config, over, bytes)?.us));
-        }
-    }
+    let curves = [round_trips(&config, Over::Hpcl)?, round_trips(&config, Over::Tcp)?];
     let figure =
         report.figure("Fig. 7: round trip", MESSAGE, Axis::logarithmic("round trip", "us"));
     let small = f64::from(SMALL);
@@ -81,8 +77,8 @@ pub fn run() -> Result<Report, String> {
          for some systems; 241 us are 4150. The paper does not say how its NICs were set. A rerun should not expect 482 us.",
     );
     report.note("\"About one order of magnitude\": by the paper's own numbers it is 19 times.");
-    contexts(&mut report);
-    Ok(report)
+    contexts(report);
+    Ok(())
 }
 
 /// What wires and switch take of a round trip, however fast the nodes are.

@@ -1,17 +1,19 @@
 //! Frames of HPCL handed over by a soft interrupt, as those of the network layer (B-24), in place of being handled in the link layer (H-24).
 
-use super::measure::{bandwidth, round_trip};
-use super::{LARGE, MESSAGE, Report, SIZES, SMALL};
-use crate::experiment::{Axis, Origin, Role};
+use super::measure::{bandwidth, round_trip, round_trips};
+use super::{LARGE, MESSAGE, Report, SMALL};
+use crate::experiment::{Axis, Experiment, Origin, Role};
 use crate::hpcl::config::{Config, HandOver};
 use crate::hpcl::process::Over;
 
-/// Runs the experiment.
-///
-/// # Errors
-/// What went wrong in a run.
-pub fn run() -> Result<Report, String> {
-    let mut report = Report::new("soft-interrupt", "hand-over by soft interrupt", "H-24, B-24");
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "soft-interrupt",
+    title: "hand-over by soft interrupt",
+    rows: "H-24, B-24",
+    run,
+};
+
+fn run(report: &mut Report) -> Result<(), String> {
     let config = |hand_over| {
         let mut config = Config::paper();
         config.hpcl.hand_over = hand_over;
@@ -23,11 +25,7 @@ pub fn run() -> Result<Report, String> {
     ];
     let mut curves = Vec::new();
     for (name, config) in &settings {
-        let points: Result<Vec<_>, String> = SIZES
-            .iter()
-            .map(|&bytes| Ok((f64::from(bytes), round_trip(config, Over::Hpcl, bytes)?.us)))
-            .collect();
-        curves.push(points?);
+        curves.push(round_trips(config, Over::Hpcl)?);
         let trip = round_trip(config, Over::Hpcl, SMALL)?;
         let of = |what: &str| format!("{name}: {what}");
         report.value(of("128 B"), "us", Role::Predicted, trip.us, None);
@@ -46,5 +44,5 @@ pub fn run() -> Result<Report, String> {
     for ((name, _), points) in settings.iter().zip(curves) {
         figure.series(*name, Origin::Model, points);
     }
-    Ok(report)
+    Ok(())
 }

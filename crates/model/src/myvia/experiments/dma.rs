@@ -1,10 +1,17 @@
 //! Contiguous memory (3.4; M-22, M-23, B-18): one DMA for many pages, and one for each page.
 
 use super::{MESSAGES, SEED, latency_us, paper};
-use crate::experiment::{Axis, Origin, Report, Role};
+use crate::experiment::{Axis, Experiment, Origin, Report, Role};
 use crate::myvia::Setup;
 use crate::myvia::memory::Layout;
 use crate::myvia::programs::{Lengths, Places, window};
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "dma",
+    title: "one DMA for many pages, and one for each",
+    rows: "M-22, M-23, B-18",
+    run,
+};
 
 const LENGTHS: [u32; 6] = [4096, 8192, 16_384, 32_768, 65_536, 122_880];
 
@@ -17,13 +24,7 @@ fn starts_and_rate(setup: &Setup, length: u32) -> Result<(f64, f64), String> {
     Ok((transfers, flow.megabytes_per_second))
 }
 
-/// Runs the experiment.
-///
-/// # Errors
-/// A sentence, if a run is impossible.
-pub fn run() -> Result<Report, String> {
-    let mut report =
-        Report::new("dma", "one DMA for many pages, and one for each", "M-22, M-23, B-18");
+fn run(report: &mut Report) -> Result<(), String> {
     let message = Axis::logarithmic("message", "B");
     let mut curves = Vec::new();
     for (name, system) in [("LANai4", "myvia-a"), ("LANai9", "myvia-b")] {
@@ -77,5 +78,5 @@ pub fn run() -> Result<Report, String> {
         "Numbers of DMA transfers follow from the largest DMA of 120 KB (64 KB with Berkeley VIA) and pages of 4 KB; the paper prints these, not the \
          numbers. On LANai9 a chain goes through the pages without the processor, so that little is lost.",
     );
-    Ok(report)
+    Ok(())
 }

@@ -1,15 +1,16 @@
 //! Fig. 5 (M-26, M-27, B-14): latency and bandwidth of MyVIA and Berkeley VIA on LANai4, and of M-VIA on 100 Mb/s.
 
 use super::{Curve, LENGTHS, bandwidth, paper};
-use crate::experiment::{Axis, Origin, Report, Role};
+use crate::experiment::{Axis, Experiment, Origin, Report, Role};
 
-/// Runs the experiment.
-///
-/// # Errors
-/// A sentence, if a run is impossible.
-pub fn run() -> Result<Report, String> {
-    let mut report =
-        Report::new("fig5", "latency and bandwidth on LANai4", "M-26, M-27, M-30, B-14");
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "fig5",
+    title: "latency and bandwidth on LANai4",
+    rows: "M-26, M-27, M-30, B-14",
+    run,
+};
+
+fn run(report: &mut Report) -> Result<(), String> {
     let setups = (paper("myvia-a")?, paper("berkeley-a")?);
     let myvia = Curve::of("MyVIA", &setups.0)?;
     let berkeley = Curve::of("Berkeley VIA", &setups.1)?;
@@ -69,7 +70,7 @@ pub fn run() -> Result<Report, String> {
         "The introduction says that MyVIA has the highest bandwidth and the lowest latency of all three. The text on Fig. 5, and the model, have that \
          on LANai9 only; on LANai4 latencies are alike and short messages slower.",
     );
-    Ok(report)
+    Ok(())
 }
 
 /// Where a difference of bandwidths changes its sign, between 512 B and 4 KB, by halving.

@@ -1,16 +1,17 @@
 //! Fig. 6 (M-28, M-29, B-14, B-17): latency and bandwidth of MyVIA, Berkeley VIA and GM on LANai9.
 
 use super::{Curve, LENGTHS, bandwidth, paper};
-use crate::experiment::{Axis, Origin, Report, Role};
+use crate::experiment::{Axis, Experiment, Origin, Report, Role};
 use crate::myvia::Setup;
 
-/// Runs the experiment.
-///
-/// # Errors
-/// A sentence, if a run is impossible.
-pub fn run() -> Result<Report, String> {
-    let mut report =
-        Report::new("fig6", "latency and bandwidth on LANai9", "M-28, M-29, M-30, B-14, B-17");
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "fig6",
+    title: "latency and bandwidth on LANai9",
+    rows: "M-28, M-29, M-30, B-14, B-17",
+    run,
+};
+
+fn run(report: &mut Report) -> Result<(), String> {
     let myvia = Curve::of("MyVIA", &paper("myvia-b")?)?;
     let berkeley_setup = paper("berkeley-b")?;
     let berkeley = Curve::of("Berkeley VIA", &berkeley_setup)?;
@@ -104,7 +105,7 @@ pub fn run() -> Result<Report, String> {
         "Berkeley VIA on LANai9 has two buffers each way and uses them for the pages of one message, chosen knowing the 250 MB/s at 32 KB. That it \
          is slow up to 4 KB (one page) and catches up from 8 KB on then follows, and is where the paper draws its line.",
     );
-    Ok(report)
+    Ok(())
 }
 
 const ONE_BY_ONE: &str = "Pages of one message overlap, messages do not: each begins with its doorbell, its descriptor and a first page that nothing \

@@ -1,7 +1,7 @@
 //! VIA on the host (B-16; 4): M-VIA over Ethernet of 100 Mb/s and 1 Gb/s, with a system call for each post and interrupts.
 
 use super::{LENGTHS, MESSAGES, SEED, latency_us, paper};
-use crate::experiment::{Axis, Origin, Report, Role};
+use crate::experiment::{Axis, Experiment, Origin, Report, Role};
 use crate::myvia::Setup;
 use crate::myvia::programs::{Lengths, Places, ping_pong, window};
 
@@ -11,12 +11,11 @@ fn interrupts_each(setup: &Setup, length: u32) -> Result<f64, String> {
     Ok(flow.running.machine.nodes[1].processor.counts.frame_interrupts as f64)
 }
 
-/// Runs the experiment.
-///
-/// # Errors
-/// A sentence, if a run is impossible.
-pub fn run() -> Result<Report, String> {
-    let mut report = Report::new("m-via", "VIA on the host, over Ethernet", "B-16, M-30");
+/// What it is, and how to run it.
+pub const EXPERIMENT: Experiment =
+    Experiment { id: "m-via", title: "VIA on the host, over Ethernet", rows: "B-16, M-30", run };
+
+fn run(report: &mut Report) -> Result<(), String> {
     let slow = paper("m-via-100")?;
     let fast = paper("m-via-gigabit")?;
     let lowest = latency_us(&slow, 4)?;
@@ -66,5 +65,5 @@ pub fn run() -> Result<Report, String> {
          such a handler can post receives, and are lost; the paper's program sends regardless of that.",
     );
     report.note("The 59.7 MB/s are from the paper's reference [4], on hosts that we do not know; those of environment a stand for them.");
-    Ok(report)
+    Ok(())
 }

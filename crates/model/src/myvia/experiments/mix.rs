@@ -2,16 +2,15 @@
 
 use super::{MESSAGES, ROUNDS, SEED, paper};
 use crate::engine::Random;
-use crate::experiment::{Axis, Origin, Report, Role};
+use crate::experiment::{Axis, Experiment, Origin, Report, Role};
 use crate::myvia::programs::{LONGEST_OF_MIX, Lengths, Places, ping_pong, window};
 use crate::network::Sizes;
 
-/// Runs the experiment.
-///
-/// # Errors
-/// A sentence, if a run is impossible.
-pub fn run() -> Result<Report, String> {
-    let mut report = Report::new("mix", "the traffic that the paper designs for", "M-31");
+/// What it is, and how to run it.
+pub const EXPERIMENT: Experiment =
+    Experiment { id: "mix", title: "the traffic that the paper designs for", rows: "M-31", run };
+
+fn run(report: &mut Report) -> Result<(), String> {
     let mut random = Random::new(SEED);
     let drawn: Vec<u64> = (0..100_000).map(|_| Sizes::draw_bytes(&mut random)).collect();
     let share = |low: u64, high: u64| {
@@ -63,7 +62,7 @@ pub fn run() -> Result<Report, String> {
         "Of 128 to 4096 B the paper says more than 80 %, of more than 8192 B about 8 %; the rest of the mix is ours (docs/model.md). All systems get \
          the same messages.",
     );
-    Ok(report)
+    Ok(())
 }
 
 const SHORT: &str =

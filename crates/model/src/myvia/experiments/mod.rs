@@ -26,22 +26,14 @@ use crate::experiment::Experiment;
 
 /// All experiments, in the order of the paper.
 pub const EXPERIMENTS: [Experiment; 8] = [
-    Experiment {
-        id: "tlb",
-        title: "what translation costs, by class and by locality",
-        run: translation::run,
-    },
-    Experiment { id: "pipelines", title: "stages, buffers and units at work", run: pipelines::run },
-    Experiment {
-        id: "rings",
-        title: "small ring, low mark, interrupts and an idle NIC",
-        run: rings::run,
-    },
-    Experiment { id: "dma", title: "one DMA for many pages, and one for each", run: dma::run },
-    Experiment { id: "fig5", title: "latency and bandwidth on LANai4", run: fig5::run },
-    Experiment { id: "fig6", title: "latency and bandwidth on LANai9", run: fig6::run },
-    Experiment { id: "m-via", title: "VIA on the host, over Ethernet", run: m_via::run },
-    Experiment { id: "mix", title: "the traffic that the paper designs for", run: mix::run },
+    translation::EXPERIMENT,
+    pipelines::EXPERIMENT,
+    rings::EXPERIMENT,
+    dma::EXPERIMENT,
+    fig5::EXPERIMENT,
+    fig6::EXPERIMENT,
+    m_via::EXPERIMENT,
+    mix::EXPERIMENT,
 ];
 
 /// Round trips of a ping-pong (4).

@@ -1,11 +1,18 @@
 //! The pipelines (3.2; M-18 to M-21): stages, what overlaps, and what double buffers and locks bring and cost.
 
 use super::{MESSAGES, SEED, paper};
-use crate::experiment::{Report, Role};
+use crate::experiment::{Experiment, Report, Role};
 use crate::myvia::config::Pipeline;
 use crate::myvia::pipeline::{STEPS, Side, Step, Unit};
 use crate::myvia::programs::{Lengths, Places, Window, run_window, window};
 use crate::myvia::{Running, Setup};
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "pipelines",
+    title: "stages, buffers and units at work",
+    rows: "M-18, M-19, M-20, M-21",
+    run,
+};
 
 /// Number of stages of a pipeline.
 fn stages(pipeline: Pipeline, side: Side) -> f64 {
@@ -22,13 +29,7 @@ pub(super) fn observed(setup: &Setup, length: u32, messages: u64) -> Result<Runn
     run_window(running, &mut program).map(|(running, _)| running)
 }
 
-/// Runs the experiment.
-///
-/// # Errors
-/// A sentence, if a run is impossible.
-pub fn run() -> Result<Report, String> {
-    let mut report =
-        Report::new("pipelines", "stages, buffers and units at work", "M-18, M-19, M-20, M-21");
+fn run(report: &mut Report) -> Result<(), String> {
     for (name, pipeline, send, receive) in
         [("LANai4", Pipeline::Locked, 7.0, 5.0), ("LANai9", Pipeline::Chained, 2.0, 2.0)]
     {
@@ -102,5 +103,5 @@ pub fn run() -> Result<Report, String> {
     report.note(
         "3.2 faults Berkeley VIA for not using chains of DMA on LANai4, which has none (2.1, 3.2); LANai9 must be meant.",
     );
-    Ok(report)
+    Ok(())
 }

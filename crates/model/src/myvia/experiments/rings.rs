@@ -1,9 +1,16 @@
 //! The ring on the NIC and its overflow (3.3; M-12 to M-17): interrupts, and a NIC that runs dry, by length and low mark.
 
 use super::{MESSAGES, SEED, paper};
-use crate::experiment::{Axis, Origin, Report, Role};
+use crate::experiment::{Axis, Experiment, Origin, Report, Role};
 use crate::myvia::programs::{Lengths, Places, Window, run_window};
 use crate::myvia::{Running, Setup};
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "rings",
+    title: "small ring, low mark, interrupts and an idle NIC",
+    rows: "M-12, M-13, M-14, M-15, M-16, M-17",
+    run,
+};
 
 /// What a window said about its send queue.
 struct Ring {
@@ -41,16 +48,7 @@ fn with(setup: &Setup, small_ring: usize, low_mark: usize) -> Setup {
     setup
 }
 
-/// Runs the experiment.
-///
-/// # Errors
-/// A sentence, if a run is impossible.
-pub fn run() -> Result<Report, String> {
-    let mut report = Report::new(
-        "rings",
-        "small ring, low mark, interrupts and an idle NIC",
-        "M-12, M-13, M-14, M-15, M-16, M-17",
-    );
+fn run(report: &mut Report) -> Result<(), String> {
     let systems = [("LANai4", paper("myvia-a")?), ("LANai9", paper("myvia-b")?)];
     let mut marks = Vec::new();
     let mut lengths = Vec::new();
@@ -162,5 +160,5 @@ pub fn run() -> Result<Report, String> {
          none on LANai9 holds if programs leave no more sends unfinished than the ring holds; a program that posts 1000 at once fills any ring that \
          a NIC has room for, whatever the NIC.",
     );
-    Ok(report)
+    Ok(())
 }

@@ -2,11 +2,18 @@
 
 use super::{MESSAGES, SEED, paper};
 use crate::engine::Random;
-use crate::experiment::{Axis, Origin, Report, Role};
+use crate::experiment::{Axis, Experiment, Origin, Report, Role};
 use crate::myvia::Setup;
 use crate::myvia::config::Translation;
 use crate::myvia::kmem::PAGE;
 use crate::myvia::programs::{Flow, Lengths, Places, window};
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "tlb",
+    title: "what translation costs, by class and by locality",
+    rows: "M-10, B-14, B-15",
+    run,
+};
 
 /// Regions that messages lie in, in times of what the cache covers.
 const REGIONS: [f64; 5] = [0.5, 1.0, 1.5, 2.0, 4.0];
@@ -41,13 +48,7 @@ fn loss(setup: &Setup, length: u32, times: f64) -> Result<(f64, f64), String> {
     Ok(((1.0 - quick / slow).max(0.0) * 100.0, added))
 }
 
-/// Runs the experiment.
-///
-/// # Errors
-/// A sentence, if a run is impossible.
-pub fn run() -> Result<Report, String> {
-    let mut report =
-        Report::new("tlb", "what translation costs, by class and by locality", "M-10, B-14, B-15");
+fn run(report: &mut Report) -> Result<(), String> {
     let mut berkeley = paper("berkeley-b")?;
     berkeley.system.cache_entries = ENTRIES;
     let mut curves = Vec::new();
@@ -122,5 +123,5 @@ pub fn run() -> Result<Report, String> {
         "Messages lie anywhere in a region, by lot; the cache has 128 entries here. What a page costs that is looked at for the first time is not \
          counted: the difference of runs of 6000 and 2000 messages is. A miss costs the interrupt that M-VIA's latency was calibrated with, and a write.",
     );
-    Ok(report)
+    Ok(())
 }

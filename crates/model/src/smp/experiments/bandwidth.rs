@@ -4,10 +4,17 @@ use bellwire_wire::link::DW_BYTES;
 
 use super::{LENGTH_AXIS, Report};
 use crate::engine::Ended;
-use crate::experiment::{Axis, Origin, Role};
+use crate::experiment::{Axis, Experiment, Origin, Role};
 use crate::smp::bench::{Lengths, Running};
 use crate::smp::config::{Config, Header};
 use crate::units::Time;
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "bandwidth",
+    title: "effective bandwidth before and after the optimisation",
+    rows: "S-10, S-11, S-23, S-24, B-20",
+    run,
+};
 
 /// Lengths in DW with the published ratio before and after, in percent, and the published bandwidth before, in Gbps.
 const PUBLISHED: [(usize, f64, f64, f64); 5] = [
@@ -52,13 +59,7 @@ fn measure(header: Header, length_dw: usize) -> Result<Measured, String> {
     })
 }
 
-/// Runs the experiment.
-///
-/// # Errors
-/// A sentence, if packets are lost.
-pub fn run() -> Result<Report, String> {
-    let title = "effective bandwidth before and after the optimisation";
-    let mut report = Report::new("bandwidth", title, "S-10, S-11, S-23, S-24, B-20");
+fn run(report: &mut Report) -> Result<(), String> {
     let mut means = [0.0; 2];
     let mut reached = Vec::new();
     for (at, (name, header)) in
@@ -123,5 +124,5 @@ pub fn run() -> Result<Report, String> {
          for each packet, acknowledgements and credits, which the paper names and does not count. As in the paper, the header counts as 4 DW of \
          use also where 2 travel, and packets are held up by the network layer, which is slower than the line.",
     );
-    Ok(report)
+    Ok(())
 }

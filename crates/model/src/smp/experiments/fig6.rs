@@ -2,17 +2,18 @@
 
 use super::run_length::{FOR_EVER, RunLength, run_length};
 use super::{LENGTH_AXIS, LENGTHS_DW, RUN_AXIS, Report};
-use crate::experiment::{Origin, Role};
+use crate::experiment::{Experiment, Origin, Role};
 use crate::smp::config::Config;
 use crate::smp::transport::Stall;
 
-/// Runs the experiment.
-///
-/// # Errors
-/// A sentence, if packets are lost.
-pub fn run() -> Result<Report, String> {
-    let mut report =
-        Report::new("fig6", "packets before a stall, one channel", "S-25, S-26, S-27, S-28");
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "fig6",
+    title: "packets before a stall, one channel",
+    rows: "S-25, S-26, S-27, S-28",
+    run,
+};
+
+fn run(report: &mut Report) -> Result<(), String> {
     let base = Config { channels: 1, ..Config::recommended() };
     let settings = [
         ("2 KB default", base.clone().with_default_credits(2), (8.0, 48.0)),
@@ -96,5 +97,5 @@ pub fn run() -> Result<Report, String> {
     report.note(
         "That 128 DW stop at 4 with 8 KB cannot be for data credits, as the paper says of the 3: 192 are good for six packets. It is the replay buffer.",
     );
-    Ok(report)
+    Ok(())
 }

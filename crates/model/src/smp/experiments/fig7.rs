@@ -2,18 +2,19 @@
 
 use super::run_length::{RunLength, run_length};
 use super::{LENGTH_AXIS, LENGTHS_DW, RUN_AXIS, Report};
-use crate::experiment::{Origin, Role};
+use crate::experiment::{Experiment, Origin, Role};
 use crate::smp::config::Config;
 use crate::smp::transport::Stall;
 use crate::units::Bytes;
 
-/// Runs the experiment.
-///
-/// # Errors
-/// A sentence, if packets are lost.
-pub fn run() -> Result<Report, String> {
-    let title = "packets before a stall, two channels, and the recommended setting";
-    let mut report = Report::new("fig7", title, "S-17, S-26, S-29, S-30");
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    id: "fig7",
+    title: "packets before a stall, two channels, and the recommended setting",
+    rows: "S-17, S-26, S-29, S-30",
+    run,
+};
+
+fn run(report: &mut Report) -> Result<(), String> {
     let base = Config::recommended();
     let replay = |kilobytes: u64, config: Config| Config {
         replay_buffer: Bytes::new(kilobytes << 10),
@@ -98,5 +99,5 @@ pub fn run() -> Result<Report, String> {
     report.note(
         "Counted is the channel that had fewer packets; see the notes of fig6 on what is counted.",
     );
-    Ok(report)
+    Ok(())
 }

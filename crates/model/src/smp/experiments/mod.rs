@@ -18,20 +18,8 @@ pub mod run_length;
 use crate::experiment::{Axis, Experiment, Report};
 
 /// All experiments, in the order of the paper.
-pub const EXPERIMENTS: [Experiment; 4] = [
-    Experiment {
-        id: "bandwidth",
-        title: "effective bandwidth before and after the optimisation",
-        run: bandwidth::run,
-    },
-    Experiment { id: "fig5", title: "transfer delay against length", run: delay::run },
-    Experiment { id: "fig6", title: "packets before a stall, one channel", run: fig6::run },
-    Experiment {
-        id: "fig7",
-        title: "packets before a stall, two channels, and the recommended setting",
-        run: fig7::run,
-    },
-];
+pub const EXPERIMENTS: [Experiment; 4] =
+    [bandwidth::EXPERIMENT, delay::EXPERIMENT, fig6::EXPERIMENT, fig7::EXPERIMENT];
 
 /// Lengths in DW, the header counted with 4, that the delay and run-length experiments use.
 const LENGTHS_DW: [usize; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
