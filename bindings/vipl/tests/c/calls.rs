@@ -1,15 +1,14 @@
-//! Each function, rightly and wrongly used: the cases of `calls.c`, over shared memory and over UDP.
+//! Each function, rightly and wrongly used: the cases of `calls/*.c`, over shared memory and over UDP.
 
 use crate::system::{Running, compile, folder, here};
 
+const SOURCES: [&str; 7] =
+    ["main", "objects", "misuse", "transfers", "completions", "connections", "processes"];
+
 /// Runs a case on both devices; each of them has a name or address of its own.
 fn run(case: &str) {
-    let program = compile(
-        &folder(&format!("calls-{case}")),
-        "calls",
-        &[here("tests/c/calls.c")],
-        &here("include"),
-    );
+    let sources = SOURCES.map(|name| here(&format!("tests/c/calls/{name}.c")));
+    let program = compile(&folder(&format!("calls-{case}")), "calls", &sources, &here("include"));
     let process = std::process::id();
     let place: usize = case.bytes().map(usize::from).sum();
     let shm = format!("shm:vipl-{case}-{process}");
