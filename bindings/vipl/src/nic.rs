@@ -41,7 +41,7 @@ pub const ADDRESS_BYTES: usize = 6;
 /// Bytes of a discriminator at most.
 pub const DISCRIMINATOR_BYTES: usize = 64;
 /// Functions that are tried when a device is opened: several processes may share an interface.
-const FUNCTIONS: u8 = 8;
+pub const FUNCTIONS: u8 = 8;
 
 /// A place for a NIC. It is never moved or freed, so that an old handle finds an empty place at worst.
 pub struct Nic {
@@ -212,9 +212,23 @@ fn device_name(name: &str) -> String {
     }
 }
 
+/// The device of that name, if this process has a NIC of it. A card of the time could be opened again, with the same address: what is opened again
+/// here is another function of the same node. On a model each opening is a node, because it is one program's.
+fn opened_before(name: &str) -> Option<Device> {
+    let forks = FORKS.load(Ordering::Relaxed);
+    PLACES.iter().filter(|nic| nic.forks.load(Ordering::Relaxed) == forks).find_map(|nic| {
+        let guard = nic.lock();
+        let state = guard.as_ref().filter(|state| state.name == name && !state.is_virtual)?;
+        Some(state.device.clone())
+    })
+}
+
 /// Opens a device, and the first of its functions that nobody has.
 fn open_device(name: &str) -> Result<(Device, Function), Error> {
-    let device = Device::open(name)?;
+    let device = match opened_before(name) {
+        Some(device) => device,
+        None => Device::open(name)?,
+    };
     let mut number = 0;
     loop {
         match device.open_function(number) {
