@@ -18,6 +18,10 @@ MIRI_PACKAGES += bellwire-ring
 # What tests need inside of the code: steps at which a process can be killed or stopped, and faults that can be planted. All tests are built with
 # them, so that everything is built once; a program's build has none.
 probes := bellwire-testkit/steps $(CANARY_PACKAGES:=/canaries)
+tests := cargo test --workspace --features "$(probes)"
+
+# For checks that use the command: the one that the tests have built.
+command := $(tests) --no-run --quiet && BELLWIRE=$(target)/debug/bellwire
 
 # The command is called like the library, so that their pages would overwrite each other; the library's are wanted.
 document := cargo doc --no-deps --workspace --exclude bellwire-cli
@@ -52,11 +56,11 @@ lint: ## formatting, clippy and documentation, all without a warning
 
 unit: ## unit, conformance and project tests; processes killed and stopped at every step, and hostile peers
 	@tools/need.sh cargo ip
-	cargo test --workspace --features "$(probes)" --no-fail-fast
+	$(tests) --no-fail-fast
 
 crash: ## of the unit tests, those that kill and stop processes at every step, and let hostile peers loose
 	@tools/need.sh cargo
-	cargo test --workspace --features "$(probes)" --test crash --test hostile --no-fail-fast
+	$(tests) --test crash --test hostile --no-fail-fast
 
 dissector: ## have tshark read frames of every kind with the project's dissector
 	@tools/need.sh cargo tshark
@@ -64,15 +68,15 @@ dissector: ## have tshark read frames of every kind with the project's dissector
 
 perfetto: ## have Perfetto's own schema read a trace of the model
 	@tools/need.sh cargo venv
-	@tools/perfetto.sh
+	@$(command) tools/perfetto.sh
 
 report: ## have headless Chromium open the page of all papers
 	@tools/need.sh cargo chromium
-	@tools/report.sh
+	@$(command) tools/report.sh
 
 canaries: ## of the unit tests, those that plant faults and see that the checkers catch them
 	@tools/need.sh cargo
-	cargo test --workspace --features "$(probes)" --test canaries --no-fail-fast
+	$(tests) --test canaries --no-fail-fast
 
 loom: ## model-check the concurrent parts in every interleaving
 	@tools/need.sh cargo

@@ -47,14 +47,5 @@ pub fn row(rounds: usize) -> Row {
             schedule.dispatched() as f64 / (cpu::own() - before).as_secs_f64()
         })
         .collect();
-    Row {
-        what: format!("event core, {PENDING} pending"),
-        unit: "events",
-        model,
-        booksim: Vec::new(),
-        found: Vec::new(),
-        goal: 25e6,
-        stock: 0.0,
-        memory_mib: None,
-    }
+    Row::alone(format!("event core, {PENDING} pending"), "events", model, 25e6)
 }

@@ -1,4 +1,5 @@
-//! How fast the model is: events of its core, and beats through its switches and networks, per second of CPU time.
+//! How fast the model is: events of its core, messages through its interfaces, and beats through its switches and networks, per second of CPU
+//! time; and how long the papers' experiments take.
 //!
 //! BookSim2, the network simulator that papers use, runs the same load in the same run if the path of its binary is given. Nothing is
 //! fetched. Contenders take turns, and the median of their rounds counts.
@@ -6,6 +7,8 @@
 mod booksim;
 mod cpu;
 mod events;
+mod experiments;
+mod interfaces;
 mod networks;
 mod page;
 
@@ -13,6 +16,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde::Serialize;
+
+/// All that is measured.
+#[derive(Serialize)]
+struct Measured<'a> {
+    rows: &'a [Row],
+    experiments: &'a [experiments::Run],
+}
 
 /// One line of the comparison.
 #[derive(Clone, Debug, Serialize)]
@@ -35,6 +45,14 @@ pub struct Row {
     pub memory_mib: Option<u64>,
 }
 
+impl Row {
+    /// One that the model ran alone.
+    fn alone(what: String, unit: &'static str, model: Vec<f64>, goal: f64) -> Row {
+        let (booksim, found) = (Vec::new(), Vec::new());
+        Row { what, unit, model, booksim, found, goal, stock: 0.0, memory_mib: None }
+    }
+}
+
 /// Results of one simulator.
 #[derive(Clone, Debug, Serialize)]
 pub struct Found {
@@ -54,14 +72,20 @@ pub struct Found {
 pub fn run(root: &Path, booksim: Option<&PathBuf>, quick: bool) -> Result<()> {
     let rounds = if quick { 1 } else { 5 };
     let mut rows = vec![events::row(rounds)];
+    rows.extend(interfaces::messages(rounds)?);
+    rows.push(interfaces::buffer(rounds));
     for load in networks::LOADS {
         rows.push(networks::row(load, booksim, rounds)?);
     }
+    let experiments = experiments::all()?;
     let out = root.join("out");
     std::fs::create_dir_all(&out).context("making the folder out")?;
-    std::fs::write(out.join("bench-model.json"), serde_json::to_string_pretty(&rows)?)
-        .context("writing out/bench-model.json")?;
-    let page = page::markdown(&rows);
+    std::fs::write(
+        out.join("bench-model.json"),
+        serde_json::to_string_pretty(&Measured { rows: &rows, experiments: &experiments })?,
+    )
+    .context("writing out/bench-model.json")?;
+    let page = page::markdown(&rows, &experiments);
     if !quick && booksim.is_some() {
         std::fs::write(root.join("docs/performance-model.md"), &page)
             .context("writing docs/performance-model.md")?;

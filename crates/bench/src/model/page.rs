@@ -1,10 +1,10 @@
 //! The page about the model's speed.
 
 use super::networks::{BUFFER_BEATS, ISLIP_ROUNDS, PACKET_BEATS, VCS};
-use super::{Row, median};
+use super::{Row, experiments, median};
 
 /// The page, in Markdown.
-pub fn markdown(rows: &[Row]) -> String {
+pub fn markdown(rows: &[Row], experiments: &[experiments::Run]) -> String {
     let mut page = format!(
         "# Performance of the model
 
@@ -37,13 +37,24 @@ set; the ratio is to BookSim2 in this run.
         };
         let met = if rate >= row.goal { "met" } else { "MISSED" };
         page += &format!(
-            "| {}, {} | {:.1} | {:.1} - {:.1} | {theirs} | {ratio} | {:.2} | {met} |\n",
+            "| {}, {} | {:.2} | {:.2} - {:.2} | {theirs} | {ratio} | {:.2} | {met} |\n",
             row.what,
             row.unit,
             rate / 1e6,
             ends.0 / 1e6,
             ends.1 / 1e6,
             row.goal / 1e6,
+        );
+    }
+    page += "\nThe papers' experiments, two at a time, on the wall:\n
+| experiments of | how many | s | goal, s | |
+| --- | --- | --- | --- | --- |
+";
+    for run in experiments {
+        let met = if run.seconds <= run.goal_seconds { "met" } else { "MISSED" };
+        page += &format!(
+            "| {} | {} | {:.2} | {:.0} | {met} |\n",
+            run.what, run.experiments, run.seconds, run.goal_seconds
         );
     }
     page += "\nWhat they found, to show that it is the same work:\n

@@ -1,0 +1,47 @@
+//! How long the papers' experiments take, two at a time.
+
+use std::num::NonZero;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use bellwire_papers::Paper;
+use bellwire_papers::experiments::{MODELLED, Modelled, run_all};
+use serde::Serialize;
+
+/// Experiments that were run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Run {
+    /// Which.
+    pub what: String,
+    /// How many.
+    pub experiments: usize,
+    /// What they took, in seconds on the wall.
+    pub seconds: f64,
+    /// What they may take.
+    pub goal_seconds: f64,
+}
+
+/// Runs each paper's experiments, and Table 3 of cHPP alone.
+pub fn all() -> Result<Vec<Run>> {
+    let mut runs = Vec::new();
+    for &(paper, experiments) in MODELLED {
+        let goal = if paper == Paper::ChppNic { 60.0 } else { 30.0 };
+        runs.push(run(paper.name().to_owned(), (paper, experiments), goal)?);
+        if let Some(at) = experiments.iter().position(|experiment| experiment.id == "table3") {
+            let alone = (paper, &experiments[at..=at]);
+            runs.push(run(format!("{}, Table 3 alone", paper.name()), alone, 1.0)?);
+        }
+    }
+    Ok(runs)
+}
+
+fn run(what: String, modelled: Modelled, goal_seconds: f64) -> Result<Run> {
+    let two = NonZero::new(2).expect("it is not zero");
+    let began = Instant::now();
+    let ran = run_all(&[modelled], two, |_, _| {});
+    let seconds = began.elapsed();
+    let failures: usize = ran.iter().map(|paper| paper.failures.len()).sum();
+    ensure!(failures == 0, "{failures} experiments of {what} could not be run");
+    let experiments = modelled.1.len();
+    Ok(Run { what, experiments, seconds: Duration::as_secs_f64(&seconds), goal_seconds })
+}

@@ -1,0 +1,53 @@
+//! What one message costs the whole cHPP interface, and one cycle the DAMQ-PD buffer.
+
+use anyhow::{Result, anyhow};
+use bellwire_model::chpp::Config;
+use bellwire_model::chpp::experiments::Kind;
+use bellwire_model::chpp::experiments::stream::stream;
+use bellwire_model::damq_pd::{DescriptorBuffer, Organisation, Way, Word, Write};
+
+use super::{Row, cpu};
+
+const MESSAGES: u64 = 100_000;
+/// One packet of the prototype.
+const MESSAGE_BYTES: u64 = 128;
+/// Messages under way at a time.
+const WINDOW: u64 = 32;
+const CYCLES: u64 = 50_000_000;
+
+/// Measures messages of each primitive.
+pub fn messages(rounds: usize) -> Result<Vec<Row>> {
+    let config = Config::prototype();
+    [Kind::Put, Kind::NapIndirect, Kind::NapImmediate, Kind::Get]
+        .map(|kind| {
+            let rate = |_| {
+                let before = cpu::own();
+                stream(&config, kind, MESSAGE_BYTES, WINDOW, MESSAGES).map_err(|e| anyhow!(e))?;
+                Ok(MESSAGES as f64 / (cpu::own() - before).as_secs_f64())
+            };
+            let rates = (0..rounds).map(rate).collect::<Result<_>>()?;
+            Ok(Row::alone(format!("cHPP, {kind:?} of {MESSAGE_BYTES} B"), "messages", rates, 5e5))
+        })
+        .into_iter()
+        .collect()
+}
+
+/// Measures the buffer of 64 ports and 1,024 words, a word in and a word out in each cycle.
+pub fn buffer(rounds: usize) -> Row {
+    let rates = (0..rounds)
+        .map(|_| {
+            let before = cpu::own();
+            let mut buffer = DescriptorBuffer::new(Organisation::DamqPd, 64, 1024, 128);
+            let mut left = 0;
+            for cycle in 0..CYCLES {
+                let port = (cycle / 4 * 37 % 64) as u8;
+                let word = Word { bits: cycle, last: cycle % 4 == 3 };
+                let write = Write { port, way: Way::Pio, word };
+                left += u64::from(buffer.cycle(Some(write), true).is_some());
+            }
+            assert!(left + 1024 >= CYCLES, "only {left} words left the buffer in {CYCLES} cycles");
+            CYCLES as f64 / (cpu::own() - before).as_secs_f64()
+        })
+        .collect();
+    Row::alone("DAMQ-PD, buffer with a word in and one out".to_owned(), "cycles", rates, 5e7)
+}
