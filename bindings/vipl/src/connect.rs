@@ -9,7 +9,7 @@ use crate::directory::Listed;
 use crate::greeting::{Greeting, Role};
 use crate::handle::{Handle, Kind};
 use crate::names::{NetName, read_address, write_address};
-use crate::nic::{FUNCTIONS, State, call, nic_of, on_nic, write_to};
+use crate::nic::{State, call, nic_of, on_nic, write_to};
 use crate::wait::{timeout_of, wait_on_nic};
 use bellwire::{
     Address, ConnectionProgress, ConnectionRequest, Error, FunctionAddress, Listener, RemoteKey,
@@ -22,9 +22,6 @@ use std::time::{Duration, Instant};
 /// How long a listener outlives its last waiter: a program that looks with short timeouts misses nothing, and requests of clients that
 /// have given up do not pile up.
 const LINGER: Duration = Duration::from_millis(50);
-/// How long a client asks the function that its address names, and then each other function of that host, before it asks the next.
-const AT_NAMED: Duration = Duration::from_millis(100);
-const AT_OTHER: Duration = Duration::from_millis(20);
 
 /// The far side of a connection.
 pub struct Peer {
@@ -56,11 +53,8 @@ pub struct Attempt {
 }
 
 enum Side {
-    /// It asked a peer.
-    AsksPeer,
-    /// It asks a host. A card of the time had one address for all programs and all openings of it, and the discriminator told them apart; here
-    /// each opening is a function. So the address says where to begin, and if nobody waits there the host's other functions are asked in turn.
-    AsksHost { named: Address, asked: u8, data: Vec<u8>, deadline: Instant },
+    /// It asked.
+    Asks,
     /// It is asked, by exactly this peer.
     IsAsked { number: u32, own: NetName, peer: NetName, deadline: Instant },
 }
@@ -174,17 +168,8 @@ impl State {
         };
         let to = Address::new(peer.host.node, peer.host.function, number);
         let data = self.greeting(slot, role, own, peer)?.to_bytes();
-        let deadline = self.function.now() + timeout;
         let vi = self.vis.at(slot).ok_or(Return::InvalidParameter)?;
-        let (first, side) = match role {
-            Role::Peer => (timeout, Side::AsksPeer),
-            Role::Client => {
-                let asked = to.function;
-                let side = Side::AsksHost { named: to, asked, data: data.clone(), deadline };
-                (timeout.min(AT_NAMED), side)
-            }
-        };
-        self.function.start_connect(vi.queue_pair, to, &data, first).map_err(
+        self.function.start_connect(vi.queue_pair, to, &data, timeout).map_err(
             |error| match error {
                 Error::WrongState { .. } => Return::InvalidState,
                 Error::Unreachable { .. } => Return::NotReachable,
@@ -192,27 +177,8 @@ impl State {
             },
         )?;
         vi.state = ViState::ConnectPending;
-        vi.attempt = Some(Attempt { side, outcome: None });
+        vi.attempt = Some(Attempt { side: Side::Asks, outcome: None });
         Ok(())
-    }
-
-    /// Nobody waits at the function that was asked last: asks the next one of that host, if there is time.
-    fn ask_next(&mut self, slot: u16) -> Option<()> {
-        let now = self.function.now();
-        let vi = self.vis.at(slot)?;
-        let Side::AsksHost { named, asked, data, deadline } = &mut vi.attempt.as_mut()?.side else {
-            return None;
-        };
-        let left = deadline.saturating_duration_since(now);
-        if left.is_zero() {
-            return None;
-        }
-        *asked = (*asked + 1) % FUNCTIONS;
-        let to = Address::new(named.node, *asked, named.queue_pair);
-        let time = if *asked == named.function { AT_NAMED } else { AT_OTHER };
-        // One that is not there is passed over at the next look.
-        let _ = self.function.start_connect(vi.queue_pair, to, data, left.min(time));
-        Some(())
     }
 
     /// Looks how far a VI's connection is.
@@ -222,20 +188,14 @@ impl State {
         let queue_pair = vi.queue_pair;
         let Some(Attempt { side, outcome: None }) = &vi.attempt else { return };
         match side {
-            Side::AsksPeer | Side::AsksHost { .. } => {
+            Side::Asks => {
                 let outcome = match self.function.poll_connection(queue_pair) {
                     Ok(ConnectionProgress::Waiting) => return,
                     Ok(ConnectionProgress::Connected(data)) => {
                         Greeting::parse(&data).ok_or(Return::Error)
                     }
                     Err(Error::Rejected { .. }) => Err(Return::Reject),
-                    // The state is wrong if no request could be made at all.
-                    Err(Error::Unreachable { .. } | Error::WrongState { .. }) => {
-                        if self.ask_next(slot).is_some() {
-                            return;
-                        }
-                        Err(Return::Timeout)
-                    }
+                    Err(Error::Unreachable { .. }) => Err(Return::Timeout),
                     Err(_) => Err(Return::Error),
                 };
                 self.settle(slot, outcome);

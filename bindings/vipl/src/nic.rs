@@ -41,7 +41,7 @@ pub const ADDRESS_BYTES: usize = 6;
 /// Bytes of a discriminator at most.
 pub const DISCRIMINATOR_BYTES: usize = 64;
 /// Functions that are tried when a device is opened: several processes may share an interface.
-pub const FUNCTIONS: u8 = 8;
+const FUNCTIONS: u8 = 8;
 
 /// A place for a NIC. It is never moved or freed, so that an old handle finds an empty place at worst.
 pub struct Nic {
