@@ -119,12 +119,12 @@ typedef union {
 } VIP_DESCRIPTOR_SEGMENT;
 
 /* 64 bytes with two segments; more follow behind it. */
-typedef struct _VIP_DESCRIPTOR {
-	__extension__ union {
+__extension__ typedef struct _VIP_DESCRIPTOR {
+	union {
 		VIP_CONTROL_SEGMENT CS;
 		VIP_CONTROL_SEGMENT Control;
 	};
-	__extension__ union {
+	union {
 		VIP_DESCRIPTOR_SEGMENT DS[2];
 		VIP_DATA_SEGMENT Data[2];
 	};

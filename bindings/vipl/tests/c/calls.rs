@@ -19,7 +19,7 @@ fn run(case: &str) {
 }
 
 /// NICs, tags, memory, VIs and completion queues are made, asked, changed and destroyed; what others use stays; what is destroyed is free
-/// again.
+/// again; a NIC that is opened again is at the same node.
 // shows: M-01, M-04, M-05
 #[test]
 fn objects() {

@@ -4,4 +4,5 @@ mod calls;
 mod examples;
 mod header;
 mod install;
+mod period;
 mod system;

@@ -27,10 +27,22 @@ pub fn folder(name: &str) -> PathBuf {
 
 /// Compiles C and links it with the library; warnings are errors.
 pub fn compile(folder: &Path, name: &str, sources: &[PathBuf], header: &Path) -> PathBuf {
+    compile_as(&["-std=gnu99"], folder, name, sources, header)
+}
+
+/// The same, as C of another standard.
+pub fn compile_as(
+    standard: &[&str],
+    folder: &Path,
+    name: &str,
+    sources: &[PathBuf],
+    header: &Path,
+) -> PathBuf {
     let program = folder.join(name);
     let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
     let output = Command::new(&compiler)
-        .args(["-std=gnu99", "-O1", "-g", "-Wall", "-Wextra", "-Werror"])
+        .args(standard)
+        .args(["-O1", "-g", "-Wall", "-Wextra", "-Werror"])
         .arg("-I")
         .arg(header)
         .arg("-I")

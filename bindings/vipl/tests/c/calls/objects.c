@@ -4,8 +4,8 @@
 /* Objects are made, asked, changed and destroyed; what others use stays. */
 void objects(void)
 {
-	VIP_NIC_HANDLE nic;
-	VIP_NIC_ATTRIBUTES limits;
+	VIP_NIC_HANDLE nic, again;
+	VIP_NIC_ATTRIBUTES limits, same;
 	VIP_PROTECTION_HANDLE ptag, other;
 	VIP_CQ_HANDLE cq;
 	VIP_VI_HANDLE vi, second;
@@ -21,6 +21,13 @@ void objects(void)
 	WANT(limits.MaxTransferSize >= 32768 && limits.MaxDiscriminatorLen >= 16 && limits.NativeMTU > 0);
 	WANT(limits.ReliabilityLevelSupport == 7 && limits.RDMAReadSupport == 6);
 	WANT(strncmp(limits.Name, device, strlen(device)) == 0);
+
+	/* Opened again it is another end point of the same node. */
+	MUST(VipOpenNic(device, &again));
+	MUST(VipQueryNic(again, &same));
+	WANT(memcmp(limits.LocalNicAddress, same.LocalNicAddress, 4) == 0);
+	WANT(memcmp(limits.LocalNicAddress, same.LocalNicAddress, 6) != 0);
+	MUST(VipCloseNic(again));
 
 	MUST(VipCreatePtag(nic, &ptag));
 	MUST(VipCreatePtag(nic, &other));
