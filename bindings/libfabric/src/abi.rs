@@ -295,6 +295,7 @@ pub struct CntrAttr {
     pub flags: u64,
 }
 
+#[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Msg {
     pub iov: *const libc::iovec,

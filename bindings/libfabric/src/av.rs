@@ -134,6 +134,10 @@ impl Av {
         match unsafe { self.events.load(Ordering::Acquire).as_ref() } {
             Some(events) => {
                 let fid = (&raw const self.fid).cast_mut().cast();
+                for (at, _) in addresses.iter().enumerate().filter(|(_, one)| one.is_none()) {
+                    let entry = EqEntry { fid, context, data: at as u64 };
+                    events.tell_error(entry, error::EINVAL);
+                }
                 events.tell(value::EVENT_AV_COMPLETE, EqEntry { fid, context, data: good as u64 });
                 0
             }

@@ -1,12 +1,11 @@
 //! Counters of completions.
 
-use crate::abi::{CntrAttr, Fid, FidCntr, Ops, class, error, not_offered, ops, value};
+use crate::abi::{CntrAttr, Fid, FidCntr, Ops, class, error, not_offered, ops};
 use crate::domain::Domain;
 use crate::ep::Ep;
 use crate::lock::Lock;
-use crate::wait::{Looks, Patience, WaitSet};
+use crate::wait::{self, Looks, Patience, WaitSet};
 use std::ffi::{c_int, c_void};
-use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A counter.
@@ -14,6 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub struct Cntr {
     fid: FidCntr,
     domain: *mut Domain,
+    wait_obj: c_int,
     wait: Option<WaitSet>,
     /// Somebody may be asleep.
     asleep: AtomicBool,
@@ -23,7 +23,7 @@ pub struct Cntr {
 }
 
 static FID: Ops<6> = ops![close, not_offered, control, not_offered, not_offered, not_offered];
-static CNTR: Ops<7> = ops![read, read_errors, add, set, wait, add_errors, set_errors];
+static CNTR: Ops<7> = ops![read, read_errors, add, set, wait_for, add_errors, set_errors];
 
 /// `fi_cntr_open`.
 pub unsafe extern "C" fn open(
@@ -41,19 +41,17 @@ pub unsafe extern "C" fn open(
         if attr.flags != 0 {
             return -error::EBADFLAGS;
         }
-        let wait = match attr.wait_obj {
-            value::WAIT_NONE | value::WAIT_YIELD => None,
-            value::WAIT_UNSPEC | value::WAIT_FD => match WaitSet::new() {
-                Some(wait) => Some(wait),
-                None => return -libc::EMFILE,
-            },
-            _ => return -error::ENOSYS,
+        let mut wait_obj = attr.wait_obj;
+        let wait = match WaitSet::wanted(&mut wait_obj) {
+            Ok(wait) => wait,
+            Err(error) => return error,
         };
         let shared = (*domain).shared;
         let fid = Fid { class: class::CNTR, context, ops: &FID };
         let cntr = Cntr {
             fid: FidCntr { fid, ops: &CNTR },
             domain,
+            wait_obj,
             wait,
             asleep: AtomicBool::new(false),
             value: AtomicU64::new(0),
@@ -151,16 +149,7 @@ unsafe extern "C" fn close(cntr: *mut Cntr) -> c_int {
 
 unsafe extern "C" fn control(cntr: *mut Cntr, command: c_int, argument: *mut c_void) -> c_int {
     // SAFETY: the interface's pointers.
-    unsafe {
-        match (command, &(*cntr).wait) {
-            (value::CONTROL_GETWAIT, Some(wait)) => {
-                argument.cast::<c_int>().write(wait.fd().as_raw_fd());
-                0
-            }
-            (value::CONTROL_GETWAIT, None) => -error::ENODATA,
-            _ => -error::ENOSYS,
-        }
-    }
+    unsafe { wait::control((*cntr).wait.as_ref(), (*cntr).wait_obj, command, argument) }
 }
 
 unsafe extern "C" fn read(cntr: *mut Cntr) -> u64 {
@@ -199,7 +188,7 @@ unsafe extern "C" fn set_errors(cntr: *mut Cntr, value: u64) -> c_int {
     unsafe { (*cntr).change(|cntr| cntr.errors.store(value, Ordering::Release)) }
 }
 
-unsafe extern "C" fn wait(cntr: *mut Cntr, threshold: u64, timeout_ms: c_int) -> c_int {
+unsafe extern "C" fn wait_for(cntr: *mut Cntr, threshold: u64, timeout_ms: c_int) -> c_int {
     // SAFETY: the interface's pointer.
     let cntr = unsafe { &*cntr };
     let errors = cntr.errors.load(Ordering::Acquire);

@@ -6,7 +6,7 @@ use crate::abi::{
 use crate::domain::Domain;
 use crate::ep::Ep;
 use crate::lock::Lock;
-use crate::wait::{Looks, Patience, WaitSet};
+use crate::wait::{self, Looks, Patience, WaitSet};
 use std::collections::VecDeque;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
@@ -38,7 +38,7 @@ struct Queue {
 }
 
 static FID: Ops<6> = ops![close, not_offered, control, not_offered, not_offered, not_offered];
-static CQ: Ops<7> = ops![read, read_from, read_error, wait, wait_from, signal, strerror];
+static CQ: Ops<7> = ops![read, read_from, read_error, wait_one, wait_from, signal, strerror];
 
 /// `fi_cq_open`.
 pub unsafe extern "C" fn open(
@@ -60,16 +60,9 @@ pub unsafe extern "C" fn open(
             value::CQ_TAGGED => 48,
             _ => return -error::EINVAL,
         };
-        let wait = match attr.wait_obj {
-            value::WAIT_NONE | value::WAIT_YIELD => None,
-            value::WAIT_UNSPEC | value::WAIT_FD => {
-                attr.wait_obj = value::WAIT_FD;
-                match WaitSet::new() {
-                    Some(wait) => Some(wait),
-                    None => return -libc::EMFILE,
-                }
-            }
-            _ => return -error::ENOSYS,
+        let wait = match WaitSet::wanted(&mut attr.wait_obj) {
+            Ok(wait) => wait,
+            Err(error) => return error,
         };
         if attr.size == 0 {
             attr.size = crate::info::DEPTH;
@@ -236,22 +229,8 @@ unsafe extern "C" fn close(cq: *mut Cq) -> c_int {
 }
 
 unsafe extern "C" fn control(cq: *mut Cq, command: c_int, argument: *mut c_void) -> c_int {
-    use std::os::fd::AsRawFd;
     // SAFETY: the interface's pointers.
-    unsafe {
-        match (command, &(*cq).wait) {
-            (value::CONTROL_GETWAIT, Some(wait)) => {
-                argument.cast::<c_int>().write(wait.fd().as_raw_fd());
-                0
-            }
-            (value::CONTROL_GETWAITOBJ, _) => {
-                argument.cast::<c_int>().write((*cq).wait_obj);
-                0
-            }
-            (value::CONTROL_GETWAIT, None) => -error::ENODATA,
-            _ => -error::ENOSYS,
-        }
-    }
+    unsafe { wait::control((*cq).wait.as_ref(), (*cq).wait_obj, command, argument) }
 }
 
 unsafe extern "C" fn read(cq: *mut Cq, into: *mut c_void, count: usize) -> isize {
@@ -280,7 +259,7 @@ unsafe extern "C" fn read_error(cq: *mut Cq, into: *mut CqErrEntry, _flags: u64)
     1
 }
 
-unsafe extern "C" fn wait(
+unsafe extern "C" fn wait_one(
     cq: *mut Cq,
     into: *mut c_void,
     count: usize,

@@ -1,20 +1,27 @@
 //! Event queues: what happened to objects, which is little, because endpoints here need no connections.
 
-use crate::abi::{
-    EqAttr, EqEntry, EqErrEntry, Fid, FidEq, Ops, class, error, not_offered, ops, value,
-};
+use crate::abi::{EqAttr, EqEntry, EqErrEntry, Fid, FidEq, Ops, class, error, not_offered, ops};
 use crate::fabric::Fabric;
-use crate::wait::{Patience, WaitSet};
+use crate::wait::{self, Patience, WaitSet};
 use std::collections::VecDeque;
 use std::ffi::{c_char, c_int, c_void};
+use std::ptr::null_mut;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// An event queue.
 #[repr(C)]
 pub struct Eq {
     fid: FidEq,
+    wait_obj: c_int,
     wait: Option<WaitSet>,
-    events: Mutex<VecDeque<(u32, Vec<u8>)>>,
+    told: Mutex<Told>,
+}
+
+/// What waits to be read.
+#[derive(Default)]
+struct Told {
+    events: VecDeque<(u32, Vec<u8>)>,
+    errors: VecDeque<EqErrEntry>,
 }
 
 /// The program may write events of its own.
@@ -22,7 +29,7 @@ const WRITE: u64 = crate::abi::flag::WRITE;
 const PEEK: u64 = crate::abi::flag::PEEK;
 
 static FID: Ops<6> = ops![close, not_offered, control, not_offered, not_offered, not_offered];
-static EQ: Ops<5> = ops![read, read_error, write, wait, strerror];
+static EQ: Ops<5> = ops![read, read_error, write, wait_one, strerror];
 
 /// `fi_eq_open`.
 pub unsafe extern "C" fn open(
@@ -34,19 +41,16 @@ pub unsafe extern "C" fn open(
     // SAFETY: the interface's pointers.
     unsafe {
         let attr = &mut *attr;
-        let wait = match attr.wait_obj {
-            value::WAIT_NONE | value::WAIT_YIELD => None,
-            value::WAIT_UNSPEC | value::WAIT_FD => match WaitSet::new() {
-                Some(wait) => Some(wait),
-                None => return -libc::EMFILE,
-            },
-            _ => return -error::ENOSYS,
+        let wait = match WaitSet::wanted(&mut attr.wait_obj) {
+            Ok(wait) => wait,
+            Err(error) => return error,
         };
         if attr.flags & !WRITE != 0 {
             return -error::EBADFLAGS;
         }
         let fid = Fid { class: class::EQ, context, ops: &FID };
-        let eq = Eq { fid: FidEq { fid, ops: &EQ }, wait, events: Mutex::default() };
+        let (wait_obj, told) = (attr.wait_obj, Mutex::default());
+        let eq = Eq { fid: FidEq { fid, ops: &EQ }, wait_obj, wait, told };
         into.write(Box::into_raw(Box::new(eq)));
     }
     0
@@ -61,29 +65,44 @@ impl Eq {
         self.put(event, bytes.to_vec());
     }
 
+    /// Puts in that something failed; this is read before all events.
+    pub fn tell_error(&self, entry: EqEntry, err: c_int) {
+        let (prov_errno, err_data, err_data_size) = (err, null_mut(), 0);
+        let error = EqErrEntry { entry, err, prov_errno, err_data, err_data_size };
+        self.told().errors.push_back(error);
+        self.wake();
+    }
+
     fn put(&self, event: u32, bytes: Vec<u8>) {
-        self.events().push_back((event, bytes));
+        self.told().events.push_back((event, bytes));
+        self.wake();
+    }
+
+    fn wake(&self) {
         if let Some(wait) = &self.wait {
             wait.wake();
         }
     }
 
-    fn events(&self) -> MutexGuard<'_, VecDeque<(u32, Vec<u8>)>> {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner)
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether nothing is here.
     pub fn may_sleep(&self) -> bool {
-        let events = self.events();
+        let told = self.told();
         if let Some(wait) = &self.wait {
             wait.settle();
         }
-        events.is_empty()
+        told.is_empty()
     }
 
     unsafe fn take(&self, event: *mut u32, into: *mut c_void, length: usize, flags: u64) -> isize {
-        let mut events = self.events();
-        let Some((kind, bytes)) = events.front() else { return -(error::EAGAIN as isize) };
+        let mut told = self.told();
+        if !told.errors.is_empty() {
+            return -(error::EAVAIL as isize);
+        }
+        let Some((kind, bytes)) = told.events.front() else { return -(error::EAGAIN as isize) };
         if bytes.len() > length {
             return -(error::ETOOSMALL as isize);
         }
@@ -94,12 +113,18 @@ impl Eq {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), into.cast(), taken);
         }
         if flags & PEEK == 0 {
-            events.pop_front();
-            if let (true, Some(wait)) = (events.is_empty(), &self.wait) {
+            told.events.pop_front();
+            if let (true, Some(wait)) = (told.is_empty(), &self.wait) {
                 wait.settle();
             }
         }
         taken as isize
+    }
+}
+
+impl Told {
+    fn is_empty(&self) -> bool {
+        self.events.is_empty() && self.errors.is_empty()
     }
 }
 
@@ -110,23 +135,8 @@ unsafe extern "C" fn close(eq: *mut Eq) -> c_int {
 }
 
 unsafe extern "C" fn control(eq: *mut Eq, command: c_int, argument: *mut c_void) -> c_int {
-    use std::os::fd::AsRawFd;
     // SAFETY: the interface's pointers.
-    unsafe {
-        match (command, &(*eq).wait) {
-            (value::CONTROL_GETWAIT, Some(wait)) => {
-                argument.cast::<c_int>().write(wait.fd().as_raw_fd());
-                0
-            }
-            (value::CONTROL_GETWAITOBJ, wait) => {
-                let kind = if wait.is_some() { value::WAIT_FD } else { value::WAIT_NONE };
-                argument.cast::<c_int>().write(kind);
-                0
-            }
-            (value::CONTROL_GETWAIT, None) => -error::ENODATA,
-            _ => -error::ENOSYS,
-        }
-    }
+    unsafe { wait::control((*eq).wait.as_ref(), (*eq).wait_obj, command, argument) }
 }
 
 unsafe extern "C" fn read(
@@ -140,9 +150,17 @@ unsafe extern "C" fn read(
     unsafe { (*eq).take(event, into, length, flags) }
 }
 
-/// Nothing that is told here ever fails.
-unsafe extern "C" fn read_error(_eq: *mut Eq, _into: *mut EqErrEntry, _flags: u64) -> isize {
-    -(error::EAGAIN as isize)
+unsafe extern "C" fn read_error(eq: *mut Eq, into: *mut EqErrEntry, flags: u64) -> isize {
+    // SAFETY: the interface's pointers.
+    unsafe {
+        let mut told = (*eq).told();
+        let Some(&error) = told.errors.front() else { return -(error::EAGAIN as isize) };
+        into.write(error);
+        if flags & PEEK == 0 {
+            told.errors.pop_front();
+        }
+    }
+    size_of::<EqErrEntry>() as isize
 }
 
 unsafe extern "C" fn write(
@@ -163,7 +181,7 @@ unsafe extern "C" fn write(
     length as isize
 }
 
-unsafe extern "C" fn wait(
+unsafe extern "C" fn wait_one(
     eq: *mut Eq,
     event: *mut u32,
     into: *mut c_void,

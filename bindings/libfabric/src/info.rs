@@ -129,6 +129,12 @@ unsafe fn find(
     unsafe { answer(hints, version, &device, source, destination) }
 }
 
+/// Where a device is, as far as its name tells; nowhere in particular otherwise.
+fn address_of(device: &str) -> SocketAddrV4 {
+    let ip = device.rsplit(':').next().and_then(|ip| ip.parse().ok());
+    SocketAddrV4::new(ip.unwrap_or(Ipv4Addr::UNSPECIFIED), 0)
+}
+
 /// Whether a domain's name is one that we could have given.
 fn is_ours(name: &str) -> bool {
     name.strip_prefix("auto:udp:").is_some_and(|ip| ip.parse::<Ipv4Addr>().is_ok())
@@ -276,7 +282,9 @@ unsafe fn answer(
             Some(caps) => complete(caps),
         };
         info.addr_format = value::SOCKADDR_IN;
-        set_address(&mut info.src_addr, &mut info.src_addrlen, source)?;
+        let source = source.filter(|source| !source.ip().is_unspecified() || source.port() != 0);
+        let source = source.unwrap_or_else(|| address_of(device));
+        set_address(&mut info.src_addr, &mut info.src_addrlen, Some(source))?;
         set_address(&mut info.dest_addr, &mut info.dest_addrlen, destination)?;
 
         let tx = &mut *info.tx_attr;

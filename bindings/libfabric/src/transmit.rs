@@ -61,16 +61,6 @@ pub unsafe fn spans(parts: *const libc::iovec, count: usize) -> Spans {
     }
 }
 
-impl Ep {
-    /// # Safety
-    /// The body is the program's until the transmission is done.
-    #[inline(always)]
-    unsafe fn send(&self, body: &Spans, send: Send) -> isize {
-        let mut state = self.hold();
-        state.send(body, send)
-    }
-}
-
 impl State {
     #[inline(always)]
     fn send(&mut self, body: &Spans, send: Send) -> isize {
@@ -176,7 +166,8 @@ unsafe fn copied(
     unsafe {
         let body = Span::new(from.cast(), length).into();
         let context = std::ptr::null_mut();
-        (*ep).send(&body, Send { to, tag, data, context, flags: flag::INJECT })
+        let send = Send { to, tag, data, context, flags: flag::INJECT };
+        (*ep).hold().send(&body, send)
     }
 }
 
@@ -271,6 +262,23 @@ unsafe extern "C" fn tagged_inject_data(
     unsafe { copied(ep, from, length, to, Some(tag), Some(data)) }
 }
 
+/// Sends several stretches.
+unsafe fn several(
+    ep: *mut Ep,
+    parts: *const libc::iovec,
+    count: usize,
+    to: u64,
+    tag: Option<u64>,
+    context: *mut c_void,
+) -> isize {
+    // SAFETY: the interface's pointers.
+    unsafe {
+        let mut state = (*ep).hold();
+        let flags = state.usual();
+        state.send(&spans(parts, count), Send { to, tag, data: None, context, flags })
+    }
+}
+
 unsafe extern "C" fn send_parts(
     ep: *mut Ep,
     parts: *const libc::iovec,
@@ -280,11 +288,7 @@ unsafe extern "C" fn send_parts(
     context: *mut c_void,
 ) -> isize {
     // SAFETY: the interface's pointers.
-    unsafe {
-        let body = spans(parts, count);
-        let flags = (*ep).hold().usual();
-        (*ep).send(&body, Send { to, tag: None, data: None, context, flags })
-    }
+    unsafe { several(ep, parts, count, to, None, context) }
 }
 
 unsafe extern "C" fn tagged_parts(
@@ -297,33 +301,30 @@ unsafe extern "C" fn tagged_parts(
     context: *mut c_void,
 ) -> isize {
     // SAFETY: the interface's pointers.
+    unsafe { several(ep, parts, count, to, Some(tag), context) }
+}
+
+/// Sends what a structure says.
+unsafe fn message(ep: *mut Ep, message: Msg, tag: Option<u64>, flags: u64) -> isize {
+    let Msg { iov, iov_count, addr: to, context, data, .. } = message;
+    let data = (flags & flag::REMOTE_CQ_DATA != 0).then_some(data);
+    // SAFETY: the interface's pointers.
     unsafe {
-        let body = spans(parts, count);
-        let flags = (*ep).hold().usual();
-        (*ep).send(&body, Send { to, tag: Some(tag), data: None, context, flags })
+        let mut state = (*ep).hold();
+        let flags = state.with(flags);
+        state.send(&spans(iov, iov_count), Send { to, tag, data, context, flags })
     }
 }
 
-unsafe extern "C" fn send_message(ep: *mut Ep, message: *const Msg, flags: u64) -> isize {
+unsafe extern "C" fn send_message(ep: *mut Ep, what: *const Msg, flags: u64) -> isize {
     // SAFETY: the interface's pointers.
-    unsafe {
-        let message = &*message;
-        let body = spans(message.iov, message.iov_count);
-        let data = (flags & flag::REMOTE_CQ_DATA != 0).then_some(message.data);
-        let (to, context) = (message.addr, message.context);
-        let flags = (*ep).hold().with(flags);
-        (*ep).send(&body, Send { to, tag: None, data, context, flags })
-    }
+    unsafe { message(ep, *what, None, flags) }
 }
 
-unsafe extern "C" fn tagged_message(ep: *mut Ep, message: *const MsgTagged, flags: u64) -> isize {
+unsafe extern "C" fn tagged_message(ep: *mut Ep, what: *const MsgTagged, flags: u64) -> isize {
     // SAFETY: the interface's pointers.
     unsafe {
-        let message = &*message;
-        let body = spans(message.iov, message.iov_count);
-        let data = (flags & flag::REMOTE_CQ_DATA != 0).then_some(message.data);
-        let (to, tag, context) = (message.addr, Some(message.tag), message.context);
-        let flags = (*ep).hold().with(flags);
-        (*ep).send(&body, Send { to, tag, data, context, flags })
+        let MsgTagged { iov, desc, iov_count, addr, tag, context, data, .. } = *what;
+        message(ep, Msg { iov, desc, iov_count, addr, context, data }, Some(tag), flags)
     }
 }

@@ -1,6 +1,7 @@
 //! Waiting without using the processor.
 
-use std::ffi::c_int;
+use crate::abi::{error, value};
+use std::ffi::{c_int, c_void};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -74,6 +75,21 @@ pub struct WaitSet {
 }
 
 impl WaitSet {
+    /// The one that a program wants by `wait_obj`; `None`: it does not sleep. Which it got is written there.
+    ///
+    /// # Errors
+    /// The number of the error, negative.
+    pub fn wanted(wait_obj: &mut c_int) -> Result<Option<WaitSet>, c_int> {
+        match *wait_obj {
+            value::WAIT_NONE | value::WAIT_YIELD => Ok(None),
+            value::WAIT_UNSPEC | value::WAIT_FD => {
+                *wait_obj = value::WAIT_FD;
+                WaitSet::new().map(Some).ok_or(-libc::EMFILE)
+            }
+            _ => Err(-error::ENOSYS),
+        }
+    }
+
     /// `None`: there are no more descriptors.
     pub fn new() -> Option<WaitSet> {
         // SAFETY: new descriptors, which are ours.
@@ -119,6 +135,27 @@ impl WaitSet {
         use std::os::fd::AsFd;
         self.epoll.as_fd()
     }
+}
+
+/// `fi_control` of an object that programs may sleep on.
+///
+/// # Safety
+/// `argument` is what the command says.
+pub unsafe fn control(
+    wait: Option<&WaitSet>,
+    wait_obj: c_int,
+    command: c_int,
+    argument: *mut c_void,
+) -> c_int {
+    let answer = match (command, wait) {
+        (value::CONTROL_GETWAIT, Some(wait)) => wait.fd().as_raw_fd(),
+        (value::CONTROL_GETWAIT, None) => return -error::ENODATA,
+        (value::CONTROL_GETWAITOBJ, _) => wait_obj,
+        _ => return -error::ENOSYS,
+    };
+    // SAFETY: both commands want a number.
+    unsafe { argument.cast::<c_int>().write(answer) };
+    0
 }
 
 /// # Safety

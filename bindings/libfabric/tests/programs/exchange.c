@@ -79,6 +79,29 @@ int main(int count, char **arguments)
 	MPI_Win_fence(0, window);
 	MPI_Get(&got, 1, MPI_LONG, next, 0, 1, MPI_LONG, window);
 	MPI_Win_fence(0, window);
+	/* All change the word of rank 0, each in one step: a sum, a place in a row, and who comes first. */
+	long zero = 0, one = 1, seven = 7 + rank, place = -1, first = -1, total = 0;
+	MPI_Win words;
+	long three[3] = { 0 };
+	MPI_Win_create(three, sizeof three, sizeof *three, MPI_INFO_NULL, MPI_COMM_WORLD, &words);
+	MPI_Win_lock_all(0, words);
+	MPI_Accumulate(&seven, 1, MPI_LONG, 0, 0, 1, MPI_LONG, MPI_SUM, words);
+	MPI_Fetch_and_op(&one, &place, MPI_LONG, 0, 1, MPI_SUM, words);
+	MPI_Compare_and_swap(&seven, &zero, &first, MPI_LONG, 0, 2, words);
+	MPI_Win_flush_all(words);
+	MPI_Win_unlock_all(words);
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, words);
+	MPI_Get(&total, 1, MPI_LONG, 0, 0, 1, MPI_LONG, words);
+	MPI_Win_unlock(0, words);
+	long places = 0, wins = 0, won = first == 0;
+	MPI_Allreduce(&place, &places, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+	MPI_Allreduce(&won, &wins, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+	if (total != 7 * ranks + ranks * (ranks - 1) / 2 || places != ranks * (ranks - 1) / 2 || wins != 1) {
+		printf("rank %d: sum %ld, places %ld, %ld came first\n", rank, total, places, wins);
+		MPI_Abort(MPI_COMM_WORLD, 4);
+	}
+	MPI_Win_free(&words);
 	MPI_Win_free(&window);
 	if (mine != 100 + before || got != 100 + rank) {
 		printf("rank %d: %ld was put here, %ld was fetched\n", rank, mine, got);

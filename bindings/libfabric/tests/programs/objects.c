@@ -560,6 +560,7 @@ int main(int count, char **arguments)
 	SAME(info->domain_attr->mr_mode, 0);
 	SAME(info->tx_attr->inject_size >= 4096, 1);
 	SAME(info->domain_attr->cq_data_size, 8);
+	SAME(info->src_addrlen > 0, 1);
 	/* What is not offered is not to be had. */
 	struct fi_info *none;
 	hints->caps = FI_RMA | FI_RMA_EVENT;
@@ -587,6 +588,16 @@ int main(int count, char **arguments)
 	SAME(told.data, 1);
 	SAME(told.context == &number, 1);
 	SAME(fi_eq_read(eq, &event, &told, sizeof told, 0), -FI_EAGAIN);
+	/* Of what is no address it tells as well. */
+	struct fi_eq_err_entry failed = { 0 };
+	char nothing[64] = { 0 };
+	SAME(fi_av_insert(av, nothing, 1, &number, 0, &number), 0);
+	SAME(fi_eq_read(eq, &event, &told, sizeof told, 0), -FI_EAVAIL);
+	SAME(fi_eq_readerr(eq, &failed, 0), sizeof failed);
+	SAME(failed.err, FI_EINVAL);
+	SAME(failed.context == &number, 1);
+	SAME(fi_eq_read(eq, &event, &told, sizeof told, 0), sizeof told);
+	SAME(told.data, 0);
 	MUST(fi_close(&av->fid));
 	vector = (struct fi_av_attr){ .type = FI_AV_TABLE };
 	MUST(fi_av_open(domain, &vector, &av, NULL));

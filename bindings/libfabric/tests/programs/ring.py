@@ -1,6 +1,5 @@
-"""Every rank passes bytes round a ring, tells all of it, and reads a neighbour's word through a window (unless the argument is "messages").
+"""Every rank passes bytes round a ring, tells all of it, and reads and changes words of others through windows.
 Prints one line per rank."""
-import sys
 from array import array
 
 from mpi4py import MPI
@@ -13,12 +12,33 @@ for length in (0, 1, 100, 5000, 100_000, 1 << 20):
     world.Sendrecv(out, after, 1, into, before, 1)
     assert into == bytearray([(before + length) % 256]) * length
 assert world.allgather({"rank": rank}) == [{"rank": other} for other in range(ranks)]
-if "messages" not in sys.argv:
-    mine, theirs = array("q", [100 + rank]), array("q", [0])
-    window = MPI.Win.Create(mine, 8, comm=world)
-    window.Fence()
-    window.Get(theirs, after)
-    window.Fence()
-    window.Free()
-    assert theirs[0] == 100 + after
+mine, theirs = array("q", [100 + rank]), array("q", [0])
+window = MPI.Win.Create(mine, 8, comm=world)
+window.Fence()
+window.Get(theirs, after)
+window.Fence()
+window.Free()
+assert theirs[0] == 100 + after
+# All change the words of rank 0, each in one step: a sum, and who comes first; long ones come whole.
+length = 100_000
+words = array("q", [0] * length)
+window = MPI.Win.Create(words, 8, comm=world)
+one, place, first = array("q", [1]), array("q", [-1]), array("q", [-1])
+window.Lock_all()
+window.Fetch_and_op(one, place, 0, 0, MPI.SUM)
+window.Compare_and_swap(one, array("q", [0]), first, 0, 1)
+window.Accumulate(array("d", [0.5]), 0, (2, 1, MPI.DOUBLE), MPI.SUM)
+window.Put(array("q", range(rank, rank + length - 3)), after, (3, length - 3, MPI.INT64_T))
+window.Flush_all()
+window.Unlock_all()
+world.Barrier()
+assert sorted(world.allgather(place[0])) == list(range(ranks))
+assert sorted(world.allgather(first[0])) == [0] + [1] * (ranks - 1)
+got = array("d", [0])
+window.Lock(0)
+window.Get(got, 0, (2, 1, MPI.DOUBLE))
+window.Unlock(0)
+assert got[0] == ranks / 2
+assert words[3:] == array("q", range(before, before + length - 3))
+window.Free()
 print(f"rank {rank} of {ranks}: good, {MPI.Get_library_version().split(chr(10))[0]}")
