@@ -112,11 +112,7 @@ impl Buffer {
     #[inline(always)]
     pub fn fill(&mut self, message: View<'_>) {
         let bytes = message.part(0, message.len().min(self.len())).expect("not longer");
-        match self.0.holder() {
-            // Nobody else knows where a program's vector is, so it lies apart from what came in.
-            None => self.0.view_mut().copy_apart(bytes),
-            Some(_) => self.0.view_mut().copy_from(bytes),
-        }
+        self.0.view_mut().copy_from(bytes);
     }
 
     /// The bytes as the data path writes them.

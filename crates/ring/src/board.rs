@@ -24,6 +24,8 @@ pub struct Board<W> {
     words: W,
     gates: usize,
     regions: usize,
+    /// The word at which the notices begin.
+    notices: usize,
 }
 
 impl<W: Words> Board<W> {
@@ -34,7 +36,7 @@ impl<W: Words> Board<W> {
 
     /// The board at the start of `words`.
     pub fn new(words: W, gates: usize, regions: usize) -> Self {
-        Board { words, gates, regions }
+        Board { words, gates, regions, notices: gates.div_ceil(8) }
     }
 
     /// The gate of a queue pair; 0 for one that cannot exist.
@@ -55,8 +57,9 @@ impl<W: Words> Board<W> {
         word.store(rest | u64::from(gate) << shift, Ordering::Release);
     }
 
+    #[inline(always)]
     fn notice_word(&self, region: usize) -> usize {
-        self.gates.div_ceil(8) + region * NOTICE_WORDS
+        self.notices + region * NOTICE_WORDS
     }
 
     /// The stamp of a region: changes when its key dies; 0 when there is none.

@@ -43,7 +43,7 @@ use nonce::Nonces;
 pub use receiver::{Arrival, Freed, LaneReceiver, Position};
 pub use sender::{Full, LaneSender, Sent};
 
-use crate::segment::{LINE_WORDS, Words};
+use crate::segment::{LINE_BYTES, LINE_WORDS, Words};
 
 /// Sizes of a lane's parts, in lines; the same on both sides, fixed when the link is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -115,7 +115,9 @@ const LINK_HOST: u64 = 1 << 8;
 /// Lines that a packet with `payload` bytes takes.
 #[inline(always)]
 fn lines_for(payload: usize) -> usize {
-    (HEADER_WORDS * 8 + payload).div_ceil(LINE_WORDS * 8)
+    // An addition and a shift, where `div_ceil` looks at the remainder.
+    const ROUNDED_UP: usize = HEADER_WORDS * 8 + LINE_BYTES - 1;
+    (payload + ROUNDED_UP) / LINE_BYTES
 }
 
 /// The three places that lines can be in.

@@ -12,15 +12,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A borrowed window on bytes that others may change while we look: copy in, copy out, nothing else.
+///
+/// Two words, so that it travels in registers from call to call. As a larger structure it would be put together in memory and read from
+/// there in other pieces a moment later, which waits until all stores before it have reached the cache.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
     start: NonNull<u8>,
-    length: usize,
-    writable: bool,
-    /// Copies through this window go around the cache.
-    streaming: bool,
+    /// The length, above [`FLAGS`] bits.
+    extent: usize,
     lifetime: PhantomData<&'a ()>,
 }
+
+/// The window can be written.
+const WRITABLE: usize = 1;
+/// Copies through the window go around the cache.
+const STREAMING: usize = 2;
+/// How many bits flags take. No length in memory needs the highest ones.
+const FLAGS: u32 = 2;
+
+const _: () = assert!(size_of::<View>() == 2 * size_of::<usize>());
 
 // SAFETY: a view is an address and a length; every access copies, and tolerates concurrent writers by design.
 unsafe impl Send for View<'_> {}
@@ -32,61 +42,62 @@ impl<'a> View<'a> {
     ///
     /// # Safety
     /// The bytes must stay mapped for `'a`, readable, and writable too if [`View::write`] or an atomic is ever called.
+    #[inline(always)]
     pub unsafe fn new(start: NonNull<u8>, length: usize) -> Self {
-        View { start, length, writable: true, streaming: false, lifetime: PhantomData }
+        Self::with(start, length, WRITABLE)
+    }
+
+    #[inline(always)]
+    fn with(start: NonNull<u8>, length: usize, flags: usize) -> Self {
+        debug_assert!(length.leading_zeros() >= FLAGS, "memory is smaller");
+        View { start, extent: (length << FLAGS) | flags, lifetime: PhantomData }
     }
 
     /// A window of no bytes.
     pub fn empty() -> Self {
-        View {
-            start: NonNull::dangling(),
-            length: 0,
-            writable: true,
-            streaming: false,
-            lifetime: PhantomData,
-        }
+        Self::with(NonNull::dangling(), 0, WRITABLE)
     }
 
     /// A window on ordinary bytes that is only read: writing through it panics.
+    #[inline(always)]
     pub fn of(bytes: &'a [u8]) -> Self {
-        let start = NonNull::from(bytes).cast();
-        View {
-            start,
-            length: bytes.len(),
-            writable: false,
-            streaming: false,
-            lifetime: PhantomData,
-        }
+        Self::with(NonNull::from(bytes).cast(), bytes.len(), 0)
     }
 
     /// A window on ordinary bytes that is written too.
     pub fn of_mut(bytes: &'a mut [u8]) -> Self {
         let length = bytes.len();
-        View {
-            start: NonNull::from(bytes).cast(),
-            length,
-            writable: true,
-            streaming: false,
-            lifetime: PhantomData,
-        }
+        Self::with(NonNull::from(bytes).cast(), length, WRITABLE)
     }
 
     /// The same window, for a part of a copy that is larger than the cache: what it writes goes straight to memory, which
     /// saves reading the target first, and leaves the cache to others.
     pub fn streaming(self) -> Self {
-        View { streaming: true, ..self }
+        View { extent: self.extent | STREAMING, ..self }
+    }
+
+    /// The same window, which is only read from here on unless `writable`.
+    #[inline(always)]
+    fn writable_if(self, writable: bool) -> Self {
+        let flag = if writable { WRITABLE } else { 0 };
+        View { extent: (self.extent & !WRITABLE) | flag, ..self }
+    }
+
+    #[inline(always)]
+    fn has(&self, flag: usize) -> bool {
+        self.extent & flag != 0
     }
 
     /// Bytes in the window.
-    #[inline]
+    #[inline(always)]
     pub fn len(&self) -> usize {
-        self.length
+        self.extent >> FLAGS
     }
 
     /// Whether the window has no bytes.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.length == 0
+        self.len() == 0
     }
 
     /// Where the window starts: for system calls that take an address (cross-memory attach).
@@ -96,14 +107,14 @@ impl<'a> View<'a> {
     }
 
     /// The part from `offset`, `length` bytes long, or `None` if it does not lie inside.
-    #[inline]
+    #[inline(always)]
     pub fn part(&self, offset: usize, length: usize) -> Option<View<'a>> {
-        if offset > self.length || length > self.length - offset {
+        if offset > self.len() || length > self.len() - offset {
             return None;
         }
         // SAFETY: offset <= length of this window, so the result points into it or one past its end.
         let start = unsafe { self.start.add(offset) };
-        Some(View { start, length, ..*self })
+        Some(Self::with(start, length, self.extent & (WRITABLE | STREAMING)))
     }
 
     /// Copies bytes out, from `offset` on. Panics if they do not lie inside: callers check first.
@@ -119,7 +130,7 @@ impl<'a> View<'a> {
     #[inline]
     pub fn write(&self, offset: usize, from: &[u8]) {
         let part = self.part(offset, from.len()).expect("write lies inside the view");
-        assert!(self.writable, "write through a view that is only for reading");
+        assert!(self.has(WRITABLE), "write through a view that is only for reading");
         // SAFETY: as in `read`, with the directions exchanged; writability is part of the contract of `new`.
         unsafe { copy_bytes(from.as_ptr(), part.start.as_ptr(), from.len()) }
     }
@@ -127,58 +138,59 @@ impl<'a> View<'a> {
     /// Copies all of `from` to the start of this window; both may be shared, and may overlap. Panics if it does not fit.
     #[inline(always)]
     pub fn copy_from(&self, from: View<'_>) {
-        assert!(self.writable, "write through a view that is only for reading");
+        assert!(self.has(WRITABLE), "write through a view that is only for reading");
         assert!(
-            from.length <= self.length,
+            from.len() <= self.len(),
             "copy of {} bytes into a view of {}",
-            from.length,
-            self.length
+            from.len(),
+            self.len()
         );
-        if from.length <= SHORT_BYTES {
+        if from.len() <= SHORT_BYTES {
             // SAFETY: both windows are mapped and long enough; so short a copy reads all before it writes.
-            unsafe { copy_bytes(from.start.as_ptr(), self.start.as_ptr(), from.length) }
+            unsafe { copy_bytes(from.start.as_ptr(), self.start.as_ptr(), from.len()) }
         } else {
             self.copy_long(from);
         }
     }
 
     /// The rest of [`View::copy_from`].
-    fn copy_long(&self, from: View<'_>) {
+    #[inline(never)]
+    fn copy_long(self, from: View<'_>) {
         if self.overlaps(&from) {
             // SAFETY: both windows are mapped for their lifetimes and long enough.
-            unsafe { std::ptr::copy(from.start.as_ptr(), self.start.as_ptr(), from.length) }
+            unsafe { std::ptr::copy(from.start.as_ptr(), self.start.as_ptr(), from.len()) }
         } else {
             let (source, target) = (from.start.as_ptr(), self.start.as_ptr());
             // SAFETY: both windows are mapped, long enough, and apart.
             unsafe {
-                if self.streaming || from.streaming {
-                    copy_streaming(source, target, from.length);
+                if self.has(STREAMING) || from.has(STREAMING) {
+                    copy_streaming(source, target, from.len());
                 } else {
-                    copy_bytes(source, target, from.length);
+                    copy_bytes(source, target, from.len());
                 }
             }
         }
     }
 
     /// As [`View::copy_from`], for windows that are known to be apart: a lane's slot and a program's buffer.
-    #[inline]
+    #[inline(always)]
     pub fn copy_apart(&self, from: View<'_>) {
-        assert!(self.writable && from.length <= self.length);
+        assert!(self.has(WRITABLE) && from.len() <= self.len());
         debug_assert!(!self.overlaps(&from));
         // SAFETY: both windows are mapped and long enough. Should they overlap after all, bytes are garbled inside them.
-        unsafe { copy_bytes(from.start.as_ptr(), self.start.as_ptr(), from.length) }
+        unsafe { copy_bytes(from.start.as_ptr(), self.start.as_ptr(), from.len()) }
     }
 
     fn overlaps(&self, other: &View<'_>) -> bool {
         let (a, b) = (self.start.as_ptr() as usize, other.start.as_ptr() as usize);
-        a < b + other.length && b < a + self.length
+        a < b + other.len() && b < a + self.len()
     }
 
     /// The 8-byte word at `offset`, or `None` if it is not aligned to 8 bytes or not inside.
     #[inline]
     fn word(&self, offset: usize) -> Option<&'a AtomicU64> {
         let part = self.part(offset, 8)?;
-        if !self.writable || !(part.start.as_ptr() as usize).is_multiple_of(8) {
+        if !self.has(WRITABLE) || !(part.start.as_ptr() as usize).is_multiple_of(8) {
             return None;
         }
         // SAFETY: aligned, inside, mapped for 'a; all concurrent access to a word used so is atomic or tolerated as racing
@@ -214,7 +226,7 @@ impl<'a> View<'a> {
 
 impl fmt::Debug for View<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "View({} B)", self.length)
+        write!(f, "View({} B)", self.len())
     }
 }
 
@@ -232,6 +244,10 @@ const SHORT_BYTES: usize = 32;
 pub unsafe fn copy_bytes(from: *const u8, to: *mut u8, length: usize) {
     // SAFETY: every branch touches exactly `length` bytes on both sides: two moves that overlap in the middle.
     unsafe {
+        // Asked first, because it is what short messages mostly are.
+        if matches!(length, 8..=16) {
+            return pair::<u64>(from, to, length);
+        }
         match length {
             0 => {}
             1..=3 => {
@@ -241,7 +257,6 @@ pub unsafe fn copy_bytes(from: *const u8, to: *mut u8, length: usize) {
                 *to.add(length - 1) = c;
             }
             4..=7 => pair::<u32>(from, to, length),
-            8..=16 => pair::<u64>(from, to, length),
             17..=SHORT_BYTES => pair::<u128>(from, to, length),
             _ => {
                 libc::memcpy(to.cast(), from.cast(), length);
@@ -407,7 +422,7 @@ impl Memory {
     pub fn view(&self) -> View<'_> {
         // SAFETY: the owner keeps the bytes mapped while `self` lives; `writable` is what it promised.
         let view = unsafe { View::new(self.start, self.length) };
-        View { writable: self.writable, ..view }
+        view.writable_if(self.writable)
     }
 
     /// Bytes.
@@ -462,7 +477,7 @@ impl<H: Holder> Piece<H> {
     pub fn of_part(holder: H, offset: usize, length: usize) -> Self {
         let part =
             holder.memory().view().part(offset, length).expect("a part lies inside its memory");
-        assert!(part.writable, "a piece can be written");
+        assert!(part.has(WRITABLE), "a piece can be written");
         Piece { start: part.start, length, extra: offset, holder: Some(holder) }
     }
 
@@ -515,7 +530,7 @@ impl<H: Holder> Piece<H> {
     pub fn view(&self) -> View<'_> {
         // SAFETY: a vector's bytes are initialized, and memory stays mapped while its holder is there.
         let view = unsafe { View::new(self.start, self.length) };
-        View { writable: self.holder.is_some(), ..view }
+        view.writable_if(self.holder.is_some())
     }
 
     /// The bytes, for writing.

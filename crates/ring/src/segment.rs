@@ -21,8 +21,11 @@ pub trait Words {
     /// The word with this index. Indices come from our own state, never from the peer; outside is a bug and panics.
     fn word(&self, index: usize) -> &AtomicU64;
 
-    /// The words of the line with this index: one check of the bounds for all of them. Outside is a bug and panics.
-    fn line(&self, index: usize) -> &[AtomicU64; LINE_WORDS];
+    /// The words of the line with this index.
+    ///
+    /// # Safety
+    /// The line lies inside.
+    unsafe fn line(&self, index: usize) -> &[AtomicU64; LINE_WORDS];
 
     /// The words of the first two lines, which every segment has.
     fn front(&self) -> &[AtomicU64; 2 * LINE_WORDS];
@@ -108,9 +111,9 @@ mod real {
         }
 
         #[inline(always)]
-        fn line(&self, index: usize) -> &[AtomicU64; LINE_WORDS] {
-            assert!(index < self.lines);
-            // SAFETY: as in `word`, for all words of a line that lies inside.
+        unsafe fn line(&self, index: usize) -> &[AtomicU64; LINE_WORDS] {
+            debug_assert!(index < self.lines);
+            // SAFETY: as in `word`, for all words of a line that lies inside by the caller's promise.
             unsafe { &*self.base.add(index * LINE_WORDS).cast() }
         }
 
@@ -200,7 +203,7 @@ mod model {
             self.0[..2 * LINE_WORDS].try_into().expect("two lines")
         }
 
-        fn line(&self, index: usize) -> &[AtomicU64; LINE_WORDS] {
+        unsafe fn line(&self, index: usize) -> &[AtomicU64; LINE_WORDS] {
             self.0[index * LINE_WORDS..][..LINE_WORDS].try_into().expect("the length of a line")
         }
 

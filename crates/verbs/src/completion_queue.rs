@@ -138,40 +138,51 @@ impl Taken<'_> {
 /// Where a completion goes past its ring, straight to the program that polls for it.
 pub(crate) struct Hand {
     place: Place,
-    /// The queue that is polled; none, once the hand is full.
-    queue: Option<u32>,
+    /// The slot of the queue that is polled, or how the hand is otherwise. One word, because every message looks at it.
+    queue: u32,
 }
+
+/// The hand holds a completion. No queue has this slot, nor the next one.
+const FULL: u32 = u32::MAX;
+/// Nobody polls.
+const CLOSED: u32 = u32::MAX - 1;
 
 impl Hand {
     pub(crate) fn new() -> Self {
-        Hand { place: Place::new(), queue: None }
+        Hand { place: Place::new(), queue: CLOSED }
     }
 
     /// Opens the hand for a completion of `queue`.
     #[inline(always)]
     pub(crate) fn open(&mut self, queue: u32) {
-        self.queue = Some(queue);
+        self.queue = queue;
     }
 
     /// Whether a completion of `queue` can be put there.
     #[inline(always)]
     pub(crate) fn is_open(&self, queue: u32) -> bool {
-        self.queue == Some(queue)
+        self.queue == queue
     }
 
     /// The place, for a completion that the caller puts there.
     #[inline(always)]
     pub(crate) fn place(&mut self) -> &mut Place {
-        self.queue = None;
+        self.queue = FULL;
         &mut self.place
+    }
+
+    /// Whether something came since the hand was opened.
+    #[inline(always)]
+    pub(crate) fn is_full(&self) -> bool {
+        self.queue == FULL
     }
 
     /// What came since the hand was opened.
     #[inline(always)]
     pub(crate) fn close(&mut self) -> Option<Taken<'_>> {
-        match self.queue.take() {
-            Some(_) => None,
-            None => Some(Taken(&self.place)),
+        match std::mem::replace(&mut self.queue, CLOSED) {
+            FULL => Some(Taken(&self.place)),
+            _ => None,
         }
     }
 }

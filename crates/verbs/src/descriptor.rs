@@ -8,22 +8,42 @@ use std::fmt;
 #[derive(Debug)]
 pub struct Send<'a> {
     pub(crate) payload: Payload<'a>,
-    to: Destination,
+    pub(crate) to: Destination,
     pub(crate) immediate: Option<u64>,
     pub(crate) context: u64,
     pub(crate) signaled: bool,
 }
 
-/// An address in words without padding, so that the post reads it in the pieces in which it was written a moment before.
-#[derive(Clone, Copy, Debug)]
-struct Destination {
+/// Whom a descriptor names: an address in words without padding, so that the post reads it in the pieces in which it was written a
+/// moment before, and compares it in as few.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Destination {
     /// Node, and queue pair above it.
     ends: u64,
     function: u32,
 }
 
 impl Destination {
-    const NONE: Destination = Destination { ends: 0, function: u32::MAX };
+    /// Nobody: the peer of a connected queue pair.
+    pub(crate) const NONE: Destination = Destination { ends: 0, function: u32::MAX };
+
+    /// The address, if there is one.
+    #[inline(always)]
+    pub(crate) fn address(self) -> Option<Address> {
+        let Destination { ends, function } = self;
+        let address = Address::new(ends as u32, function as u8, (ends >> 32) as u32);
+        (function != Destination::NONE.function).then_some(address)
+    }
+}
+
+impl From<Address> for Destination {
+    #[inline(always)]
+    fn from(to: Address) -> Self {
+        Destination {
+            ends: u64::from(to.node) | u64::from(to.queue_pair) << 32,
+            function: to.function.into(),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -60,10 +80,7 @@ impl<'a> Send<'a> {
     /// Whom it is for. Needed on an unconnected queue pair, refused on a connected one.
     #[inline]
     pub fn to(mut self, destination: Address) -> Self {
-        self.to = Destination {
-            ends: u64::from(destination.node) | u64::from(destination.queue_pair) << 32,
-            function: destination.function.into(),
-        };
+        self.to = destination.into();
         self
     }
 
@@ -86,14 +103,6 @@ impl<'a> Send<'a> {
     pub fn unsignaled(mut self) -> Self {
         self.signaled = false;
         self
-    }
-
-    /// Whom it is for.
-    #[inline(always)]
-    pub(crate) fn destination(&self) -> Option<Address> {
-        let Destination { ends, function } = self.to;
-        let address = Address::new(ends as u32, function as u8, (ends >> 32) as u32);
-        (function != Destination::NONE.function).then_some(address)
     }
 
     /// The buffer, if it is not immediate data; no bytes are left.

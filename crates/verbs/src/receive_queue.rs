@@ -1,17 +1,24 @@
 //! The receives that wait at one queue pair, or at a shared receive queue.
 
 use bellwire_device::Buffer;
-use std::mem::{ManuallyDrop, MaybeUninit};
+use std::mem::{ManuallyDrop, MaybeUninit, offset_of};
 
 /// A buffer that waits for a message.
+// The buffer first: taken out as a whole, it is then cut into the same pieces as at the start of a completion, where it goes next.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Receive {
     pub(crate) buffer: Buffer,
     pub(crate) context: u64,
 }
 
 type Word = MaybeUninit<u64>;
-const RECEIVE_WORDS: usize = size_of::<Receive>() / size_of::<Word>();
+const BUFFER_WORDS: usize = size_of::<Buffer>() / size_of::<Word>();
+
+const _: () = {
+    assert!(offset_of!(Receive, buffer) == 0 && align_of::<Buffer>() == align_of::<Word>());
+    assert!(size_of::<Buffer>() == BUFFER_WORDS * size_of::<Word>());
+};
 
 /// Receives in the order in which they were posted: a ring that grows to what is posted at once.
 ///
@@ -47,21 +54,21 @@ impl ReceiveQueue {
     }
 
     #[inline(always)]
-    pub(crate) fn push(&mut self, receive: Receive) {
+    pub(crate) fn push(&mut self, buffer: Buffer, context: u64) {
         if self.len() == self.slots.len() {
             self.grow();
         }
         let place = self.place(self.next);
-        let receive = ManuallyDrop::new(receive);
-        // SAFETY: `grow` left at least one slot, so that the mask keeps the place below their number. The receive is moved there.
+        let buffer = ManuallyDrop::new(buffer);
+        // SAFETY: `grow` left at least one slot, so that the mask keeps the place below their number. The buffer is moved there.
         unsafe {
             let slot = self.slots.get_unchecked_mut(place).as_mut_ptr();
-            let words = (&raw const receive).cast::<[Word; RECEIVE_WORDS]>();
-            for at in 0..RECEIVE_WORDS {
+            let (from, to) = ((&raw const buffer).cast::<Word>(), slot.cast::<Word>());
+            for at in 0..BUFFER_WORDS {
                 // Word by word, which volatile keeps from becoming pieces of two: the program has perhaps written these a moment ago.
-                let word = words.cast::<[Word; 1]>().add(at).read_volatile();
-                slot.cast::<[Word; 1]>().add(at).write(word);
+                to.add(at).write(from.add(at).read_volatile());
             }
+            (&raw mut (*slot).context).write(context);
         }
         self.next = self.next.wrapping_add(1);
     }
@@ -69,8 +76,8 @@ impl ReceiveQueue {
     #[cold]
     fn grow(&mut self) {
         let mut larger = ReceiveQueue::with_capacity((2 * self.slots.len()).max(16));
-        while let Some(receive) = self.pop() {
-            larger.push(receive);
+        while let Some(Receive { buffer, context }) = self.pop() {
+            larger.push(buffer, context);
         }
         *self = larger;
     }
@@ -146,10 +153,6 @@ impl std::fmt::Debug for ReceiveQueue {
 mod tests {
     use super::*;
 
-    fn receive(context: u64) -> Receive {
-        Receive { buffer: vec![context as u8; 3].into(), context }
-    }
-
     /// Receives come out whole and in the order in which they went in, at any fill level, across the wrap, and while it grows.
     #[test]
     fn receives_come_out_as_they_went_in() {
@@ -159,7 +162,7 @@ mod tests {
             let (mut pushed, mut popped) = (0, 0);
             for fill in [0, 1, 16, 3, 17, 40, 2, 90, 64, 0, 5] {
                 while pushed - popped < fill {
-                    queue.push(receive(pushed));
+                    queue.push(vec![pushed as u8; 3].into(), pushed);
                     pushed += 1;
                 }
                 assert_eq!(queue.len() as u64, pushed - popped);

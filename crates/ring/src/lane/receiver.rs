@@ -116,9 +116,11 @@ impl<W: Words> LaneReceiver<W> {
     /// Looks at the cursor. A LINK is followed, and reported so that the pool can be told.
     #[inline(always)]
     pub fn peek(&mut self) -> Arrival<W::Payload<'_>> {
-        let line = self.memory.area(self.at.area).line(self.at.line);
+        let Cursor { area, line: at, end, nonce, .. } = self.at;
+        // SAFETY: the cursor stands before the end of its run, or in the control block if it has none; both lie inside their areas.
+        let line = unsafe { self.memory.area(area).line(at) };
         // Acquire: as in `is_ready`.
-        if line[0].load(Ordering::Acquire) != self.at.nonce {
+        if line[0].load(Ordering::Acquire) != nonce {
             return Arrival::Nothing;
         }
         let words = [1, 2, 3].map(|i: usize| line[i].load(Ordering::Relaxed));
@@ -130,13 +132,10 @@ impl<W: Words> LaneReceiver<W> {
             };
         }
         let payload = (words[0] >> 32) as usize;
-        if payload > self.geometry.packet_bytes()
-            || self.at.line + lines_for(payload) >= self.at.end
-        {
+        if payload > self.geometry.packet_bytes() || at + lines_for(payload) >= end {
             return Arrival::Violation;
         }
-        let (word, area) =
-            (self.at.line * LINE_WORDS + HEADER_WORDS, self.memory.area(self.at.area));
+        let (area, word) = (self.memory.area(area), at * LINE_WORDS + HEADER_WORDS);
         // SAFETY: the packet ends before the run does, and runs lie inside their areas.
         Arrival::Packet(words, unsafe { area.payload(word, payload) })
     }

@@ -86,17 +86,18 @@ impl<W: Words> LaneSender<W> {
             self.memory.control.front()[INTENT].store(0, Ordering::Release);
             return Err(Full);
         }
-        let control = self.memory.control.front();
-        let area = self.memory.area(self.at.area);
-        let line = area.line(self.at.line);
+        let Cursor { area, line: at, nonce, .. } = self.at;
+        self.at.line = at + lines;
+        let (control, area) = (self.memory.control.front(), self.memory.area(area));
+        // SAFETY: the packet ends before the run does, or `go_on` would have moved us, and runs lie inside their areas.
+        let line = unsafe { area.line(at) };
         line[1].store(words[0], Ordering::Relaxed);
         line[2].store(words[1], Ordering::Relaxed);
         line[3].store(words[2], Ordering::Relaxed);
-        // SAFETY: the packet ends before the run does, or `go_on` would have moved us, and runs lie inside their areas.
-        unsafe { area.fill(self.at.line * LINE_WORDS + HEADER_WORDS, head, body) };
+        // SAFETY: as above.
+        unsafe { area.fill(at * LINE_WORDS + HEADER_WORDS, head, body) };
         // Release: pairs with the acquire of the tag in `LaneReceiver::peek`.
-        line[0].store(self.at.nonce, publish_ordering());
-        self.at.line += lines;
+        line[0].store(nonce, publish_ordering());
         // Release: pairs with the acquire of the intent in `LaneReceiver::try_park`: intent 0 means that the packet is visible.
         control[INTENT].store(0, Ordering::Release);
         if crate::canary::planted("skipped-wake-up") {

@@ -93,7 +93,7 @@ impl Core {
             .queue_pairs
             .find(queue_pair.slot, queue_pair.generation)
             .ok_or_else(|| Error::NoSuchQueuePair)?;
-        match entry.route {
+        match entry.routing.route() {
             Route::Connected { link, peer } if peer.function_address() == owner => Ok((link, peer)),
             Route::Connected { .. } => Err(Error::BadDestination(
                 "this queue pair is connected, and the key belongs to another function than its peer",

@@ -51,7 +51,7 @@ impl Core {
         }
         let slots: Vec<u32> = self.queue_pairs.iter().map(|(slot, _)| slot).collect();
         for slot in slots {
-            match self.queue_pairs[slot].route {
+            match self.queue_pairs[slot].routing.route() {
                 Route::Connected { link: ours, .. } if ours == link => {
                     self.end_connection(transport, slot, why);
                 }
@@ -69,7 +69,7 @@ impl Core {
 
     /// A connection is over: everything that was posted completes with `why`, receives too.
     fn end_connection<T: Transport>(&mut self, transport: &mut T, slot: u32, why: Status) {
-        self.queue_pairs[slot].route = Route::Disconnected { why };
+        self.queue_pairs[slot].routing.set(Route::Disconnected { why });
         self.flush(transport, slot, None, why);
         self.flush_receives(slot, why);
     }
@@ -167,7 +167,8 @@ impl Core {
         if let Some(shared) = entry.shared_receive {
             self.shared_receives[shared].users -= 1;
         }
-        self.retired.add(&entry.tally);
+        self.retired.add(&entry.counters());
+        self.counters.packets_taken += entry.received_at_once.messages;
         Ok(())
     }
 
@@ -180,7 +181,7 @@ impl Core {
         let QueuePair { slot, generation, .. } = queue_pair;
         let entry =
             self.queue_pairs.find(slot, generation).ok_or_else(|| Error::NoSuchQueuePair)?;
-        let state = match entry.route {
+        let state = match entry.routing.route() {
             Route::Connected { .. } | Route::Connecting => {
                 self.tell_disconnected(slot);
                 self.cancel_attempt(slot);
@@ -195,7 +196,7 @@ impl Core {
 
     fn tell_disconnected(&mut self, slot: u32) {
         let entry = &self.queue_pairs[slot];
-        if let Route::Connected { link, peer } = entry.route {
+        if let Route::Connected { link, peer } = entry.routing.route() {
             let number = entry.handle.number;
             let header = PacketHeader::new(Kind::Disconnect, peer.queue_pair, number, 0);
             self.reply(link, Reply::new(header, &[]));
@@ -206,7 +207,7 @@ impl Core {
     pub(super) fn on_disconnect(&mut self, from: FunctionAddress, header: PacketHeader) -> Verdict {
         let Some(slot) = self.slot_of(header.destination) else { return Verdict::Taken };
         let entry = &self.queue_pairs[slot];
-        if let Route::Connected { peer, .. } = entry.route
+        if let Route::Connected { peer, .. } = entry.routing.route()
             && peer == Address::new(from.node, from.function, header.source)
         {
             self.endings.push(Ending::Connection { queue_pair: entry.handle });

@@ -100,7 +100,7 @@ impl Core {
             tried: "a request was sent, and no answer came",
             outcome: None,
         }));
-        self.queue_pairs[slot].route = Route::Connecting;
+        self.queue_pairs[slot].routing.set(Route::Connecting);
         self.connecting.push(slot);
         self.ask(slot, link);
         Ok(())
@@ -122,7 +122,7 @@ impl Core {
             .queue_pairs
             .find(queue_pair.slot, queue_pair.generation)
             .ok_or_else(|| Error::NoSuchQueuePair)?;
-        let (state, hint) = match entry.route {
+        let (state, hint) = match entry.routing.route() {
             _ if entry.channel.is_some() => ("a channel", "create an ordinary queue pair"),
             Route::Connected { .. } => ("connected", "disconnect it first"),
             Route::Connecting => ("connecting", "wait for the answer, or disconnect it first"),
@@ -153,7 +153,7 @@ impl Core {
             let left = attempt.timeout.saturating_sub(now - attempt.started);
             if left.is_zero() {
                 attempt.outcome = Some(Answer::Nobody);
-                entry.route = Route::Unconnected;
+                entry.routing.set(Route::Unconnected);
                 continue;
             }
             if let Again::Later = attempt.ask_again {
@@ -240,7 +240,7 @@ impl Core {
         };
         let peer = Address::new(from.node, from.function, header.source);
         let entry = &mut self.queue_pairs[slot];
-        entry.route = Route::Connected { link, peer };
+        entry.routing.set(Route::Connected { link, peer });
         if let Some(attempt) = &mut entry.attempt {
             attempt.outcome = Some(Answer::Accepted(private_data));
         }
@@ -262,7 +262,7 @@ impl Core {
         match header.aux {
             REJECT_BY_PROGRAM => {
                 attempt.outcome = Some(Answer::Rejected(private_data));
-                entry.route = Route::Unconnected;
+                entry.routing.set(Route::Unconnected);
             }
             reason => {
                 attempt.ask_again = Again::Later;
@@ -340,7 +340,7 @@ impl Core {
         self.check_connectable("accepting", queue_pair, private_data)?;
         self.check_asker(&request)?;
         let (link, peer) = (LinkId(request.link), request.peer);
-        self.queue_pairs[queue_pair.slot].route = Route::Connected { link, peer };
+        self.queue_pairs[queue_pair.slot].routing.set(Route::Connected { link, peer });
         let header =
             PacketHeader::new(Kind::Accept, peer.queue_pair, queue_pair.number, request.operation);
         let work = Work::Accept(Acceptance { header, private_data: private_data.into() });

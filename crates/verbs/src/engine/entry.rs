@@ -3,6 +3,7 @@
 use super::connect::Attempt;
 use super::waiting::Posted;
 use crate::QueuePairCounters;
+use crate::descriptor::Destination;
 use crate::device::Claim;
 use crate::receive_queue::ReceiveQueue;
 use bellwire_device::{Address, Completion, FunctionAddress, LinkId, QueuePair, Status};
@@ -22,10 +23,67 @@ pub(crate) enum Route {
     Disconnected { why: Status },
 }
 
+/// The route of a queue pair, and where the last message went by it.
+pub(crate) struct Routing {
+    route: Route,
+    lately: Lately,
+}
+
+/// A destination whose link was looked up, so that the next message there need not do it again.
+#[derive(Clone, Copy)]
+struct Lately {
+    /// What the descriptor named: nothing, on a connected queue pair.
+    named: Destination,
+    /// When: see [`super::links::Links::epoch`]. 0: never.
+    epoch: u64,
+    to: Address,
+    link: LinkId,
+}
+
+impl Routing {
+    pub(crate) const NEW: Routing = Routing { route: Route::Unconnected, lately: Lately::NEVER };
+
+    #[inline(always)]
+    pub(crate) fn route(&self) -> Route {
+        self.route
+    }
+
+    /// Goes another way from now on.
+    pub(crate) fn set(&mut self, route: Route) {
+        *self = Routing { route, lately: Lately::NEVER };
+    }
+
+    /// Link and address of what a descriptor names, if the last one named the same and no link went down since.
+    #[inline(always)]
+    pub(crate) fn again(&self, named: Destination, epoch: u64) -> Option<(LinkId, Address)> {
+        let Lately { named: last, epoch: then, to, link } = self.lately;
+        (last == named && then == epoch).then_some((link, to))
+    }
+
+    /// Remembers that for [`Routing::again`].
+    pub(crate) fn remember(
+        &mut self,
+        named: Destination,
+        epoch: u64,
+        (link, to): (LinkId, Address),
+    ) {
+        self.lately = Lately { named, epoch, to, link };
+    }
+}
+
+impl Lately {
+    const NEVER: Lately = Lately {
+        named: Destination::NONE,
+        epoch: 0,
+        to: Address::new(0, 0, 0),
+        link: LinkId(u32::MAX),
+    };
+}
+
 /// A queue pair.
 pub(crate) struct Entry {
     pub(crate) handle: QueuePair,
-    pub(crate) route: Route,
+    pub(crate) routing: Routing,
     /// Slots of the completion queues, which live as long as their users.
     pub(crate) send_completions: u32,
     pub(crate) receive_completions: u32,
@@ -41,9 +99,6 @@ pub(crate) struct Entry {
     pub(crate) backlogged: bool,
     /// Receives that are done, or under way, behind a long message of the same sender that is not.
     pub(crate) held: VecDeque<Held>,
-
-    /// Where the last message of an unconnected queue pair went.
-    pub(crate) lately: Lately,
     pub(crate) send_depth: usize,
     pub(crate) receive_depth: usize,
     /// Descriptors in `sends`, in `operations`, and on their way to a peer, without counting one twice.
@@ -56,21 +111,27 @@ pub(crate) struct Entry {
     pub(crate) last_error: Option<Status>,
     /// The channel's number, node-wide.
     pub(crate) channel: Option<Claim>,
+    /// All that was counted, except what went the shortest way.
     pub(crate) tally: QueuePairCounters,
+    /// Messages that went and came the shortest way, and their bytes. Each counts for several rows of the tally, where
+    /// [`Entry::counters`] adds them.
+    pub(crate) sent_at_once: Passed,
+    pub(crate) received_at_once: Passed,
 }
 
-/// A destination whose link was looked up, so that the next message there need not do it again.
-#[derive(Clone, Copy)]
-pub(crate) struct Lately {
-    pub(crate) to: Address,
-    pub(crate) link: LinkId,
-    /// When: see [`super::links::Links::epoch`]. 0: never.
-    pub(crate) epoch: u64,
+/// Messages and their bytes.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Passed {
+    pub(crate) messages: u64,
+    bytes: u64,
 }
 
-impl Lately {
-    pub(crate) const NOWHERE: Lately =
-        Lately { to: Address::new(0, 0, 0), link: LinkId(u32::MAX), epoch: 0 };
+impl Passed {
+    #[inline(always)]
+    pub(crate) fn count(&mut self, length: usize) {
+        self.messages += 1;
+        self.bytes += length as u64;
+    }
 }
 
 /// The place of a receive in the order of completions.
@@ -87,11 +148,30 @@ pub(crate) enum HeldState {
 }
 
 impl Entry {
+    /// What the queue pair has done.
+    pub(crate) fn counters(&self) -> QueuePairCounters {
+        let Passed { messages: sent, bytes: bytes_sent } = self.sent_at_once;
+        let Passed { messages: received, bytes: bytes_received } = self.received_at_once;
+        let mut counters = self.tally;
+        counters.add(&QueuePairCounters {
+            sends_posted: sent,
+            sends_completed: sent,
+            messages_sent: sent,
+            bytes_sent,
+            receives_completed: received,
+            messages_arrived: received,
+            messages_received: received,
+            bytes_received,
+            ..Default::default()
+        });
+        counters
+    }
+
     /// Whether a message from `source` of `from` is for this queue pair (M-03, H-22).
     #[inline(always)]
     pub(crate) fn takes_from(&self, from: FunctionAddress, source: u32) -> bool {
         // Most queue pairs are of this kind; the rest would cost it a jump through a table.
-        if matches!(self.route, Route::Unconnected) && self.channel.is_none() {
+        if matches!(self.routing.route, Route::Unconnected) && self.channel.is_none() {
             return source < Address::CHANNEL_BASE;
         }
         self.is_peer(from, source)
@@ -99,7 +179,7 @@ impl Entry {
 
     /// The same for queue pairs that are particular.
     fn is_peer(&self, from: FunctionAddress, source: u32) -> bool {
-        match self.route {
+        match self.routing.route {
             Route::Connected { peer, .. } => {
                 peer.queue_pair == source && peer.function_address() == from
             }

@@ -58,7 +58,7 @@ use bellwire_protocol::{OpId, Outstanding, Signal};
 use bellwire_ring::memory::View;
 use close::Ending;
 use connect::Listening;
-use entry::{Entry, Held, HeldState, Lately, Route};
+use entry::{Entry, Held, HeldState, Passed, Route, Routing};
 use links::Links;
 use regions::Regions;
 use rendezvous::Transfer;
@@ -213,7 +213,7 @@ impl Core {
         if self.has_errands() {
             self.run_errands(transport);
         }
-        if !self.hand.is_open(queue) {
+        if self.hand.is_full() {
             return self.hand.close();
         }
         self.hand.close();

@@ -89,7 +89,7 @@ impl Core {
         };
         let entry = Entry {
             handle: QueuePair { number, slot: 0, generation: 0 },
-            route: Route::Unconnected,
+            routing: Routing::NEW,
             send_completions: options.send_completions.slot,
             receive_completions: options.receive_completions.slot,
             sends: VecDeque::new(),
@@ -98,7 +98,6 @@ impl Core {
             shared_receive: options.shared_receive.map(|queue| queue.slot),
             backlogged: false,
             held: VecDeque::new(),
-            lately: Lately::NOWHERE,
             send_depth: options.send_depth,
             receive_depth: options.receive_depth,
             posted_sends: 0,
@@ -108,6 +107,8 @@ impl Core {
             last_error: None,
             channel: claim,
             tally: QueuePairCounters::default(),
+            sent_at_once: Passed::default(),
+            received_at_once: Passed::default(),
         };
         let Ok((slot, generation)) = self.queue_pairs.insert(entry) else {
             if let Some(queue) = options.shared_receive {
@@ -134,7 +135,7 @@ impl Core {
         let QueuePair { slot, generation, number } = queue_pair;
         let entry =
             self.queue_pairs.find(slot, generation).ok_or_else(|| Error::NoSuchQueuePair)?;
-        let connection = match entry.route {
+        let connection = match entry.routing.route() {
             Route::Unconnected => ConnectionState::Unconnected,
             Route::Connecting => {
                 let to = entry.attempt.as_ref().map(|attempt| attempt.to()).unwrap_or_default();
@@ -150,7 +151,7 @@ impl Core {
             posted_receives: entry.receives.len() + entry.transfers.len(),
             backlog_messages: self.backlog.messages_of(slot),
             last_error: entry.last_error,
-            counters: entry.tally,
+            counters: entry.counters(),
         })
     }
 
@@ -159,13 +160,17 @@ impl Core {
     }
 
     pub(crate) fn counters(&self) -> Counters {
-        let numbered = |(_, entry): (u32, &Entry)| (entry.handle.number, entry.tally);
+        let numbered = |(_, entry): (u32, &Entry)| (entry.handle.number, entry.counters());
         let queue_pairs: Vec<_> = self.queue_pairs.iter().map(numbered).collect();
         let mut total = self.retired;
         for (_, counters) in &queue_pairs {
             total.add(counters);
         }
-        Counters { function: self.counters, total, queue_pairs }
+        let mut function = self.counters;
+        let entries = self.queue_pairs.iter();
+        function.packets_taken +=
+            entries.map(|(_, entry)| entry.received_at_once.messages).sum::<u64>();
+        Counters { function, total, queue_pairs }
     }
 }
 

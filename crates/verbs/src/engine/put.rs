@@ -161,7 +161,7 @@ impl Core {
             _ => return false,
         };
         let owner = slice.key.owner();
-        let (link, to) = match entry.route {
+        let (link, to) = match entry.routing.route() {
             Route::Connected { link, peer } if peer.function_address() == owner => (link, peer),
             Route::Unconnected => match self.links.cached(owner) {
                 Some(link) => (link, Address::new(owner.node, owner.function, 0)),

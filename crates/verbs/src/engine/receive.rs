@@ -111,12 +111,7 @@ impl Core {
             return false;
         }
         front.buffer().fill(payload);
-        let tally = &mut entry.tally;
-        tally.messages_arrived += 1;
-        tally.messages_received += 1;
-        tally.bytes_received += length as u64;
-        tally.receives_completed += 1;
-        self.counters.packets_taken += 1;
+        entry.received_at_once.count(length);
         let queue = entry.receive_completions;
         let ring = &mut self.completion_queues[queue];
         let place = if self.hand.is_open(queue) && ring.is_empty() {
@@ -361,7 +356,7 @@ impl Core {
     fn is_current(&self, slot: u32, waiting: &Waiting) -> bool {
         let link = self.links.find(waiting.link);
         link.is_some_and(|link| link.generation == waiting.link_generation)
-            && !matches!(self.queue_pairs[slot].route, Route::Disconnected { .. })
+            && !matches!(self.queue_pairs[slot].routing.route(), Route::Disconnected { .. })
     }
 
     /// Takes the offer at the front of a backlog, which was parsed before it was put there.
@@ -408,12 +403,11 @@ impl Core {
         buffer: Buffer,
         context: u64,
     ) -> Result<(), Refused<Buffer>> {
-        match self.check_receive(queue_pair, &buffer) {
-            Ok(()) => {}
+        let entry = match self.check_receive(queue_pair, &buffer) {
+            Ok(entry) => entry,
             Err(error) => return Err(Refused::new(error, buffer)),
-        }
-        let entry = &mut self.queue_pairs[queue_pair.slot];
-        entry.receives.push(Receive { buffer, context });
+        };
+        entry.receives.push(buffer, context);
         entry.tally.receives_posted += 1;
         if entry.backlogged {
             self.receive_from_backlog(queue_pair.slot);
@@ -427,26 +421,26 @@ impl Core {
         self.drain_backlog(slot);
         if !self.queue_pairs[slot].backlogged {
             self.backlogged.retain(|&listed| listed != slot);
-            if let Route::Disconnected { why } = self.queue_pairs[slot].route {
+            if let Route::Disconnected { why } = self.queue_pairs[slot].routing.route() {
                 // What waited was an offer that nobody stands by any more.
                 self.flush_receives(slot, why);
             }
         }
     }
 
-    /// Checks a receive and reserves an entry for its completion.
+    /// Checks a receive and reserves an entry for its completion. Returns what it is posted to.
     #[inline(always)]
-    fn check_receive(&mut self, queue_pair: QueuePair, buffer: &Buffer) -> Result<()> {
+    fn check_receive(&mut self, queue_pair: QueuePair, buffer: &Buffer) -> Result<&mut Entry> {
         let wrong = |state, hint| Err(Error::WrongState { call: "posting a receive", state, hint });
         let entry = self
             .queue_pairs
-            .find(queue_pair.slot, queue_pair.generation)
+            .find_mut(queue_pair.slot, queue_pair.generation)
             .ok_or_else(|| Error::NoSuchQueuePair)?;
         if entry.shared_receive.is_some() {
             return wrong("using a shared receive queue", "post to that queue instead");
         }
         // What arrived before the end can still be received.
-        if matches!(entry.route, Route::Disconnected { .. }) && !entry.backlogged {
+        if matches!(entry.routing.route(), Route::Disconnected { .. }) && !entry.backlogged {
             return wrong("disconnected", "connect it again, or use another one");
         }
         if entry.receives.len() + entry.transfers.len() >= entry.receive_depth {
@@ -459,7 +453,7 @@ impl Core {
         if !ring.reserve() {
             return Err(Error::QueueFull { queue: "completion queue", depth: ring.depth() });
         }
-        Ok(())
+        Ok(entry)
     }
 
     /// Posts a receive to a shared receive queue.
@@ -479,7 +473,7 @@ impl Core {
             let error = Error::QueueFull { queue: "shared receive queue", depth: shared.depth };
             return Err(Refused::new(error, buffer));
         }
-        shared.receives.push(Receive { buffer, context });
+        shared.receives.push(buffer, context);
         self.retry_backlog |= std::mem::take(&mut shared.starved);
         Ok(())
     }

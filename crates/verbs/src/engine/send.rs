@@ -5,7 +5,7 @@ use super::undelivered::Undelivered;
 use super::waiting::{Outcome, Posted, Tried, Work};
 use super::*;
 use crate::Send;
-use crate::descriptor::Payload;
+use crate::descriptor::{Destination, Payload};
 use bellwire_device::{
     Address, Buffer, Kind, Operation as Finished, PacketFlags, PacketHeader, QueuePair, Refusal,
 };
@@ -36,20 +36,12 @@ impl Core {
     ) -> bool {
         let QueuePair { slot, generation, .. } = queue_pair;
         let Some(entry) = self.queue_pairs.find_mut(slot, generation) else { return false };
-        let (link, to) = match (entry.route, send.destination()) {
-            (Route::Connected { link, peer }, None) => (link, peer),
-            (Route::Unconnected, Some(to)) => {
-                let Lately { to: last, link, epoch } = entry.lately;
-                if last == to && epoch == self.links.epoch() {
-                    (link, to)
-                } else {
-                    match look_up(&self.links, entry, to) {
-                        Some(link) => (link, to),
-                        None => return false,
-                    }
-                }
-            }
-            _ => return false,
+        let (link, to) = match entry.routing.again(send.to, self.links.epoch()) {
+            Some(way) => way,
+            None => match look_up(&self.links, entry, send.to) {
+                Some(way) => way,
+                None => return false,
+            },
         };
         let body = match &send.payload {
             Payload::Immediate(bytes) => View::of(bytes),
@@ -70,12 +62,11 @@ impl Core {
         {
             return false;
         }
-        let tally = &mut entry.tally;
-        tally.sends_posted += 1;
         if T::DELIVERS_LATER
             && let Some(receipt) = transport.receipt(link)
         {
             entry.posted_sends += 1;
+            entry.tally.sends_posted += 1;
             let reserved = ring.is_some_and(CompletionRing::reserve);
             debug_assert!(reserved, "there was room a moment ago");
             let Send { context, signaled, .. } = *send;
@@ -84,9 +75,7 @@ impl Core {
             self.await_delivery(link, message);
             return true;
         }
-        tally.sends_completed += 1;
-        tally.messages_sent += 1;
-        tally.bytes_sent += length as u64;
+        entry.sent_at_once.count(length);
         if let Some(ring) = ring.filter(|_| send.signaled) {
             let completion = ring.push(Completion {
                 queue_pair: entry.handle,
@@ -116,7 +105,7 @@ impl Core {
         queue_pair: QueuePair,
         send: &mut Send<'_>,
     ) -> Result<()> {
-        let (link, to) = self.route(transport, queue_pair, send.destination().as_ref())?;
+        let (link, to) = self.route(transport, queue_pair, send.to.address())?;
         if T::DELIVERS_LATER && transport.gate(link, to.queue_pair).is_none() {
             // Mostly because of unread news, acknowledgements among them: a program that posts much and polls little would else find
             // the way closed most of the time.
@@ -236,35 +225,41 @@ impl Core {
         &mut self,
         transport: &mut T,
         queue_pair: QueuePair,
-        to: Option<&Address>,
+        to: Option<Address>,
     ) -> Result<(LinkId, Address)> {
         let entry = self
             .queue_pairs
             .find(queue_pair.slot, queue_pair.generation)
             .ok_or_else(|| Error::NoSuchQueuePair)?;
-        match (entry.route, to) {
+        match (entry.routing.route(), to) {
             (Route::Connected { link, peer }, None) => Ok((link, peer)),
-            (Route::Unconnected, Some(&to)) => {
+            (Route::Unconnected, Some(to)) => {
                 if is_channel(to.queue_pair) || entry.channel.is_some() {
                     same_channel(queue_pair.number, to.queue_pair)?;
                 }
                 Ok((self.link_to(transport, to.function_address())?, to))
             }
-            (route, to) => Err(no_route(route, to.copied())),
+            (route, to) => Err(no_route(route, to)),
         }
     }
 }
 
-/// The link to `to`, if it was used lately and the queue pair may send there; the next message there finds it at once.
+/// The link to whom a descriptor names, if it was used lately and the queue pair may send there; the next message finds it at once.
 #[inline(never)]
-fn look_up(links: &Links, entry: &mut Entry, to: Address) -> Option<LinkId> {
-    let number = entry.handle.number;
-    if is_channel(to.queue_pair | number) && to.queue_pair != number {
-        return None;
-    }
-    let link = links.cached(to.function_address())?;
-    entry.lately = Lately { to, link, epoch: links.epoch() };
-    Some(link)
+fn look_up(links: &Links, entry: &mut Entry, named: Destination) -> Option<(LinkId, Address)> {
+    let way = match (entry.routing.route(), named.address()) {
+        (Route::Connected { link, peer }, None) => (link, peer),
+        (Route::Unconnected, Some(to)) => {
+            let number = entry.handle.number;
+            if is_channel(to.queue_pair | number) && to.queue_pair != number {
+                return None;
+            }
+            (links.cached(to.function_address())?, to)
+        }
+        _ => return None,
+    };
+    entry.routing.remember(named, links.epoch(), way);
+    Some(way)
 }
 
 #[inline]
