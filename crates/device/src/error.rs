@@ -162,12 +162,12 @@ pub enum Error {
         /// How long.
         waited_ms: u64,
     },
-    /// The machine of a simulated device is in a deadlock: nothing of what is under way in it will ever arrive.
+    /// Nothing will ever happen again on a simulated device: its machine is in a deadlock, or all programs wait and none sends.
     #[error(
         "the simulated machine stands still for good: {why}. Change its configuration or what is asked of it, and open it anew"
     )]
     Standstill {
-        /// Who waits for whom.
+        /// Who waits, and for whom.
         why: String,
     },
     /// The process was forked and this is the child.

@@ -121,8 +121,9 @@ pub trait Transport: Send {
         Instant::now()
     }
 
-    /// [`Error::Standstill`] if nothing of what is under way on this device will ever arrive. Asked when a wait is given up; only a simulated
-    /// device can know, and its [`Transport::sleep`] says the same.
+    /// [`Error::Standstill`] if nothing will ever happen on this device again. Asked after each look; only a simulated device can know, and its
+    /// [`Transport::sleep`] says the same.
+    #[inline]
     fn standstill(&self) -> Option<Error> {
         None
     }

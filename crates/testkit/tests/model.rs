@@ -1,8 +1,8 @@
 //! The simulated device does what every device must do, in virtual time, and what only it does.
 
 use bellwire::{
-    Address, Completion, Device, DeviceOptions, Function, Get, Operation, Put, Result, Rights,
-    Send, Status, Wait,
+    Address, Completion, Device, DeviceOptions, Error, Function, Get, Operation, Put, Result,
+    Rights, Send, Status, Wait,
 };
 use bellwire_model::chpp::Config;
 use bellwire_model::chpp::config::PROTOTYPE;
@@ -254,6 +254,25 @@ fn a_seed_fixes_what_two_threads_do() {
     assert_eq!(first.0, again.0, "the same diaries, but another trace");
     assert_ne!(first.0, other.0);
     assert_ne!(first.1, other.1, "the seed must make a difference");
+}
+
+/// A program that only polls, and to which nobody can ever send anything, is told so by `poll` and by `progress`.
+#[test]
+fn polling_for_nothing_ends() {
+    let mut options = DeviceOptions::default();
+    options.programs = Some(1);
+    let device = chpp().open(&options).expect("a node opens");
+    let mut node = Node::of(device, 0, &Default::default());
+    node.receive(64, 1);
+    let told = loop {
+        match node.function.poll(node.completions) {
+            Ok(None) => {}
+            other => break other,
+        }
+    };
+    assert!(matches!(told, Err(Error::Standstill { .. })), "{told:?}");
+    let told = node.function.progress();
+    assert!(matches!(told, Err(Error::Standstill { .. })), "{told:?}");
 }
 
 /// A thread that has a function open, and waits for something else than the device, holds up nobody; it comes back later, and finds

@@ -1,6 +1,5 @@
 //! Functions: what a program drives.
 
-use crate::completion_queue::Taken;
 use crate::descriptor::{Get, Put, Refused, Send};
 use crate::device::Claim;
 use crate::engine::{Change, Core, Port};
@@ -397,6 +396,9 @@ impl Function {
     // Completing
 
     /// The oldest completion of a queue, if there is one; makes progress if the queue is empty.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchCompletionQueue`]; [`Error::Standstill`] on a simulated device, instead of nothing for ever.
     #[inline(always)]
     pub fn poll(&mut self, queue: CompletionQueue) -> Result<Option<Completion>> {
         if !self.fork.is_same_process() {
@@ -407,13 +409,26 @@ impl Function {
             Some(false) => self.port.poll(&mut self.core, queue.slot),
             None => return Err(no_such_completion_queue()),
         };
-        Ok(taken.map(Taken::completion))
+        if let Some(taken) = taken {
+            return Ok(Some(taken.completion()));
+        }
+        if self.core.stands_still {
+            return self.for_ever(None);
+        }
+        Ok(None)
     }
 
     /// Makes progress: takes what peers sent, and sends what waits. Returns how much it did; 0: nothing to do now.
+    ///
+    /// # Errors
+    /// [`Error::Forked`]; [`Error::Standstill`] on a simulated device, instead of nothing to do for ever.
     pub fn progress(&mut self) -> Result<usize> {
         self.fork.check()?;
-        Ok(self.port.progress(&mut self.core))
+        let done = self.port.progress(&mut self.core);
+        if done == 0 && self.core.stands_still {
+            return self.for_ever(0);
+        }
+        Ok(done)
     }
 
     /// The next completion of a queue, waiting for it.
@@ -597,17 +612,25 @@ impl Function {
             if let Some(found) = look(&mut self.core)? {
                 return Ok(found);
             }
+            if done == 0 && self.core.stands_still {
+                self.for_ever(())?;
+            }
             match patience.after_look(done > 0, || self.port.now()) {
                 Next::Look => {}
                 Next::Sleep(left) => {
                     let limit = if self.core.waits_for_peers() { SHORT_SLEEP } else { left };
                     self.port.sleep_until_wakeup(Some(left.min(limit)))?;
                 }
-                Next::GiveUp(waited_ms) => {
-                    return Err(self.port.standstill().unwrap_or(Error::TimedOut { waited_ms }));
-                }
+                Next::GiveUp(waited_ms) => return Err(Error::TimedOut { waited_ms }),
             }
         }
+    }
+
+    /// What `nothing` becomes when nothing will ever happen again: an error, with what the device says. Out of line, as the errors below.
+    #[cold]
+    #[inline(never)]
+    fn for_ever<R>(&self, nothing: R) -> Result<R> {
+        self.port.standstill().map_or(Ok(nothing), Err)
     }
 }
 

@@ -34,7 +34,7 @@ fn look(world: &Weak<World>) -> bool {
     state.turns.dismiss_absent(None);
     if state.turns.first().is_none() {
         state.run_out(FAR);
-        if state.gets_stuck() {
+        if state.gets_stuck(FAR) {
             state.wake();
         }
     }

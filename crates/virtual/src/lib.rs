@@ -21,7 +21,6 @@ mod device;
 mod keeper;
 mod nic;
 mod seat;
-#[cfg(test)]
 mod standstill;
 mod thread;
 mod transport;

@@ -1,82 +1,204 @@
-//! A machine in deadlock ends the waits of those who use it, and tells them who waits for whom.
+//! When nothing can happen any more on a machine, and what those who use it are told.
+//!
+//! - **A deadlock** (C-26): no event is pending, and blocks of the machine wait for each other in a ring. No program can undo that.
+//! - **Nobody sends**: no event is pending, no link is being asked for, all programs are known (`programs=N`), and what they do for the
+//!   [`PATIENCE`] after the last change is to look and to wait without a deadline. What a program will do after its next look in vain
+//!   cannot be known, only that it has not done it for that long; whoever has a deadline may still act when it has passed, and is waited for.
 
-use crate::nic::Nic;
-use crate::transport::VirtualTransport;
-use crate::world::World;
-use bellwire_device::{
-    Error, FunctionAddress, LinkId, PacketHeader, Sink, Status, Transport, Verdict,
-};
-use bellwire_model::chpp::Config;
-use bellwire_model::chpp::experiments::Kind;
-use bellwire_model::chpp::experiments::single::post;
-use bellwire_ring::memory::View;
-use bellwire_wire::endpoint::Endpoint;
-use std::sync::Arc;
-use std::time::Duration;
+use crate::seat::Waits;
+use crate::turns::Doing;
+use crate::wire::Condition;
+use crate::world::{FAR, State};
+use bellwire_model::units::{Span, Time};
 
-/// Counts what comes.
-#[derive(Default)]
-struct Counter(usize);
+/// So much virtual time passes in vain until it is taken to be for good: more than deadlines of programs, or their own count of looks, take.
+const PATIENCE: Span = Span::from_ns(600_000_000_000);
 
-impl Sink for Counter {
-    fn packet(&mut self, _: LinkId, _: FunctionAddress, _: [u64; 3], _: View<'_>) -> Verdict {
-        self.0 += 1;
-        Verdict::Taken
+impl State {
+    /// Looks whether nothing will ever happen again, at a moment at which nothing happens by itself and nobody does anything before `until`.
+    /// `true`: now that is so, and whoever waits is to be [woken](State::wake).
+    pub(crate) fn gets_stuck(&mut self, until: Time) -> bool {
+        if self.standstill.is_some() || self.nic.pending() > 0 {
+            return false;
+        }
+        let deadlock = self.nic.machine().deadlock().map(|cycle| cycle.to_string());
+        self.standstill = deadlock.or_else(|| self.who_waits_in_vain(until));
+        self.standstill.is_some()
     }
 
-    fn link_down(&mut self, _: LinkId, _: FunctionAddress, _: Status) {}
+    /// A sentence, if all programs have looked and waited in vain for long enough.
+    fn who_waits_in_vain(&self, until: Time) -> Option<String> {
+        let asks = |condition| matches!(condition, Condition::Asking(_));
+        if until.since(self.changed) < PATIENCE
+            || !self.knows_all()
+            || self.wires.iter().any(|wire| asks(wire.condition))
+        {
+            return None;
+        }
+        // A sleep of half of all time or more has no deadline.
+        let acts_later = |doing| matches!(doing, Doing::Sleeps(end) if end.ps() < FAR.ps() / 2);
+        let mut who = Vec::new();
+        for seat in self.seats.iter().flatten() {
+            let sleeps = seat.waits == Waits::Sleeps;
+            if sleeps && acts_later(self.turns[seat.driver].doing) {
+                return None;
+            }
+            who.push(format!("{} {}", seat.address, if sleeps { "sleeps" } else { "polls" }));
+        }
+        who.sort_unstable();
+        let passed = PATIENCE.ps() / 1_000_000_000_000;
+        Some(format!(
+            "nothing is under way, and for {passed} s of virtual time every program has only looked or slept ({})",
+            who.join(", ")
+        ))
+    }
 }
 
-/// Two functions on two hosts of a machine in which others have posted GETs in both directions, which programs of the device never do. With
-/// `get_channel`, GETs have a channel of their own.
-fn two_functions(get_channel: bool) -> [VirtualTransport; 2] {
-    let mut config = Config::prototype();
-    config.crossbar.channels = 1;
-    config.crossbar.channel_packets = 4;
-    config.crossbar.get_channel = get_channel;
-    let nic = Nic::new(&config, 1).expect("a machine");
-    let world = Arc::new(World::new(nic, 1, 0));
-    let functions = [0, 1].map(|node| {
-        let address = FunctionAddress { node, function: 0 };
-        VirtualTransport::open(world.clone(), node as usize, address).expect("a function")
-    });
-    let mut state = world.lock();
-    let mut desk = state.nic.desk();
-    let other = |node| Endpoint::new(node, 1, 0).expect("the second function");
-    for at in 0..32 {
-        for node in [0u8, 1] {
-            let ends = (other(node), other(1 - node));
-            let near = desk.free_memory(node.into(), 1) + (1 << 20) + at * 4096;
-            let far = desk.free_memory((1 - node).into(), 1);
-            post(&mut desk, Kind::Get, ends, (near, far), 4096).expect("a descriptor");
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nic::Nic;
+    use crate::transport::VirtualTransport;
+    use crate::world::World;
+    use bellwire_device::{
+        Error, FunctionAddress, LinkId, PacketHeader, Sink, Status, Transport, Verdict,
+    };
+    use bellwire_model::chpp::Config;
+    use bellwire_model::chpp::experiments::Kind;
+    use bellwire_model::chpp::experiments::single::post;
+    use bellwire_ring::memory::View;
+    use bellwire_wire::endpoint::Endpoint;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    /// Counts what comes.
+    #[derive(Default)]
+    struct Counter(usize);
+
+    impl Sink for Counter {
+        fn packet(&mut self, _: LinkId, _: FunctionAddress, _: [u64; 3], _: View<'_>) -> Verdict {
+            self.0 += 1;
+            Verdict::Taken
+        }
+
+        fn link_down(&mut self, _: LinkId, _: FunctionAddress, _: Status) {}
+    }
+
+    /// Two functions of one program on two hosts of `config`, in a world that knows so many programs.
+    fn two_functions(config: &Config, programs: usize) -> (Arc<World>, [VirtualTransport; 2]) {
+        let nic = Nic::new(config, 1).expect("a machine");
+        let world = Arc::new(World::new(nic, 1, programs));
+        let functions = [0, 1].map(|node| {
+            let address = FunctionAddress { node, function: 0 };
+            VirtualTransport::open(world.clone(), node as usize, address).expect("a function")
+        });
+        (world, functions)
+    }
+
+    /// The same on a machine in which others have posted GETs in both directions, which programs of the device never do. With `get_channel`,
+    /// GETs have a channel of their own.
+    fn among_gets(get_channel: bool) -> [VirtualTransport; 2] {
+        let mut config = Config::prototype();
+        config.crossbar.channels = 1;
+        config.crossbar.channel_packets = 4;
+        config.crossbar.get_channel = get_channel;
+        let (world, functions) = two_functions(&config, 0);
+        let mut state = world.lock();
+        let mut desk = state.nic.desk();
+        let other = |node| Endpoint::new(node, 1, 0).expect("the second function");
+        for at in 0..32 {
+            for node in [0u8, 1] {
+                let ends = (other(node), other(1 - node));
+                let near = desk.free_memory(node.into(), 1) + (1 << 20) + at * 4096;
+                let far = desk.free_memory((1 - node).into(), 1);
+                post(&mut desk, Kind::Get, ends, (near, far), 4096).expect("a descriptor");
+            }
+        }
+        drop(state);
+        functions
+    }
+
+    fn send(from: &mut VirtualTransport, link: LinkId) {
+        let header = PacketHeader::new(bellwire_device::Kind::Send, 0, 0, 0);
+        from.send(link, header, &[], View::of(b"a word")).expect("there is room");
+    }
+
+    /// Where GETs share the channel of PUTs and the machine stops, a function that sleeps is woken with the ring of waits, and one that only polls
+    /// is told as well. With a channel for GETs what is sent arrives, and nobody hears of anything.
+    // shows: C-26, C-27
+    #[test]
+    fn a_deadlock_ends_waits() {
+        let mut counter = Counter::default();
+        for sleeps in [true, false] {
+            let [mut one, mut other] = among_gets(false);
+            if sleeps {
+                let slept = other.sleep(Some(HOUR));
+                assert!(matches!(slept, Err(Error::Standstill { .. })), "{slept:?}");
+            }
+            let since = one.now();
+            let why = loop {
+                assert_eq!(one.poll(&mut counter, 8), 0);
+                match one.standstill() {
+                    Some(Error::Standstill { why }) => break why,
+                    _ => assert!(one.now() - since < HOUR, "polls for ever"),
+                }
+            };
+            assert!(why.contains("receive buffer") && why.contains("room for a packet"), "{why}");
+        }
+
+        let [mut sends, mut receives] = among_gets(true);
+        let link = sends.link(receives.address(), HOUR).expect("a link");
+        send(&mut sends, link);
+        while receives.poll(&mut counter, 8) == 0 {
+            receives.sleep(Some(HOUR)).expect("it comes");
+        }
+        assert_eq!((counter.0, receives.standstill().is_none()), (1, true));
+    }
+
+    /// Programs that poll, and of which none sends, are told so some time after the last change, with their addresses; not before.
+    ///
+    /// Canaries: nobody is told as long as there is a program that sends now and then, or a link that is being asked for and may be there later.
+    #[test]
+    fn polling_for_nothing_ends() {
+        let mut counter = Counter::default();
+        let patience = Duration::from_nanos(PATIENCE.ps() / 1000);
+        let (_world, [mut one, mut other]) = two_functions(&Config::prototype(), 1);
+        let link = one.link(other.address(), HOUR).expect("a link");
+        let begun = one.now();
+        let mut due = begun + patience / 2;
+        for _ in 0..3 {
+            while one.now() < due {
+                one.poll(&mut counter, 8);
+                other.poll(&mut counter, 8);
+                assert!(one.standstill().is_none(), "{:?} after the last message", due - one.now());
+            }
+            send(&mut one, link);
+            due = one.now() + patience * 3 / 4;
+        }
+        let sent = one.now();
+        let why = loop {
+            other.poll(&mut counter, 8);
+            one.poll(&mut counter, 8);
+            if let Some(Error::Standstill { why }) = one.standstill() {
+                break why;
+            }
+        };
+        let waited = one.now() - sent;
+        // The last look would have gone on until then.
+        assert!(waited > patience * 99 / 100 && waited < patience * 2, "{waited:?}");
+        assert!(why.contains("0.0 polls, 1.0 polls"), "{why}");
+        assert_eq!(counter.0, 3);
+
+        let (_world, [mut one, mut other]) = two_functions(&Config::prototype(), 1);
+        let nobody = FunctionAddress { node: 2, function: 0 };
+        one.link(nobody, patience * 3).expect("a link that is asked for");
+        let begun = one.now();
+        while one.now() - begun < patience * 2 {
+            one.poll(&mut counter, 8);
+            other.poll(&mut counter, 8);
+            assert!(one.standstill().is_none());
         }
     }
-    drop(state);
-    functions
-}
-
-/// Where GETs share the channel of PUTs and the machine stops, a function that sleeps is woken with the ring of waits; one that spins sees its
-/// time pass until its wait is given up, and is told then. With a channel for GETs what is sent arrives, and nobody hears of anything.
-// shows: C-26, C-27
-#[test]
-fn a_deadlock_ends_waits() {
-    let hour = Duration::from_secs(3600);
-    let [mut spins, mut sleeps] = two_functions(false);
-    let slept = sleeps.sleep(Some(hour));
-    let Err(Error::Standstill { why }) = slept else { panic!("no standstill: {slept:?}") };
-    assert!(why.contains("receive buffer") && why.contains("room for a packet"), "{why}");
-    let (since, mut counter) = (spins.now(), Counter::default());
-    while spins.now() - since < hour {
-        assert_eq!(spins.poll(&mut counter, 8), 0);
-    }
-    assert!(spins.standstill().is_some());
-
-    let [mut sends, mut receives] = two_functions(true);
-    let link = sends.link(receives.address(), hour).expect("a link");
-    let header = PacketHeader::new(bellwire_device::Kind::Send, 0, 0, 0);
-    sends.send(link, header, &[], View::of(b"behind all")).expect("there is room");
-    while receives.poll(&mut counter, 8) == 0 {
-        receives.sleep(Some(hour)).expect("it comes");
-    }
-    assert_eq!((counter.0, receives.standstill().is_none()), (1, true));
 }

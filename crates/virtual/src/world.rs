@@ -72,7 +72,9 @@ pub(crate) struct State {
     /// Functions that want to hear when there is room.
     refusals: usize,
     lead: Lead,
-    /// Why nothing of what is under way will arrive any more, once that is so.
+    /// When anything happened last: an event of the machine, or news for a function.
+    pub(crate) changed: Time,
+    /// Why nothing will happen any more, once that is so.
     pub(crate) standstill: Option<String>,
 }
 
@@ -103,6 +105,7 @@ impl World {
             has_keeper: false,
             refusals: 0,
             lead: Lead { room: LEAD, at: Instant::now() },
+            changed: Time::ZERO,
             standstill: None,
         };
         World { base: Instant::now(), seed, state: Mutex::new(state) }
@@ -202,12 +205,7 @@ impl World {
 
     /// Lets a program that has looked in vain several times go on looking, until there is something for one of the functions that it
     /// looked at, or for as long as it has looked.
-    pub(crate) fn spin<'w>(&'w self, mut turn: Turn<'w>) -> Turn<'w> {
-        if turn.standstill.is_some() {
-            // There is nothing to come, and so the wait's deadline might as well come soon.
-            turn.spend(VAIN_STEP);
-            return turn;
-        }
+    pub(crate) fn spin<'w>(&'w self, turn: Turn<'w>) -> Turn<'w> {
         let program = &turn.turns[turn.me];
         if program.vain.looks < VAIN_LOOKS {
             return turn;
@@ -248,7 +246,10 @@ impl World {
                 continue;
             }
             // Nobody else is to be waited for: time runs, first as far as something happens by itself.
-            if !state.run_out(limit) || state.turns[me].doing == Doing::Asks || state.gets_stuck() {
+            if !state.run_out(limit)
+                || state.turns[me].doing == Doing::Asks
+                || state.gets_stuck(limit)
+            {
                 continue;
             }
             if state.nic.now() < limit {
@@ -291,7 +292,7 @@ impl World {
         if state.turns.first().is_none() {
             // Nobody else will let what is under way happen.
             state.run_out(FAR);
-            if state.gets_stuck() {
+            if state.gets_stuck(FAR) {
                 state.wake();
             }
         }
@@ -337,6 +338,7 @@ impl State {
             if !self.nic.step(until) {
                 return true;
             }
+            self.changed = self.nic.now();
             self.absorb();
         }
     }
@@ -350,6 +352,7 @@ impl State {
             if self.nic.pending() == 0 || !self.nic.step(until) {
                 return true;
             }
+            self.changed = self.nic.now();
             self.absorb();
         }
     }
@@ -398,16 +401,6 @@ impl State {
         woken
     }
 
-    /// Looks whether the machine has come to a deadlock, at a moment at which nothing happens by itself. `true`: now it has, and whoever
-    /// waits is to be [woken](State::wake).
-    pub(crate) fn gets_stuck(&mut self) -> bool {
-        if self.standstill.is_some() || self.nic.pending() > 0 {
-            return false;
-        }
-        self.standstill = self.nic.machine().deadlock().map(|cycle| cycle.to_string());
-        self.standstill.is_some()
-    }
-
     /// Whether the engine of the function at `place` has something to do, or should hear that there will never be anything.
     pub(crate) fn has_news(&self, place: usize) -> bool {
         let Some(seat) = &self.seats[place] else { return false };
@@ -428,7 +421,7 @@ impl State {
     }
 
     /// Whether all programs that there are to be are here, so that nobody else can call while time passes.
-    fn knows_all(&self) -> bool {
+    pub(crate) fn knows_all(&self) -> bool {
         self.programs > 0 && !self.turns.somebody_is_away()
     }
 
@@ -462,6 +455,7 @@ impl State {
                 hint: "Open fewer functions, or give a configuration with more: ?config=FILE with more crossbar.ports spreads the nodes over more hosts",
             });
         };
+        self.changed = self.nic.now();
         self.turns[me].functions += 1;
         self.turns[me].used = address;
         self.seats[place] = Some(Seat {
@@ -594,6 +588,7 @@ impl State {
 
     /// There is news for the function at one end of a wire.
     pub(crate) fn news_at(&mut self, index: usize, end: usize) {
+        self.changed = self.nic.now();
         if let Some(place) = self.place_of_end(index, end)
             && let Some(seat) = &mut self.seats[place]
         {

@@ -337,15 +337,17 @@ impl Node {
         let depth = wires.config.nic.command_depth;
         let module = wires.config.nic.module();
         let node = self.number as u8;
-        let mut accepted = false;
+        let (mut accepted, mut reads) = (false, false);
         if self.data.commands.len() < depth
             && let Some(command) = self.descriptors.held_remote.take()
         {
+            reads |= !command.sources.is_empty();
             self.accept(wires, command);
             accepted = true;
         }
         self.descriptors.held = match self.descriptors.held.take() {
             Some(Extract::Command(command)) if self.data.commands.len() < depth => {
+                reads |= !command.sources.is_empty();
                 self.accept(wires, command);
                 accepted = true;
                 None
@@ -380,8 +382,11 @@ impl Node {
             }
             held => held,
         };
-        if accepted {
+        // Data that was in the descriptor needs no turn of the data read module.
+        if reads {
             wires.schedule.after(module, Happening::DataReads { node });
+        }
+        if accepted {
             self.packer.turn(wires, &mut self.data);
         }
     }

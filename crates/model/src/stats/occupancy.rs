@@ -13,9 +13,9 @@ pub struct Occupancy {
     most: u64,
     entered: u64,
     left: u64,
-    changed: Time,
-    /// Items times picoseconds.
-    area: u128,
+    /// The area under the number inside, in items times picoseconds, less that number times the present: all moments at which one came out,
+    /// less those at which one went in. So it is brought up to date without a multiplication.
+    moments: i128,
     stayed: u128,
 }
 
@@ -35,7 +35,7 @@ impl Occupancy {
     /// One more goes in, now. The caller keeps `now` with it.
     #[inline]
     pub fn enter(&mut self, now: Time) {
-        self.advance(now);
+        self.moments -= i128::from(now.ps());
         self.inside += 1;
         self.entered += 1;
         self.most = self.most.max(self.inside);
@@ -44,7 +44,7 @@ impl Occupancy {
     /// One that went in at `entered` comes out, now.
     #[inline]
     pub fn leave(&mut self, entered: Time, now: Time) {
-        self.advance(now);
+        self.moments += i128::from(now.ps());
         self.inside -= 1;
         self.left += 1;
         self.stayed += u128::from(now.since(entered).ps());
@@ -72,7 +72,7 @@ impl Occupancy {
 
     /// The mean number inside, over all time until `now`.
     pub fn mean(&self, now: Time) -> f64 {
-        let area = self.area + u128::from(self.inside) * u128::from(now.since(self.changed).ps());
+        let area = self.area(now);
         if now == Time::ZERO { 0.0 } else { area as f64 / now.ps() as f64 }
     }
 
@@ -105,7 +105,7 @@ impl Occupancy {
             );
             return wrong("entered = left + inside does not hold", details);
         }
-        let area = self.area + u128::from(self.inside) * u128::from(now.since(self.changed).ps());
+        let area = self.area(now);
         if area != stays {
             let details = format!("number over time {area} ps, sum of stays {stays} ps");
             return wrong("Little's law does not hold", details);
@@ -113,10 +113,9 @@ impl Occupancy {
         Ok(())
     }
 
-    #[inline]
-    fn advance(&mut self, now: Time) {
-        self.area += u128::from(self.inside) * u128::from(now.since(self.changed).ps());
-        self.changed = now;
+    /// The number inside over all time until `now`, in items times picoseconds.
+    fn area(&self, now: Time) -> u128 {
+        (self.moments + i128::from(self.inside) * i128::from(now.ps())) as u128
     }
 }
 

@@ -118,6 +118,8 @@ pub struct Core {
     /// Connection requests so far.
     requests: u64,
 
+    /// The device has said that nothing will ever happen on it again.
+    pub(crate) stands_still: bool,
     pub(crate) counters: FunctionCounters,
     /// Counters of queue pairs that were destroyed.
     pub(crate) retired: QueuePairCounters,
@@ -187,6 +189,7 @@ impl Core {
             listening: Vec::new(),
             connecting: Vec::new(),
             requests: 0,
+            stands_still: false,
             counters: FunctionCounters::default(),
             retired: QueuePairCounters::default(),
             stat: crate::stat::Stat::new(),
@@ -196,7 +199,7 @@ impl Core {
     /// Takes what peers sent, then sends what waits. Returns how much was done.
     #[inline(always)]
     pub(crate) fn progress<T: Transport>(&mut self, transport: &mut T) -> usize {
-        let done = transport.poll(self, POLL_BUDGET);
+        let done = self.look(transport);
         if self.has_errands() { done + self.run_errands(transport) } else { done }
     }
 
@@ -209,7 +212,7 @@ impl Core {
         queue: u32,
     ) -> Option<Taken<'_>> {
         self.hand.open(queue);
-        transport.poll(self, POLL_BUDGET);
+        self.look(transport);
         if self.has_errands() {
             self.run_errands(transport);
         }
@@ -218,6 +221,16 @@ impl Core {
         }
         self.hand.close();
         self.take(queue)
+    }
+
+    #[inline(always)]
+    fn look<T: Transport>(&mut self, transport: &mut T) -> usize {
+        let done = transport.poll(self, POLL_BUDGET);
+        // A real device never says so, and the compiler knows that.
+        if transport.standstill().is_some() {
+            self.stands_still = true;
+        }
+        done
     }
 
     /// One test for all of them, which nearly always says that there is nothing.

@@ -136,8 +136,10 @@ pub fn single_on(
     let (from, to) = (endpoint(0), endpoint(other));
     let (near, far) = (desk.free_memory(0, 0), desk.free_memory(other.into(), 0));
     let source = if kind == Kind::Get { far } else { near };
-    let memory =
-        desk.memory_mut(source, bytes as usize).ok_or("the operation is longer than the window")?;
+    let room = desk.window(0, 0) + config.host.window.count() - near;
+    let memory = desk.memory_mut(source, bytes as usize).filter(|_| bytes <= room).ok_or_else(|| {
+        format!("{bytes} bytes have no room in a function's window, of which {room} are free; take fewer, or give `host.window` more")
+    })?;
     memory.iter_mut().enumerate().for_each(|(at, byte)| *byte = pattern(at));
     let operation =
         post(&mut desk, kind, (from, to), (near, far), bytes).map_err(|error| error.to_string())?;

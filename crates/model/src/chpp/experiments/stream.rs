@@ -69,6 +69,7 @@ pub fn stream(
     count: u64,
 ) -> Result<Stream, String> {
     let mut machine = Machine::new(config, 1).map_err(|error| error.to_string())?;
+    machine.forget_operations();
     let mut streamer =
         Streamer { kind, bytes, left: count, received: 0, first: None, last: Time::ZERO };
     if kind.is_nap() && bytes > 2048 || bytes > config.host.window.count() / 2 {

@@ -218,6 +218,12 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Estimate { mean, half_width } = self.latency_ns;
         writeln!(f, "latency      {mean:.1} +- {half_width:.1} ns")?;
+        if half_width.is_infinite() {
+            writeln!(
+                f,
+                "             too few messages ended to say how sure that is: give `time` in [run] more"
+            )?;
+        }
         let Percentiles { p50, p90, p99, most } = self.percentiles_ns;
         if let (Some(p50), Some(p90), Some(p99), Some(most)) = (p50, p90, p99, most) {
             writeln!(
