@@ -17,11 +17,8 @@ MIRI_PACKAGES += bellwire-ring
 
 # What tests need inside of the code: steps at which a process can be killed or stopped, and faults that can be planted. All tests are built with
 # them, so that everything is built once; a program's build has none.
-probes := bellwire-testkit/steps $(CANARY_PACKAGES:=/canaries)
-tests := cargo test --workspace --features "$(probes)"
-
-# For checks that use the command: the one that the tests have built.
-command := $(tests) --no-run --quiet && BELLWIRE=$(target)/debug/bellwire
+probes := bellwire-testkit/steps$(subst $(subst ,, ),,$(CANARY_PACKAGES:%=,%/canaries))
+tests := cargo test --workspace --features $(probes)
 
 # The command is called like the library, so that their pages would overwrite each other; the library's are wanted.
 document := cargo doc --no-deps --workspace --exclude bellwire-cli
@@ -42,6 +39,8 @@ install: ## install the command, the libfabric provider and the C library libvip
 	cargo build --release -p bellwire-cli -p bellwire-libfabric -p bellwire-vipl
 	@tools/install.sh $(target)/release $(or $(PREFIX),/usr/local) $(DESTDIR)
 
+# Tells scripts that all is built already, and how.
+test: export TESTS := $(tests)
 test: lint unit dissector perfetto report ## run every check that the project has
 	@tools/together.sh loom miri
 	@tools/need.sh mpi
@@ -51,7 +50,7 @@ test: lint unit dissector perfetto report ## run every check that the project ha
 lint: ## formatting, clippy and documentation, all without a warning
 	@tools/need.sh cargo fmt clippy
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --features "$(probes)" -- -D warnings
+	cargo clippy --workspace --all-targets --features $(probes) -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(document)
 
 unit: ## unit, conformance and project tests; processes killed and stopped at every step, and hostile peers
@@ -68,11 +67,11 @@ dissector: ## have tshark read frames of every kind with the project's dissector
 
 perfetto: ## have Perfetto's own schema read a trace of the model
 	@tools/need.sh cargo venv
-	@$(command) tools/perfetto.sh
+	@tools/perfetto.sh
 
 report: ## have headless Chromium open the page of all papers
 	@tools/need.sh cargo chromium
-	@$(command) tools/report.sh
+	@tools/report.sh
 
 canaries: ## of the unit tests, those that plant faults and see that the checkers catch them
 	@tools/need.sh cargo

@@ -19,7 +19,7 @@ folder="$(mktemp -d)"
 trap 'rm -rf "$folder"' EXIT
 trace="${1:-$folder/put.pftrace}"
 [ $# -gt 0 ] ||
-    ${BELLWIRE:-cargo run -q -p bellwire-cli --} model explain --op put --bytes 4096 --trace "$trace" >/dev/null
+    "$(built bellwire-cli bellwire)" model explain --op put --bytes 4096 --trace "$trace" >/dev/null
 printf '== perfetto: %s, read with the schema of the perfetto package\n' "$(basename "$trace")"
 "$python" - "$trace" <<'PYTHON'
 import sys

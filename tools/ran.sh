@@ -1,4 +1,11 @@
-# For the other scripts here: telling what ran from what did not.
+# For the other scripts here: telling what ran from what did not, and building nothing twice.
+
+# built PACKAGE FILE: builds the package, and prints where the FILE of target/debug is. Within `make test` all is built already as the tests
+# need it (TESTS), and that is taken.
+built() {
+    if [ -n "${TESTS:-}" ]; then $TESTS --no-run --quiet >&2; else cargo build -q -p "$1" >&2; fi
+    printf '%s' "${CARGO_TARGET_DIR:-target}/debug/$2"
+}
 
 # ran_some WHAT COMMAND...: runs tests, and fails if they fail or if there was not a single one.
 ran_some() {

@@ -12,7 +12,7 @@ chromium="$(command -v chromium || command -v chromium-browser || command -v goo
 folder="$(mktemp -d)"
 trap 'rm -rf "$folder"' EXIT
 page="${1:-$folder/report.html}"
-[ $# -gt 0 ] || ${BELLWIRE:-cargo run -q -p bellwire-cli --} paper all --html "$page"
+[ $# -gt 0 ] || "$(built bellwire-cli bellwire)" paper all --html "$page"
 
 # browse OPTION... ADDRESS: root may not use the sandbox, and a page that asks for nothing needs none.
 browse() {

@@ -20,11 +20,10 @@ done
 [ -e /usr/include/rdma/fabric.h ] || missing "no headers of libfabric: apt-get install $packages"
 
 programs="$PWD/bindings/libfabric/tests/programs"
-target="${CARGO_TARGET_DIR:-target}"
-cargo build -q -p bellwire-libfabric
+provider="$(built bellwire-libfabric deps/libbellwire_fi.so)"
 folder="$(mktemp -d)"
 trap 'rm -rf "$folder"' EXIT
-cp "$target/debug/libbellwire_fi.so" "$folder/libbellwire-fi.so"
+cp "$provider" "$folder/libbellwire-fi.so"
 export FI_PROVIDER_PATH="$folder" FI_PROVIDER=bellwire
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 cc -O1 -Wall "$programs/objects.c" -lfabric -o "$folder/objects"
@@ -52,7 +51,7 @@ mpi() {
     mpirun --oversubscribe -n "$ranks" --mca pml cm --mca mtl ofi --mca btl self --mca osc pt2pt "$@"
 }
 
-layouts() { cargo test -q -p bellwire-libfabric --test layout -- --ignored; }
+layouts() { ${TESTS:-cargo test -p bellwire-libfabric} --quiet --test layout -- --ignored; }
 listed() { fi_info -p bellwire -v | grep -q 'name: auto:udp:' && fi_info -e | grep -aq FI_BELLWIRE_DEVICE; }
 pingpong() {
     fi_pingpong -p bellwire -e rdm -I 200 -c &

@@ -96,11 +96,11 @@ fn every_canary_is_caught() {
     assert!(survivors.is_empty(), "{}", survivors.join("\n"));
 }
 
-/// Builds the models with the canaries in, and returns where they are.
+/// Builds the models with the canaries in, as `make loom` does, and returns where they are.
 fn build_models() -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("loom");
     let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["test", "--no-run", "--release", "--lib", "--features", "canaries"])
+        .args(["test", "--no-run", "--profile", "loom", "--lib", "--features", "canaries"])
         .args(["--message-format", "json", "--manifest-path"])
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml"))
         .arg("--target-dir")
