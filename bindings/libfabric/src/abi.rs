@@ -427,6 +427,8 @@ pub mod flag {
     pub const NUMERICHOST: u64 = 1 << 55;
     pub const SOURCE: u64 = 1 << 57;
     pub const DISCARD: u64 = 1 << 58;
+    pub const FETCH_ATOMIC: u64 = 1 << 58;
+    pub const COMPARE_ATOMIC: u64 = 1 << 59;
     pub const DIRECTED_RECV: u64 = 1 << 59;
     pub const CLAIM: u64 = 1 << 59;
     pub const SELECTIVE_COMPLETION: u64 = 1 << 59;

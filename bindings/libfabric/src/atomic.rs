@@ -433,12 +433,10 @@ pub unsafe extern "C" fn query(
     attr: *mut AtomicAttr,
     flags: u64,
 ) -> c_int {
-    const FETCH: u64 = 1 << 58;
-    const COMPARE: u64 = 1 << 59;
     let call = match flags {
         0 => Call::Write,
-        FETCH => Call::Fetch,
-        COMPARE => Call::Compare,
+        flag::FETCH_ATOMIC => Call::Fetch,
+        flag::COMPARE_ATOMIC => Call::Compare,
         _ => return -error::EOPNOTSUPP,
     };
     // SAFETY: the interface's pointer.

@@ -305,6 +305,8 @@ pub fn layout() -> Vec<(String, usize)> {
         ("FI_WAIT_YIELD".to_owned(), value::WAIT_YIELD as usize),
         ("FI_GETWAITOBJ".to_owned(), value::CONTROL_GETWAITOBJ as usize),
         ("FI_AV_COMPLETE".to_owned(), value::EVENT_AV_COMPLETE as usize),
+        ("FI_FETCH_ATOMIC".to_owned(), flag::FETCH_ATOMIC as usize),
+        ("FI_COMPARE_ATOMIC".to_owned(), flag::COMPARE_ATOMIC as usize),
         ("FI_DIRECTED_RECV".to_owned(), flag::DIRECTED_RECV as usize),
         ("FI_MATCH_COMPLETE".to_owned(), flag::MATCH_COMPLETE as usize),
         ("FI_MULTI_RECV".to_owned(), flag::MULTI_RECV as usize),

@@ -1,7 +1,7 @@
 //! How long the papers' experiments take, two at a time.
 
 use std::num::NonZero;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use bellwire_papers::Paper;
@@ -39,9 +39,9 @@ fn run(what: String, modelled: Modelled, goal_seconds: f64) -> Result<Run> {
     let two = NonZero::new(2).expect("it is not zero");
     let began = Instant::now();
     let ran = run_all(&[modelled], two, |_, _| {});
-    let seconds = began.elapsed();
+    let seconds = began.elapsed().as_secs_f64();
     let failures: usize = ran.iter().map(|paper| paper.failures.len()).sum();
     ensure!(failures == 0, "{failures} experiments of {what} could not be run");
     let experiments = modelled.1.len();
-    Ok(Run { what, experiments, seconds: Duration::as_secs_f64(&seconds), goal_seconds })
+    Ok(Run { what, experiments, seconds, goal_seconds })
 }
