@@ -159,7 +159,7 @@ if [ "$how" != short ]; then
         limit_s=1800 run "the quick set of fabtests" fabtests
         grep '^# Total' "$folder/fabtests" || true
     else
-        printf 'fabtests: not run, because FABTESTS does not say where they are installed\n'
+        printf 'NOT RUN: fabtests: FABTESTS does not say where they are installed\n'
     fi
 fi
 [ "$failed" = 0 ] && verdict=ok || verdict=FAILED
