@@ -42,11 +42,13 @@ pub fn buffer(rounds: usize) -> Row {
             let before = cpu::own();
             let mut buffer = DescriptorBuffer::new(Organisation::DamqPd, 64, 1024, 128);
             let mut left = 0;
-            for cycle in 0..CYCLES {
-                let port = (cycle / 4 * 37 % 64) as u8;
-                let word = Word { bits: cycle, last: cycle % 4 == 3 };
-                let write = Write { port, way: Way::Pio, word };
-                left += u64::from(buffer.cycle(Some(write), true).is_some());
+            for descriptor in 0..CYCLES / 4 {
+                let port = (descriptor * 37 % 64) as u8;
+                for at in 0..4 {
+                    let word = Word::new(4 * descriptor + at, at == 3);
+                    let write = Write { port, way: Way::Pio, word };
+                    left += u64::from(buffer.cycle(Some(write), true).is_some());
+                }
             }
             assert!(left + 1024 >= CYCLES, "only {left} words left the buffer in {CYCLES} cycles");
             CYCLES as f64 / (cpu::own() - before).as_secs_f64()

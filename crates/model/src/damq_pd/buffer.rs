@@ -10,8 +10,8 @@ use super::config::Organisation;
 use super::data_memory::DataMemory;
 use super::free_list::FreeList;
 use super::order::Order;
-use super::output::Output;
-use super::pointers::Pointers;
+use super::output::{Output, Run};
+use super::pointers::{List, Pointers};
 use super::word::{Read, Way, Write};
 
 /// All blocks of the buffer. The organisation is a setting of the same parts: where free addresses come from, and whether a pointer is late.
@@ -36,14 +36,12 @@ pub struct DescriptorBuffer {
     /// DAMQ-PF's pointers are late (B-10).
     late_pointers: bool,
     ports: usize,
-    /// Words that came by PIO, and by DMA, and are in the memory.
-    pub inside: [usize; 2],
-    /// The most words that there ever were, likewise.
-    pub peak: [usize; 2],
+    /// Words that were written into the memory so far, by the way that they came.
+    pub written: [u64; 2],
+    /// Words that were read from it, likewise.
+    pub read: [u64; 2],
     /// Words that found no room. Always zero under credits.
     pub overflows: u64,
-    /// Cycles so far.
-    pub cycles: u64,
     #[cfg(test)]
     pub(super) fault: Option<Fault>,
 }
@@ -70,28 +68,27 @@ impl DescriptorBuffer {
     /// An empty buffer of `depth` words for PIO and `landing` words for DMA, for up to 64 ports. SAMQ gives each port an equal part of `depth`.
     ///
     /// # Panics
-    /// If there are no ports or more than 64, no word, or more words than an address of 16 bits reaches.
+    /// If there are no ports or more than 64, no word, or more words than there are addresses.
     pub fn new(organisation: Organisation, ports: usize, depth: usize, landing: usize) -> Self {
         let all = depth + landing;
         assert!(
-            (1..=64).contains(&ports) && (1..=1 << 16).contains(&all),
+            (1..=64).contains(&ports) && (1..1 << 16).contains(&all),
             "a buffer of 1 to 64 ports"
         );
         Self {
             memory: DataMemory::new(all),
             links: AddressQueue::new(all),
-            pointers: Pointers::new(ports),
+            pointers: Pointers::default(),
             free: FreeList::new(organisation, ports, depth, landing),
-            order: Order::new(all, ports),
+            order: Order::new(all),
             arbiter: OutputArbiter::default(),
             output: Output::default(),
             input: None,
             late_pointers: organisation == Organisation::DamqPf,
             ports,
-            inside: [0; 2],
-            peak: [0; 2],
+            written: [0; 2],
+            read: [0; 2],
             overflows: 0,
-            cycles: 0,
             #[cfg(test)]
             fault: None,
         }
@@ -100,21 +97,24 @@ impl DescriptorBuffer {
     /// One cycle: a word may come in, and one may leave. A new descriptor begins to leave only if the send engine is `ready`.
     ///
     /// # Panics
-    /// In debug builds if the word's port is not below the number of ports; in release builds as an index out of bounds.
+    /// In debug builds if the word's port is not below the number of ports.
     #[inline]
     pub fn cycle(&mut self, input: Option<Write>, ready: bool) -> Option<Read> {
-        self.cycles += 1;
-        let leaves = self.output.register.take();
+        let leaves = self.output.register;
+        // In the order from the output to the input, so that each register still has what the cycle before left there.
+        self.output.register = self.take();
         #[cfg(test)]
-        if self.fault == Some(Fault::Twice) && self.cycles.is_multiple_of(64) {
+        if self.fault == Some(Fault::Twice) && self.output.register.is_none() {
             self.output.register = leaves;
         }
-        // In the order from the output to the input, so that each register still has what the cycle before left there.
-        self.read();
         if ready && self.output.run.is_none() {
             self.arbitrate();
         }
-        self.write();
+        self.put();
+        debug_assert!(
+            input.is_none_or(|write| usize::from(write.port) < self.ports),
+            "no such port"
+        );
         self.input = input.map(|write| (write, self.order.ticket(write.port)));
         leaves
     }
@@ -127,7 +127,13 @@ impl DescriptorBuffer {
     /// Whether nothing is inside and nothing on its way through.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.inside == [0; 2] && self.input.is_none() && self.output.register.is_none()
+        self.written == self.read && self.input.is_none() && self.output.register.is_none()
+    }
+
+    /// Words that came this way and are in the memory.
+    #[inline]
+    pub fn inside(&self, way: Way) -> usize {
+        (self.written[way as usize] - self.read[way as usize]) as usize
     }
 
     /// Whether a word stands in the input register.
@@ -138,67 +144,71 @@ impl DescriptorBuffer {
 
     /// Takes the next word of the descriptor that is being read.
     #[inline]
-    fn read(&mut self) {
-        let Some((port, way)) = self.output.run else { return };
-        if self.output.pointer_due {
-            self.output.pointer_due = false;
-            return;
+    fn take(&mut self) -> Option<Read> {
+        let run = self.output.run.as_mut()?;
+        if self.late_pointers && !std::mem::replace(&mut self.output.pointer_here, false) {
+            self.output.pointer_here = true;
+            return None;
         }
-        let list = self.pointers.list_mut(port, way);
-        let address = list.head;
+        let &mut Run { port, way, address } = run;
         let word = self.memory.read(address);
-        list.head = self.links.after(address);
-        list.words -= 1;
-        let (head, words) = (list.head, list.words);
+        run.address = self.links.after(address);
         #[cfg(test)]
-        if self.fault != Some(Fault::LostAddress) || !self.cycles.is_multiple_of(64) {
+        if self.fault != Some(Fault::LostAddress) || self.read[way as usize] % 64 != 1 {
             self.free.give(port, way, address);
         }
         #[cfg(not(test))]
         self.free.give(port, way, address);
-        self.inside[way as usize] -= 1;
-        self.output.register = Some(Read { port, way, word });
-        self.output.pointer_due = self.late_pointers;
-        if word.last {
-            self.output.run = None;
-            match way {
-                Way::Dma => self.order.left(port),
-                Way::Pio if words > 0 => self.order.heads(port, head),
-                Way::Pio => {}
-            }
-            self.update(port);
+        self.read[way as usize] += 1;
+        if word.is_last() {
+            self.ends(port, way, address);
         }
+        Some(Read { port, way, word })
+    }
+
+    /// The last word of a descriptor, which lay at `address`, has been read.
+    #[inline]
+    fn ends(&mut self, port: u8, way: Way, address: u16) {
+        self.output.run = None;
+        let list = self.pointers.list_mut(port, way);
+        list.head = if address == list.tail { List::NONE } else { self.links.after(address) };
+        match way {
+            Way::Dma => self.order.left(port),
+            Way::Pio if list.is_empty() => {}
+            Way::Pio => self.order.heads(port, list.head),
+        }
+        self.update(port);
     }
 
     /// Chooses the descriptor that is read next.
     #[inline]
     fn arbitrate(&mut self) {
-        let Some(port) = self.arbiter.grant() else { return };
-        let way = self.turn(port);
-        self.pointers.list_mut(port, way).whole -= 1;
-        self.output.run = Some((port, way));
+        let Some((port, way)) = self.arbiter.grant() else { return };
+        let list = self.pointers.list_mut(port, way);
+        list.whole -= 1;
+        self.output.run = Some(Run { port, way, address: list.head });
         // The head pointer is in a register in any case.
-        self.output.pointer_due = false;
-        self.arbiter.set(port, false);
+        self.output.pointer_here = true;
     }
 
     /// Puts the word of the input register at the end of its list.
     #[inline]
-    fn write(&mut self) {
+    fn put(&mut self) {
         let Some((Write { port, way, word }, ticket)) = self.input.take() else { return };
         let Some(address) = self.free.take(port, way) else {
             self.overflows += 1;
             return;
         };
         #[cfg(test)]
-        if self.fault == Some(Fault::EarlyFree) && self.cycles.is_multiple_of(64) {
+        if self.fault == Some(Fault::EarlyFree) && self.written[way as usize] % 64 == 1 {
             self.free.give(port, way, address);
         }
         self.memory.write(address, word);
         let list = self.pointers.list_mut(port, way);
-        let first = list.words == 0;
+        let first = list.is_empty();
         #[cfg(test)]
-        let wrong = self.fault == Some(Fault::WrongEnd) && self.cycles.is_multiple_of(64) && !first;
+        let wrong =
+            self.fault == Some(Fault::WrongEnd) && self.written[way as usize] % 64 == 1 && !first;
         #[cfg(not(test))]
         let wrong = false;
         if first {
@@ -211,20 +221,17 @@ impl DescriptorBuffer {
             self.links.link(list.tail, address);
             list.tail = address;
         }
-        list.words += 1;
-        list.whole += u16::from(word.last);
+        list.whole += u16::from(word.is_last());
         #[cfg(test)]
-        if self.fault == Some(Fault::NotWhole) && list.words == 3 && list.whole == 0 {
+        if self.fault == Some(Fault::NotWhole) && !first && list.whole == 0 {
             list.whole = 1;
         }
-        let inside = &mut self.inside[way as usize];
-        *inside += 1;
-        let peak = &mut self.peak[way as usize];
-        *peak = (*peak).max(*inside);
+        self.written[way as usize] += 1;
         if way == Way::Pio {
             self.order.came(port, address, ticket, first);
         }
-        if word.last || first {
+        // The first word of a list can only take the turn from the port's other list.
+        if word.is_last() || first && self.arbiter.has(port) {
             self.update(port);
         }
         #[cfg(test)]
@@ -240,16 +247,17 @@ impl DescriptorBuffer {
             let pio = self.pointers.list(port, Way::Pio).whole > 0;
             return if pio { Way::Pio } else { Way::Dma };
         }
-        self.order.turn(port, self.pointers.list(port, Way::Pio).words)
+        self.order.turn(port, !self.pointers.list(port, Way::Pio).is_empty())
     }
 
     /// Lets the port take part in arbitration if the list whose turn it is has a whole descriptor (D-07).
     #[inline]
     fn update(&mut self, port: u8) {
         // A descriptor that is being read decides at its end which list is next.
-        let reading = self.output.run.is_some_and(|(reading, _)| reading == port);
-        let eligible = !reading && self.pointers.list(port, self.turn(port)).whole > 0;
-        self.arbiter.set(port, eligible);
+        let reading = self.output.run.is_some_and(|run| run.port == port);
+        let way = self.turn(port);
+        let eligible = !reading && self.pointers.list(port, way).whole > 0;
+        self.arbiter.set(port, way, eligible);
     }
 
     /// Walks all lists and says what is wrong with the first that is; for tests.
@@ -272,22 +280,22 @@ impl DescriptorBuffer {
         let mut words = 0;
         for port in 0..self.ports as u8 {
             for way in [Way::Pio, Way::Dma] {
-                let list = self.pointers.list(port, way);
-                let mut address = list.head;
-                for at in 0..list.words {
-                    see(address)?;
-                    if at + 1 == list.words && address != list.tail {
-                        return Err(format!("port {port}: the list does not end at its tail"));
-                    }
-                    address = self.links.after(address);
+                let &List { mut head, tail, .. } = self.pointers.list(port, way);
+                if let Some(run) = self.output.run.filter(|run| (run.port, run.way) == (port, way))
+                {
+                    head = run.address;
                 }
-                words += usize::from(list.words);
+                while head != List::NONE {
+                    see(head)?;
+                    words += 1;
+                    head = if head == tail { List::NONE } else { self.links.after(head) };
+                }
             }
         }
         for address in self.free.addresses() {
             see(address)?;
         }
-        let inside = self.inside[0] + self.inside[1];
+        let inside = self.inside(Way::Pio) + self.inside(Way::Dma);
         if words != inside || words + self.free.free() != self.memory.depth() {
             return Err(format!(
                 "{words} words in lists, {inside} counted, {} free",
@@ -300,7 +308,7 @@ impl DescriptorBuffer {
     /// Whether words inside and free addresses add up to the whole; cheap enough for every cycle.
     #[inline]
     pub fn is_conserved(&self) -> bool {
-        self.inside[0] + self.inside[1] + self.free.free() == self.memory.depth()
+        self.inside(Way::Pio) + self.inside(Way::Dma) + self.free.free() == self.memory.depth()
             && self.overflows == 0
     }
 }

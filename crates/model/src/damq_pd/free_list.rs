@@ -3,99 +3,111 @@
 //! It is one FIFO for all virtual ports in DAMQ-PD and DAMQ-PF, and one for each in SAMQ (B-09). What the prefetcher has asked for lands in words
 //! of its own, which are one more FIFO.
 
+use std::ops::Range;
+
 use super::config::Organisation;
 use super::word::Way;
 
-/// FIFOs of free addresses.
+/// FIFOs of free addresses, in one memory.
 #[derive(Clone, Debug)]
 pub struct FreeList {
-    rings: Box<[Ring]>,
-    shared: bool,
+    addresses: Box<[u16]>,
+    /// For what comes by PIO, one for all ports; or in SAMQ one for each.
+    shared: Ring,
+    own: Vec<Ring>,
+    /// For what comes by DMA.
+    landing: Ring,
 }
 
 /// A FIFO that can hold all addresses of its part of the memory.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Ring {
-    addresses: Box<[u16]>,
-    first: usize,
-    free: usize,
+    /// Its first place.
+    begin: usize,
+    /// One less than its places, which are a power of two.
+    mask: usize,
+    /// How many addresses were taken, and given; both go round.
+    taken: usize,
+    given: usize,
 }
 
 impl FreeList {
     /// All addresses of `depth` words for PIO and `landing` words for DMA behind them, free.
     pub fn new(organisation: Organisation, ports: usize, depth: usize, landing: usize) -> FreeList {
-        let shared = organisation != Organisation::Samq;
-        let parts = if shared { 1 } else { ports };
-        let part = depth / parts;
-        // The landing is the first ring, so that it is found without a look at how many there are.
-        let mut rings = vec![Ring::new(depth..depth + landing)];
-        rings.extend((0..parts).map(|at| Ring::new(at * part..(at + 1) * part)));
-        FreeList { rings: rings.into(), shared }
+        let mut addresses = Vec::new();
+        let mut lay = |words: Range<usize>| {
+            let (begin, given) = (addresses.len(), words.len());
+            let places = given.next_power_of_two();
+            addresses.extend(words.map(|word| word as u16));
+            addresses.resize(begin + places, 0);
+            Ring { begin, mask: places - 1, taken: 0, given }
+        };
+        let (shared, own) = if organisation == Organisation::Samq {
+            let part = depth / ports;
+            (Ring::default(), (0..ports).map(|at| lay(at * part..(at + 1) * part)).collect())
+        } else {
+            (lay(0..depth), Vec::new())
+        };
+        let landing = lay(depth..depth + landing);
+        FreeList { addresses: addresses.into(), shared, own, landing }
     }
 
     /// Takes the address that has been free longest; `None` if there is none for this port and way.
     #[inline]
     pub fn take(&mut self, port: u8, way: Way) -> Option<u16> {
-        self.ring(port, way).take()
+        let ring = self.ring(port, way);
+        if ring.taken == ring.given {
+            return None;
+        }
+        let place = ring.place(ring.taken);
+        ring.taken = ring.taken.wrapping_add(1);
+        Some(self.addresses[place])
     }
 
     /// Makes an address free.
     #[inline]
     pub fn give(&mut self, port: u8, way: Way, address: u16) {
-        self.ring(port, way).give(address);
+        let ring = self.ring(port, way);
+        debug_assert!(ring.free() <= ring.mask, "more is free than there is");
+        let place = ring.place(ring.given);
+        ring.given = ring.given.wrapping_add(1);
+        self.addresses[place] = address;
     }
 
     /// How many addresses are free.
     pub fn free(&self) -> usize {
-        self.rings.iter().map(|ring| ring.free).sum()
+        self.all().map(|ring| ring.free()).sum()
     }
 
     /// All free addresses.
     pub fn addresses(&self) -> impl Iterator<Item = u16> {
-        self.rings.iter().flat_map(|ring| {
-            (0..ring.free).map(|at| ring.addresses[(ring.first + at) % ring.addresses.len()])
+        self.all().flat_map(|ring| {
+            (0..ring.free()).map(|at| self.addresses[ring.place(ring.taken.wrapping_add(at))])
         })
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Ring> {
+        self.own.iter().chain([&self.shared, &self.landing])
     }
 
     #[inline]
     fn ring(&mut self, port: u8, way: Way) -> &mut Ring {
-        let at = match way {
-            Way::Dma => 0,
-            Way::Pio if self.shared => 1,
-            Way::Pio => 1 + port as usize,
-        };
-        &mut self.rings[at]
+        match way {
+            Way::Dma => &mut self.landing,
+            Way::Pio if self.own.is_empty() => &mut self.shared,
+            Way::Pio => &mut self.own[usize::from(port)],
+        }
     }
 }
 
 impl Ring {
-    fn new(addresses: std::ops::Range<usize>) -> Ring {
-        let addresses: Box<[u16]> = addresses.map(|address| address as u16).collect();
-        Ring { first: 0, free: addresses.len(), addresses }
+    #[inline]
+    fn free(&self) -> usize {
+        self.given.wrapping_sub(self.taken)
     }
 
     #[inline]
-    fn take(&mut self) -> Option<u16> {
-        if self.free == 0 {
-            return None;
-        }
-        let address = self.addresses[self.first];
-        self.first += 1;
-        if self.first == self.addresses.len() {
-            self.first = 0;
-        }
-        self.free -= 1;
-        Some(address)
-    }
-
-    #[inline]
-    fn give(&mut self, address: u16) {
-        debug_assert!(self.free < self.addresses.len(), "more is free than there is");
-        let mut at = self.first + self.free;
-        if at >= self.addresses.len() {
-            at -= self.addresses.len();
-        }
-        self.addresses[at] = address;
-        self.free += 1;
+    fn place(&self, count: usize) -> usize {
+        self.begin + (count & self.mask)
     }
 }

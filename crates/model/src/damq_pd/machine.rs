@@ -44,6 +44,8 @@ pub struct Machine {
     arriving: VecDeque<(Time, Incoming)>,
     /// The descriptor buffer.
     pub buffer: DescriptorBuffer,
+    /// The most words that came by PIO and were in the buffer at one time.
+    pub peak: usize,
     /// The credit manager.
     pub credits: CreditManager,
     /// The prefetcher.
@@ -145,6 +147,7 @@ impl Machine {
             bus: Bus::new(&config.bus),
             arriving: VecDeque::new(),
             buffer: DescriptorBuffer::new(nic.organisation, nic.ports, nic.depth, nic.landing),
+            peak: 0,
             credits: CreditManager::new(config),
             prefetcher: Prefetcher::new(nic.ports, nic.tags, nic.landing),
             status: vec![Status::default(); nic.ports],
@@ -189,6 +192,7 @@ impl Machine {
                 && self.engine_free_at <= self.now
                 && (self.data_bytes == 0 || self.data_reads > 0);
             let read = self.buffer.cycle(input, ready);
+            self.peak = self.peak.max(self.buffer.inside(Way::Pio));
             // The engine is taken from the moment at which it chooses a descriptor.
             if ready && self.buffer.output.run.is_some() {
                 self.engine_free_at = self.now + self.cycle * self.config.nic.engine_cycles;
@@ -225,7 +229,7 @@ impl Machine {
             return Err(format!("{} descriptors left out of order", self.disordered));
         }
         let granted = self.config.nic.depth as u32 - self.credits.free();
-        if (self.buffer.inside[Way::Pio as usize] as u32) > granted {
+        if self.buffer.inside(Way::Pio) as u32 > granted {
             return Err(format!("more words are in the buffer than the {granted} granted"));
         }
         self.credits.check()?;
@@ -319,7 +323,7 @@ impl Machine {
             // A word is there when the last of its bytes is.
             let complete = (sent / word_bytes) as u16;
             for index in arrived..complete {
-                let word = Word { bits: bits(port, number, index), last: index + 1 == words };
+                let word = Word::new(bits(port, number, index), index + 1 == words);
                 let write = Write { port, way: Way::Pio, word };
                 self.arriving.push_back((passage.arrives, Incoming::Word(write)));
             }
@@ -380,7 +384,7 @@ impl Machine {
         let bytes = u64::from(words) * self.config.nic.word.count();
         let passage = self.bus.send_down(at, Traffic::DescriptorRead, bytes);
         for index in 0..words {
-            let word = Word { bits: bits(port, number, index), last: index + 1 == words };
+            let word = Word::new(bits(port, number, index), index + 1 == words);
             let write = Write { port, way: Way::Dma, word };
             self.arriving.push_back((passage.arrives, Incoming::Word(write)));
         }
@@ -428,10 +432,10 @@ impl Machine {
     }
 
     fn takes(&mut self, Write { port, way, word }: Write) {
-        if !word.last {
+        if !word.is_last() {
             return;
         }
-        let number = number_of(word.bits);
+        let number = number_of(word.bits());
         if way == Way::Dma {
             self.prefetcher.came();
             self.journal.note(self.now, port, number, Step::DescriptorCame);
@@ -471,8 +475,8 @@ impl Machine {
     /// A word has left the buffer.
     fn leaves(&mut self, Read { port, way, word }: Read) {
         let expected = self.ports[port as usize].left.iter().sum::<u64>() as u32;
-        self.disordered += u64::from(word.bits != bits(port, expected, self.leaving));
-        self.leaving = if word.last { 0 } else { self.leaving + 1 };
+        self.disordered += u64::from(word.bits() != bits(port, expected, self.leaving));
+        self.leaving = if word.is_last() { 0 } else { self.leaving + 1 };
         match way {
             Way::Dma => self.prefetcher.freed(),
             Way::Pio => {
@@ -482,7 +486,7 @@ impl Machine {
                 }
             }
         }
-        if !word.last {
+        if !word.is_last() {
             return;
         }
         let counts = &mut self.ports[port as usize];
@@ -496,7 +500,7 @@ impl Machine {
             self.status[port as usize].freed += 1;
             self.tell(port, self.now);
         }
-        let number = number_of(word.bits);
+        let number = number_of(word.bits());
         if self.data_bytes > 0 {
             let passage = self.bus.send_up(self.now, Traffic::DataRead, 0);
             self.journal.note(passage.begins, port, number, Step::DataReadBegins);

@@ -63,9 +63,12 @@ pub use host_queue::HostQueue;
 pub use journal::{Entry, Journal, Step};
 pub use machine::{Machine, PortCounts, Stalled};
 pub use order::Order;
-pub use output::Output;
+pub use output::{Output, Run};
 pub use pointers::{List, Pointers};
 pub use prefetch::Prefetcher;
 pub use process::{Load, Message, Process, State};
 pub use word::{Read, Way, Word, Write};
 pub use write_combining::bursts;
+
+/// As many places as a port's number of 8 bits can name, so that no index is out of bounds and none has to be checked in each cycle.
+const EVERY_PORT: usize = 1 << 8;

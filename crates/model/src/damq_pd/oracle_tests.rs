@@ -67,7 +67,7 @@ impl Bench {
     fn descriptor(&mut self, words: u16) -> VecDeque<Word> {
         let first = self.serial;
         self.serial += u64::from(words);
-        (0..words).map(|at| Word { bits: first + u64::from(at), last: at + 1 == words }).collect()
+        (0..words).map(|at| Word::new(first + u64::from(at), at + 1 == words)).collect()
     }
 
     /// One cycle. A choice that is not allowed now is taken as nothing.
@@ -142,7 +142,7 @@ impl Bench {
         if self.leaving.is_some_and(|leaving| leaving != at) {
             return Err(format!("a descriptor is cut by a word of port {at}"));
         }
-        self.leaving = (!word.last).then_some(at);
+        self.leaving = (!word.is_last()).then_some(at);
         let port = &mut self.ports[at as usize];
         let expected = port.expected.pop_front();
         if expected != Some(word) {
@@ -166,9 +166,7 @@ impl Bench {
             let choice = match (self.fetching, waiting) {
                 (Some((port, _)), _) => Choice::Dma(port),
                 // Ports in turn: one that may not be served yet must not keep others out.
-                (None, Some(_)) => {
-                    Choice::Dma((self.buffer.cycles % self.ports.len() as u64) as u8)
-                }
+                (None, Some(_)) => Choice::Dma((idle % self.ports.len()) as u8),
                 (None, None) => Choice::Nothing,
             };
             let before = self.serial_left();
@@ -216,7 +214,7 @@ fn random_run(
         }
     }
     bench.drain()?;
-    Ok(bench.buffer.memory.reads)
+    Ok(bench.buffer.read.iter().sum())
 }
 
 const SETTINGS: [(Organisation, usize, usize, usize); 8] = [

@@ -5,16 +5,18 @@
 //! descriptors before its ticket have left; else the DMA list is. That is the order of submission, however often a process changes
 //! over, and nobody waits for a list to drain. It costs a small memory beside the address queue and two counters for each port.
 
+use super::EVERY_PORT;
 use super::word::Way;
 
 /// Tickets by address, and counts for each port. Counts go round.
 #[derive(Clone, Debug)]
 pub struct Order {
     tickets: Box<[u32]>,
-    ports: Box<[Port]>,
+    ports: Box<[Port; EVERY_PORT]>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(align(16))]
 struct Port {
     rung: u32,
     left: u32,
@@ -23,9 +25,9 @@ struct Port {
 }
 
 impl Order {
-    /// For `depth` words and `ports` ports.
-    pub fn new(depth: usize, ports: usize) -> Order {
-        Order { tickets: vec![0; depth].into(), ports: vec![Port::default(); ports].into() }
+    /// For `depth` words.
+    pub fn new(depth: usize) -> Order {
+        Order { tickets: vec![0; depth].into(), ports: Box::new([Port::default(); EVERY_PORT]) }
     }
 
     /// The port has rung for one more DMA descriptor.
@@ -63,11 +65,11 @@ impl Order {
         *left = left.wrapping_add(1);
     }
 
-    /// Whose turn it is; `pio_words` is the length of the PIO list.
+    /// Whose turn it is; `pio` says whether the PIO list has words.
     #[inline]
-    pub fn turn(&self, port: u8, pio_words: u16) -> Way {
+    pub fn turn(&self, port: u8, pio: bool) -> Way {
         let Port { left, head, .. } = self.ports[port as usize];
         let all_before_left = left.wrapping_sub(head) as i32 >= 0;
-        if pio_words > 0 && all_before_left { Way::Pio } else { Way::Dma }
+        if pio && all_before_left { Way::Pio } else { Way::Dma }
     }
 }

@@ -1,12 +1,28 @@
 //! What goes through the buffer: words of 256 bits, each of one descriptor of one virtual port.
 
-/// A word as it lies in the data memory.
+/// A word as it lies in the data memory: 63 of its 256 bits, as the model has no use for the others, and below them whether it ends its descriptor,
+/// in hardware a 257th bit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Word {
-    /// 63 of its 256 bits; the model has no use for the others.
-    pub bits: u64,
-    /// It ends its descriptor. In hardware a 257th bit.
-    pub last: bool,
+pub struct Word(u64);
+
+impl Word {
+    /// A word of 63 `bits`; the highest of 64 is lost.
+    #[inline]
+    pub fn new(bits: u64, last: bool) -> Word {
+        Word(bits << 1 | u64::from(last))
+    }
+
+    /// Its 63 bits.
+    #[inline]
+    pub fn bits(self) -> u64 {
+        self.0 >> 1
+    }
+
+    /// Whether it ends its descriptor.
+    #[inline]
+    pub fn is_last(self) -> bool {
+        self.0 & 1 == 1
+    }
 }
 
 /// How a descriptor came to the interface.

@@ -22,7 +22,7 @@ fn run(machine: &mut Machine, until: Time) {
 }
 
 fn word(last: bool) -> Word {
-    Word { bits: 0, last }
+    Word::new(0, last)
 }
 
 /// A word goes in every cycle for a million cycles, and after five cycles of gap one comes out every cycle: four for the descriptor and the
@@ -42,7 +42,7 @@ fn a_word_a_cycle_goes_in_and_comes_out() {
     }
     assert_eq!(gaps, (0..7).collect::<Vec<_>>());
     // One is in the input register still.
-    assert_eq!(buffer.memory.writes, CYCLES - 1);
+    assert_eq!(buffer.written[Way::Pio as usize], CYCLES - 1);
     buffer.check().unwrap();
 }
 
@@ -81,7 +81,9 @@ fn saturated_ports_take_turns() {
     }
     let mut turns = Vec::new();
     while turns.len() < 8 * usize::from(PORTS) {
-        turns.extend(buffer.cycle(None, true).filter(|read| read.word.last).map(|read| read.port));
+        turns.extend(
+            buffer.cycle(None, true).filter(|read| read.word.is_last()).map(|read| read.port),
+        );
     }
     for (at, port) in turns.into_iter().enumerate() {
         assert_eq!(port, at as u8 % PORTS);
@@ -189,7 +191,7 @@ fn credits_bound_what_is_written() {
             run(&mut machine, Time::from_ps(step * 6_000));
             let held: u32 = (0..12).map(|port| u32::from(machine.credits.held(port))).sum();
             let unspent: u32 = machine.processes.iter().map(|p| u32::from(p.credits)).sum();
-            let inside = machine.buffer.inside[Way::Pio as usize] as u32;
+            let inside = machine.buffer.inside(Way::Pio) as u32;
             assert!(inside + unspent <= held && held + machine.credits.free() == 96);
         }
         assert_eq!(machine.buffer.overflows, 0);
@@ -208,7 +210,7 @@ fn each_grant_takes_a_read() {
     // The request waits for the last words on the wires, 8 ns at most, and for nothing else.
     let mean = process.asked.as_ns() / answered as f64;
     assert!((600.0..608.0).contains(&mean), "{mean} ns");
-    assert!(machine.buffer.peak[Way::Pio as usize] <= 1024);
+    assert!(machine.peak <= 1024);
     assert!(process.submitted[Way::Pio as usize] / answered > 200);
 }
 

@@ -1,6 +1,6 @@
 //! Sections 3.1 and 3.2 (D-23, D-24, D-25): storage, capacity and utilisation, counted in runs instead of computed.
 
-use crate::damq_pd::{Config, LONGEST, Load, Machine, Organisation, Submission, Way};
+use crate::damq_pd::{Config, LONGEST, Load, Machine, Organisation, Submission};
 use crate::experiment::{Axis, Experiment, Origin, Report, Role};
 use crate::units::Time;
 
@@ -39,7 +39,7 @@ pub fn fill(config: &Config, active: usize, queued: bool) -> Result<Filled, Stri
     let submitted: u64 = machine.processes[0].submitted.iter().sum();
     Ok(Filled {
         words: machine.buffer.memory.depth() - config.nic.landing,
-        peak: machine.buffer.peak[Way::Pio as usize],
+        peak: machine.peak,
         submitted: submitted * u64::from(LONGEST),
     })
 }

@@ -48,17 +48,17 @@ pub fn test(organisation: Organisation, reader: Reader, seed: u64, cycles: usize
         .map(|_| {
             let port = random.below(PORTS as u64) as u8;
             // The output rate of a baseline may be lower than the input rate; what would not fit is not written.
-            let fits = buffer.inside[0] + 2 < depth / PORTS;
+            let fits = buffer.inside(Way::Pio) + 2 < depth / PORTS;
             let write = fits.then(|| {
                 let written = &mut words[port as usize];
                 *written += 1;
                 // Every fourth word of a port ends what may be read in a row.
-                let word = Word { bits: port.into(), last: *written % 4 == 0 };
+                let word = Word::new(port.into(), *written % 4 == 0);
                 Write { port, way: Way::Pio, word }
             });
-            reads |= buffer.inside[0] > 3 * PORTS;
+            reads |= buffer.inside(Way::Pio) > 3 * PORTS;
             let read = buffer.cycle(write, reads);
-            let inside = buffer.inside[0] as u16;
+            let inside = buffer.inside(Way::Pio) as u16;
             Sample {
                 wrote: write.map(|write| write.port),
                 left: read.map(|read| read.port),
