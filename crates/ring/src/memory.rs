@@ -9,7 +9,9 @@ use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
+
+use crate::canary::planted;
 
 /// A borrowed window on bytes that others may change while we look: copy in, copy out, nothing else.
 ///
@@ -181,6 +183,30 @@ impl<'a> View<'a> {
         unsafe { copy_bytes(from.start.as_ptr(), self.start.as_ptr(), from.len()) }
     }
 
+    /// As [`View::copy_from`], and the last word is written after all before it: the bytes from the last multiple of 8 on.
+    ///
+    /// What comes by PUT lands so, because there are targets that watch its end instead of taking an event, and network cards write from front
+    /// to back. (A target that does so with bytes that are no word sees the last of them in no order.)
+    #[inline(always)]
+    pub fn deposit(&self, from: View<'_>) {
+        assert!(from.len() <= self.len(), "{} bytes into a view of {}", from.len(), self.len());
+        let end = self.start.as_ptr() as usize + from.len();
+        let tail = (end.wrapping_sub(1) % 8 + 1).min(from.len());
+        let head = from.len() - tail;
+        if head == 0 {
+            return self.copy_from(from);
+        }
+        let mut word = [0; 8];
+        // Read before anything is written, as the windows may overlap.
+        from.read(head, &mut word[..tail]);
+        if planted("last-word-first") {
+            self.write(head, &word[..tail]);
+        }
+        self.copy_from(from.part(0, head).expect("a part of all"));
+        fence(Ordering::Release);
+        self.write(head, &word[..tail]);
+    }
+
     fn overlaps(&self, other: &View<'_>) -> bool {
         let (a, b) = (self.start.as_ptr() as usize, other.start.as_ptr() as usize);
         a < b + other.len() && b < a + self.len()
@@ -209,6 +235,54 @@ impl<'a> View<'a> {
         let word = self.word(offset)?;
         Some(match word.compare_exchange(expected, new, Ordering::SeqCst, Ordering::SeqCst) {
             Ok(before) | Err(before) => before,
+        })
+    }
+
+    /// Changes the number of `size` bytes (1, 2, 4 or 8) at `offset`, as one step for whoever does the same; returns what it was. `None`: it lies
+    /// outside, or where no number of this size can.
+    ///
+    /// What stays as it is, is not written, so that memory which is only read can be asked for, too.
+    pub fn change(
+        &self,
+        offset: usize,
+        size: usize,
+        mut how: impl FnMut(u64) -> u64,
+    ) -> Option<u64> {
+        let at = self.part(offset, size)?.start.as_ptr();
+        if !(at as usize).is_multiple_of(size.max(1)) {
+            return None;
+        }
+        /// As a number of this type; AcqRel: who sees the new number sees what its writer had written before.
+        macro_rules! change {
+            ($number:ty, $atomic:ty) => {{
+                // SAFETY: inside, aligned, and mapped as long as the view; whoever else uses it does so by atomics, or tolerates the race.
+                let place = unsafe { <$atomic>::from_ptr(at.cast()) };
+                let mut old = place.load(Ordering::Acquire);
+                loop {
+                    let new = how(u64::from(old)) as $number;
+                    if new == old {
+                        break;
+                    }
+                    assert!(self.has(WRITABLE), "write through a view that is only for reading");
+                    match place.compare_exchange_weak(
+                        old,
+                        new,
+                        Ordering::AcqRel,
+                        Ordering::Acquire,
+                    ) {
+                        Ok(_) => break,
+                        Err(other) => old = other,
+                    }
+                }
+                u64::from(old)
+            }};
+        }
+        Some(match size {
+            1 => change!(u8, AtomicU8),
+            2 => change!(u16, AtomicU16),
+            4 => change!(u32, AtomicU32),
+            8 => change!(u64, AtomicU64),
+            _ => return None,
         })
     }
 

@@ -3,6 +3,7 @@
 
 use bellwire_ring::memory::{Memory, View, copy_bytes};
 use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Lengths to try: all that a branch of `copy_bytes` treats on its own, and more.
 const LENGTHS: usize = if cfg!(miri) { 40 } else { 300 };
@@ -51,6 +52,73 @@ fn copy_between_overlapping_views() {
             assert_eq!(memory.into_vec(), expected, "{length} bytes from {from} to {to}");
         }
     }
+}
+
+/// What is deposited is what a copy by way of a third place would have copied, at every alignment, and apart or not.
+#[test]
+fn deposits_copy() {
+    let lengths = if cfg!(miri) { 20 } else { 80 };
+    for (from, to) in (0..8).flat_map(|to| [(120, to), (to + 3, to), (to, to + 5), (to, to)]) {
+        for length in 0..lengths {
+            let memory = Memory::from_vec(bytes(200));
+            let mut expected = bytes(200);
+            expected.copy_within(from..from + length, to);
+            let view = memory.view();
+            let source = view.part(from, length).expect("inside");
+            view.part(to, length).expect("inside").deposit(source);
+            assert_eq!(memory.into_vec(), expected, "{length} bytes from {from} to {to}");
+        }
+    }
+}
+
+/// Who sees the last word of what is deposited sees all before it.
+#[test]
+#[cfg_attr(
+    miri,
+    ignore = "it watches memory while another thread writes it, as peers do, and Miri calls that a race"
+)]
+fn the_last_word_is_last() {
+    const WORDS: usize = 400;
+    const ROUNDS: u64 = 5_000;
+    let target = Memory::from_vec(vec![0; 8 * WORDS]);
+    let seen = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 1..=ROUNDS {
+                let source: Vec<u8> =
+                    std::iter::repeat_n(round.to_ne_bytes(), WORDS).flatten().collect();
+                target.view().deposit(View::of(&source));
+                while seen.load(Ordering::Acquire) < round {
+                    std::thread::yield_now();
+                }
+            }
+        });
+        let view = target.view();
+        let word = |at: usize| view.load(8 * at).expect("inside");
+        for round in 1..=ROUNDS {
+            while word(WORDS - 1) != round {
+                std::hint::spin_loop();
+            }
+            let late = (0..WORDS).find(|at| word(*at) != round);
+            // Told first, so that the other thread ends.
+            seen.store(if late.is_some() { u64::MAX } else { round }, Ordering::Release);
+            assert_eq!(late, None, "a word came after the last one, in round {round}");
+        }
+    });
+}
+
+/// Canary: with the last word written first, the test above fails.
+#[cfg(all(feature = "canaries", not(miri)))]
+#[test]
+fn a_last_word_that_is_first_is_caught() {
+    let output = std::process::Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", "the_last_word_is_last"])
+        .env("BELLWIRE_CANARY", "last-word-first")
+        .output()
+        .expect("this program can be executed");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(printed.contains("running 1 test"), "{printed}");
+    assert!(!output.status.success(), "nobody noticed");
 }
 
 /// A part lies inside its view, or there is none.

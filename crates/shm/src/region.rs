@@ -345,7 +345,7 @@ impl ShmTransport {
     ) -> Direct {
         match self.mapped(link, key, Rights::REMOTE_WRITE, (offset, from.len())) {
             Some(there) => {
-                there.copy_from(from);
+                there.deposit(from);
                 Direct::Done(0)
             }
             None => self.first_put(link, key, offset, from),
@@ -356,7 +356,7 @@ impl ShmTransport {
     #[cold]
     fn first_put(&mut self, link: LinkId, key: RemoteKey, offset: u64, from: View<'_>) -> Direct {
         let mapped = |there: View<'_>| {
-            there.copy_from(from);
+            there.deposit(from);
             Direct::Done(0)
         };
         let attached = |process: Process, address| process.write(address, from);

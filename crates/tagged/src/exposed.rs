@@ -143,6 +143,7 @@ impl Endpoint {
             let (operand, compared) = (given(operands), given(compared));
             // Bounds were checked, so that only the first can be out of line, before anything has changed.
             let old = span
+                .view()
                 .change(offset + at * size, size, |old| change.of(number, old, operand, compared))
                 .ok_or(Status::Misaligned)?;
             if reads {

@@ -1,8 +1,8 @@
 //! Memory of the program, used where it is.
 
 use bellwire::{Function, MemoryRegion, Result, Rights};
+use bellwire_ring::memory::View;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 /// A stretch of memory that belongs to the program.
 #[derive(Clone, Copy, Debug)]
@@ -59,52 +59,10 @@ impl Span {
         unsafe { copy(from.as_ptr(), self.start.as_ptr(), length) }
     }
 
-    /// Changes the number of `size` bytes at `offset`, as one step for whoever does the same; returns what it was. `None`: it lies outside,
-    /// or where no number of this size can.
-    ///
-    /// What stays as it is, is not written, so that memory which is only read can be asked for, too.
-    pub(crate) fn change(
-        &self,
-        offset: usize,
-        size: usize,
-        mut how: impl FnMut(u64) -> u64,
-    ) -> Option<u64> {
-        let inside = offset.checked_add(size).is_some_and(|end| end <= self.length);
-        let at = self.address().wrapping_add(offset);
-        if !inside || !at.is_multiple_of(size.max(1)) {
-            return None;
-        }
-        /// As a number of this type; AcqRel: who sees the new number sees what its writer had written before.
-        macro_rules! change {
-            ($number:ty, $atomic:ty) => {{
-                // SAFETY: inside, aligned, and by the promise of `new` used by nobody through a reference.
-                let place = unsafe { <$atomic>::from_ptr(at as *mut $number) };
-                let mut old = place.load(Ordering::Acquire);
-                loop {
-                    let new = how(u64::from(old)) as $number;
-                    if new == old {
-                        break;
-                    }
-                    match place.compare_exchange_weak(
-                        old,
-                        new,
-                        Ordering::AcqRel,
-                        Ordering::Acquire,
-                    ) {
-                        Ok(_) => break,
-                        Err(other) => old = other,
-                    }
-                }
-                u64::from(old)
-            }};
-        }
-        Some(match size {
-            1 => change!(u8, AtomicU8),
-            2 => change!(u16, AtomicU16),
-            4 => change!(u32, AtomicU32),
-            8 => change!(u64, AtomicU64),
-            _ => return None,
-        })
+    /// Its bytes, which others may change at any time.
+    pub(crate) fn view(&self) -> View<'_> {
+        // SAFETY: mapped by the promise of `new` as long as it is used; written only where it is for receiving.
+        unsafe { View::new(self.start, self.length) }
     }
 
     /// Registers it for one message, in one direction.

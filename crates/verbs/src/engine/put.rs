@@ -374,7 +374,7 @@ impl Core {
         match self.regions.check(request, Rights::REMOTE_WRITE) {
             Ok(region) => {
                 let into = region.view().part(offset as usize, bytes.len());
-                into.expect("bounds were checked").copy_from(bytes);
+                into.expect("bounds were checked").deposit(bytes);
                 self.counters.served_puts += 1;
             }
             Err(refused) => {
