@@ -74,7 +74,7 @@ pub struct NicConfig {
     /// Slot addresses that one refill reads.
     pub slot_batch: usize,
     /// How software starts an operation.
-    pub start: Start,
+    pub submission: Start,
     /// Words of 32 B of the buffer for stored descriptors (`damq-pd` and `ring`).
     pub descriptor_words: u16,
     /// Bytes of a network packet's header; 16 in cHPP, 32 in others, 94 at most in InfiniBand (B-04).

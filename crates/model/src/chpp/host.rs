@@ -209,7 +209,7 @@ impl Host {
             self.most_outstanding = self.most_outstanding.max(state.outstanding);
             let processor = &mut self.processors[number];
             processor.ringing.push_back(AboutToRing { function, operation, place, descriptor });
-            let begins = match wires.config.nic.start {
+            let begins = match wires.config.nic.submission {
                 Start::Doorbell | Start::DamqPd | Start::Ring => now.max(processor.busy_until),
                 Start::Descriptor if processor.is_at_work => continue,
                 Start::Descriptor => {
@@ -229,7 +229,7 @@ impl Host {
         port: &mut Port,
         number: usize,
     ) -> Option<(Doorbell, Option<Vec<u8>>, Time)> {
-        if wires.config.nic.start == Start::Descriptor {
+        if wires.config.nic.submission == Start::Descriptor {
             self.lock(wires, number);
             return None;
         }
@@ -241,7 +241,7 @@ impl Host {
         target.copy_from_slice(&about.descriptor);
         let doorbell = about.doorbell();
         let AboutToRing { function, operation, place, descriptor } = about;
-        if matches!(wires.config.nic.start, Start::DamqPd | Start::Ring) {
+        if matches!(wires.config.nic.submission, Start::DamqPd | Start::Ring) {
             let words = words(descriptor.len());
             if self.submission.way(function, words) == Way::Store {
                 self.submission.store(function, words, place);
@@ -257,7 +257,7 @@ impl Host {
 
     /// Whether a processor has to wait for credits before it can go on with its first operation: it asks by a read of the interface (D-15).
     fn asks(&mut self, wires: &mut Wires, port: &mut Port, number: usize) -> bool {
-        if wires.config.nic.start != Start::DamqPd {
+        if wires.config.nic.submission != Start::DamqPd {
             return false;
         }
         let now = wires.now();

@@ -204,7 +204,7 @@ impl Node {
             job.may_read = true;
         }
         self.read_descriptors(wires);
-        if wires.config.nic.start != Start::Doorbell {
+        if wires.config.nic.submission != Start::Doorbell {
             self.extract(wires);
         }
     }

@@ -13,7 +13,7 @@ use crate::experiment::{Report, Sensitivity};
 /// Choices that are neither a number nor yes or no: name of the key, and what it can be.
 const CHOICES: [(&str, &[&str]); 4] = [
     ("memory_distribution", &["uniform", "exponential"]),
-    ("start", &["doorbell", "descriptor"]),
+    ("submission", &["doorbell", "descriptor"]),
     ("link", &["pcie", "smp"]),
     ("policy", &["round-robin", "weighted", "strict", "random"]),
 ];
@@ -154,7 +154,7 @@ mod tests {
         let text = Table::try_from(Config::prototype()).unwrap();
         assert_eq!(listed, leaves(&text).len());
         assert!(listed > 50 && put.not_tried.is_empty(), "{put:?}");
-        for name in ["nic.clock", "nic.start", "pcie.latency", "host.memory_jitter"] {
+        for name in ["nic.clock", "nic.submission", "pcie.latency", "host.memory_jitter"] {
             assert!(put.with_effect.iter().any(|with| with == name), "{name} {put:?}");
         }
         for name in ["nic.tags", "nic.slot_batch", "nic.arbitration.policy", "io.latency"] {

@@ -1,9 +1,9 @@
 //! Descriptors that processors store into a buffer of the interface, as in DAMQ-PD or by rings of fixed length (D-13 to D-16, M-12, M-13), instead of
 //! having them read after a doorbell.
 //!
-//! With `start = "damq-pd"` all functions share the buffer, under the credits of `damq_pd`'s manager: software that has too few asks by a read of
+//! With `nic.submission = "damq-pd"` all functions share the buffer, under the credits of `damq_pd`'s manager: software that has too few asks by a read of
 //! the interface, in which its processor waits; if it is refused it rings a doorbell, and asks again when an operation of its own has been
-//! sent. With `start = "ring"` each function has an equal part, whose free words its software counts; when they are too few it rings. The order of a
+//! sent. With `nic.submission = "ring"` each function has an equal part, whose free words its software counts; when they are too few it rings. The order of a
 //! function's operations is that of its doorbell FIFO in both, as a stored descriptor goes through it too (D-19).
 
 use std::collections::BTreeMap;
@@ -54,8 +54,8 @@ impl Submission {
     /// Nothing is stored.
     pub fn new(nic: &NicConfig) -> Submission {
         let total = nic.descriptor_words;
-        let shared = nic.start == Start::DamqPd;
-        let part = if nic.start == Start::Ring { total / nic.functions as u16 } else { 0 };
+        let shared = nic.submission == Start::DamqPd;
+        let part = if nic.submission == Start::Ring { total / nic.functions as u16 } else { 0 };
         let function = Function { credits: part, ..Function::default() };
         Submission {
             manager: shared

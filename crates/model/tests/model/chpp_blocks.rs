@@ -71,7 +71,7 @@ fn settings_change_times_and_no_bytes() {
     };
     let (plain, reads) = set(|_| {});
     assert!(reads >= 400);
-    assert_eq!(set(|config| config.nic.start = Start::Descriptor).1, 0);
+    assert_eq!(set(|config| config.nic.submission = Start::Descriptor).1, 0);
     assert_ne!(set(|config| config.nic.packet_header = "94 B".parse().unwrap()).0, plain);
     assert_ne!(set(|config| config.nic.conversion = true).0, plain);
 }
@@ -390,8 +390,8 @@ fn configurations_are_checked() {
     let prototype = Config::prototype();
     assert_eq!(Config::parse("").unwrap(), prototype);
     let mut changed = prototype.clone();
-    changed.nic.start = Start::DamqPd;
-    assert_eq!(Config::parse("nic.start = \"damq-pd\"").unwrap(), changed);
+    changed.nic.submission = Start::DamqPd;
+    assert_eq!(Config::parse("nic.submission = \"damq-pd\"").unwrap(), changed);
     changed = Config { link: LinkKind::Smp, ..prototype };
     assert_eq!(Config::parse("link = \"smp\"").unwrap(), changed);
 }

@@ -20,7 +20,7 @@ const BYTES: u64 = 16;
 
 fn with(start: Start, threads: usize) -> Config {
     let mut config = Config::prototype();
-    config.nic.start = start;
+    config.nic.submission = start;
     config.host.processors = threads;
     config.host.window = Bytes::new(4 << 20);
     config

@@ -203,7 +203,7 @@ fn idle_parameters(machine: &Machine, config: &Config, traffic: &Traffic) -> Vec
         ),
         (
             "nic.descriptor_words",
-            !matches!(config.nic.start, Start::DamqPd | Start::Ring),
+            !matches!(config.nic.submission, Start::DamqPd | Start::Ring),
             "processors store no descriptors",
         ),
         ("host.memory_jitter", config.host.memory_jitter == Span::ZERO, "it is zero"),

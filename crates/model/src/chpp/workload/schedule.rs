@@ -438,7 +438,7 @@ impl Ranks {
         self.rendezvous_sent += u64::from(!is_eager);
         // Whether the processor begins at once, and when it will be done, is known if there is a place for the descriptor.
         let begins = self.ranks[rank].outstanding < self.config.nic.doorbell_depth
-            && self.config.nic.start == Start::Doorbell;
+            && self.config.nic.submission == Start::Doorbell;
         let data: Vec<u8> = match is_eager {
             true => (0..bytes as usize).map(|at| content(rank, at)).collect(),
             false => Vec::new(),

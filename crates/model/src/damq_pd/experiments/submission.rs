@@ -35,7 +35,7 @@ const UNDER_WAY: usize = 16;
 /// The prototype with another way of submission.
 pub fn with(start: Start) -> Config {
     let mut config = Config::prototype();
-    config.nic.start = start;
+    config.nic.submission = start;
     config.host.processors = FUNCTIONS;
     config.host.window = Bytes::new(4 << 20);
     config
