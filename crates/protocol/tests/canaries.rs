@@ -284,6 +284,15 @@ fn keeping_what_was_given_up_is_noticed() {
     );
 }
 
+/// Links in the order of the peer's openings, instead of that in which they came up, are noticed.
+#[test]
+fn links_in_the_order_of_openings_are_noticed() {
+    scenario_notices(
+        "reliable-order-by-opening",
+        reliable::handshake::a_link_with_an_earlier_opening_may_be_the_later_one,
+    );
+}
+
 /// Two that ask each other, and each anew when the other does, are noticed.
 #[test]
 fn asking_anew_without_end_is_noticed() {

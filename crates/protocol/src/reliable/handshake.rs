@@ -241,6 +241,7 @@ impl Endpoint {
         link.give_up_ns = NEVER;
         link.up_untold = true;
         self.counters.links_up += 1;
+        link.came_up = self.counters.links_up;
         // A later link of the same function takes the place of the earlier one, even of one that was never confirmed: a frame of
         // that one could still do so, and would end this one.
         for other in 0..self.slots.len() {

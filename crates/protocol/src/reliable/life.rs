@@ -9,6 +9,7 @@ use super::backlog::Backlog;
 use super::endpoint::{Reply, ReplyBody, Slot};
 use super::link::{Link, NEVER, State};
 use super::{Endpoint, PathId, PeerId, Why};
+use crate::canary::planted;
 
 impl Endpoint {
     /// A new link, if there is a slot for it.
@@ -140,13 +141,21 @@ impl Endpoint {
 
     /// An earlier link from the same function of which packets are still to be taken, or the end to be told.
     pub(super) fn undelivered_before(&self, link: &Link) -> Option<PeerId> {
-        let age = |link: &Link| (link.peer_incarnation, link.peer_opening);
+        // By what was seen here, not by the peer's openings: of two that ask each other one answers on a link that it had made for an earlier
+        // Open, with a number that is smaller than that of a link which it asked for and which has come and gone meanwhile.
+        let is_before = |earlier: &Link| match planted("reliable-order-by-opening") {
+            false => earlier.came_up < link.came_up,
+            true => {
+                let age = |link: &Link| (link.peer_incarnation, link.peer_opening);
+                age(earlier) < age(link)
+            }
+        };
         self.slots
             .iter()
             .filter_map(|slot| slot.link.as_ref())
             .find(|earlier| {
                 earlier.peer == link.peer
-                    && age(earlier) < age(link)
+                    && is_before(earlier)
                     && matches!(earlier.state, State::Down(_))
                     && (earlier.down_untold || earlier.backlogs.iter().any(Backlog::is_waiting))
             })

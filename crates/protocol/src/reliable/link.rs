@@ -58,6 +58,8 @@ pub(super) struct Link {
     pub peer_incarnation: u64,
     pub peer_opening: u64,
     pub opening: u64,
+    /// How many links had come up here when this one had; 0 until then.
+    pub came_up: u64,
     /// What both agreed on.
     pub version: u8,
     pub features: u32,
@@ -172,6 +174,7 @@ impl Link {
             peer_incarnation: 0,
             peer_opening: 0,
             opening: 0,
+            came_up: 0,
             version: 0,
             features: 0,
             give_up_ns: NEVER,

@@ -1,6 +1,6 @@
 //! How links begin and end, and how restarted peers are told from the old ones.
 
-use bellwire_protocol::reliable::{Config, Event, FunctionId, Why};
+use bellwire_protocol::reliable::{Channel, Config, Event, FunctionId, Why};
 use bellwire_wire::frame::header::FrameKind;
 
 use super::net::{Net, Node, function};
@@ -472,4 +472,62 @@ pub fn a_late_confirmation_revives_nothing() {
     assert_eq!(net.nodes[1].taken.len(), 1, "{:?}", net.nodes[1].taken);
     assert_eq!(net.nodes[1].taken[0].payload, b"new");
     assert!(net.nodes[1].endpoint.is_up(third));
+}
+
+/// One side gives a link up and asks anew, and its Open is before its Close. When the other then asks, too, the link that comes of it has a later
+/// opening than what the first Open had made there. That serves the next Open: so a later link has an earlier opening, and all the same its packets come
+/// behind those of the earlier link that nobody has taken yet.
+#[test]
+pub fn a_link_with_an_earlier_opening_may_be_the_later_one() {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+    let mut net = Net::new(&[Config::new(1500); 2], 3);
+    let first = net.link(0, 1);
+    net.run_until(Net::is_quiet);
+    let lost = net.peer_of(1, function(0)).unwrap();
+    // The Close is late, and the answer to the Open is lost.
+    let closes = Rc::new(RefCell::new(Vec::new()));
+    let late = closes.clone();
+    net.drop_if = Box::new(move |from, _, frame| {
+        let kind = frame[1] & 0xf;
+        if kind == FrameKind::Close as u8 {
+            late.borrow_mut().push(frame.to_vec());
+        }
+        kind == FrameKind::Close as u8 || from == 1 && kind == FrameKind::Accept as u8
+    });
+    let now = net.now_ns;
+    net.nodes[0].endpoint.close(first, now);
+    let asked = net.connect(0, 1);
+    net.run_for(1_000_000);
+    assert_eq!(why_down(&net, 1), None);
+    net.hand(1, Net::path(0, 0), &closes.borrow()[0]);
+    net.run_until(|net| why_down(net, 1) == Some(Why::Closed));
+    let now = net.now_ns;
+    net.nodes[1].endpoint.close(lost, now);
+    let answered = net.connect(1, 0);
+    net.run_until(|net| {
+        net.nodes[0].endpoint.is_up(asked) && net.nodes[1].endpoint.is_up(answered)
+    });
+    net.drop_if = Box::new(|_, _, _| false);
+    // The requests that this link brings are not taken, and it ends.
+    net.nodes[0].appetite = [0, usize::MAX];
+    for number in 0..3 {
+        net.send(1, answered, &[number]).unwrap();
+    }
+    net.run_until(Net::is_quiet);
+    let now = net.now_ns;
+    net.nodes[1].endpoint.close(answered, now);
+    net.run_for(1_000_000);
+    // The other side asks again, and the new link brings a response at once.
+    let again = net.connect(0, 1);
+    net.run_until(|net| net.nodes[0].endpoint.is_up(again));
+    net.run_until(|net| net.peer_of(1, function(0)).is_some_and(|peer| peer != answered));
+    let new = net.peer_of(1, function(0)).unwrap();
+    net.nodes[1].endpoint.send(new, Channel::Response, [0; 3], &[], &&[3u8][..]).unwrap();
+    net.run_for(1_000_000);
+    assert_eq!(net.nodes[0].taken.len(), 0, "{:?}", net.nodes[0].taken);
+    net.nodes[0].appetite = [usize::MAX; 2];
+    net.run_until(|net| net.nodes[0].taken.len() == 4);
+    let order: Vec<u8> = net.nodes[0].taken.iter().map(|packet| packet.payload[0]).collect();
+    assert_eq!(order, [0, 1, 2, 3], "{:?}", net.nodes[0].taken);
 }
