@@ -468,12 +468,8 @@ pub unsafe extern "C" fn VipConnectRequest(
             let own = state.own_name(&own);
             state.ask(slot, Role::Client, own, peer, timeout)
         })?;
-        // The request has a deadline of its own.
-        let theirs = wait_on_nic(handle, timeout_of(c_ulong::MAX), |state| {
-            state.outcome(handle)?.transpose()
-        })?;
         // SAFETY: the caller's promise.
-        unsafe { write_to(attributes, theirs) }
+        unsafe { wait_for_outcome(handle, attributes) }
     })
 }
 
@@ -535,11 +531,20 @@ pub unsafe extern "C" fn VipConnectPeerWait(
         if attributes.is_null() {
             return Err(Return::InvalidParameter);
         }
-        let handle = vi_of(vi);
-        let theirs = wait_on_nic(handle, timeout_of(c_ulong::MAX), |state| {
-            state.outcome(handle)?.transpose()
-        })?;
         // SAFETY: the caller's promise.
-        unsafe { write_to(attributes, theirs) }
+        unsafe { wait_for_outcome(vi_of(vi), attributes) }
     })
+}
+
+/// Waits until the connection of a VI is made or not, which its request has a deadline for, and tells what the peer's VI is.
+///
+/// # Safety
+/// `attributes` is a place.
+unsafe fn wait_for_outcome(
+    vi: Option<Handle>,
+    attributes: *mut ViAttributes,
+) -> Result<(), Return> {
+    let theirs = wait_on_nic(vi, timeout_of(c_ulong::MAX), |state| state.outcome(vi)?.transpose())?;
+    // SAFETY: the caller's promise.
+    unsafe { write_to(attributes, theirs) }
 }
