@@ -7,7 +7,7 @@ use super::word::Way;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(align(8))]
 pub struct List {
-    /// Address of its first word, or [`NONE`](List::NONE).
+    /// Address of its first word, or [`NONE`](List::NONE). While a descriptor is read, the one that its first word had.
     pub head: u16,
     /// Address of its last word, or `NONE`.
     pub tail: u16,
