@@ -49,14 +49,12 @@ impl Span {
 
     pub(crate) fn read(&self, into: &mut [u8]) {
         let length = self.length.min(into.len());
-        // SAFETY: readable by the promise of `new`, and long enough; `into` is ours alone.
-        unsafe { copy(self.start.as_ptr(), into.as_mut_ptr(), length) }
+        self.view().read(0, &mut into[..length]);
     }
 
     pub(crate) fn write(&self, from: &[u8]) {
         let length = self.length.min(from.len());
-        // SAFETY: writable by the promise of `new`, and long enough; `from` is ours.
-        unsafe { copy(from.as_ptr(), self.start.as_ptr(), length) }
+        self.view().write(0, &from[..length]);
     }
 
     /// Its bytes, which others may change at any time.
@@ -69,22 +67,6 @@ impl Span {
     pub(crate) fn register(&self, function: &mut Function, rights: Rights) -> Result<MemoryRegion> {
         // SAFETY: the promise of `new` lasts as long as the message, and the region is released before that ends.
         unsafe { function.register_foreign(self.start, self.length, rights) }
-    }
-}
-
-/// Copies `length` bytes. Short messages are the most frequent, and their length is mostly one of a few.
-///
-/// # Safety
-/// Both sides are valid for `length` bytes and apart.
-#[inline(always)]
-unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
-    // SAFETY: the caller's; each branch moves `length` bytes.
-    unsafe {
-        match length {
-            8 => to.cast::<u64>().write_unaligned(from.cast::<u64>().read_unaligned()),
-            4 => to.cast::<u32>().write_unaligned(from.cast::<u32>().read_unaligned()),
-            _ => std::ptr::copy_nonoverlapping(from, to, length),
-        }
     }
 }
 

@@ -182,8 +182,8 @@ impl Config {
         } as u64;
         let ranges = [
             ("nic.ports", nic.ports as u64, 1..=64),
-            ("nic.depth", nic.depth as u64, longest..=16_384),
-            ("nic.depth for each port", slice, longest..=16_384),
+            ("nic.depth", nic.depth as u64, longest..=32_768),
+            ("nic.depth for each port", slice, longest..=32_768),
             ("nic.landing", nic.landing as u64, longest..=16_384),
             ("nic.engine_cycles", nic.engine_cycles, 1..=1_000_000),
             ("nic.tags", nic.tags as u64, 1..=4096),

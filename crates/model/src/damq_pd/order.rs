@@ -15,6 +15,7 @@ pub struct Order {
     ports: Box<[Port; EVERY_PORT]>,
 }
 
+// Of 16 bytes, so that one is found by a shift.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(16))]
 struct Port {

@@ -4,6 +4,7 @@ use super::EVERY_PORT;
 use super::word::Way;
 
 /// One list.
+// Of 8 bytes, so that one is found by a shift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(align(8))]
 pub struct List {
