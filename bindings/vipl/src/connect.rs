@@ -1,27 +1,24 @@
 //! Connections (M-03): client and server, and peer to peer.
 //!
-//! A discriminator is hashed to the number that a Bellwire function listens on; what both sides need to know of each other goes along
-//! as private data, the whole discriminator too, so that two with one hash are not confused.
+//! Requests go to the door of the function that is named. What both sides need to know of each other goes along as private data,
+//! discriminators too. A client that is told where else it should ask does so, once, and only at the same node.
 
 use crate::abi::{NetAddress, Return, ViAttributes, ViState};
 use crate::callback::vi_of;
 use crate::directory::Listed;
-use crate::greeting::{Greeting, Role};
+use crate::door::{DOOR, Request};
+use crate::greeting::{EndPoint, Greeting, Refusal, Role};
 use crate::handle::{Handle, Kind};
 use crate::names::{NetName, read_address, write_address};
 use crate::nic::{State, call, nic_of, on_nic, write_to};
 use crate::wait::{timeout_of, wait_on_nic};
-use bellwire::{
-    Address, ConnectionProgress, ConnectionRequest, Error, FunctionAddress, Listener, RemoteKey,
-    Rights,
-};
+use bellwire::{Address, ConnectionProgress, Error, FunctionAddress, RemoteKey, Rights};
 use std::collections::HashMap;
 use std::ffi::{c_ulong, c_void};
 use std::time::{Duration, Instant};
 
-/// How long a listener outlives its last waiter: a program that looks with short timeouts misses nothing, and requests of clients that
-/// have given up do not pile up.
-const LINGER: Duration = Duration::from_millis(50);
+/// How long a client waits before it asks again.
+const ASK_AGAIN: Duration = Duration::from_millis(5);
 
 /// The far side of a connection.
 pub struct Peer {
@@ -32,31 +29,34 @@ pub struct Peer {
     pub listed: HashMap<u32, Option<Listed>>,
 }
 
-/// A number that is listened on.
-pub struct Listening {
-    number: u32,
-    listener: Listener,
-    pub users: u32,
-    unused_since: Option<Instant>,
-}
-
-/// A request that was told to the program.
-pub struct Request {
-    request: ConnectionRequest,
-    greeting: Greeting,
-}
-
 /// A connection that a VI is making.
 pub struct Attempt {
     side: Side,
     outcome: Option<Result<ViAttributes, Return>>,
 }
 
+#[derive(Clone)]
 enum Side {
-    /// It asked.
-    Asks,
+    Asks(Question),
     /// It is asked, by exactly this peer.
-    IsAsked { number: u32, own: NetName, peer: NetName, deadline: Instant },
+    IsAsked {
+        end_point: EndPoint,
+        node: u32,
+        deadline: Instant,
+    },
+}
+
+/// What the side that asks has to remember.
+#[derive(Clone)]
+struct Question {
+    role: Role,
+    own: NetName,
+    peer: NetName,
+    deadline: Instant,
+    /// Where the answer is due from.
+    at: FunctionAddress,
+    /// When it asks again at the address that the program named, if it has been told to.
+    again_at: Option<Instant>,
 }
 
 impl State {
@@ -69,8 +69,8 @@ impl State {
         &mut self,
         slot: u16,
         role: Role,
-        from: NetName,
-        to: NetName,
+        from: &[u8],
+        to: &[u8],
     ) -> Result<Greeting, Return> {
         let vi = self.vis.at(slot).ok_or(Return::InvalidParameter)?;
         let (attributes, tag) = (vi.attributes, vi.tag);
@@ -84,92 +84,19 @@ impl State {
             rights,
             transfer_bytes: attributes.max_transfer_size,
             directory,
-            from: from.discriminator,
-            to: to.discriminator,
+            from: from.to_vec(),
+            to: to.to_vec(),
         })
     }
 
-    fn listen(&mut self, number: u32) -> Result<(), Return> {
-        let known = self.listening.iter_mut().find(|listening| listening.number == number);
-        if let Some(listening) = known {
-            listening.users += 1;
-            listening.unused_since = None;
-            return Ok(());
-        }
-        let listener = self.function.listen(number).map_err(|_| Return::ErrorResource)?;
-        self.listening.push(Listening { number, listener, users: 1, unused_since: None });
-        Ok(())
-    }
-
-    /// Gives up one use of a number. Peers' numbers are for one connection, so that nothing may be left in their queues.
-    fn stop_listening(&mut self, number: u32, role: Role) {
-        let now = match role {
-            Role::Client => self.function.now(),
-            Role::Peer => self.function.now() - 2 * LINGER,
-        };
-        let known = self.listening.iter_mut().find(|listening| listening.number == number);
-        if let Some(listening) = known {
-            listening.users -= 1;
-            listening.unused_since = (listening.users == 0).then_some(now);
-        }
-        self.close_unused_listeners();
-    }
-
-    pub fn close_unused_listeners(&mut self) {
-        if self.listening.is_empty() {
-            return;
-        }
-        let now = self.function.now();
-        let State { listening, function, .. } = self;
-        listening.retain(|listening| {
-            let over = listening
-                .unused_since
-                .is_some_and(|since| now.saturating_duration_since(since) > LINGER);
-            if over {
-                let _ = function.stop_listening(listening.listener);
-            }
-            !over
-        });
-    }
-
-    /// The next request on `number` that is what it should be; others are refused.
-    fn next_request(
-        &mut self,
-        number: u32,
-        wanted: impl Fn(&Greeting, FunctionAddress) -> bool,
-    ) -> Option<Request> {
-        let known = self.listening.iter().find(|listening| listening.number == number)?;
-        let listener = known.listener;
-        self.disturb();
-        while let Ok(Some(request)) = self.function.poll_request(listener) {
-            let from = request.peer.function_address();
-            match Greeting::parse(&request.private_data).filter(|greeting| wanted(greeting, from)) {
-                Some(greeting) => return Some(Request { request, greeting }),
-                None => {
-                    let _ = self.function.reject(request, b"no such end point");
-                }
-            }
-        }
-        None
-    }
-
-    /// Begins to ask for a connection.
-    fn ask(
-        &mut self,
-        slot: u16,
-        role: Role,
-        own: NetName,
-        peer: NetName,
-        timeout: Duration,
-    ) -> Result<(), Return> {
-        let number = match role {
-            Role::Client => number_of(role, &[&peer.discriminator]),
-            Role::Peer => number_of(role, &[&peer.discriminator, &own.discriminator]),
-        };
-        let to = Address::new(peer.host.node, peer.host.function, number);
-        let data = self.greeting(slot, role, own, peer)?.to_bytes();
+    /// Asks for a connection at `question.at`.
+    fn ask(&mut self, slot: u16, question: Question) -> Result<(), Return> {
+        let Question { role, own, peer, deadline, at, .. } = &question;
+        let left = deadline.saturating_duration_since(self.function.now());
+        let data = self.greeting(slot, *role, &own.discriminator, &peer.discriminator)?.to_bytes();
+        let to = Address::new(at.node, at.function, DOOR);
         let vi = self.vis.at(slot).ok_or(Return::InvalidParameter)?;
-        self.function.start_connect(vi.queue_pair, to, &data, timeout).map_err(
+        self.function.start_connect(vi.queue_pair, to, &data, left).map_err(
             |error| match error {
                 Error::WrongState { .. } => Return::InvalidState,
                 Error::Unreachable { .. } => Return::NotReachable,
@@ -177,45 +104,87 @@ impl State {
             },
         )?;
         vi.state = ViState::ConnectPending;
-        vi.attempt = Some(Attempt { side: Side::Asks, outcome: None });
+        vi.attempt = Some(Attempt { side: Side::Asks(question), outcome: None });
         Ok(())
+    }
+
+    fn begin_to_ask(
+        &mut self,
+        slot: u16,
+        role: Role,
+        own: NetName,
+        peer: NetName,
+        timeout: Duration,
+    ) -> Result<(), Return> {
+        let deadline = self.function.now() + timeout;
+        let at = peer.host;
+        self.ask(slot, Question { role, own, peer, deadline, at, again_at: None })
+    }
+
+    /// Whether the question of a VI has been answered.
+    fn answer(&mut self, slot: u16, mut question: Question) -> Option<Result<Greeting, Return>> {
+        let now = self.function.now();
+        if let Some(when) = question.again_at {
+            if now >= question.deadline {
+                return Some(Err(Return::Timeout));
+            }
+            question.at = question.peer.host;
+            question.again_at = None;
+            return if now < when { None } else { self.ask(slot, question).err().map(Err) };
+        }
+        let queue_pair = self.vis.at(slot)?.queue_pair;
+        let reason = match self.function.poll_connection(queue_pair) {
+            Ok(ConnectionProgress::Waiting) => return None,
+            Ok(ConnectionProgress::Connected(data)) => {
+                return Some(Greeting::parse(&data).ok_or(Return::Error));
+            }
+            Err(Error::Rejected { reason, .. }) => reason,
+            Err(Error::Unreachable { .. }) => return Some(Err(Return::Timeout)),
+            Err(_) => return Some(Err(Return::Error)),
+        };
+        match Refusal::parse(&reason) {
+            // Whoever was pointed at may not point on: it has given up waiting, or somebody plays with us, as one does who points at itself.
+            Refusal::Elsewhere(function)
+                if question.at == question.peer.host && function != question.at.function =>
+            {
+                question.at.function = function;
+                self.ask(slot, question).err().map(Err)
+            }
+            Refusal::Elsewhere(_) | Refusal::NotYet => {
+                question.again_at = Some(now + ASK_AGAIN);
+                let attempt = self.vis.at(slot)?.attempt.as_mut()?;
+                attempt.side = Side::Asks(question);
+                None
+            }
+            Refusal::Rejected | Refusal::Reliability | Refusal::Stranger | Refusal::TooMany => {
+                Some(Err(Return::Reject))
+            }
+        }
     }
 
     /// Looks how far a VI's connection is.
     pub fn go_on_connecting(&mut self, slot: u16) {
         self.disturb();
         let Some(vi) = self.vis.at(slot) else { return };
-        let queue_pair = vi.queue_pair;
         let Some(Attempt { side, outcome: None }) = &vi.attempt else { return };
-        match side {
-            Side::Asks => {
-                let outcome = match self.function.poll_connection(queue_pair) {
-                    Ok(ConnectionProgress::Waiting) => return,
-                    Ok(ConnectionProgress::Connected(data)) => {
-                        Greeting::parse(&data).ok_or(Return::Error)
+        let outcome = match side.clone() {
+            Side::Asks(question) => self.answer(slot, question),
+            Side::IsAsked { end_point, node, deadline } => {
+                let outcome = match self.next_request(&end_point) {
+                    Some(request) if request.request.peer.node == node => {
+                        Some(self.accept(slot, request))
                     }
-                    Err(Error::Rejected { .. }) => Err(Return::Reject),
-                    Err(Error::Unreachable { .. }) => Err(Return::Timeout),
-                    Err(_) => Err(Return::Error),
+                    Some(request) => return self.refuse(request.request, Refusal::NotYet),
+                    None => (self.function.now() >= deadline).then_some(Err(Return::Timeout)),
                 };
-                self.settle(slot, outcome);
+                if outcome.is_some() {
+                    self.stop_awaiting(&end_point);
+                }
+                outcome
             }
-            Side::IsAsked { number, own, peer, deadline } => {
-                let (number, own, peer, deadline) = (*number, own.clone(), peer.clone(), *deadline);
-                let wanted = |greeting: &Greeting, from: FunctionAddress| {
-                    greeting.role == Role::Peer
-                        && from == peer.host
-                        && greeting.from == peer.discriminator
-                        && greeting.to == own.discriminator
-                };
-                let outcome = match self.next_request(number, wanted) {
-                    Some(request) => self.accept(slot, Role::Peer, request),
-                    None if self.function.now() >= deadline => Err(Return::Timeout),
-                    None => return,
-                };
-                self.stop_listening(number, Role::Peer);
-                self.settle(slot, outcome);
-            }
+        };
+        if let Some(outcome) = outcome {
+            self.settle(slot, outcome);
         }
     }
 
@@ -233,18 +202,15 @@ impl State {
     }
 
     /// Accepts a request for an idle VI. What its attributes do not allow is refused, and the request may be accepted by another.
-    fn accept(&mut self, slot: u16, role: Role, request: Request) -> Result<Greeting, Return> {
+    fn accept(&mut self, slot: u16, request: Request) -> Result<Greeting, Return> {
         let Request { request, greeting } = request;
         let vi = self.vis.at(slot).ok_or(Return::InvalidParameter)?;
         let queue_pair = vi.queue_pair;
         if vi.attributes.reliability_level != greeting.reliability {
-            let _ = self.function.reject(request, b"reliability levels differ");
+            self.refuse(request, Refusal::Reliability);
             return Err(Return::InvalidReliabilityLevel);
         }
-        let own = NetName { host: self.function.address(), discriminator: greeting.to.clone() };
-        let peer =
-            NetName { host: request.peer.function_address(), discriminator: greeting.from.clone() };
-        let answer = self.greeting(slot, role, own, peer)?.to_bytes();
+        let answer = self.greeting(slot, greeting.role, &greeting.to, &greeting.from)?.to_bytes();
         match self.function.accept(request, queue_pair, &answer) {
             Ok(()) => Ok(greeting),
             Err(Error::WrongState { .. }) => Err(Return::InvalidState),
@@ -265,7 +231,7 @@ impl State {
             return Err(Return::InvalidReliabilityLevel);
         }
         let known = self.requests.remove(request.slot).ok_or(Return::InvalidParameter)?;
-        let greeting = self.accept(slot, Role::Client, known)?;
+        let greeting = self.accept(slot, known)?;
         if let Some(vi) = self.vis.at(slot) {
             vi.connect_to(&greeting);
         }
@@ -286,15 +252,15 @@ impl State {
         let slot = vi.handle.slot;
         // Both sides come to the same answer who asks whom.
         match own.key().cmp(&peer.key()) {
-            std::cmp::Ordering::Less => self.ask(slot, Role::Peer, own, peer, timeout),
+            std::cmp::Ordering::Less => self.begin_to_ask(slot, Role::Peer, own, peer, timeout),
             std::cmp::Ordering::Equal => Err(Return::InvalidParameter),
             std::cmp::Ordering::Greater => {
-                let number = number_of(Role::Peer, &[&own.discriminator, &peer.discriminator]);
-                self.listen(number)?;
+                let end_point = EndPoint::of_peer(&own.discriminator, &peer.discriminator);
+                self.await_requests(&end_point)?;
                 let deadline = self.function.now() + timeout;
                 let vi = self.vis.at(slot).ok_or(Return::InvalidParameter)?;
                 vi.state = ViState::ConnectPending;
-                let side = Side::IsAsked { number, own, peer, deadline };
+                let side = Side::IsAsked { end_point, node: peer.host.node, deadline };
                 vi.attempt = Some(Attempt { side, outcome: None });
                 Ok(())
             }
@@ -307,6 +273,7 @@ impl State {
         vi: Option<Handle>,
     ) -> Result<Option<Result<ViAttributes, Return>>, Return> {
         let slot = self.vi(vi)?.handle.slot;
+        self.answer_the_door();
         self.go_on_connecting(slot);
         let vi = self.vi(vi)?;
         let attempt = vi.attempt.as_mut().ok_or(Return::InvalidState)?;
@@ -320,8 +287,8 @@ impl State {
     /// Gives a VI's attempt up.
     pub fn give_up_connecting(&mut self, slot: u16) {
         let attempt = self.vis.at(slot).and_then(|vi| vi.attempt.take());
-        if let Some(Attempt { side: Side::IsAsked { number, .. }, outcome: None }) = attempt {
-            self.stop_listening(number, Role::Peer);
+        if let Some(Attempt { side: Side::IsAsked { end_point, .. }, outcome: None }) = attempt {
+            self.stop_awaiting(&end_point);
         }
     }
 }
@@ -337,18 +304,6 @@ impl crate::vi::Vi {
         });
         attributes
     }
-}
-
-/// The number that an end point listens on: FNV-1a (Fowler, Noll, Vo) over the role and what names it, in 31 bits.
-fn number_of(role: Role, names: &[&[u8]]) -> u32 {
-    let mut hash = 0x811c_9dc5_u32 ^ role as u32;
-    for name in names {
-        let length = (name.len() as u32).to_le_bytes();
-        for byte in length.iter().chain(name.iter()) {
-            hash = (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
-        }
-    }
-    hash & 0x7fff_ffff
 }
 
 fn request_of(pointer: *mut c_void) -> Option<Handle> {
@@ -375,13 +330,10 @@ pub unsafe extern "C" fn VipConnectWait(
         // SAFETY: the caller's promise.
         let (_, discriminator) = unsafe { read_address(local) }?;
         let nic = nic_of(nic);
-        let number = number_of(Role::Client, &[&discriminator]);
-        on_nic(nic, |state| state.listen(number))?;
+        let end_point = EndPoint::of_server(&discriminator);
+        on_nic(nic, |state| state.await_requests(&end_point))?;
         let found = wait_on_nic(nic, timeout_of(timeout_ms), |state| {
-            let wanted = |greeting: &Greeting, _| {
-                greeting.role == Role::Client && greeting.to == discriminator
-            };
-            let Some(request) = state.next_request(number, wanted) else { return Ok(None) };
+            let Some(request) = state.next_request(&end_point) else { return Ok(None) };
             let peer = NetName {
                 host: request.request.peer.function_address(),
                 discriminator: request.greeting.from.clone(),
@@ -394,13 +346,13 @@ pub unsafe extern "C" fn VipConnectWait(
                     Ok(Some((peer, attributes, handle)))
                 }
                 Err(request) => {
-                    let _ = state.function.reject(request.request, b"too many requests");
+                    state.refuse(request.request, Refusal::TooMany);
                     Err(Return::ErrorResource)
                 }
             }
         });
         let _ = on_nic(nic, |state| {
-            state.stop_listening(number, Role::Client);
+            state.stop_awaiting(&end_point);
             Ok(())
         });
         let (peer, theirs, handle) = found?;
@@ -430,8 +382,7 @@ pub extern "C" fn VipConnectReject(connection: *mut c_void) -> Return {
         on_nic(Some(handle), |state| {
             state.requests.find(handle).ok_or(Return::InvalidParameter)?;
             let known = state.requests.remove(handle.slot).ok_or(Return::InvalidParameter)?;
-            // A client that is gone needs no answer.
-            let _ = state.function.reject(known.request, b"rejected");
+            state.refuse(known.request, Refusal::Rejected);
             Ok(())
         })
     })
@@ -466,7 +417,7 @@ pub unsafe extern "C" fn VipConnectRequest(
             }
             let slot = vi.handle.slot;
             let own = state.own_name(&own);
-            state.ask(slot, Role::Client, own, peer, timeout)
+            state.begin_to_ask(slot, Role::Client, own, peer, timeout)
         })?;
         // SAFETY: the caller's promise.
         unsafe { wait_for_outcome(handle, attributes) }

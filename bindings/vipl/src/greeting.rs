@@ -1,8 +1,9 @@
-//! What the two ends of a connection tell each other: the private data of request and answer.
+//! What the two ends of a connection tell each other: the private data of request and answer, and the reason of a refusal.
 
 use crate::abi::ViAttributes;
 use crate::nic::DISCRIMINATOR_BYTES;
 use bellwire::{RemoteKey, Rights};
+use std::fmt;
 
 /// How a connection is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,7 +36,7 @@ pub struct Greeting {
     pub to: Vec<u8>,
 }
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const HEAD_BYTES: usize = 20;
 
 impl Greeting {
@@ -82,6 +83,14 @@ impl Greeting {
         })
     }
 
+    /// Which end point it is for.
+    pub fn end_point(&self) -> EndPoint {
+        match self.role {
+            Role::Client => EndPoint::of_server(&self.to),
+            Role::Peer => EndPoint::of_peer(&self.to, &self.from),
+        }
+    }
+
     /// The VI of whoever speaks. Its tag means nothing here.
     pub fn attributes(&self) -> ViAttributes {
         ViAttributes {
@@ -91,6 +100,73 @@ impl Greeting {
             ptag: std::ptr::null_mut(),
             enable_rdma_write: self.rights.contains(Rights::REMOTE_WRITE).into(),
             enable_rdma_read: self.rights.contains(Rights::REMOTE_READ).into(),
+        }
+    }
+}
+
+/// What a request is for, in one node: a server's discriminator, or those of two peers.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EndPoint(Vec<u8>);
+
+impl EndPoint {
+    pub fn of_server(discriminator: &[u8]) -> EndPoint {
+        EndPoint([&[Role::Client as u8], discriminator].concat())
+    }
+
+    /// The end point of the peer `own` for the peer `other`.
+    pub fn of_peer(own: &[u8], other: &[u8]) -> EndPoint {
+        EndPoint([&[Role::Peer as u8, own.len() as u8], own, other].concat())
+    }
+
+    pub fn role(&self) -> Role {
+        if self.0[0] == Role::Peer as u8 { Role::Peer } else { Role::Client }
+    }
+
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// Why a request is refused. It goes along as text, so that whoever else asks there can read it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// The program does not want it.
+    Rejected,
+    /// It is no greeting.
+    Stranger,
+    /// The levels of the two VIs differ.
+    Reliability,
+    /// There are too many that the program has not answered.
+    TooMany,
+    /// Nobody waits for it; somebody may, later.
+    NotYet,
+    /// Another function of the node waits for it.
+    Elsewhere(u8),
+}
+
+const ELSEWHERE: &str = "ask function ";
+
+impl Refusal {
+    /// What a peer said.
+    pub fn parse(text: &str) -> Refusal {
+        let elsewhere = text.strip_prefix(ELSEWHERE).and_then(|number| number.parse().ok());
+        let known = [Refusal::Stranger, Refusal::Reliability, Refusal::TooMany, Refusal::NotYet];
+        let said = known.into_iter().find(|refusal| refusal.to_string() == text);
+        elsewhere.map(Refusal::Elsewhere).or(said).unwrap_or(Refusal::Rejected)
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Rejected => f.write_str("rejected"),
+            Refusal::Stranger => {
+                f.write_str("this is a VIA end point, and the request is none of VIA")
+            }
+            Refusal::Reliability => f.write_str("reliability levels differ"),
+            Refusal::TooMany => f.write_str("too many requests"),
+            Refusal::NotYet => f.write_str("nobody waits for it yet"),
+            Refusal::Elsewhere(function) => write!(f, "{ELSEWHERE}{function}"),
         }
     }
 }
@@ -125,6 +201,43 @@ mod tests {
                 changed[place] ^= 0xff;
                 let _ = Greeting::parse(&changed);
             }
+        }
+    }
+
+    /// A refusal survives; any other text is a program's refusal, never a way to somewhere.
+    // shows: M-03
+    #[test]
+    fn refusals_survive() {
+        for refusal in [
+            Refusal::Rejected,
+            Refusal::Stranger,
+            Refusal::Reliability,
+            Refusal::TooMany,
+            Refusal::NotYet,
+            Refusal::Elsewhere(0),
+            Refusal::Elsewhere(255),
+        ] {
+            assert_eq!(Refusal::parse(&refusal.to_string()), refusal);
+        }
+        for text in
+            ["", "ask function ", "ask function 256", "ask function -1", "ask node 3", "\u{fffd}"]
+        {
+            assert_eq!(Refusal::parse(text), Refusal::Rejected, "{text:?}");
+        }
+    }
+
+    /// End points of servers and of peers differ, and so do two peers with the same letters cut elsewhere.
+    #[test]
+    fn end_points_are_told_apart() {
+        let points = [
+            EndPoint::of_server(b"ab"),
+            EndPoint::of_peer(b"ab", b""),
+            EndPoint::of_peer(b"a", b"b"),
+            EndPoint::of_peer(b"", b"ab"),
+        ];
+        for (place, point) in points.iter().enumerate() {
+            assert_eq!(points.iter().position(|other| other == point), Some(place));
+            assert_eq!(point.role(), if place == 0 { Role::Client } else { Role::Peer });
         }
     }
 }

@@ -24,9 +24,9 @@ pub struct NetName {
 }
 
 impl NetName {
-    /// What both sides of a connection order the two by.
-    pub fn key(&self) -> (FunctionAddress, &[u8]) {
-        (self.host, &self.discriminator)
+    /// What both sides of a connection order the two by. The function comes last, because a peer that names the host may mean another one.
+    pub fn key(&self) -> (&[u8], u32, u8) {
+        (&self.discriminator, self.host.node, self.host.function)
     }
 }
 

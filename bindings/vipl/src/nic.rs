@@ -4,14 +4,15 @@ use crate::abi::{
     ErrorHandler, NicAttributes, RELIABLE_DELIVERY, RELIABLE_RECEPTION, Return, UNRELIABLE,
 };
 use crate::callback::Call;
-use crate::connect::{Listening, Request};
 use crate::cq::Cq;
 use crate::directory::Directory;
+use crate::door::{DOOR, Request, Waited};
 use crate::handle::{Handle, Kind, Slab, next_generation};
+use crate::mark::Marks;
 use crate::memory::{Ptag, Region};
 use crate::table::{REGIONS, Table};
 use crate::vi::Vi;
-use bellwire::{CompletionQueue, Device, Error, Function};
+use bellwire::{CompletionQueue, Device, Error, Function, Listener};
 use std::collections::VecDeque;
 use std::ffi::{CStr, c_char, c_void};
 use std::ops::{Deref, DerefMut};
@@ -89,8 +90,12 @@ pub struct State {
     pub open_directory: Option<Directory>,
     pub vis: Slab<Vi>,
     pub cqs: Slab<Cq>,
+    /// Requests that were told to the program.
     pub requests: Slab<Request>,
-    pub listening: Vec<Listening>,
+    /// Where requests arrive, what is waited for behind it, and where others of the node are told of that.
+    pub door: Listener,
+    pub waited: Vec<Waited>,
+    pub marks: Marks,
     /// Slots of VIs with descriptors that could not be handed on yet.
     pub waiting_vis: Vec<u16>,
     pub error_handler: Option<(*mut c_void, ErrorHandler)>,
@@ -262,6 +267,8 @@ pub fn open(name: &str) -> Result<Handle, Return> {
     address[..4].copy_from_slice(&at.node.to_be_bytes());
     address[4] = at.function;
     let is_virtual = device.virtual_time().is_some();
+    let door = function.listen(DOOR).map_err(refused)?;
+    let marks = Marks::new(&name, at, FUNCTIONS);
 
     for (place, nic) in PLACES.iter().enumerate() {
         if nic.forks.load(Ordering::Relaxed) != NOBODY {
@@ -297,7 +304,9 @@ pub fn open(name: &str) -> Result<Handle, Return> {
             vis: Slab::new(VIS),
             cqs: Slab::new(CQS),
             requests: Slab::new(REQUESTS),
-            listening: Vec::new(),
+            door,
+            waited: Vec::new(),
+            marks,
             waiting_vis: Vec::new(),
             error_handler: None,
             calls: VecDeque::new(),

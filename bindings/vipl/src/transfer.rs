@@ -2,6 +2,7 @@
 
 use crate::abi::{ErrorCode, Return, ViState, status};
 use crate::directory::{entry_of, parse_entry};
+use crate::door::Waited;
 use crate::handle::Slab;
 use crate::memory::Region;
 use crate::nic::State;
@@ -97,8 +98,7 @@ impl State {
     /// Whether something is under way for which a peer may not know that it should wake us.
     pub fn waits_for_peers(&mut self) -> bool {
         let busy = |vi: &Vi| vi.state == ViState::ConnectPending || vi.send.has_open();
-        self.listening.iter().any(|listening| listening.users == 0)
-            || self.vis.iter_mut().any(|(_, vi)| busy(vi))
+        self.waited.iter().any(Waited::is_unused) || self.vis.iter_mut().any(|(_, vi)| busy(vi))
     }
 
     /// Hands on the receive that was posted last.

@@ -140,6 +140,7 @@ impl State {
 
     /// Looks at what tells nobody of itself: ended connections, messages without a receive, requests of peers.
     pub fn watch(&mut self) {
+        self.answer_the_door();
         for slot in self.vis.slots() {
             let Some(vi) = self.vis.at(slot) else { continue };
             match vi.state {
@@ -148,7 +149,6 @@ impl State {
                 ViState::Idle | ViState::Error => {}
             }
         }
-        self.close_unused_listeners();
     }
 
     /// Whether a connected VI still is, and whether something came for which no receive is posted.

@@ -119,10 +119,6 @@ impl Entered {
                 self.wake_others();
                 self.sleep_at_condition(left.min(SHORT_SLEEP))
             }
-            // Requests for connections are no completions, so that nobody would signal them.
-            Sleeper::Program if !self.listening.is_empty() => {
-                self.sleep_at_condition(left.min(5 * SHORT_SLEEP))
-            }
             Sleeper::Program => self.sleep_at_condition(left.min(limit)),
         }
     }

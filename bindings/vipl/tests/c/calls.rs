@@ -2,18 +2,30 @@
 
 use crate::system::{Running, compile, folder, here};
 
-const SOURCES: [&str; 7] =
-    ["main", "objects", "misuse", "transfers", "completions", "connections", "processes"];
+const SOURCES: [&str; 8] = [
+    "main",
+    "objects",
+    "misuse",
+    "transfers",
+    "completions",
+    "connections",
+    "openings",
+    "processes",
+];
 
 /// Runs a case on both devices; each of them has a name or address of its own.
 fn run(case: &str) {
+    run_on(case, true);
+}
+
+fn run_on(case: &str, shm_too: bool) {
     let sources = SOURCES.map(|name| here(&format!("tests/c/calls/{name}.c")));
     let program = compile(&folder(&format!("calls-{case}")), "calls", &sources, &here("include"));
     let process = std::process::id();
     let place: usize = case.bytes().map(usize::from).sum();
     let shm = format!("shm:vipl-{case}-{process}");
     let udp = format!("udp:127.{}.{}.{}", 80 + place % 40, process >> 8 & 255, process & 255);
-    for device in [shm, udp] {
+    for device in shm_too.then_some(shm).into_iter().chain([udp]) {
         Running::start(&program, &[case, &device], &[]).succeed();
     }
 }
@@ -75,6 +87,22 @@ fn errors() {
 #[test]
 fn connections() {
     run("connections");
+}
+
+/// A server or a peer that waits at its second opening of the device is found by a client that names the host, which is the first, whoever
+/// comes first and while nobody uses that one; closing either ends what it should, and no more.
+// shows: M-03
+#[test]
+fn openings() {
+    run("openings");
+}
+
+/// A program with a later opening than another one of its host is found by a client that names the host; when it is killed, no longer. Over
+/// shared memory each process is a host.
+// shows: M-03
+#[test]
+fn programs_of_a_host() {
+    run_on("programs", false);
 }
 
 /// Several threads wait at one NIC; waiting sleeps; closing the NIC ends every wait.

@@ -1,6 +1,7 @@
 //! The library as C programs see it: compiled with the system's compiler against `vipl.h`, linked with `libvipl.so`, and run.
 
 mod calls;
+mod door;
 mod examples;
 mod header;
 mod install;

@@ -67,6 +67,8 @@ void queues(void);
 void handlers(void);
 void errors(void);
 void connections(void);
+void openings(void);
+void programs(void);
 void threads(void);
 void table(void);
 void death(void);

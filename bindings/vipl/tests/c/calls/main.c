@@ -12,6 +12,7 @@ int main(int argc, char **argv)
 		{ "objects", objects },     { "misuse", misuse },           { "messages", messages }, { "rdma", rdma },
 		{ "queues", queues },       { "handlers", handlers },       { "errors", errors },
 		{ "connections", connections }, { "threads", threads },     { "table", table },       { "death", death },
+		{ "openings", openings },   { "programs", programs },
 	};
 
 	device = argc == 3 ? argv[2] : "shm:calls";

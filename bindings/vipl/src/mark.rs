@@ -1,0 +1,100 @@
+//! Marks: what is waited for at one function of a node, told to the node's other functions, in this process and others.
+//!
+//! All openings and programs of a host shared one address on a card of the time, and discriminators told them apart. Here each opening is a
+//! function with an address of its own, so that a client which names a host asks its first function; a mark lets that one say who is meant.
+//! A mark is the name of an abstract Unix socket, which carries nothing and which the kernel takes back however its owner ends:
+//! `bellwire.vipl/USER/HASH/FUNCTION`, the hash being of device, node and end point.
+
+use crate::greeting::EndPoint;
+use bellwire::FunctionAddress;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use std::os::fd::OwnedFd;
+
+/// A mark, as long as it is kept.
+pub struct Mark {
+    _socket: OwnedFd,
+}
+
+/// Where marks of one NIC's device and node are.
+pub struct Marks {
+    device: String,
+    at: FunctionAddress,
+    functions: u8,
+}
+
+impl Marks {
+    /// `device`: the name that the NIC was opened by; `functions`: how many a node has at most.
+    pub fn new(device: &str, at: FunctionAddress, functions: u8) -> Marks {
+        Marks { device: device.to_owned(), at, functions }
+    }
+
+    /// Tells that this function waits for requests to `end_point`. `None`: clients find it at its own address only.
+    pub fn set(&self, end_point: &EndPoint) -> Option<Mark> {
+        let socket = socket()?;
+        rustix::net::bind(&socket, &self.place(end_point, self.at.function)?).ok()?;
+        Some(Mark { _socket: socket })
+    }
+
+    /// Another function of the node that waits for requests to `end_point`.
+    pub fn find(&self, end_point: &EndPoint) -> Option<u8> {
+        let socket = socket()?;
+        let is_marked = |function: u8| {
+            let place = self.place(end_point, function);
+            place.is_some_and(|place| rustix::net::connect(&socket, &place).is_ok())
+        };
+        (0..self.functions).find(|&function| function != self.at.function && is_marked(function))
+    }
+
+    fn place(&self, end_point: &EndPoint, function: u8) -> Option<SocketAddrUnix> {
+        let node = self.at.node.to_le_bytes();
+        let hash = hash(&[self.device.as_bytes(), &node, end_point.as_bytes()]);
+        let user = rustix::process::geteuid().as_raw();
+        let name = format!("bellwire.vipl/{user}/{hash:016x}/{function}");
+        SocketAddrUnix::new_abstract_name(name.as_bytes()).ok()
+    }
+}
+
+/// One that can be tried at several names.
+fn socket() -> Option<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    rustix::net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None).ok()
+}
+
+/// FNV-1a (Fowler, Noll, Vo) over `parts` and their lengths. Two end points with one hash cost a client a useless question.
+fn hash(parts: &[&[u8]]) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for part in parts {
+        let length = (part.len() as u32).to_le_bytes();
+        for byte in length.iter().chain(part.iter()) {
+            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+    hash
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A mark is seen by other functions of its device and node only, for its end point only, and as long as it is kept.
+    // shows: M-03
+    #[test]
+    fn marks_are_seen_by_their_node() {
+        let device = format!("shm:marks-{}", std::process::id());
+        let marks = |device: &str, node, function| {
+            Marks::new(device, FunctionAddress { node, function }, 8)
+        };
+        let (first, third) = (marks(&device, 5, 0), marks(&device, 5, 2));
+        let (called, other) = (EndPoint::of_server(b"here"), EndPoint::of_server(b"her"));
+        assert_eq!(first.find(&called), None);
+        let mark = third.set(&called).expect("a mark");
+        assert_eq!(first.find(&called), Some(2));
+        assert_eq!(first.find(&other), None);
+        assert_eq!(third.find(&called), None, "it is its own");
+        assert_eq!(marks(&device, 6, 0).find(&called), None);
+        assert_eq!(marks("shm:marks", 5, 0).find(&called), None);
+        assert!(third.set(&called).is_none(), "once");
+        drop(mark);
+        assert_eq!(first.find(&called), None);
+    }
+}
