@@ -26,7 +26,9 @@ trap 'rm -rf "$folder"' EXIT
 cp "$provider" "$folder/libbellwire-fi.so"
 export FI_PROVIDER_PATH="$folder" FI_PROVIDER=bellwire
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-cc -O1 -Wall "$programs/objects.c" -lfabric -o "$folder/objects"
+for program in objects datagrams; do
+    cc -O1 -Wall "$programs/$program.c" -lfabric -o "$folder/$program"
+done
 mpicc -O1 -Wall "$programs/exchange.c" -o "$folder/exchange"
 mpicc -O1 -Wall "$programs/killed.c" -o "$folder/killed"
 
@@ -134,6 +136,7 @@ run "fi_info lists the provider and its settings" listed
 run "fi_pingpong between two processes" pingpong
 check "every object of the interface" "$folder/objects"
 check "progress while the program does nothing" "$folder/objects" auto
+check "datagrams, poll sets and wait sets" "$folder/datagrams"
 run "one rank of Open MPI, which sends to itself" exchange 1
 run "two ranks of Open MPI" exchange 2
 run "four ranks of Open MPI" exchange 4

@@ -86,6 +86,31 @@ pub struct FidCntr {
 }
 
 #[repr(C)]
+pub struct FidWait {
+    pub fid: Fid,
+    pub ops: *const Ops<1>,
+}
+
+#[repr(C)]
+pub struct FidPoll {
+    pub fid: Fid,
+    pub ops: *const Ops<3>,
+}
+
+#[repr(C)]
+pub struct FidPep {
+    pub fid: Fid,
+    pub ops: *const Ops<7>,
+    pub cm: *const Ops<9>,
+}
+
+#[repr(C)]
+pub struct FidStx {
+    pub fid: Fid,
+    pub ops: *const Ops<7>,
+}
+
+#[repr(C)]
 pub struct FidMr {
     pub fid: Fid,
     pub descriptor: *mut c_void,
@@ -281,6 +306,14 @@ pub struct EqEntry {
     pub data: u64,
 }
 
+/// What is told of connections; the program's data follow.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct EqCmEntry {
+    pub fid: *mut Fid,
+    pub info: *mut Info,
+}
+
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct EqErrEntry {
@@ -289,6 +322,17 @@ pub struct EqErrEntry {
     pub prov_errno: c_int,
     pub err_data: *mut c_void,
     pub err_data_size: usize,
+}
+
+#[repr(C)]
+pub struct WaitAttr {
+    pub wait_obj: c_int,
+    pub flags: u64,
+}
+
+#[repr(C)]
+pub struct PollAttr {
+    pub flags: u64,
 }
 
 #[repr(C)]
@@ -392,11 +436,17 @@ pub mod class {
     pub const FABRIC: usize = 1;
     pub const DOMAIN: usize = 2;
     pub const EP: usize = 3;
+    pub const SRX_CTX: usize = 6;
+    pub const STX_CTX: usize = 8;
+    pub const PEP: usize = 9;
     pub const AV: usize = 11;
     pub const MR: usize = 12;
     pub const EQ: usize = 13;
     pub const CQ: usize = 14;
     pub const CNTR: usize = 15;
+    pub const WAIT: usize = 16;
+    pub const POLL: usize = 17;
+    pub const CONNREQ: usize = 18;
 }
 
 /// Capabilities and flags.
@@ -433,6 +483,8 @@ pub mod flag {
     pub const CLAIM: u64 = 1 << 59;
     pub const SELECTIVE_COMPLETION: u64 = 1 << 59;
     pub const EVENT: u64 = COMPLETION;
+    /// Of the library's own, and the same in all its versions: a utility provider asks what it could stand on.
+    pub const CORE_PROV_ONLY: u64 = 1 << 59;
 }
 
 /// Orders of messages.
@@ -446,7 +498,11 @@ pub mod order {
 pub mod value {
     use std::ffi::c_int;
     pub const EP_UNSPEC: c_int = 0;
+    pub const EP_MSG: c_int = 1;
+    pub const EP_DGRAM: c_int = 2;
     pub const EP_RDM: c_int = 3;
+    /// Instead of a number of contexts: one that endpoints share.
+    pub const SHARED_CONTEXT: usize = usize::MAX;
     pub const SOCKADDR: u32 = 1;
     pub const SOCKADDR_IN: u32 = 2;
     pub const THREAD_SAFE: c_int = 1;
@@ -462,6 +518,7 @@ pub mod value {
     pub const MR_SCALABLE: c_int = 2;
     pub const WAIT_NONE: c_int = 0;
     pub const WAIT_UNSPEC: c_int = 1;
+    pub const WAIT_SET: c_int = 2;
     pub const WAIT_FD: c_int = 3;
     pub const WAIT_YIELD: c_int = 5;
     pub const CQ_CONTEXT: c_int = 1;
@@ -475,6 +532,9 @@ pub mod value {
     pub const CONTROL_GETWAITOBJ: c_int = 16;
     pub const OPT_MIN_MULTI_RECV: c_int = 0;
     pub const OPT_CM_DATA_SIZE: c_int = 1;
+    pub const EVENT_CONNREQ: u32 = 1;
+    pub const EVENT_CONNECTED: u32 = 2;
+    pub const EVENT_SHUTDOWN: u32 = 3;
     pub const EVENT_AV_COMPLETE: u32 = 5;
     /// Ours, by which two endpoints know that they understand each other.
     pub const PROTOCOL: u32 = 0xbe11_0001 | 1 << 31;
@@ -500,6 +560,9 @@ pub mod error {
     pub const ECANCELED: c_int = libc::ECANCELED;
     pub const ETIMEDOUT: c_int = libc::ETIMEDOUT;
     pub const EHOSTUNREACH: c_int = libc::EHOSTUNREACH;
+    pub const ECONNREFUSED: c_int = libc::ECONNREFUSED;
+    pub const EISCONN: c_int = libc::EISCONN;
+    pub const ENOTCONN: c_int = libc::ENOTCONN;
     pub const ECONNRESET: c_int = libc::ECONNRESET;
     pub const ENODEV: c_int = libc::ENODEV;
     pub const ETOOSMALL: c_int = 257;

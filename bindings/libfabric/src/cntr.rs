@@ -4,7 +4,7 @@ use crate::abi::{CntrAttr, Fid, FidCntr, Ops, class, error, not_offered, ops};
 use crate::domain::Domain;
 use crate::ep::Ep;
 use crate::lock::Lock;
-use crate::wait::{self, Looks, Patience, WaitSet};
+use crate::wait::{self, Looks, Patience, WaitObject};
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -14,7 +14,7 @@ pub struct Cntr {
     fid: FidCntr,
     domain: *mut Domain,
     wait_obj: c_int,
-    wait: Option<WaitSet>,
+    wait: Option<WaitObject>,
     /// Somebody may be asleep.
     asleep: AtomicBool,
     value: AtomicU64,
@@ -42,7 +42,7 @@ pub unsafe extern "C" fn open(
             return -error::EBADFLAGS;
         }
         let mut wait_obj = attr.wait_obj;
-        let wait = match WaitSet::wanted(&mut wait_obj) {
+        let wait = match WaitObject::wanted(&mut wait_obj, attr.wait_set) {
             Ok(wait) => wait,
             Err(error) => return error,
         };
@@ -59,7 +59,11 @@ pub unsafe extern "C" fn open(
             endpoints: Lock::new(shared, (Vec::new(), Looks::default())),
         };
         (*domain).users.fetch_add(1, Ordering::Relaxed);
-        into.write(Box::into_raw(Box::new(cntr)));
+        let cntr = Box::into_raw(Box::new(cntr));
+        if let Some(wait) = &(*cntr).wait {
+            wait.join(cntr.cast());
+        }
+        into.write(cntr);
     }
     0
 }
@@ -93,7 +97,7 @@ impl Cntr {
     }
 
     /// What sleepers wait for.
-    pub fn wait_set(&self) -> Option<&WaitSet> {
+    pub fn wait_object(&self) -> Option<&WaitObject> {
         self.wait.as_ref()
     }
 
@@ -108,6 +112,12 @@ impl Cntr {
             true => endpoints.1.nothing(),
             false => endpoints.1.found(),
         }
+    }
+
+    /// What it has counted, good and bad.
+    pub fn total(&self) -> u64 {
+        self.progress();
+        self.sum()
     }
 
     fn sum(&self) -> u64 {
@@ -142,6 +152,9 @@ unsafe extern "C" fn close(cntr: *mut Cntr) -> c_int {
             return -error::EBUSY;
         }
         (*(*cntr).domain).users.fetch_sub(1, Ordering::Relaxed);
+        if let Some(wait) = &(*cntr).wait {
+            wait.leave(cntr.cast());
+        }
         drop(Box::from_raw(cntr));
     }
     0

@@ -6,7 +6,7 @@ use crate::abi::{
 use crate::domain::Domain;
 use crate::ep::Ep;
 use crate::lock::Lock;
-use crate::wait::{self, Looks, Patience, WaitSet};
+use crate::wait::{self, Looks, Patience, WaitObject};
 use std::collections::VecDeque;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
@@ -20,7 +20,7 @@ pub struct Cq {
     /// Bytes of one entry, as the program's format has it.
     entry_bytes: usize,
     wait_obj: c_int,
-    wait: Option<WaitSet>,
+    wait: Option<WaitObject>,
     /// Somebody may be asleep, and is woken by whoever completes something: the thread of `progress.rs`, or another one of the program.
     asleep: AtomicBool,
     /// Somebody called `fi_cq_signal`.
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn open(
             value::CQ_TAGGED => 48,
             _ => return -error::EINVAL,
         };
-        let wait = match WaitSet::wanted(&mut attr.wait_obj) {
+        let wait = match WaitObject::wanted(&mut attr.wait_obj, attr.wait_set) {
             Ok(wait) => wait,
             Err(error) => return error,
         };
@@ -87,7 +87,11 @@ pub unsafe extern "C" fn open(
             endpoints: Lock::new(shared, Vec::new()),
         };
         (*domain).users.fetch_add(1, Ordering::Relaxed);
-        into.write(Box::into_raw(Box::new(cq)));
+        let cq = Box::into_raw(Box::new(cq));
+        if let Some(wait) = &(*cq).wait {
+            wait.join(cq.cast());
+        }
+        into.write(cq);
     }
     0
 }
@@ -136,7 +140,7 @@ impl Cq {
     }
 
     /// What sleepers wait for.
-    pub fn wait_set(&self) -> Option<&WaitSet> {
+    pub fn wait_object(&self) -> Option<&WaitObject> {
         self.wait.as_ref()
     }
 
@@ -147,6 +151,12 @@ impl Cq {
         }
     }
 
+    /// Whether something is here.
+    pub fn is_ready(&self) -> bool {
+        self.progress();
+        !self.queue.hold().is_empty()
+    }
+
     /// Whether nothing is here, and wake-ups are asked for.
     pub fn may_sleep(&self) -> bool {
         self.progress();
@@ -154,11 +164,8 @@ impl Cq {
             wait.settle();
         }
         self.asleep.store(true, Ordering::SeqCst);
-        {
-            let queue = self.queue.hold();
-            if !queue.entries.is_empty() || !queue.errors.is_empty() {
-                return false;
-            }
+        if !self.queue.hold().is_empty() {
+            return false;
         }
         // SAFETY: as in `progress`.
         self.endpoints.hold().iter().all(|&ep| unsafe { (*ep).arm() })
@@ -216,6 +223,12 @@ impl Cq {
     }
 }
 
+impl Queue {
+    fn is_empty(&self) -> bool {
+        self.entries.is_empty() && self.errors.is_empty()
+    }
+}
+
 unsafe extern "C" fn close(cq: *mut Cq) -> c_int {
     // SAFETY: made by `open`, and closed once, before its domain.
     unsafe {
@@ -223,6 +236,9 @@ unsafe extern "C" fn close(cq: *mut Cq) -> c_int {
             return -error::EBUSY;
         }
         (*(*cq).domain).users.fetch_sub(1, Ordering::Relaxed);
+        if let Some(wait) = &(*cq).wait {
+            wait.leave(cq.cast());
+        }
         drop(Box::from_raw(cq));
     }
     0

@@ -34,7 +34,7 @@ static DOMAIN: Ops<11> = ops![
     crate::ep::open,
     not_offered,
     crate::cntr::open,
-    not_offered,
+    crate::poll::open,
     not_offered,
     not_offered,
     crate::atomic::query,

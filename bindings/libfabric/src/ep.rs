@@ -1,16 +1,17 @@
 //! Endpoints: everything but the calls of the data path.
 
 use crate::abi::{
-    CqEntry, CqErrEntry, Fid, FidEp, Info, Ops, class, error, flag, not_offered, ops, value,
+    CqEntry, CqErrEntry, Fid, FidEp, Info, Ops, Slot, class, error, flag, not_offered, ops, value,
 };
 use crate::address;
 use crate::av::Av;
 use crate::cntr::Cntr;
 use crate::cq::Cq;
 use crate::domain::Domain;
+use crate::info::DATAGRAM_BYTES;
 use crate::library::{Level, library, log};
 use crate::lock::{Held, Lock};
-use crate::wait::WaitSet;
+use crate::wait::WaitObject;
 use crate::{atomic, receive, rma, transmit};
 use bellwire::{Error, Status};
 use bellwire_tagged::{Done, Endpoint, OPERAND_BYTES, Options, Outcome, Peer, Sink, What};
@@ -60,6 +61,8 @@ pub struct Bound {
     pub rx_flags: u64,
     /// Whether receives look at who sent; without, the address that they name means nothing.
     pub directed: bool,
+    /// Messages are short, and nobody answers for them once they are gone.
+    pub datagrams: bool,
     /// Less than so many free bytes end a buffer for many messages.
     pub least: usize,
     /// Numbers in the address vector by peer.
@@ -82,7 +85,11 @@ static CM: Ops<9> = ops![
     not_offered,
     not_offered,
 ];
-static COLLECTIVE: Ops<11> = Ops::new([crate::abi::Slot(not_offered as *const c_void); 11]);
+/// Tables of what an endpoint does not do.
+const NONE: Slot = Slot(not_offered as *const c_void);
+static NO_CALLS: Ops<9> = Ops::new([NONE; 9]);
+static NO_ATOMICS: Ops<13> = Ops::new([NONE; 13]);
+static NO_COLLECTIVES: Ops<11> = Ops::new([NONE; 11]);
 
 /// `fi_endpoint`.
 pub unsafe extern "C" fn open(
@@ -94,9 +101,11 @@ pub unsafe extern "C" fn open(
     // SAFETY: the interface's pointers; the attributes are those that we gave, or a copy of them.
     unsafe {
         let info = &*info;
-        if info.ep_attr.as_ref().is_some_and(|ep| ![0, value::EP_RDM].contains(&ep.kind)) {
-            return -error::EINVAL;
-        }
+        let kind = match info.ep_attr.as_ref().map_or(value::EP_UNSPEC, |ep| ep.kind) {
+            value::EP_UNSPEC => value::EP_RDM,
+            kind @ (value::EP_RDM | value::EP_DGRAM) => kind,
+            _ => return -error::EINVAL,
+        };
         let wanted = (info.src_addrlen >= address::BYTES)
             .then(|| address::read(info.src_addr))
             .flatten()
@@ -115,6 +124,11 @@ pub unsafe extern "C" fn open(
             log(Level::Warn, "the device's packets are too short for FI_ATOMIC: use another one");
             return -error::ENODEV;
         }
+        let datagrams = kind == value::EP_DGRAM;
+        if datagrams && endpoint.eager_bytes() < DATAGRAM_BYTES {
+            log(Level::Warn, "the device's packets are too short for datagrams: use another one");
+            return -error::ENODEV;
+        }
         let own = address::address_of(endpoint.address());
         let address = match wanted {
             Some(wanted) => SocketAddrV4::new(*own.ip(), wanted.port()),
@@ -126,10 +140,10 @@ pub unsafe extern "C" fn open(
             ops: &EP,
             cm: &CM,
             msg: &transmit::MSG,
-            rma: &rma::RMA,
-            tagged: &transmit::TAGGED,
-            atomic: &atomic::ATOMIC,
-            collective: &COLLECTIVE,
+            rma: if datagrams { &NO_CALLS } else { &rma::RMA },
+            tagged: if datagrams { &NO_CALLS } else { &transmit::TAGGED },
+            atomic: if datagrams { &NO_ATOMICS } else { &atomic::ATOMIC },
+            collective: &NO_COLLECTIVES,
         };
         let bound = Bound {
             av: null_mut(),
@@ -144,6 +158,7 @@ pub unsafe extern "C" fn open(
             tx_flags: info.tx_attr.as_ref().map_or(0, |tx| tx.op_flags),
             rx_flags: info.rx_attr.as_ref().map_or(0, |rx| rx.op_flags),
             directed: info.caps & flag::DIRECTED_RECV != 0,
+            datagrams,
             least: 64,
             sources: Vec::new(),
         };
@@ -219,13 +234,13 @@ impl Ep {
         }
     }
 
-    fn wait_sets(&self) -> Vec<&WaitSet> {
+    fn wait_objects(&self) -> Vec<&WaitObject> {
         let state = self.hold();
         let bound = &state.bound;
         // SAFETY: bound objects are closed after the endpoint.
         unsafe {
-            let cqs = bound.cqs().map(|cq| cq.as_ref().and_then(Cq::wait_set));
-            let cntrs = bound.cntrs().map(|cntr| cntr.as_ref().and_then(Cntr::wait_set));
+            let cqs = bound.cqs().map(|cq| cq.as_ref().and_then(Cq::wait_object));
+            let cntrs = bound.cntrs().map(|cntr| cntr.as_ref().and_then(Cntr::wait_object));
             cqs.into_iter().chain(cntrs).flatten().collect()
         }
     }
@@ -336,6 +351,9 @@ impl Bound {
     fn failed(&mut self, done: &Done, entry: CqEntry) {
         let (err, olen) = match done.outcome {
             Outcome::Success => return,
+            Outcome::Failed(_) if self.datagrams && done.what == What::Sent => {
+                return self.transmitted(done.token.note, entry.context, entry.tag);
+            }
             Outcome::Truncated => (error::ETRUNC, done.left),
             Outcome::Cancelled => (error::ECANCELED, 0),
             Outcome::NoMessage => (error::ENOMSG, 0),
@@ -428,7 +446,7 @@ unsafe extern "C" fn close(ep: *mut Ep) -> c_int {
             progress.remove(ep);
         }
         (*(*ep).domain).exposed.hold().remove_endpoint(ep);
-        for set in (*ep).wait_sets() {
+        for set in (*ep).wait_objects() {
             set.remove((*ep).wait_fd);
         }
         let (av, cqs, cntrs) = {
@@ -561,7 +579,7 @@ unsafe fn enable(ep: *mut Ep) -> c_int {
                 }
             }
         }
-        for set in this.wait_sets() {
+        for set in this.wait_objects() {
             set.add(this.wait_fd);
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::abi::{EqAttr, EqEntry, EqErrEntry, Fid, FidEq, Ops, class, error, not_offered, ops};
 use crate::fabric::Fabric;
-use crate::wait::{self, Patience, WaitSet};
+use crate::wait::{self, Patience, WaitObject};
 use std::collections::VecDeque;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub struct Eq {
     fid: FidEq,
     wait_obj: c_int,
-    wait: Option<WaitSet>,
+    wait: Option<WaitObject>,
     told: Mutex<Told>,
 }
 
@@ -41,7 +41,7 @@ pub unsafe extern "C" fn open(
     // SAFETY: the interface's pointers.
     unsafe {
         let attr = &mut *attr;
-        let wait = match WaitSet::wanted(&mut attr.wait_obj) {
+        let wait = match WaitObject::wanted(&mut attr.wait_obj, attr.wait_set) {
             Ok(wait) => wait,
             Err(error) => return error,
         };
@@ -51,7 +51,11 @@ pub unsafe extern "C" fn open(
         let fid = Fid { class: class::EQ, context, ops: &FID };
         let (wait_obj, told) = (attr.wait_obj, Mutex::default());
         let eq = Eq { fid: FidEq { fid, ops: &EQ }, wait_obj, wait, told };
-        into.write(Box::into_raw(Box::new(eq)));
+        let eq = Box::into_raw(Box::new(eq));
+        if let Some(wait) = &(*eq).wait {
+            wait.join(eq.cast());
+        }
+        into.write(eq);
     }
     0
 }
@@ -86,6 +90,11 @@ impl Eq {
 
     fn told(&self) -> MutexGuard<'_, Told> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether something is here.
+    pub fn is_ready(&self) -> bool {
+        !self.told().is_empty()
     }
 
     /// Whether nothing is here.
@@ -130,7 +139,12 @@ impl Told {
 
 unsafe extern "C" fn close(eq: *mut Eq) -> c_int {
     // SAFETY: made by `open`, and closed once.
-    drop(unsafe { Box::from_raw(eq) });
+    unsafe {
+        if let Some(wait) = &(*eq).wait {
+            wait.leave(eq.cast());
+        }
+        drop(Box::from_raw(eq));
+    }
     0
 }
 

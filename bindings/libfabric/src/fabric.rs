@@ -1,8 +1,8 @@
 //! The fabric: what opens domains and event queues.
 
 use crate::abi::{FabricAttr, Fid, FidFabric, Info, Ops, class, error, not_offered, ops};
-use crate::cq::Cq;
 use crate::library::{Level, log};
+use crate::wait;
 use std::ffi::{c_int, c_void};
 
 /// A fabric.
@@ -16,7 +16,7 @@ static FABRIC: Ops<6> = ops![
     crate::domain::open,
     not_offered,
     crate::eq::open,
-    not_offered,
+    crate::waitset::open,
     try_wait,
     domain_with_flags,
 ];
@@ -62,17 +62,10 @@ unsafe extern "C" fn domain_with_flags(
 unsafe extern "C" fn try_wait(_fabric: *mut Fabric, fids: *mut *mut Fid, count: c_int) -> c_int {
     for at in 0..count as usize {
         // SAFETY: as many objects as are counted.
-        let ready = unsafe {
-            let fid = *fids.add(at);
-            match (*fid).class {
-                class::CQ => (*fid.cast::<Cq>()).may_sleep(),
-                class::EQ => (*fid.cast::<crate::eq::Eq>()).may_sleep(),
-                class::CNTR => (*fid.cast::<crate::cntr::Cntr>()).may_sleep(),
-                _ => return -error::EINVAL,
-            }
-        };
-        if !ready {
-            return -error::EAGAIN;
+        match unsafe { wait::may_sleep(*fids.add(at)) } {
+            Some(true) => {}
+            Some(false) => return -error::EAGAIN,
+            None => return -error::EINVAL,
         }
     }
     0

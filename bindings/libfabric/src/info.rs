@@ -10,22 +10,62 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::ptr::null_mut;
 
-/// Everything that endpoints can do. What is here works; what is not here is refused.
-pub const CAPS: u64 = TX_CAPS | RX_CAPS | flag::LOCAL_COMM | flag::REMOTE_COMM;
+/// Everything that some kind of endpoint can do. What is here works; what is not here is refused.
+const CAPS: u64 = TX_CAPS | RX_CAPS | flag::LOCAL_COMM | flag::REMOTE_COMM;
 const TX_CAPS: u64 = flag::MSG | flag::TAGGED | flag::SEND | ACCESS_CAPS | flag::READ | flag::WRITE;
 const RX_CAPS: u64 = flag::MSG
     | flag::TAGGED
     | flag::RECV
     | flag::MULTI_RECV
-    | flag::DIRECTED_RECV
-    | flag::SOURCE
+    | FROM_ANYBODY
     | ACCESS_CAPS
     | flag::REMOTE_READ
     | flag::REMOTE_WRITE;
+/// What means something only where there is more than one peer.
+const FROM_ANYBODY: u64 = flag::DIRECTED_RECV | flag::SOURCE;
+/// What receives that endpoints share do not offer: they belong to no endpoint's buffers, and to no endpoint's peers.
+const NOT_SHARED: u64 = flag::MULTI_RECV | flag::DIRECTED_RECV;
+
+/// A kind of endpoints.
+struct Kind {
+    value: c_int,
+    caps: u64,
+    /// Orders that are kept: of messages, and of changes of numbers.
+    orders: u64,
+    /// Longest message, and longest one that is copied and forgotten.
+    message_bytes: usize,
+    inject_bytes: usize,
+    /// What 0 means for `control_progress`.
+    control_progress: c_int,
+}
+
+/// All kinds, in the order in which they are listed.
+const KINDS: [Kind; 2] = [
+    Kind {
+        value: value::EP_RDM,
+        caps: CAPS,
+        orders: order::SAS | order::ATOMIC,
+        message_bytes: MESSAGE_BYTES,
+        inject_bytes: INJECT_BYTES,
+        control_progress: value::PROGRESS_AUTO,
+    },
+    Kind {
+        value: value::EP_DGRAM,
+        caps: flag::MSG
+            | flag::SEND
+            | flag::RECV
+            | flag::MULTI_RECV
+            | FROM_ANYBODY
+            | flag::LOCAL_COMM
+            | flag::REMOTE_COMM,
+        orders: order::SAS,
+        message_bytes: DATAGRAM_BYTES,
+        inject_bytes: DATAGRAM_BYTES,
+        control_progress: value::PROGRESS_AUTO,
+    },
+];
 /// What lets peers use each other's memory.
 pub const ACCESS_CAPS: u64 = flag::RMA | flag::ATOMIC;
-/// Orders that are kept: of messages, and of changes of numbers.
-const ORDERS: u64 = order::SAS | order::ATOMIC;
 /// Flags that every transmission of an endpoint may have.
 const TX_FLAGS: u64 = flag::COMPLETION
     | flag::INJECT
@@ -37,6 +77,8 @@ const RX_FLAGS: u64 = flag::COMPLETION | flag::MULTI_RECV;
 /// Longest message that is copied and forgotten.
 pub const INJECT_BYTES: usize = 16 << 10;
 const MESSAGE_BYTES: usize = 1 << 40;
+/// Longest datagram: what every device carries at once.
+pub const DATAGRAM_BYTES: usize = 8000;
 /// The version of the interface that first had bits for how memory is registered.
 const VERSION_1_5: u32 = 1 << 16 | 5;
 /// Operations, and completions, that can wait.
@@ -81,9 +123,26 @@ unsafe fn find(
     hints: Option<&Info>,
 ) -> Result<*mut Info, c_int> {
     let library = library().ok_or(error::ENODATA)?;
+    let mut kinds: Vec<&Kind> = KINDS.iter().collect();
+    if flags & flag::CORE_PROV_ONLY != 0 {
+        // A utility provider would make of our other kinds, with a protocol more, what the first one is already; and hide it.
+        kinds.retain(|kind| kind.value == value::EP_RDM);
+    }
     if let Some(hints) = hints {
         // SAFETY: the caller's.
-        if let Err(what) = unsafe { check(hints, version) } {
+        let wanted = unsafe { hints.ep_attr.as_ref() }.map_or(value::EP_UNSPEC, |ep| ep.kind);
+        kinds.retain(|kind| [value::EP_UNSPEC, kind.value].contains(&wanted));
+        let mut refused = None;
+        // SAFETY: the caller's.
+        kinds.retain(|kind| match unsafe { check(kind, hints, version) } {
+            Ok(()) => true,
+            Err(what) => {
+                refused.get_or_insert(what);
+                false
+            }
+        });
+        if kinds.is_empty() {
+            let what = refused.unwrap_or("another kind of endpoint");
             log(Level::Info, &format!("not offered: the program asks for {what}"));
             return Err(error::ENODATA);
         }
@@ -91,7 +150,7 @@ unsafe fn find(
     let settings = settings::read(library);
     // SAFETY: the program's addresses are as long as they say.
     let (source, destination) = unsafe { ends(node, service, flags, hints) }?;
-    let device = match &settings.device {
+    let mut device = match &settings.device {
         Some(device) => device.clone(),
         None => {
             let own = match (source, destination) {
@@ -122,11 +181,25 @@ unsafe fn find(
         if wanted != device && !(settings.device.is_none() && is_ours(&wanted)) {
             return Err(error::ENODATA);
         }
-        // SAFETY: as for `find`.
-        return unsafe { answer(hints, version, &wanted, source, destination) };
+        device = wanted;
     }
-    // SAFETY: as for `find`.
-    unsafe { answer(hints, version, &device, source, destination) }
+    let mut first = null_mut();
+    for kind in kinds.iter().rev() {
+        // SAFETY: as for `find`; infos that were made are in a list, which the library frees.
+        unsafe {
+            match answer(kind, hints, version, &device, source, destination) {
+                Ok(made) => {
+                    (*made).next = first;
+                    first = made;
+                }
+                Err(error) => {
+                    library.free_info(first);
+                    return Err(error);
+                }
+            }
+        }
+    }
+    Ok(first)
 }
 
 /// Where a device is, as far as its name tells; nowhere in particular otherwise.
@@ -140,15 +213,15 @@ fn is_ours(name: &str) -> bool {
     name.strip_prefix("auto:udp:").is_some_and(|ip| ip.parse::<Ipv4Addr>().is_ok())
 }
 
-/// What a program wants that we are not; the hints are met otherwise.
+/// What a program wants that endpoints of this kind are not; the hints are met otherwise.
 ///
 /// # Safety
 /// The hints' pointers are null or valid.
-unsafe fn check(hints: &Info, version: u32) -> Result<(), &'static str> {
+unsafe fn check(kind: &Kind, hints: &Info, version: u32) -> Result<(), &'static str> {
     let all = |has: u64, wanted: u64, what| if wanted & !has == 0 { Ok(()) } else { Err(what) };
     let one = |good: bool, what| if good { Ok(()) } else { Err(what) };
     // Capabilities of both directions may be named without their kinds.
-    all(CAPS, hints.caps, "capabilities that it does not have")?;
+    all(kind.caps, hints.caps, "capabilities that it does not have")?;
     let formats = [0, value::SOCKADDR, value::SOCKADDR_IN];
     one(formats.contains(&hints.addr_format), "another format of addresses than sockaddr_in")?;
     // SAFETY: the caller's.
@@ -161,14 +234,17 @@ unsafe fn check(hints: &Info, version: u32) -> Result<(), &'static str> {
             one(is(fabric.name, "bellwire"), "another fabric")?;
         }
         if let Some(ep) = hints.ep_attr.as_ref() {
-            one([value::EP_UNSPEC, value::EP_RDM].contains(&ep.kind), "another kind of endpoint")?;
             one([0, value::PROTOCOL].contains(&ep.protocol), "another protocol")?;
-            one(ep.max_msg_size <= MESSAGE_BYTES, "longer messages")?;
+            one(ep.max_msg_size <= kind.message_bytes, "longer messages")?;
             one(ep.msg_prefix_size == 0, "room before messages")?;
             one(ep.auth_key_size == 0, "authorization keys")?;
-            let single = |count: usize| count <= 1 || count == usize::MAX;
+            let single = |count: usize| count <= 1 || count == value::SHARED_CONTEXT;
             one(single(ep.tx_ctx_cnt) && single(ep.rx_ctx_cnt), "several contexts of an endpoint")?;
             one(ep.tx_ctx_cnt <= 1 && ep.rx_ctx_cnt <= 1, "contexts that endpoints share")?;
+            one(
+                ep.rx_ctx_cnt != value::SHARED_CONTEXT || hints.caps & NOT_SHARED == 0,
+                "buffers for many messages, or receives from one peer, that endpoints share",
+            )?;
             one(
                 [ep.max_order_raw_size, ep.max_order_war_size, ep.max_order_waw_size]
                     .iter()
@@ -200,19 +276,19 @@ unsafe fn check(hints: &Info, version: u32) -> Result<(), &'static str> {
             )?;
         }
         if let Some(tx) = hints.tx_attr.as_ref() {
-            all(CAPS, tx.caps, "capabilities to send that it does not have")?;
+            all(kind.caps, tx.caps, "capabilities to send that it does not have")?;
             all(TX_FLAGS, tx.op_flags, "flags to send with that it does not have")?;
-            all(ORDERS, tx.msg_order, "an order of messages that it does not keep")?;
+            all(kind.orders, tx.msg_order, "an order of messages that it does not keep")?;
             one(tx.comp_order == 0, "an order of completions")?;
-            one(tx.inject_size <= INJECT_BYTES, "longer injected messages")?;
+            one(tx.inject_size <= kind.inject_bytes, "longer injected messages")?;
             one(tx.size <= DEPTH, "more transmissions that wait")?;
             one(tx.iov_limit <= IOV_LIMIT, "messages of more parts")?;
             one(tx.rma_iov_limit <= 1, "remote accesses of several parts")?;
         }
         if let Some(rx) = hints.rx_attr.as_ref() {
-            all(CAPS, rx.caps, "capabilities to receive that it does not have")?;
+            all(kind.caps, rx.caps, "capabilities to receive that it does not have")?;
             all(RX_FLAGS, rx.op_flags, "flags to receive with that it does not have")?;
-            all(ORDERS, rx.msg_order, "an order of messages that it does not keep")?;
+            all(kind.orders, rx.msg_order, "an order of messages that it does not keep")?;
             one(rx.comp_order == 0, "an order of completions")?;
             one(rx.size <= 65_536, "more receives that wait")?;
             one(rx.iov_limit <= IOV_LIMIT, "receives of more parts")?;
@@ -264,6 +340,7 @@ unsafe fn ends(
 /// # Safety
 /// The hints' pointers are null or valid.
 unsafe fn answer(
+    kind: &Kind,
     hints: Option<&Info>,
     version: u32,
     device: &str,
@@ -277,10 +354,14 @@ unsafe fn answer(
         let hint_domain = hints.and_then(|hints| hints.domain_attr.as_ref());
         let hint_tx = hints.and_then(|hints| hints.tx_attr.as_ref());
         let hint_rx = hints.and_then(|hints| hints.rx_attr.as_ref());
+        let hint_ep = hints.and_then(|hints| hints.ep_attr.as_ref());
+        let shares = |count: Option<usize>| count == Some(value::SHARED_CONTEXT);
+        let shared = shares(hint_ep.map(|hint| hint.rx_ctx_cnt));
         info.caps = match hints.map(|hints| hints.caps) {
-            None | Some(0) => CAPS,
+            None | Some(0) => kind.caps & if shared { !NOT_SHARED } else { u64::MAX },
             Some(caps) => complete(caps),
         };
+        info.handle = hints.map_or(null_mut(), |hints| hints.handle);
         info.addr_format = value::SOCKADDR_IN;
         let source = source.filter(|source| !source.ip().is_unspecified() || source.port() != 0);
         let source = source.unwrap_or_else(|| address_of(device));
@@ -290,8 +371,8 @@ unsafe fn answer(
         let tx = &mut *info.tx_attr;
         tx.caps = info.caps & TX_CAPS;
         tx.op_flags = hint_tx.map_or(0, |hint| hint.op_flags);
-        tx.msg_order = ORDERS;
-        tx.inject_size = INJECT_BYTES;
+        tx.msg_order = kind.orders;
+        tx.inject_size = kind.inject_bytes;
         tx.size = DEPTH;
         tx.iov_limit = IOV_LIMIT;
         tx.rma_iov_limit = 1;
@@ -299,22 +380,24 @@ unsafe fn answer(
         let rx = &mut *info.rx_attr;
         rx.caps = info.caps & RX_CAPS;
         rx.op_flags = hint_rx.map_or(0, |hint| hint.op_flags);
-        rx.msg_order = ORDERS;
+        rx.msg_order = kind.orders;
         rx.size = 65_536;
         rx.iov_limit = IOV_LIMIT;
 
         let ep = &mut *info.ep_attr;
-        ep.kind = value::EP_RDM;
+        ep.kind = kind.value;
         ep.protocol = value::PROTOCOL;
         ep.protocol_version = 1;
-        ep.max_msg_size = MESSAGE_BYTES;
+        ep.max_msg_size = kind.message_bytes;
         ep.mem_tag_format = u64::MAX;
         // Of changes of numbers: other accesses keep no order.
-        ep.max_order_raw_size = OPERAND_BYTES;
-        ep.max_order_war_size = OPERAND_BYTES;
-        ep.max_order_waw_size = OPERAND_BYTES;
-        ep.tx_ctx_cnt = 1;
-        ep.rx_ctx_cnt = 1;
+        let ordered = if kind.orders & order::ATOMIC != 0 { OPERAND_BYTES } else { 0 };
+        ep.max_order_raw_size = ordered;
+        ep.max_order_war_size = ordered;
+        ep.max_order_waw_size = ordered;
+        let contexts = |shared| if shared { value::SHARED_CONTEXT } else { 1 };
+        ep.tx_ctx_cnt = contexts(shares(hint_ep.map(|hint| hint.tx_ctx_cnt)));
+        ep.rx_ctx_cnt = contexts(shared);
 
         let domain = &mut *info.domain_attr;
         let or = |hint: Option<c_int>, ours: c_int| match hint {
@@ -324,7 +407,7 @@ unsafe fn answer(
         domain.name = text(device);
         domain.threading = or(hint_domain.map(|hint| hint.threading), value::THREAD_SAFE);
         domain.control_progress =
-            or(hint_domain.map(|hint| hint.control_progress), value::PROGRESS_AUTO);
+            or(hint_domain.map(|hint| hint.control_progress), kind.control_progress);
         domain.data_progress =
             or(hint_domain.map(|hint| hint.data_progress), value::PROGRESS_MANUAL);
         domain.resource_mgmt = value::RM_ENABLED;
@@ -343,6 +426,8 @@ unsafe fn answer(
         domain.rx_ctx_cnt = usize::from(address::FUNCTIONS);
         domain.max_ep_tx_ctx = 1;
         domain.max_ep_rx_ctx = 1;
+        domain.max_ep_stx_ctx = usize::from(address::FUNCTIONS);
+        domain.max_ep_srx_ctx = usize::from(address::FUNCTIONS);
         domain.cntr_cnt = 1024;
         domain.mr_iov_limit = 1;
         domain.caps = flag::LOCAL_COMM | flag::REMOTE_COMM;

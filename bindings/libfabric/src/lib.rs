@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `abi.rs`, `library.rs` | the library's structures and functions |
 //! | `info.rs`, `host.rs`, `address.rs`, `settings.rs` | what there is, and where |
-//! | `fabric.rs`, `domain.rs`, `av.rs`, `ep.rs`, `cq.rs`, `eq.rs`, `cntr.rs`, `mr.rs` | one object each |
+//! | `fabric.rs`, `domain.rs`, `av.rs`, `ep.rs`, `cq.rs`, `eq.rs`, `cntr.rs`, `mr.rs`, `poll.rs`, `waitset.rs` | one object each |
 //! | `transmit.rs`, `receive.rs`, `rma.rs`, `atomic.rs` | the calls of the data path |
 //! | `lock.rs`, `wait.rs`, `progress.rs` | threads |
 //!
@@ -30,12 +30,14 @@ mod info;
 mod library;
 mod lock;
 mod mr;
+mod poll;
 mod progress;
 mod receive;
 mod rma;
 mod settings;
 mod transmit;
 mod wait;
+mod waitset;
 
 use abi::Provider;
 use std::ptr::null_mut;

@@ -2,6 +2,7 @@
 
 use crate::abi::{Msg, MsgTagged, Ops, error, flag, ops};
 use crate::ep::{Ep, State, WANTED};
+use crate::info::DATAGRAM_BYTES;
 use crate::library::{Level, log};
 use crate::receive;
 use bellwire_tagged::{How, Message, Refusal, Sent, Span, Spans, Token};
@@ -69,6 +70,9 @@ impl State {
             return -(error::EOPBADSTATE as isize);
         }
         let Some(to) = self.peer(to) else { return -(error::EINVAL as isize) };
+        if self.bound.datagrams && body.len() > DATAGRAM_BYTES {
+            return -(error::EMSGSIZE as isize);
+        }
         let how = if flags & flag::INJECT != 0 {
             if body.len() > crate::info::INJECT_BYTES {
                 return -(error::EMSGSIZE as isize);

@@ -1,8 +1,10 @@
 //! Waiting without using the processor.
 
-use crate::abi::{error, value};
+use crate::abi::{Fid, class, error, value};
+use crate::waitset::WaitSet;
 use std::ffi::{c_int, c_void};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 
 /// Looks that find nothing before the processor is offered to others: with more processes than cores, whoever we wait for needs it.
@@ -69,36 +71,41 @@ impl Patience {
 }
 
 /// Several descriptors as one, and one of them to wake up by.
-pub struct WaitSet {
+pub struct WaitObject {
     epoll: OwnedFd,
     wakeup: OwnedFd,
+    /// The wait set of the program that it belongs to; null: none.
+    set: *mut WaitSet,
 }
 
-impl WaitSet {
-    /// The one that a program wants by `wait_obj`; `None`: it does not sleep. Which it got is written there.
+impl WaitObject {
+    /// The one that a program wants by `wait_obj`, for a queue that it waits for by `set`, if it is one of that; `None`: it does not sleep. Which it got
+    /// is written there.
     ///
     /// # Errors
     /// The number of the error, negative.
-    pub fn wanted(wait_obj: &mut c_int) -> Result<Option<WaitSet>, c_int> {
-        match *wait_obj {
-            value::WAIT_NONE | value::WAIT_YIELD => Ok(None),
+    pub fn wanted(wait_obj: &mut c_int, set: *mut c_void) -> Result<Option<WaitObject>, c_int> {
+        let set = match *wait_obj {
+            value::WAIT_NONE | value::WAIT_YIELD => return Ok(None),
             value::WAIT_UNSPEC | value::WAIT_FD => {
                 *wait_obj = value::WAIT_FD;
-                WaitSet::new().map(Some).ok_or(-libc::EMFILE)
+                null_mut()
             }
-            _ => Err(-error::ENOSYS),
-        }
+            value::WAIT_SET if !set.is_null() => set.cast(),
+            _ => return Err(-error::ENOSYS),
+        };
+        WaitObject::new(set).map(Some).ok_or(-libc::EMFILE)
     }
 
     /// `None`: there are no more descriptors.
-    pub fn new() -> Option<WaitSet> {
+    pub fn new(set: *mut WaitSet) -> Option<WaitObject> {
         // SAFETY: new descriptors, which are ours.
         unsafe {
             let epoll = owned(libc::epoll_create1(libc::EPOLL_CLOEXEC))?;
             let wakeup = owned(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK))?;
-            let set = WaitSet { epoll, wakeup };
-            set.add(set.wakeup.as_raw_fd());
-            Some(set)
+            let object = WaitObject { epoll, wakeup, set };
+            object.add(object.wakeup.as_raw_fd());
+            Some(object)
         }
     }
 
@@ -114,6 +121,25 @@ impl WaitSet {
         let none = std::ptr::null_mut();
         // SAFETY: as above.
         unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_DEL, fd, none) };
+    }
+
+    /// The queue whose this is waits in its wait set from now on.
+    ///
+    /// # Safety
+    /// It [leaves](WaitObject::leave) before it is closed, and the set is closed after that.
+    pub unsafe fn join(&self, queue: *mut Fid) {
+        // SAFETY: the caller's.
+        if let Some(set) = unsafe { self.set.as_ref() } {
+            set.add(queue, self.fd());
+        }
+    }
+
+    /// The queue is being closed.
+    pub fn leave(&self, queue: *mut Fid) {
+        // SAFETY: by the promise of `join`.
+        if let Some(set) = unsafe { self.set.as_ref() } {
+            set.remove(queue, self.fd());
+        }
     }
 
     /// Wakes whoever sleeps.
@@ -137,12 +163,28 @@ impl WaitSet {
     }
 }
 
+/// Whether a program may sleep on the descriptor of a queue: nothing is in it, and wake-ups are asked for. `None`: nothing that one waits for.
+///
+/// # Safety
+/// An object that is open.
+pub unsafe fn may_sleep(queue: *mut Fid) -> Option<bool> {
+    // SAFETY: the class says what it is.
+    unsafe {
+        Some(match (*queue).class {
+            class::CQ => (*queue.cast::<crate::cq::Cq>()).may_sleep(),
+            class::EQ => (*queue.cast::<crate::eq::Eq>()).may_sleep(),
+            class::CNTR => (*queue.cast::<crate::cntr::Cntr>()).may_sleep(),
+            _ => return None,
+        })
+    }
+}
+
 /// `fi_control` of an object that programs may sleep on.
 ///
 /// # Safety
 /// `argument` is what the command says.
 pub unsafe fn control(
-    wait: Option<&WaitSet>,
+    wait: Option<&WaitObject>,
     wait_obj: c_int,
     command: c_int,
     argument: *mut c_void,

@@ -26,6 +26,10 @@ pub fn layout() -> Vec<(String, usize)> {
     structure!(FidCq, "fid_cq", true, ops = "ops");
     structure!(FidEq, "fid_eq", true, ops = "ops");
     structure!(FidCntr, "fid_cntr", true, ops = "ops");
+    structure!(FidWait, "fid_wait", true, ops = "ops");
+    structure!(FidPoll, "fid_poll", true, ops = "ops");
+    structure!(FidPep, "fid_pep", true, ops = "ops", cm = "cm");
+    structure!(FidStx, "fid_stx", true, ops = "ops");
     structure!(FidMr, "fid_mr", true, descriptor = "mem_desc", key = "key");
     structure!(
         FidEp,
@@ -190,7 +194,18 @@ pub fn layout() -> Vec<(String, usize)> {
         err_data = "err_data",
         err_data_size = "err_data_size"
     );
-    structure!(EqAttr, "fi_eq_attr", true, size = "size", flags = "flags", wait_obj = "wait_obj");
+    structure!(
+        EqAttr,
+        "fi_eq_attr",
+        true,
+        size = "size",
+        flags = "flags",
+        wait_obj = "wait_obj",
+        wait_set = "wait_set"
+    );
+    structure!(WaitAttr, "fi_wait_attr", true, wait_obj = "wait_obj", flags = "flags");
+    structure!(PollAttr, "fi_poll_attr", true, flags = "flags");
+    structure!(EqCmEntry, "fi_eq_cm_entry", true, fid = "fid", info = "info");
     structure!(EqEntry, "fi_eq_entry", true, fid = "fid", context = "context", data = "data");
     structure!(EqErrEntry, "fi_eq_err_entry", true, err = "err", err_data = "err_data");
     structure!(
@@ -300,6 +315,20 @@ pub fn layout() -> Vec<(String, usize)> {
     facts.extend([
         ("FI_CLASS_CNTR".to_owned(), class::CNTR),
         ("FI_CLASS_AV".to_owned(), class::AV),
+        ("FI_CLASS_SRX_CTX".to_owned(), class::SRX_CTX),
+        ("FI_CLASS_STX_CTX".to_owned(), class::STX_CTX),
+        ("FI_CLASS_PEP".to_owned(), class::PEP),
+        ("FI_CLASS_WAIT".to_owned(), class::WAIT),
+        ("FI_CLASS_POLL".to_owned(), class::POLL),
+        ("FI_CLASS_CONNREQ".to_owned(), class::CONNREQ),
+        ("FI_EP_MSG".to_owned(), value::EP_MSG as usize),
+        ("FI_EP_DGRAM".to_owned(), value::EP_DGRAM as usize),
+        ("FI_EP_RDM".to_owned(), value::EP_RDM as usize),
+        ("FI_SHARED_CONTEXT".to_owned(), value::SHARED_CONTEXT),
+        ("FI_WAIT_SET".to_owned(), value::WAIT_SET as usize),
+        ("FI_CONNREQ".to_owned(), value::EVENT_CONNREQ as usize),
+        ("FI_CONNECTED".to_owned(), value::EVENT_CONNECTED as usize),
+        ("FI_SHUTDOWN".to_owned(), value::EVENT_SHUTDOWN as usize),
         ("FI_PROGRESS_MANUAL".to_owned(), value::PROGRESS_MANUAL as usize),
         ("FI_THREAD_COMPLETION".to_owned(), value::THREAD_COMPLETION as usize),
         ("FI_WAIT_YIELD".to_owned(), value::WAIT_YIELD as usize),
@@ -324,7 +353,7 @@ pub fn layout() -> Vec<(String, usize)> {
 }
 
 /// The functions of the tables that we fill with more than refusals, in order.
-const TABLES: [(&str, &str); 13] = [
+const TABLES: [(&str, &str); 15] = [
     ("fabric", "domain passive_ep eq_open wait_open trywait domain2"),
     (
         "domain",
@@ -338,6 +367,8 @@ const TABLES: [(&str, &str); 13] = [
     ("cm", "setname getname getpeer connect listen accept reject shutdown join"),
     ("msg", "recv recvv recvmsg send sendv sendmsg inject senddata injectdata"),
     ("mr", "reg regv regattr"),
+    ("wait", "wait"),
+    ("poll", "poll poll_add poll_del"),
     ("rma", "read readv readmsg write writev writemsg inject writedata injectdata"),
     ("tagged", "recv recvv recvmsg send sendv sendmsg inject senddata injectdata"),
     (

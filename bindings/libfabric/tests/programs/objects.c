@@ -1,39 +1,10 @@
 /* What the provider offers, by the interface itself: two endpoints of one process that talk to each other.
  * With the argument "auto", one of them never polls while it is sent a long message. Prints "good", or what is wrong. */
+#include "check.h"
 #include <poll.h>
-#include <rdma/fabric.h>
 #include <rdma/fi_atomic.h>
-#include <rdma/fi_cm.h>
-#include <rdma/fi_domain.h>
-#include <rdma/fi_endpoint.h>
-#include <rdma/fi_eq.h>
-#include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
-
-#define MUST(what) must((what), #what, __LINE__)
-#define SAME(a, b) same((long long)(a), (long long)(b), #a, __LINE__)
-
-static void must(long result, const char *what, int line)
-{
-	if (result < 0) {
-		printf("line %d: %s: %s\n", line, what, fi_strerror((int)-result));
-		exit(1);
-	}
-}
-
-static void same(long long a, long long b, const char *what, int line)
-{
-	if (a != b) {
-		printf("line %d: %s is %lld, not %lld\n", line, what, a, b);
-		exit(1);
-	}
-}
 
 struct side {
 	struct fid_ep *ep;
