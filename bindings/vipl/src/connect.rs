@@ -273,7 +273,6 @@ impl State {
         vi: Option<Handle>,
     ) -> Result<Option<Result<ViAttributes, Return>>, Return> {
         let slot = self.vi(vi)?.handle.slot;
-        self.answer_the_door();
         self.go_on_connecting(slot);
         let vi = self.vi(vi)?;
         let attempt = vi.attempt.as_mut().ok_or(Return::InvalidState)?;

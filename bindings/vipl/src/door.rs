@@ -8,7 +8,7 @@
 use crate::abi::Return;
 use crate::greeting::{EndPoint, Greeting, Refusal, Role};
 use crate::mark::Mark;
-use crate::nic::{Sleeper, State};
+use crate::nic::State;
 use bellwire::ConnectionRequest;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -84,16 +84,11 @@ impl State {
         known.requests.pop_front()
     }
 
-    /// Looks who is at the door.
-    pub fn answer_the_door(&mut self) {
-        // Whoever sleeps at the descriptor is woken by a request, and looks.
-        if self.sleeper != Sleeper::Program {
-            self.disturb();
-            while let Ok(Some(request)) = self.function.poll_request(self.door) {
-                self.let_in(request);
-            }
-        }
-        self.forget_unused();
+    /// Lets in or refuses whoever is at the door, and says whether there was anybody. Nobody: then no progress was made.
+    pub fn answer_the_door(&mut self) -> bool {
+        let Ok(Some(request)) = self.function.next_request(self.door) else { return false };
+        self.let_in(request);
+        true
     }
 
     fn let_in(&mut self, request: ConnectionRequest) {
@@ -120,7 +115,7 @@ impl State {
     }
 
     /// Forgets end points that nobody has waited for in a while; clients that are left there ask again.
-    fn forget_unused(&mut self) {
+    pub fn forget_unused(&mut self) {
         if !self.waited.iter().any(Waited::is_unused) {
             return;
         }

@@ -112,6 +112,8 @@ pub struct Translated {
     pub operation: Operation,
     pub pieces: Pieces,
     pub length: u32,
+    /// A receive that offers more than is registered: so the pieces are shorter than that.
+    pub is_cut: bool,
     pub immediate: Option<u32>,
     pub fence: bool,
     /// The error bits with which it completes instead of being carried out; 0: none.
@@ -174,6 +176,7 @@ impl Agent<'_> {
             operation: if receives { Operation::Receive } else { Operation::Send },
             pieces: Pieces::NONE,
             length: 0,
+            is_cut: false,
             immediate: None,
             fence: head.control & control::QFENCE != 0,
             fault: 0,
@@ -213,9 +216,18 @@ impl Agent<'_> {
             if length == 0 {
                 continue;
             }
-            match self.table.translate(handle, data, length, self.tag) {
-                Ok(piece) => translated.pieces.push(piece),
-                Err(Refused) => {
+            // A message cannot go on behind the end of a region.
+            if translated.is_cut {
+                continue;
+            }
+            match self.table.translate_start(handle, data, length, self.tag) {
+                Ok(piece) if piece.length() == length as usize => translated.pieces.push(piece),
+                // Memory is checked when it is touched, and a short message does not touch what is missing.
+                Ok(piece) if receives && piece.length() > 0 => {
+                    translated.pieces.push(piece);
+                    translated.is_cut = true;
+                }
+                Ok(_) | Err(Refused) => {
                     translated.fault = status::PROTECTION_ERROR;
                     return translated;
                 }
@@ -277,6 +289,12 @@ mod tests {
         assert_eq!(convert(control::RDMA_WRITE, 0, 0, false).fault, status::FORMAT_ERROR);
         assert_eq!(convert(control::RDMA_READ, 0, 1, true).fault, status::FORMAT_ERROR);
         assert_eq!(convert(0x10, 7, 4, false).fault, status::FORMAT_ERROR);
+        let over = [at(0x1ff0, one, 17), at(0x8000, two, 8)];
+        let receive = agent.convert(&head(0, 0), 2, |number| over[number], true);
+        assert_eq!((receive.fault, receive.is_cut), (0, true));
+        assert_eq!(receive.pieces.all(), [Physical::new(1, 0xff0, 16)]);
+        let send = agent.convert(&head(0, 25), 2, |number| over[number], false);
+        assert_eq!(send.fault, status::PROTECTION_ERROR, "a sender touches all of it");
         let stranger = Agent { tag: 8, ..agent };
         let refused = stranger.convert(&head(0, 7), 4, |number| segments[number], false);
         assert_eq!(refused.fault, status::PROTECTION_ERROR);

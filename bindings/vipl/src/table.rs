@@ -99,6 +99,18 @@ impl Table {
         length: u32,
         tag: u32,
     ) -> Result<Physical, Refused> {
+        let piece = self.translate_start(handle, address, length, tag)?;
+        if piece.length() == length as usize { Ok(piece) } else { Err(Refused) }
+    }
+
+    /// The same of as many of these bytes as the region has.
+    pub fn translate_start(
+        &self,
+        handle: u32,
+        address: u64,
+        length: u32,
+        tag: u32,
+    ) -> Result<Physical, Refused> {
         let place = place_of(handle);
         // SAFETY: a place is below REGIONS, and the mapping is as long as the table while `self` lives.
         let entry = unsafe { self.start.add(place as usize).as_ref() };
@@ -114,10 +126,8 @@ impl Table {
         let (base, bytes) =
             (entry.base.load(Ordering::Relaxed), entry.length.load(Ordering::Relaxed));
         let offset = address.checked_sub(base).ok_or(Refused)?;
-        if offset > bytes || u64::from(length) > bytes - offset {
-            return Err(Refused);
-        }
-        Ok(Physical::new(place, offset, length))
+        let left = bytes.checked_sub(offset).ok_or(Refused)?;
+        Ok(Physical::new(place, offset, u64::from(length).min(left) as u32))
     }
 }
 
@@ -164,6 +174,9 @@ mod tests {
         ] {
             assert_eq!(table.translate(handle, address, length, tag), Err(Refused));
         }
+        let start = table.translate_start(handle, 0x10_1fff, 100, 3).unwrap();
+        assert_eq!((start.offset(), start.length()), (8191, 1), "what is there of it");
+        assert_eq!(table.translate_start(handle, 0x10_2001, 1, 3), Err(Refused));
         table.clear(7);
         assert_eq!(table.translate(handle, 0x10_0000, 1, 3), Err(Refused));
     }

@@ -81,13 +81,19 @@ enum Step {
 }
 
 impl State {
-    /// Takes what has completed, and goes on with what waited.
+    /// Takes what has completed or is asked for, and goes on with what waited.
     pub fn drain(&mut self) {
         self.disturb();
-        for _ in 0..DRAINED {
-            match self.function.poll(self.completions) {
-                Ok(Some(completion)) => self.complete(completion),
-                _ => break,
+        loop {
+            for _ in 0..DRAINED {
+                match self.function.poll(self.completions) {
+                    Ok(Some(completion)) => self.complete(completion),
+                    _ => break,
+                }
+            }
+            // The door last: the look at it makes no progress, which would leave completions behind.
+            if !self.answer_the_door() {
+                break;
             }
         }
         for slot in std::mem::take(&mut self.waiting_vis) {
@@ -233,7 +239,10 @@ impl State {
                 entry.is_remote_write = along.written.is_some();
                 entry.length = along.written.unwrap_or(completion.length as u32);
                 if completion.status == Status::Truncated {
-                    entry.error = status::LENGTH_ERROR;
+                    entry.error = match entry.translated.is_cut {
+                        true => status::PROTECTION_ERROR,
+                        false => status::LENGTH_ERROR,
+                    };
                     broken = reliable.then_some(ErrorCode::CompProt);
                 }
                 let pieces = entry.translated.pieces.all();

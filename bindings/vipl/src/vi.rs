@@ -138,9 +138,9 @@ impl State {
         Ok(())
     }
 
-    /// Looks at what tells nobody of itself: ended connections, messages without a receive, requests of peers.
+    /// Looks at what tells nobody of itself: ended connections, messages without a receive, requests of peers, time that has passed.
     pub fn watch(&mut self) {
-        self.answer_the_door();
+        self.forget_unused();
         for slot in self.vis.slots() {
             let Some(vi) = self.vis.at(slot) else { continue };
             match vi.state {

@@ -135,7 +135,10 @@ impl Entered {
         if !self.calls.is_empty() {
             self.nic.changed.notify_all();
         }
-        if !self.function.arm().unwrap_or(false) {
+        // Calls since the last look made progress too, and what they took in would wake nobody.
+        self.news = false;
+        self.drain();
+        if self.news || !self.function.arm().unwrap_or(false) {
             return self;
         }
         let nic = self.nic;

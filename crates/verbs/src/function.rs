@@ -540,11 +540,17 @@ impl Function {
 
     /// The oldest connection request, if there is one; makes progress if there is none.
     pub fn poll_request(&mut self, listener: Listener) -> Result<Option<ConnectionRequest>> {
-        self.fork.check()?;
-        if let Some(request) = self.core.next_request(listener)? {
+        if let Some(request) = self.next_request(listener)? {
             return Ok(Some(request));
         }
         self.port.progress(&mut self.core);
+        self.core.next_request(listener)
+    }
+
+    /// The oldest connection request that has come, if there is one. Makes no progress, so that whoever has polled its completion queue
+    /// until it was empty, and looks here last, may sleep if [`Function::arm`] says so.
+    pub fn next_request(&mut self, listener: Listener) -> Result<Option<ConnectionRequest>> {
+        self.fork.check()?;
         self.core.next_request(listener)
     }
 

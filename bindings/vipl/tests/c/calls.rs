@@ -75,7 +75,7 @@ fn handlers() {
 }
 
 /// A message without a posted receive ends a reliable connection with the error of that name and is dropped by an unreliable VI; a peer's
-/// end and a receive that is too short are told.
+/// end and a receive that is too short are told, and one that runs over the end of its region if the message does too.
 // shows: M-03, M-09
 #[test]
 fn errors() {

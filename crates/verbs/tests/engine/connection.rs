@@ -176,6 +176,23 @@ fn a_listener_may_come_late() {
     assert!(matches!(world.sides[0].state().connection, ConnectionState::Connected { .. }));
 }
 
+/// A look at the requests that have come makes no progress: it finds only what progress has brought.
+#[test]
+fn a_look_at_requests_makes_no_progress() {
+    let mut world = World::pair();
+    let (a, b) = world.both();
+    let listener = b.function.listen(4).unwrap();
+    a.function.start_connect(a.qp, Address::new(1, 0, 4), b"", LONG).unwrap();
+    for _ in 0..10 {
+        a.function.progress().unwrap();
+        assert!(b.function.next_request(listener).unwrap().is_none());
+    }
+    world.settle();
+    let (_, b) = world.both();
+    assert!(b.function.next_request(listener).unwrap().is_some());
+    assert!(b.function.next_request(listener).unwrap().is_none());
+}
+
 /// An acceptance that comes after the other side gave up leaves no half connection.
 #[test]
 fn a_late_acceptance_leaves_no_half_connection() {

@@ -2,7 +2,7 @@
 #include "calls.h"
 
 /* No receive: the connection of a reliable VI ends with the error of that name, an unreliable VI drops the message. Too short a receive:
- * length error. A peer that ends: connection lost. */
+ * length error; one with too little memory: protection error. A peer that ends: connection lost. */
 void errors(void)
 {
 	struct pair p;
@@ -36,6 +36,26 @@ void errors(void)
 	MUST(VipDisconnect(p.b.vi));
 	while (VipSendDone(p.a.vi, &done) != VIP_NOT_DONE)
 		;
+
+	/* A receive that runs over the end of its region has what is registered of it. */
+	for (int more = 0; more < 2; more++) {
+		size_t last = p.b.bytes - 8;
+		post_receive(&p.b, 1, p.b.receive + last, 64);
+		connect_pair(&p);
+		memset(p.a.send, 7 + more, 16);
+		post_send(&p.a, 0, p.a.send, 8 + more);
+		EXPECT(VipRecvWait(p.b.vi, TIMEOUT_MS, &done), more ? VIP_DESCRIPTOR_ERROR : VIP_SUCCESS);
+		if (more)
+			WANT((done->CS.Status & VIP_STATUS_ERROR_MASK) == VIP_STATUS_PROTECTION_ERROR);
+		else
+			WANT(done->CS.Length == 8 && p.b.receive[last] == 7 && p.b.receive[last + 7] == 7);
+		MUST(VipDisconnect(p.a.vi));
+		while (state_of(&p.b) == VIP_STATE_CONNECTED)
+			sleep_ms(1);
+		MUST(VipDisconnect(p.b.vi));
+		while (VipSendDone(p.a.vi, &done) != VIP_NOT_DONE)
+			;
+	}
 
 	set_level(&p.a, VIP_SERVICE_UNRELIABLE);
 	set_level(&p.b, VIP_SERVICE_UNRELIABLE);

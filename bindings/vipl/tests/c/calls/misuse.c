@@ -168,6 +168,9 @@ void misuse(void)
 		MUST(VipPostSend(e->vi, d, e->handle));
 		EXPECT(VipSendWait(e->vi, TIMEOUT_MS, &done), VIP_DESCRIPTOR_ERROR);
 		WANT((d->CS.Status & VIP_STATUS_ERROR_MASK) == VIP_STATUS_PROTECTION_ERROR);
+		/* A receive has what is registered of it. */
+		if (i == 1)
+			continue;
 		MUST(VipPostRecv(e->vi, d, e->handle));
 		EXPECT(VipRecvWait(e->vi, TIMEOUT_MS, &done), VIP_DESCRIPTOR_ERROR);
 	}
