@@ -404,7 +404,8 @@ impl Sink for Bound {
                 return self.transmitted(note, entry.context, entry.tag);
             }
             What::BufferEnded => {
-                entry.flags = flag::MULTI_RECV | flag::RECV | flag::MSG;
+                // Not FI_RECV: there is no message in it.
+                entry.flags = flag::MULTI_RECV;
                 // It is told even to those who did not want to hear of the messages.
                 // SAFETY: bound objects are closed after the endpoint.
                 if let Some(cq) = unsafe { self.rx_cq.as_ref() } {

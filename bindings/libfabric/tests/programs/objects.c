@@ -209,7 +209,7 @@ static void many(void)
 		SAME((char *)entry.buf - in, 90 * at);
 		SAME(*(char *)entry.buf, '0' + at);
 	}
-	SAME(next(&b, NULL).flags & FI_MULTI_RECV, FI_MULTI_RECV);
+	SAME(next(&b, NULL).flags & (FI_MULTI_RECV | FI_RECV), FI_MULTI_RECV);
 }
 
 static void delivery(void)
