@@ -244,13 +244,12 @@ unsafe extern "C" fn remove(av: *mut Av, numbers: *mut u64, count: usize, _flags
     unsafe {
         let mut entries = (*av).entries();
         for at in 0..count {
-            match entries.get_mut(*numbers.add(at) as usize) {
-                Some(entry) => *entry = None,
-                None => return -error::EINVAL,
+            // What was removed already is as unknown as what never was.
+            match entries.get_mut(*numbers.add(at) as usize).map(Option::take) {
+                Some(Some(_)) => (*av).changed(),
+                _ => return -error::EINVAL,
             }
         }
-        drop(entries);
-        (*av).changed();
     }
     0
 }

@@ -559,6 +559,9 @@ int main(int count, char **arguments)
 	SAME(told.data, 1);
 	SAME(told.context == &number, 1);
 	SAME(fi_eq_read(eq, &event, &told, sizeof told, 0), -FI_EAGAIN);
+	/* It is removed once. */
+	SAME(fi_av_remove(av, &number, 1, 0), 0);
+	SAME(fi_av_remove(av, &number, 1, 0), -FI_EINVAL);
 	/* Of what is no address it tells as well. */
 	struct fi_eq_err_entry failed = { 0 };
 	char nothing[64] = { 0 };
