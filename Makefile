@@ -89,8 +89,8 @@ test-mpi: ## run programs of libfabric and MPI over Bellwire: Open MPI, MPICH, N
 	@tools/need.sh cargo mpi mpi-programs venv
 	@tools/test-mpi.sh full
 
-bench-mpi: ## measure the libfabric provider beside libfabric's own and Open MPI's shared memory, in one run
-	@tools/need.sh cargo mpi mpi-programs
+bench-mpi: ## measure the libfabric provider beside libfabric's own, Open MPI's and UCX, in one run (ten minutes)
+	@tools/need.sh cargo ip mpi mpi-programs ucx venv
 	@tools/bench-mpi.sh
 
 bench: ## measure Bellwire beside its peers and the limits of the machine; the model beside BookSim2, given BOOKSIM2=its binary

@@ -1,58 +1,52 @@
 #!/usr/bin/env bash
 # Usage: [ROUNDS=5] [FABTESTS=PREFIX] tools/bench-mpi.sh
-# Measures the provider beside its peers, in turns of one run: one way of a message and back, and messages one after the other, between two processes
-# of one host and, as root, of two hosts (network namespaces). First as libfabric's programs see it, then as MPI's do (NetPIPE through Open MPI).
-# With FABTESTS, where libfabric's own tests are installed, their tagged benchmarks are used instead of fi_pingpong.
+# Measures the provider beside its peers, in turns of one run: messages there and back, and one after the other, between two processes of one host and, as
+# root, of two hosts (network namespaces); as programs of libfabric see it, and as those of MPI do (NetPIPE through Open MPI). Takes ten minutes.
+# With FABTESTS, where libfabric's own tests are installed (the first of several), their tagged benchmarks are used instead of fi_pingpong.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rounds="${ROUNDS:-5}"
-target="${CARGO_TARGET_DIR:-$PWD/target}"
+environment="${CARGO_TARGET_DIR:-$PWD/target}/mpi"
 
-# The first call prepares, and has the second one measure; whatever that starts, ends with this one.
+# The first call prepares, and has a second one measure, whose processes and namespaces end with it.
 if [ "${1:-}" != --measure ]; then
     cargo build -q --release -p bellwire-libfabric
-    folder="$(mktemp -d)"
-    child=
+    folder="$(mktemp -d)" child=
     trap '[ -z "$child" ] || kill -KILL "$child" 2>/dev/null || true; rm -rf "$folder"' EXIT
     trap 'exit 130' INT TERM HUP
-    cp "$target/release/libbellwire_fi.so" "$folder/libbellwire-fi.so"
-    # The newest UCX, as a wheel, beside the system's.
-    [ -d "$target/mpi" ] || python3 -m venv "$target/mpi" >/dev/null 2>&1 || true
-    "$target/mpi/bin/pip" install -q libucx-cu12 >/dev/null 2>&1 || true
+    cp "${environment%/mpi}/release/libbellwire_fi.so" "$folder/libbellwire-fi.so"
+    { [ -d "$environment" ] || python3 -m venv "$environment"; } >/dev/null 2>&1 &&
+        "$environment/bin/pip" install -q libucx-cu12 >/dev/null 2>&1 ||
+        echo "NOT RUN: the newest UCX: its wheel, libucx-cu12, cannot be installed"
     export folder TMPDIR="$folder"
-    if [ "$(id -u)" = 0 ]; then
-        tools/alone.sh --two-hosts "$PWD/tools/bench-mpi.sh" --measure &
-    else
-        "$PWD/tools/bench-mpi.sh" --measure &
-    fi
+    own=()
+    [ "$(id -u)" != 0 ] || own=(tools/alone.sh --two-hosts)
+    "${own[@]}" tools/bench-mpi.sh --measure &
     child=$!
     wait "$child"
     exit
 fi
 
-newest="$(echo "$target"/mpi/lib/python3*/site-packages/libucx)"
 trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
 trap 'exit 130' INT TERM HUP
 export FI_PROVIDER_PATH="$folder" UCX_LOG_LEVEL=error OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+# Hosts, and how programs get there; the first one's address.
+near=() far=() at=127.0.0.1 hosts="near"
 if [ "$(id -u)" = 0 ]; then
-    near=(ip netns exec near) far=(ip netns exec far) at=10.99.0.1
-    # Whoever starts ranks on a host finds it here.
+    near=(ip netns exec near) far=(ip netns exec far) at=10.99.0.1 hosts="near far"
     printf '#!/bin/sh\nshift\nexec ip netns exec far unshare --uts sh -c "hostname far; $*"\n' >"$folder/agent"
     chmod +x "$folder/agent"
 else
-    near=() far=() at=127.0.0.1
+    echo "NOT RUN: two hosts: network namespaces need root"
 fi
-# Messages of so many bytes, and how many of them: on one host, and between two.
-host_sizes=(8:20000 1024:20000 4096:10000 16384:5000 65536:2000 262144:1000 1048576:300 4194304:60)
-wire_sizes=(8:2000 1024:2000 4096:1500 16384:1000 65536:400 262144:150 1048576:60 4194304:20)
+mpi=yes
+command -v NPopenmpi >/dev/null || { mpi= && echo "NOT RUN: NetPIPE: apt-get install netpipe-openmpi"; }
+command -v ucx_perftest >/dev/null || echo "NOT RUN: UCX by itself: apt-get install ucx-utils"
+newest="$(echo "$environment"/lib/python3*/site-packages/libucx/lib)"
 
-# note TABLE BYTES NAME: takes a time in microseconds, if there is one.
-note() {
-    local time
-    read -r time || true
-    case "$time" in *[0-9]*) echo "$1 $2 $3 $time" >>"$folder/times" ;; esac
-}
-# pair HOST COMMAND...: runs a server here and its client, which is told where the server is, on that host (`near` or `far`); prints what the client says.
+# All of these print the microseconds that a message takes to a process on HOST, or nothing; WAY is `pingpong`, half a round trip, or `bw`, in a row.
+
+# pair HOST COMMAND...: runs the command as server, and as its client on HOST; prints what the client says.
 pair() {
     local -n client="$1"
     shift
@@ -61,32 +55,120 @@ pair() {
     timeout 30 "${client[@]}" "$@" $at 2>/dev/null || kill $! 2>/dev/null || true
     wait
 }
-# The time is in the last column but one.
-fabric() { awk '$1 ~ /^[0-9]/ { time = $(NF - 1) } END { print time }'; }
-fabric_pingpong() {
-    local host="$1" provider="$2" bytes="$3" turns="$4"
-    if [ -n "${FABTESTS:-}" ]; then
-        pair "$host" "${FABTESTS%% *}/bin/fi_rdm_tagged_pingpong" -p "$provider" -I "$turns" -S "$bytes" | fabric
-    else
-        pair "$host" fi_pingpong -p "$provider" -e rdm -m tagged -I "$turns" -S "$bytes" | fabric
-    fi
+# fabric HOST PROVIDER WAY BYTES COUNT: by libfabric's programs.
+fabric() {
+    local program=(fi_pingpong -e rdm -m tagged)
+    [ -z "${FABTESTS:-}" ] || program=("${FABTESTS%% *}/bin/fi_rdm_tagged_$3")
+    pair "$1" "${program[@]}" -p "$2" -S "$4" -I "$5" | awk '$1 ~ /^[0-9]/ { time = $(NF - 1) } END { print time }'
 }
-fabric_stream() { pair "$1" "${FABTESTS%% *}/bin/fi_rdm_tagged_bw" -p "$2" -I "$4" -S "$3" | fabric; }
-# ucx HOST TLS LIBRARY TEST BYTES TURNS: of the system's UCX, or of the one in a folder.
+# ucx HOST TRANSPORTS WAY BYTES COUNT: by UCX's own program.
 ucx() {
-    local program=ucx_perftest
-    [ -z "$3" ] || program="$folder/ucx_perftest"
-    UCX_TLS="$2" LD_LIBRARY_PATH="$3" pair "$1" $program -t "$4" -s "$5" -n "$6" -w 100 -f | awk '$1 ~ /^[0-9]+$/ { time = $4 } END { print time }'
+    local test=tag_lat
+    [ "$3" = pingpong ] || test=tag_bw
+    UCX_TLS="$2" pair "$1" ucx_perftest -t "$test" -s "$4" -n "$5" -w 100 -f | awk 'NF == 8 && $1 ~ /^[0-9]+$/ { time = $4 } END { print time }'
 }
-# netpipe HOSTS MODE BYTES FLAGS...: half a round trip, or one message of a stream (MODE -s), in microseconds.
+# netpipe HOST WAY BYTES FLAGS...: by NetPIPE, with flags of mpirun.
 netpipe() {
-    local where="$1" mode="$2" bytes="$3" start=()
+    local flags=() bytes="$3" stream=
+    [ "$1" = near ] ||
+        flags=(--host 10.99.0.1:1,10.99.0.2:1 --mca plm_rsh_agent "$folder/agent" --mca oob_tcp_if_include eth0 --mca btl_tcp_if_include eth0)
+    [ "$2" = pingpong ] || stream=-s
     shift 3
-    if [ "$where" = far ]; then
-        start=(--host 10.99.0.1:1,10.99.0.2:1 --mca plm_rsh_agent "$folder/agent" --mca oob_tcp_if_include eth0)
-    fi
     rm -f "$folder/np"
-    timeout 60 "${near[@]}" unshare_name mpirun --oversubscribe -n 2 "${start[@]}" "$@" \
-        NPopenmpi $mode -p 0 -l "$bytes" -u "$bytes" -o "$folder/np" >/dev/null 2>&1 || true
+    timeout 60 "${near[@]}" mpirun --oversubscribe -n 2 "${flags[@]}" "$@" \
+        NPopenmpi $stream -p 0 -l "$bytes" -u "$bytes" -o "$folder/np" >/dev/null 2>&1 || true
     awk '$1 == '"$bytes"' { print $3 * 1e6 }' "$folder/np" 2>/dev/null || true
 }
+
+# note TABLE BYTES NAME: notes the time that it reads.
+note() {
+    local time=
+    read -r time || true
+    case "$time" in [0-9]*) echo "$1 $2 $3 $time" >>"$folder/times" ;; esac
+}
+# by_fabric HOST WAY BYTES COUNT: all contenders, one after the other.
+by_fabric() {
+    local into="fabric-$1-$2 $3" rest=("${@:2}")
+    fabric "$1" bellwire "${rest[@]}" | note $into bellwire
+    if [ "$1" = near ]; then
+        FI_BELLWIRE_DEVICE="shm:bench-mpi-$$" fabric "$1" bellwire "${rest[@]}" | note $into bellwire-shm
+        fabric "$1" shm "${rest[@]}" | note $into libfabric-shm
+        ucx "$1" posix,sysv,cma,self "${rest[@]}" | note $into ucx
+    else
+        fabric "$1" tcp "${rest[@]}" | note $into libfabric-tcp
+        UCX_NET_DEVICES=eth0 ucx "$1" tcp "${rest[@]}" | note $into ucx-tcp
+    fi
+}
+by_mpi() {
+    local into="mpi-$1-$2 $3" run=(netpipe "${@:1:3}")
+    local ucx=(--mca pml ucx --mca pml_ucx_tls any --mca pml_ucx_devices any --mca osc ^ucx --mca btl self -x UCX_LOG_LEVEL)
+    "${run[@]}" --mca pml cm --mca mtl ofi --mca btl self -x FI_PROVIDER_PATH -x FI_PROVIDER=bellwire | note $into bellwire
+    if [ "$1" = near ]; then
+        "${run[@]}" --mca pml ob1 --mca btl self,vader | note $into openmpi-vader
+        ucx+=(-x UCX_TLS=posix,sysv,cma,self)
+    else
+        "${run[@]}" --mca pml ob1 --mca btl self,tcp | note $into openmpi-tcp
+        ucx+=(-x UCX_TLS=tcp,self -x UCX_NET_DEVICES=eth0)
+    fi
+    "${run[@]}" "${ucx[@]}" | note $into ucx
+    [ ! -d "$newest" ] || LD_LIBRARY_PATH="$newest" "${run[@]}" "${ucx[@]}" -x LD_LIBRARY_PATH | note $into ucx-newest
+}
+
+# table TABLE TITLE: of each contender the middle of all rounds, the least and the most, and how many times Bellwire's that is.
+table() {
+    awk -v table="$1" -v title="$2" '
+        function shown(time) { return sprintf(time < 10 ? "%.2f" : time < 100 ? "%.1f" : "%.0f", time) }
+        $1 == table {
+            if (!($2 in size_known)) { size_known[$2]; sizes[++last_size] = $2 }
+            if (!($3 in name_known)) { name_known[$3]; names[++last_name] = $3 }
+            # Each cell is kept in order.
+            for (at = ++count[$2, $3]; at > 1 && times[$2, $3, at - 1] > $4; at--) times[$2, $3, at] = times[$2, $3, at - 1]
+            times[$2, $3, at] = $4
+        }
+        END {
+            if (!last_name) exit
+            printf "\n## %s\n\n| bytes |", title
+            for (n = 1; n <= last_name; n++) printf " %s |", names[n]
+            printf "\n|---|"
+            for (n = 1; n <= last_name; n++) printf "---|"
+            for (s = 1; s <= last_size; s++) {
+                size = sizes[s]
+                printf "\n| %d |", size
+                for (n = 1; n <= last_name; n++) {
+                    all = count[size, names[n]]
+                    middle = times[size, names[n], int((all + 1) / 2)]
+                    if (n == 1) own = middle
+                    if (!all) { printf " - |"; continue }
+                    printf " %s (%s..%s)", shown(middle), shown(times[size, names[n], 1]), shown(times[size, names[n], all])
+                    if (n > 1 && own > 0) printf " = %.2f x |", middle / own
+                    else printf " |"
+                }
+            }
+            printf "\n"
+        }' "$folder/times"
+}
+
+touch "$folder/times"
+for round in $(seq "$rounds"); do
+    for host in $hosts; do
+        # Over a network, fewer take as long.
+        [ "$host" = near ] && share=1 || share=10
+        for size in 8:20000 1024:20000 4096:10000 65536:2000 1048576:300 4194304:60; do
+            bytes="${size%:*}" count="$((${size#*:} / share))"
+            echo "round $round of $rounds, $host host, $bytes bytes" >&2
+            by_fabric $host pingpong "$bytes" "$count"
+            [ -z "$mpi" ] || by_mpi $host pingpong "$bytes"
+            if [ "$bytes" -ge 65536 ]; then
+                [ -z "${FABTESTS:-}" ] || by_fabric $host bw "$bytes" "$count"
+                [ -z "$mpi" ] || by_mpi $host bw "$bytes"
+            fi
+        done
+    done
+done
+echo "Microseconds: the middle (least..most) of $rounds rounds in turns, and how many times Bellwire's that is: above 1, Bellwire is ahead."
+for way in "pingpong:half a round trip" "bw:one of many in a row"; do
+    table "fabric-near-${way%:*}" "Two processes of one host, ${way#*:}, by programs of libfabric and UCX"
+    table "mpi-near-${way%:*}" "Two ranks of one host, ${way#*:}, by NetPIPE over Open MPI"
+    table "fabric-far-${way%:*}" "Two hosts, ${way#*:}, by programs of libfabric and UCX"
+    table "mpi-far-${way%:*}" "Two hosts, ${way#*:}, by NetPIPE over Open MPI"
+done

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: tools/need.sh cargo|fmt|clippy|miri|ip|tshark|chromium|venv|mpi|mpi-programs ...
+# Usage: tools/need.sh cargo|fmt|clippy|miri|ip|tshark|chromium|venv|mpi|mpi-programs|ucx ...
 # Sees to it that the named tools are there. What is missing is installed if rustup, or apt-get as root, can do it. What cannot be had is named,
 # with what to do. Without cargo, fmt or clippy this fails; a check that lacks another tool says by itself that it did not run.
 set -euo pipefail
@@ -81,6 +81,7 @@ for tool in "$@"; do
             need_package "command -v fi_pingpong && test -e /usr/include/rdma/fabric.h" libfabric-bin libfabric-dev
             need_package "command -v mpicc" openmpi-bin libopenmpi-dev
             ;;
+        ucx) need_package "command -v ucx_perftest" ucx-utils ;;
         mpi-programs) need_package "command -v NPopenmpi && command -v hpcc" netpipe-openmpi hpcc ;;
         miri) need_miri ;;
         *) stop "tools/need.sh does not know \`$tool\`" ;;
