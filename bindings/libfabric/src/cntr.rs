@@ -19,7 +19,8 @@ pub struct Cntr {
     asleep: AtomicBool,
     value: AtomicU64,
     errors: AtomicU64,
-    endpoints: Lock<(Vec<*mut Ep>, Looks)>,
+    endpoints: Lock<Vec<*mut Ep>>,
+    looks: Looks,
 }
 
 static FID: Ops<6> = ops![close, not_offered, control, not_offered, not_offered, not_offered];
@@ -56,7 +57,8 @@ pub unsafe extern "C" fn open(
             asleep: AtomicBool::new(false),
             value: AtomicU64::new(0),
             errors: AtomicU64::new(0),
-            endpoints: Lock::new(shared, (Vec::new(), Looks::default())),
+            endpoints: Lock::new(shared, Vec::new()),
+            looks: Looks::default(),
         };
         (*domain).users.fetch_add(1, Ordering::Relaxed);
         let cntr = Box::into_raw(Box::new(cntr));
@@ -86,14 +88,14 @@ impl Cntr {
     /// Endpoints that it counts for are driven when it is read.
     pub fn add(&self, ep: *mut Ep) {
         let mut endpoints = self.endpoints.hold();
-        if !endpoints.0.contains(&ep) {
-            endpoints.0.push(ep);
+        if !endpoints.contains(&ep) {
+            endpoints.push(ep);
         }
     }
 
     /// Forgets an endpoint that is being closed.
     pub fn remove(&self, ep: *mut Ep) {
-        self.endpoints.hold().0.retain(|&other| other != ep);
+        self.endpoints.hold().retain(|&other| other != ep);
     }
 
     /// What sleepers wait for.
@@ -103,14 +105,13 @@ impl Cntr {
 
     fn progress(&self) {
         let before = self.sum();
-        let mut endpoints = self.endpoints.hold();
-        for &ep in &endpoints.0 {
+        for &ep in self.endpoints.hold().iter() {
             // SAFETY: endpoints leave before they are closed.
             unsafe { (*ep).progress() };
         }
         match self.sum() == before {
-            true => endpoints.1.nothing(),
-            false => endpoints.1.found(),
+            true => self.looks.nothing(),
+            false => self.looks.found(),
         }
     }
 
@@ -133,7 +134,7 @@ impl Cntr {
         let before = self.sum();
         self.progress();
         // SAFETY: as in `progress`.
-        self.sum() == before && self.endpoints.hold().0.iter().all(|&ep| unsafe { (*ep).arm() })
+        self.sum() == before && self.endpoints.hold().iter().all(|&ep| unsafe { (*ep).arm() })
     }
 
     fn change(&self, how: impl FnOnce(&Self)) -> c_int {
@@ -148,7 +149,7 @@ impl Cntr {
 unsafe extern "C" fn close(cntr: *mut Cntr) -> c_int {
     // SAFETY: made by `open`, and closed once, before its domain.
     unsafe {
-        if !(*cntr).endpoints.hold().0.is_empty() {
+        if !(*cntr).endpoints.hold().is_empty() {
             return -error::EBUSY;
         }
         (*(*cntr).domain).users.fetch_sub(1, Ordering::Relaxed);

@@ -26,6 +26,7 @@ pub struct Cq {
     /// Somebody called `fi_cq_signal`.
     signalled: AtomicBool,
     queue: Lock<Queue>,
+    looks: Looks,
     /// Endpoints that complete here.
     endpoints: Lock<Vec<*mut Ep>>,
 }
@@ -34,7 +35,6 @@ struct Queue {
     entries: VecDeque<(CqEntry, u64)>,
     errors: VecDeque<CqErrEntry>,
     size: usize,
-    looks: Looks,
 }
 
 static FID: Ops<6> = ops![close, not_offered, control, not_offered, not_offered, not_offered];
@@ -73,7 +73,6 @@ pub unsafe extern "C" fn open(
             entries: VecDeque::with_capacity(attr.size.min(1 << 16)),
             errors: VecDeque::new(),
             size: attr.size,
-            looks: Looks::default(),
         };
         let cq = Cq {
             fid: FidCq { fid, ops: &CQ },
@@ -84,6 +83,7 @@ pub unsafe extern "C" fn open(
             asleep: AtomicBool::new(false),
             signalled: AtomicBool::new(false),
             queue: Lock::new(shared, queue),
+            looks: Looks::default(),
             endpoints: Lock::new(shared, Vec::new()),
         };
         (*domain).users.fetch_add(1, Ordering::Relaxed);
@@ -186,7 +186,7 @@ impl Cq {
                 return taken;
             }
         }
-        self.queue.hold().looks.nothing();
+        self.looks.nothing();
         -(error::EAGAIN as isize)
     }
 
@@ -217,7 +217,7 @@ impl Cq {
             taken += 1;
         }
         if taken > 0 {
-            queue.looks.found();
+            self.looks.found();
         }
         taken as isize
     }

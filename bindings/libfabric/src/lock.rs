@@ -38,8 +38,8 @@ impl<T> Lock<T> {
 
     /// Takes it if nobody has it.
     pub fn try_hold(&self) -> Option<Held<'_, T>> {
-        // Acquire pairs with the release of `Held::drop`.
-        (!self.shared || !self.taken.swap(true, Ordering::Acquire)).then_some(Held(self))
+        // Acquire pairs with the release of `Held::drop`. Only who has taken it makes a `Held`, as dropping one gives it back.
+        (!self.shared || !self.taken.swap(true, Ordering::Acquire)).then(|| Held(self))
     }
 
     fn wait(&self) {
@@ -81,5 +81,23 @@ impl<T> Drop for Held<'_, T> {
             // Release pairs with the acquire of whoever takes it next.
             self.0.taken.store(false, Ordering::Release);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One thread at a time has it: trying in vain gives it to nobody else, and it is free once it is dropped. Without sharing, it costs nothing and is always had.
+    #[test]
+    fn one_has_it() {
+        let lock = Lock::new(true, 0);
+        let held = lock.hold();
+        assert!((0..2).all(|_| lock.try_hold().is_none()));
+        drop(held);
+        assert!(lock.try_hold().is_some());
+        let alone = Lock::new(false, 0);
+        let _held = alone.hold();
+        assert!(alone.try_hold().is_some());
     }
 }

@@ -5,6 +5,7 @@ use crate::waitset::WaitSet;
 use std::ffi::{c_int, c_void};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Looks that find nothing before the processor is offered to others: with more processes than cores, whoever we wait for needs it.
@@ -16,22 +17,24 @@ const SPIN: Duration = Duration::from_micros(50);
 /// Longest sleep: what needs attention now and then gets it.
 const NAP_MS: c_int = 100;
 
-/// Counts looks that found nothing.
+/// Counts looks that found nothing. It is not part of what a lock guards: who yields with the lock held leaves it taken whenever another thread has the
+/// processor. Relaxed, as a lost count is only a later yield.
 #[derive(Default)]
-pub struct Looks(u32);
+pub struct Looks(AtomicU32);
 
 impl Looks {
     /// Something was found.
     #[inline(always)]
-    pub fn found(&mut self) {
-        self.0 = 0;
+    pub fn found(&self) {
+        self.0.store(0, Ordering::Relaxed);
     }
 
     /// Nothing was found.
     #[inline]
-    pub fn nothing(&mut self) {
-        self.0 = self.0.wrapping_add(1);
-        if self.0 >= LOOKS_BEFORE_YIELD && self.0.is_multiple_of(YIELD_EVERY) {
+    pub fn nothing(&self) {
+        let looks = self.0.load(Ordering::Relaxed).wrapping_add(1);
+        self.0.store(looks, Ordering::Relaxed);
+        if looks >= LOOKS_BEFORE_YIELD && looks.is_multiple_of(YIELD_EVERY) {
             std::thread::yield_now();
         }
     }
