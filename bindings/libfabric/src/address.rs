@@ -4,6 +4,7 @@
 //! as those without a way to exchange addresses do; such a port stands for the function whose number is the port modulo 255.
 
 use bellwire::FunctionAddress;
+use bellwire_tagged::Endpoint;
 use std::ffi::c_void;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -31,6 +32,12 @@ pub fn function_at(address: SocketAddrV4) -> FunctionAddress {
 pub fn address_of(function: FunctionAddress) -> SocketAddrV4 {
     let port = FIRST_PORT + u16::from(function.function);
     SocketAddrV4::new(Ipv4Addr::from(function.node), port)
+}
+
+/// What an endpoint is called whose program wanted to be `wanted`.
+pub fn name_of(endpoint: &Endpoint, wanted: Option<SocketAddrV4>) -> SocketAddrV4 {
+    let own = address_of(endpoint.address());
+    wanted.map_or(own, |wanted| SocketAddrV4::new(*own.ip(), wanted.port()))
 }
 
 /// Reads an address that a program gives.

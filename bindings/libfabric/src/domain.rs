@@ -71,8 +71,11 @@ pub unsafe extern "C" fn open(
         let apart = (*info).caps & ACCESS_CAPS == 0;
         let alone =
             |level| level == value::THREAD_DOMAIN || apart && level == value::THREAD_COMPLETION;
-        let auto = attr.data_progress == value::PROGRESS_AUTO;
-        let shared = auto || !alone(attr.threading);
+        let connected = (*info).ep_attr.as_ref().is_some_and(|ep| ep.kind == value::EP_MSG);
+        let auto = attr.data_progress == value::PROGRESS_AUTO
+            || connected && attr.control_progress == value::PROGRESS_AUTO;
+        // Connected endpoints are driven by event queues as well, which are no part of the domain and of the promises for it.
+        let shared = auto || connected || !alone(attr.threading);
         let progress = match auto.then(Progress::start).transpose() {
             Ok(progress) => progress,
             Err(error) => {
@@ -92,7 +95,7 @@ pub unsafe extern "C" fn open(
 }
 
 /// All functions of the device, unless its name says how many.
-fn open_device(name: &str) -> bellwire::Result<Device> {
+pub fn open_device(name: &str) -> bellwire::Result<Device> {
     if name.contains("functions=") {
         return Device::open(name);
     }

@@ -6,15 +6,21 @@ use crate::abi::{
 use crate::address;
 use crate::av::Av;
 use crate::cntr::Cntr;
+use crate::connection::{self, Line};
 use crate::cq::Cq;
 use crate::domain::Domain;
-use crate::info::DATAGRAM_BYTES;
+use crate::eq::{Eq, Source};
+use crate::info::{self, DATAGRAM_BYTES};
 use crate::library::{Level, library, log};
 use crate::lock::{Held, Lock};
+use crate::passive::{self, Origin};
 use crate::wait::WaitObject;
 use crate::{atomic, receive, rma, transmit};
-use bellwire::{Error, Status};
-use bellwire_tagged::{Done, Endpoint, OPERAND_BYTES, Options, Outcome, Peer, Sink, What};
+use bellwire::{Device, Error, Status};
+use bellwire_tagged::{
+    CONNECTION_BYTES, ConnectionEvent, Done, Endpoint, OPERAND_BYTES, Options, Outcome, Peer, Sink,
+    What,
+};
 use std::ffi::{c_char, c_int, c_void};
 use std::net::SocketAddrV4;
 use std::os::fd::AsRawFd;
@@ -38,6 +44,9 @@ pub struct Ep {
 pub struct State {
     pub endpoint: Endpoint,
     pub bound: Bound,
+    /// How it comes to its peer, if it is to be connected.
+    pub line: Line,
+    kind: c_int,
     enabled: bool,
     /// Peers by their numbers in the address vector, as of `changes`.
     peers: Vec<Option<Peer>>,
@@ -46,7 +55,10 @@ pub struct State {
 
 /// What it is bound to, and what happens there.
 pub struct Bound {
+    /// The endpoint, as events call it.
+    pub fid: *mut Fid,
     av: *mut Av,
+    pub eq: *mut Eq,
     pub tx_cq: *mut Cq,
     pub rx_cq: *mut Cq,
     tx_cntr: *mut Cntr,
@@ -103,42 +115,57 @@ pub unsafe extern "C" fn open(
         let info = &*info;
         let kind = match info.ep_attr.as_ref().map_or(value::EP_UNSPEC, |ep| ep.kind) {
             value::EP_UNSPEC => value::EP_RDM,
-            kind @ (value::EP_RDM | value::EP_DGRAM) => kind,
-            _ => return -error::EINVAL,
+            kind => kind,
         };
-        let wanted = (info.src_addrlen >= address::BYTES)
-            .then(|| address::read(info.src_addr))
-            .flatten()
-            .filter(|address| address.port() != 0);
-        let endpoint = match open_function(&*domain, wanted) {
-            Ok(endpoint) => endpoint,
-            Err(error) => {
-                log(Level::Warn, &format!("an endpoint cannot be opened: {error}"));
-                return match error {
-                    Error::BadFunction { .. } => -error::EADDRINUSE,
-                    _ => -error::ENODEV,
-                };
+        let connected = kind == value::EP_MSG;
+        let datagrams = kind == value::EP_DGRAM;
+        if connected && !(*domain).shared {
+            let hint = "open the domain with an info of FI_EP_MSG";
+            log(Level::Warn, &format!("no connected endpoint in a domain without locks: {hint}"));
+            return -error::EINVAL;
+        }
+        let mut wanted = info::source(info);
+        let (mut request, mut given) = (None, None);
+        if connected && !info.handle.is_null() {
+            match passive::take(info.handle) {
+                // The name is the listener's, whose function is another.
+                Some(Origin::Request(theirs)) => request = Some((theirs, wanted.take())),
+                Some(Origin::Place(endpoint, name)) => given = Some((*endpoint, name)),
+                None => {
+                    log(Level::Warn, "the handle of an info is no request that waits, or was used");
+                    return -error::EINVAL;
+                }
             }
+        }
+        let (mut endpoint, mut address) = match given {
+            Some(given) => given,
+            None => match open_function(&(*domain).device, wanted) {
+                Ok(endpoint) => {
+                    let name = address::name_of(&endpoint, wanted);
+                    (endpoint, name)
+                }
+                Err(error) => return error,
+            },
         };
+        if let Some((_, Some(name))) = request {
+            address = name;
+        }
+        if connected {
+            endpoint.seclude();
+        }
         if endpoint.operand_bytes() < OPERAND_BYTES {
             log(Level::Warn, "the device's packets are too short for FI_ATOMIC: use another one");
             return -error::ENODEV;
         }
-        let datagrams = kind == value::EP_DGRAM;
         if datagrams && endpoint.eager_bytes() < DATAGRAM_BYTES {
             log(Level::Warn, "the device's packets are too short for datagrams: use another one");
             return -error::ENODEV;
         }
-        let own = address::address_of(endpoint.address());
-        let address = match wanted {
-            Some(wanted) => SocketAddrV4::new(*own.ip(), wanted.port()),
-            None => own,
-        };
         let fid = Fid { class: class::EP, context, ops: &FID };
         let fid = FidEp {
             fid,
             ops: &EP,
-            cm: &CM,
+            cm: if connected { &connection::CM } else { &CM },
             msg: &transmit::MSG,
             rma: if datagrams { &NO_CALLS } else { &rma::RMA },
             tagged: if datagrams { &NO_CALLS } else { &transmit::TAGGED },
@@ -146,7 +173,9 @@ pub unsafe extern "C" fn open(
             collective: &NO_COLLECTIVES,
         };
         let bound = Bound {
+            fid: null_mut(),
             av: null_mut(),
+            eq: null_mut(),
             tx_cq: null_mut(),
             rx_cq: null_mut(),
             tx_cntr: null_mut(),
@@ -163,10 +192,13 @@ pub unsafe extern "C" fn open(
             sources: Vec::new(),
         };
         let wait_fd = endpoint.wait_fd().as_raw_fd();
-        let state = State { endpoint, bound, enabled: false, peers: Vec::new(), changes: 0 };
+        let line = Line::new(request.map(|(request, _)| request));
+        let peers = Vec::new();
+        let state = State { endpoint, bound, line, kind, enabled: false, peers, changes: 0 };
         let state = Lock::new((*domain).shared, state);
         let turns = AtomicU64::new(0);
         let ep = Box::into_raw(Box::new(Ep { fid, domain, address, wait_fd, turns, state }));
+        (*ep).hold().bound.fid = ep.cast();
         if (*domain).exposed.hold().add_endpoint(ep).is_err() {
             drop(Box::from_raw(ep));
             log(Level::Warn, "an endpoint cannot be opened: memory cannot be registered with it");
@@ -183,16 +215,29 @@ pub unsafe extern "C" fn open(
 
 /// The function that an address stands for; without one, any that is free, from one that differs from process to process, so that
 /// an address is not used again soon.
-fn open_function(domain: &Domain, wanted: Option<SocketAddrV4>) -> bellwire::Result<Endpoint> {
+///
+/// # Errors
+/// The number of the error, negative, after a line in the log.
+pub fn open_function(device: &Device, wanted: Option<SocketAddrV4>) -> Result<Endpoint, c_int> {
+    try_functions(device, wanted).map_err(|error| {
+        log(Level::Warn, &format!("an endpoint cannot be opened: {error}"));
+        match error {
+            Error::BadFunction { .. } => -error::EADDRINUSE,
+            _ => -error::ENODEV,
+        }
+    })
+}
+
+fn try_functions(device: &Device, wanted: Option<SocketAddrV4>) -> bellwire::Result<Endpoint> {
     let options = Options::default();
     if let Some(wanted) = wanted {
-        return Endpoint::open(&domain.device, address::function_of(wanted.port()), &options);
+        return Endpoint::open(device, address::function_of(wanted.port()), &options);
     }
     let first = std::process::id() % u32::from(address::FUNCTIONS);
     let mut last = Error::BadFunction { function: 0, why: "all are open already" };
     for step in 0..u32::from(address::FUNCTIONS) {
         let function = ((first + step) % u32::from(address::FUNCTIONS)) as u8;
-        match Endpoint::open(&domain.device, function, &options) {
+        match Endpoint::open(device, function, &options) {
             Err(error @ Error::BadFunction { .. }) => last = error,
             other => return other,
         }
@@ -263,11 +308,20 @@ impl State {
         }
     }
 
-    /// The peer that the address vector calls `number`.
+    /// The peer that the address vector calls `number`; without a vector, the one that the endpoint is connected with.
     #[inline]
     pub fn peer(&mut self, number: u64) -> Option<Peer> {
         self.follow();
-        self.peers.get(usize::try_from(number).ok()?).copied().flatten()
+        match self.peers.get(number as usize) {
+            Some(peer) => *peer,
+            None => self.endpoint.connected(),
+        }
+    }
+
+    /// What a program hears that sends to nobody.
+    #[cold]
+    pub fn no_peer(&self) -> isize {
+        -(if self.kind == value::EP_MSG { error::ENOTCONN } else { error::EINVAL } as isize)
     }
 
     /// Whether it can be used.
@@ -385,6 +439,10 @@ impl Bound {
 }
 
 impl Sink for Bound {
+    fn connection(&mut self, event: ConnectionEvent<'_>) {
+        self.tell_connection(event);
+    }
+
     #[inline]
     fn done(&mut self, done: Done) {
         let mut note = done.token.note;
@@ -450,6 +508,15 @@ unsafe extern "C" fn close(ep: *mut Ep) -> c_int {
         for set in (*ep).wait_objects() {
             set.remove((*ep).wait_fd);
         }
+        {
+            let mut state = (*ep).hold();
+            let State { endpoint, line, .. } = &mut *state;
+            line.end(endpoint);
+        }
+        let eq = (*ep).hold().bound.eq;
+        if let Some(eq) = eq.as_ref() {
+            eq.remove(Source::Ep(ep));
+        }
         let (av, cqs, cntrs) = {
             let bound = &(*ep).hold().bound;
             (bound.av, bound.cqs(), bound.cntrs())
@@ -480,7 +547,7 @@ unsafe extern "C" fn bind(ep: *mut Ep, fid: *mut Fid, flags: u64) -> c_int {
         if state.enabled {
             return -error::EOPBADSTATE;
         }
-        let bound = &mut state.bound;
+        let State { bound, kind, .. } = &mut *state;
         match (*fid).class {
             class::AV => {
                 bound.av = fid.cast();
@@ -516,7 +583,8 @@ unsafe extern "C" fn bind(ep: *mut Ep, fid: *mut Fid, flags: u64) -> c_int {
                 // One for accesses by peers counts only with FI_RMA_EVENT, which is not offered; MPICH binds one all the same.
             }
             // Nothing is ever told of an endpoint without connections.
-            class::EQ => {}
+            class::EQ if *kind != value::EP_MSG => {}
+            class::EQ => bound.eq = fid.cast(),
             _ => return -error::EINVAL,
         }
     }
@@ -550,7 +618,8 @@ unsafe extern "C" fn control(ep: *mut Ep, command: c_int, argument: *mut c_void)
     }
 }
 
-unsafe fn enable(ep: *mut Ep) -> c_int {
+/// `fi_enable`.
+pub unsafe fn enable(ep: *mut Ep) -> c_int {
     // SAFETY: the interface's pointer.
     unsafe {
         let this = &*ep;
@@ -560,7 +629,11 @@ unsafe fn enable(ep: *mut Ep) -> c_int {
                 return 0;
             }
             let (cqs, cntrs) = (state.bound.cqs(), state.bound.cntrs());
-            if state.bound.av.is_null() {
+            if state.kind == value::EP_MSG && state.bound.eq.is_null() {
+                log(Level::Warn, "a connected endpoint needs an event queue: fi_ep_bind it first");
+                return -error::ENOEQ;
+            }
+            if state.kind != value::EP_MSG && state.bound.av.is_null() {
                 log(Level::Warn, "an endpoint needs an address vector: fi_ep_bind it first");
                 return -error::ENOAV;
             }
@@ -583,11 +656,19 @@ unsafe fn enable(ep: *mut Ep) -> c_int {
         for set in this.wait_objects() {
             set.add(this.wait_fd);
         }
+        let (kind, eq) = {
+            let state = this.hold();
+            (state.kind, state.bound.eq)
+        };
+        if kind == value::EP_MSG {
+            (*eq).add(Source::Ep(ep), this.wait_fd);
+        }
     }
     0
 }
 
-unsafe extern "C" fn name(ep: *mut Ep, into: *mut c_void, length: *mut usize) -> c_int {
+/// `fi_getname`.
+pub unsafe extern "C" fn name(ep: *mut Ep, into: *mut c_void, length: *mut usize) -> c_int {
     // SAFETY: the interface's pointers.
     match unsafe { address::write((*ep).address, into, length) } {
         true => 0,
@@ -604,11 +685,35 @@ unsafe extern "C" fn option(
 ) -> c_int {
     // SAFETY: the interface's pointers.
     unsafe {
-        let value = match (level, which) {
-            (0, value::OPT_MIN_MULTI_RECV) => (*ep).hold().bound.least,
-            (0, value::OPT_CM_DATA_SIZE) => 0,
-            _ => return -error::ENOPROTOOPT,
-        };
+        if (level, which) != (0, value::OPT_MIN_MULTI_RECV) {
+            return cm_data_size(&raw mut (*ep).fid.fid, level, which, into, length);
+        }
+        size(into, length, (*ep).hold().bound.least)
+    }
+}
+
+/// `fi_getopt` of an endpoint that has only this one.
+pub unsafe extern "C" fn cm_data_size(
+    _fid: *mut Fid,
+    level: c_int,
+    which: c_int,
+    into: *mut c_void,
+    length: *mut usize,
+) -> c_int {
+    if (level, which) != (0, value::OPT_CM_DATA_SIZE) {
+        return -error::ENOPROTOOPT;
+    }
+    // SAFETY: the interface's pointers.
+    unsafe { size(into, length, CONNECTION_BYTES) }
+}
+
+/// Writes a size that an option has.
+///
+/// # Safety
+/// `into` has as many bytes as `length` says.
+unsafe fn size(into: *mut c_void, length: *mut usize, value: usize) -> c_int {
+    // SAFETY: the caller's.
+    unsafe {
         if *length < size_of::<usize>() {
             return -error::ETOOSMALL;
         }

@@ -1,7 +1,13 @@
-//! Event queues: what happened to objects, which is little, because endpoints here need no connections.
+//! Event queues: what happened to address vectors and to connections. Whoever reads one drives the endpoints that tell it of theirs.
 
-use crate::abi::{EqAttr, EqEntry, EqErrEntry, Fid, FidEq, Ops, class, error, not_offered, ops};
+use crate::abi::{
+    EqAttr, EqCmEntry, EqEntry, EqErrEntry, Fid, FidEq, Info, Ops, class, error, not_offered, ops,
+    value,
+};
+use crate::ep::Ep;
 use crate::fabric::Fabric;
+use crate::library::library;
+use crate::passive::Pep;
 use crate::wait::{self, Patience, WaitObject};
 use std::collections::VecDeque;
 use std::ffi::{c_char, c_int, c_void};
@@ -14,14 +20,36 @@ pub struct Eq {
     fid: FidEq,
     wait_obj: c_int,
     wait: Option<WaitObject>,
+    /// The version of the interface that the program speaks.
+    api_version: u32,
     told: Mutex<Told>,
+    /// Endpoints that tell of their connections here.
+    sources: Mutex<Vec<Source>>,
+}
+
+/// An endpoint that tells of connections.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    Ep(*mut Ep),
+    Pep(*mut Pep),
 }
 
 /// What waits to be read.
 #[derive(Default)]
 struct Told {
-    events: VecDeque<(u32, Vec<u8>)>,
-    errors: VecDeque<EqErrEntry>,
+    events: VecDeque<Event>,
+    /// With the peer's words, if there are some.
+    errors: VecDeque<(EqErrEntry, Box<[u8]>)>,
+    /// The words of the error that was read last, which the program may look at until it reads the next one.
+    words: Box<[u8]>,
+}
+
+struct Event {
+    kind: u32,
+    bytes: Vec<u8>,
+    /// So many bytes are told in any case, and the others as far as there is room.
+    least: usize,
+    about: *mut Fid,
 }
 
 /// The program may write events of its own.
@@ -33,7 +61,7 @@ static EQ: Ops<5> = ops![read, read_error, write, wait_one, strerror];
 
 /// `fi_eq_open`.
 pub unsafe extern "C" fn open(
-    _fabric: *mut Fabric,
+    fabric: *mut Fabric,
     attr: *mut EqAttr,
     into: *mut *mut Eq,
     context: *mut c_void,
@@ -49,8 +77,10 @@ pub unsafe extern "C" fn open(
             return -error::EBADFLAGS;
         }
         let fid = Fid { class: class::EQ, context, ops: &FID };
-        let (wait_obj, told) = (attr.wait_obj, Mutex::default());
-        let eq = Eq { fid: FidEq { fid, ops: &EQ }, wait_obj, wait, told };
+        let (wait_obj, fid) = (attr.wait_obj, FidEq { fid, ops: &EQ });
+        let api_version = (*fabric).api_version();
+        let (told, sources) = (Mutex::default(), Mutex::default());
+        let eq = Eq { fid, wait_obj, wait, api_version, told, sources };
         let eq = Box::into_raw(Box::new(eq));
         if let Some(wait) = &(*eq).wait {
             wait.join(eq.cast());
@@ -60,26 +90,128 @@ pub unsafe extern "C" fn open(
     0
 }
 
+impl Source {
+    /// # Safety
+    /// It leaves before it is closed.
+    unsafe fn progress(self) {
+        // SAFETY: the caller's.
+        unsafe {
+            match self {
+                Source::Ep(ep) => _ = (*ep).progress(),
+                Source::Pep(pep) => (*pep).progress(),
+            }
+        }
+    }
+
+    /// # Safety
+    /// As for [`Source::progress`].
+    unsafe fn arm(self) -> bool {
+        // SAFETY: the caller's.
+        unsafe {
+            match self {
+                Source::Ep(ep) => (*ep).arm(),
+                Source::Pep(pep) => (*pep).arm(),
+            }
+        }
+    }
+
+    fn fid(self) -> *mut Fid {
+        match self {
+            Source::Ep(ep) => ep.cast(),
+            Source::Pep(pep) => pep.cast(),
+        }
+    }
+}
+
 impl Eq {
     /// Puts an event in.
     pub fn tell(&self, event: u32, entry: EqEntry) {
         let bytes = (&raw const entry).cast::<u8>();
         // SAFETY: a structure without padding, as bytes.
         let bytes = unsafe { std::slice::from_raw_parts(bytes, size_of::<EqEntry>()) };
-        self.put(event, bytes.to_vec());
+        self.put(event, bytes.to_vec(), bytes.len(), entry.fid);
+    }
+
+    /// Puts in what happened to a connection, and the peer's words; an info is the program's to free.
+    pub fn tell_connection(&self, event: u32, about: *mut Fid, info: *mut Info, says: &[u8]) {
+        let entry = EqCmEntry { fid: about, info };
+        let bytes = (&raw const entry).cast::<u8>();
+        // SAFETY: as above.
+        let bytes = unsafe { std::slice::from_raw_parts(bytes, size_of::<EqCmEntry>()) };
+        self.put(event, [bytes, says].concat(), bytes.len(), about);
     }
 
     /// Puts in that something failed; this is read before all events.
     pub fn tell_error(&self, entry: EqEntry, err: c_int) {
-        let (prov_errno, err_data, err_data_size) = (err, null_mut(), 0);
+        self.put_error(entry, err, &[]);
+    }
+
+    /// Puts in that an endpoint's request was turned down, with the peer's words.
+    pub fn tell_refused(&self, about: *mut Fid, err: c_int, says: &[u8]) {
+        // SAFETY: the endpoint is open.
+        let context = unsafe { (*about).context };
+        self.put_error(EqEntry { fid: about, context, data: 0 }, err, says);
+    }
+
+    fn put_error(&self, entry: EqEntry, err: c_int, says: &[u8]) {
+        let (prov_errno, err_data, err_data_size) = (err, null_mut(), says.len());
         let error = EqErrEntry { entry, err, prov_errno, err_data, err_data_size };
-        self.told().errors.push_back(error);
+        self.told().errors.push_back((error, says.into()));
         self.wake();
     }
 
-    fn put(&self, event: u32, bytes: Vec<u8>) {
-        self.told().events.push_back((event, bytes));
+    fn put(&self, kind: u32, bytes: Vec<u8>, least: usize, about: *mut Fid) {
+        self.told().events.push_back(Event { kind, bytes, least, about });
         self.wake();
+    }
+
+    /// An endpoint whose descriptor is `fd` tells here of its connections, and is driven when the queue is read.
+    pub fn add(&self, source: Source, fd: c_int) {
+        let mut sources = self.sources();
+        if !sources.contains(&source) {
+            sources.push(source);
+            if let Some(wait) = &self.wait {
+                wait.add(fd);
+            }
+        }
+    }
+
+    /// Forgets an endpoint that is being closed, and what it told.
+    pub fn remove(&self, source: Source) {
+        self.sources().retain(|&other| other != source);
+        let mut told = self.told();
+        told.errors.retain(|(error, _)| error.entry.fid != source.fid());
+        told.events.retain(|event| {
+            let stays = event.about != source.fid();
+            if !stays && event.kind == value::EVENT_CONNREQ {
+                // SAFETY: such an event begins so, and nobody has seen its info.
+                unsafe {
+                    let entry = event.bytes.as_ptr().cast::<EqCmEntry>().read_unaligned();
+                    if let Some(library) = library() {
+                        library.free_info(entry.info);
+                    }
+                }
+            }
+            stays
+        });
+    }
+
+    fn sources(&self) -> MutexGuard<'_, Vec<Source>> {
+        self.sources.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn progress(&self) {
+        for &source in self.sources().iter() {
+            // SAFETY: sources leave before they are closed.
+            unsafe { source.progress() };
+        }
+    }
+
+    /// Takes the wake-up back once all is read.
+    fn settle(&self, told: &Told) {
+        if let (true, Some(wait)) = (told.is_empty(), &self.wait) {
+            wait.settle();
+        }
     }
 
     fn wake(&self) {
@@ -94,38 +226,40 @@ impl Eq {
 
     /// Whether something is here.
     pub fn is_ready(&self) -> bool {
+        self.progress();
         !self.told().is_empty()
     }
 
-    /// Whether nothing is here.
+    /// Whether nothing is here, and wake-ups are asked for.
     pub fn may_sleep(&self) -> bool {
-        let told = self.told();
         if let Some(wait) = &self.wait {
             wait.settle();
         }
-        told.is_empty()
+        // SAFETY: as in `progress`.
+        !self.is_ready() && self.sources().iter().all(|source| unsafe { source.arm() })
     }
 
     unsafe fn take(&self, event: *mut u32, into: *mut c_void, length: usize, flags: u64) -> isize {
+        if self.told().is_empty() {
+            self.progress();
+        }
         let mut told = self.told();
         if !told.errors.is_empty() {
             return -(error::EAVAIL as isize);
         }
-        let Some((kind, bytes)) = told.events.front() else { return -(error::EAGAIN as isize) };
-        if bytes.len() > length {
+        let Some(first) = told.events.front() else { return -(error::EAGAIN as isize) };
+        if first.least > length {
             return -(error::ETOOSMALL as isize);
         }
-        let taken = bytes.len();
+        let taken = first.bytes.len().min(length);
         // SAFETY: the program's places, of at least so many bytes.
         unsafe {
-            event.write(*kind);
-            std::ptr::copy_nonoverlapping(bytes.as_ptr(), into.cast(), taken);
+            event.write(first.kind);
+            std::ptr::copy_nonoverlapping(first.bytes.as_ptr(), into.cast(), taken);
         }
         if flags & PEEK == 0 {
             told.events.pop_front();
-            if let (true, Some(wait)) = (told.is_empty(), &self.wait) {
-                wait.settle();
-            }
+            self.settle(&told);
         }
         taken as isize
     }
@@ -140,6 +274,9 @@ impl Told {
 unsafe extern "C" fn close(eq: *mut Eq) -> c_int {
     // SAFETY: made by `open`, and closed once.
     unsafe {
+        if !(*eq).sources().is_empty() {
+            return -error::EBUSY;
+        }
         if let Some(wait) = &(*eq).wait {
             wait.leave(eq.cast());
         }
@@ -168,10 +305,23 @@ unsafe extern "C" fn read_error(eq: *mut Eq, into: *mut EqErrEntry, flags: u64) 
     // SAFETY: the interface's pointers.
     unsafe {
         let mut told = (*eq).told();
-        let Some(&error) = told.errors.front() else { return -(error::EAGAIN as isize) };
+        let Some((mut error, words)) = told.errors.front().cloned() else {
+            return -(error::EAGAIN as isize);
+        };
+        told.words = words;
+        error.err_data = told.words.as_mut_ptr().cast();
+        // A program of newer versions may have brought room of its own for the words.
+        if (*eq).api_version >= crate::info::VERSION_1_5 && (*into).err_data_size > 0 {
+            let (room, data) = ((*into).err_data_size, (*into).err_data);
+            error.err_data_size = told.words.len().min(room);
+            let from = told.words.as_ptr();
+            std::ptr::copy_nonoverlapping(from, data.cast::<u8>(), error.err_data_size);
+            error.err_data = data;
+        }
         into.write(error);
         if flags & PEEK == 0 {
             told.errors.pop_front();
+            (*eq).settle(&told);
         }
     }
     size_of::<EqErrEntry>() as isize
@@ -190,7 +340,8 @@ unsafe extern "C" fn write(
     // SAFETY: the program's bytes.
     unsafe {
         let bytes = std::slice::from_raw_parts(from.cast::<u8>(), length).to_vec();
-        (*eq).put(event, bytes);
+        let least = bytes.len();
+        (*eq).put(event, bytes, least, null_mut());
     }
     length as isize
 }

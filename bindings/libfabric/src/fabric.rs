@@ -14,7 +14,7 @@ pub struct Fabric {
 static FID: Ops<6> = ops![close, not_offered, not_offered, not_offered, not_offered, not_offered];
 static FABRIC: Ops<6> = ops![
     crate::domain::open,
-    not_offered,
+    crate::passive::open,
     crate::eq::open,
     crate::waitset::open,
     try_wait,
@@ -35,6 +35,13 @@ pub unsafe extern "C" fn open(
         into.write(Box::into_raw(Box::new(Fabric { fid })));
     }
     0
+}
+
+impl Fabric {
+    /// The version of the interface that the program speaks.
+    pub fn api_version(&self) -> u32 {
+        self.fid.api_version
+    }
 }
 
 unsafe extern "C" fn close(fabric: *mut Fabric) -> c_int {

@@ -1,6 +1,6 @@
 //! `fi_getinfo`: what we are, if that is what a program wants.
 
-use crate::abi::{Info, error, flag, order, value};
+use crate::abi::{Fid, Info, error, flag, order, value};
 use crate::address;
 use crate::host;
 use crate::library::{Level, library, log};
@@ -40,7 +40,7 @@ struct Kind {
 }
 
 /// All kinds, in the order in which they are listed.
-const KINDS: [Kind; 2] = [
+const KINDS: [Kind; 3] = [
     Kind {
         value: value::EP_RDM,
         caps: CAPS,
@@ -48,6 +48,15 @@ const KINDS: [Kind; 2] = [
         message_bytes: MESSAGE_BYTES,
         inject_bytes: INJECT_BYTES,
         control_progress: value::PROGRESS_AUTO,
+    },
+    Kind {
+        value: value::EP_MSG,
+        caps: CAPS & !FROM_ANYBODY,
+        orders: order::SAS | order::ATOMIC,
+        message_bytes: MESSAGE_BYTES,
+        inject_bytes: INJECT_BYTES,
+        // Connections come about while somebody reads an event queue.
+        control_progress: value::PROGRESS_MANUAL,
     },
     Kind {
         value: value::EP_DGRAM,
@@ -80,7 +89,7 @@ const MESSAGE_BYTES: usize = 1 << 40;
 /// Longest datagram: what every device carries at once.
 pub const DATAGRAM_BYTES: usize = 8000;
 /// The version of the interface that first had bits for how memory is registered.
-const VERSION_1_5: u32 = 1 << 16 | 5;
+pub const VERSION_1_5: u32 = 1 << 16 | 5;
 /// Operations, and completions, that can wait.
 pub const DEPTH: usize = 4096;
 /// Regions of memory that peers may use.
@@ -443,6 +452,45 @@ unsafe fn answer(
         }
     }
     Ok(made)
+}
+
+/// The address with a port that an info names as its source.
+///
+/// # Safety
+/// The info's address is null or as long as it says.
+pub unsafe fn source(info: &Info) -> Option<SocketAddrV4> {
+    // SAFETY: the caller's.
+    let read = |address| unsafe { address::read(address) };
+    let source = (info.src_addrlen >= address::BYTES).then(|| read(info.src_addr)).flatten();
+    source.filter(|source| source.port() != 0)
+}
+
+/// The info that goes with a request for a connection: as the passive endpoint's, from its name to whoever asks. `None`: without memory.
+///
+/// # Safety
+/// The passive endpoint's info is valid.
+pub unsafe fn of_request(
+    listens: *const Info,
+    name: SocketAddrV4,
+    from: SocketAddrV4,
+    handle: *mut Fid,
+) -> Option<*mut Info> {
+    let library = library()?;
+    // SAFETY: the caller's; addresses are the library's to free, as all that is in an info.
+    unsafe {
+        let made = library.copy_info(listens);
+        let info = made.as_mut()?;
+        libc::free(std::mem::replace(&mut info.src_addr, null_mut()));
+        libc::free(std::mem::replace(&mut info.dest_addr, null_mut()));
+        info.handle = handle;
+        let set = set_address(&mut info.src_addr, &mut info.src_addrlen, Some(name))
+            .and_then(|()| set_address(&mut info.dest_addr, &mut info.dest_addrlen, Some(from)));
+        if set.is_err() {
+            library.free_info(made);
+            return None;
+        }
+        Some(made)
+    }
 }
 
 /// Capabilities that come with those that are asked for: both directions, if none is named.

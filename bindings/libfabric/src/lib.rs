@@ -7,7 +7,8 @@
 //! |---|---|
 //! | `abi.rs`, `library.rs` | the library's structures and functions |
 //! | `info.rs`, `host.rs`, `address.rs`, `settings.rs` | what there is, and where |
-//! | `fabric.rs`, `domain.rs`, `av.rs`, `ep.rs`, `cq.rs`, `eq.rs`, `cntr.rs`, `mr.rs`, `poll.rs`, `waitset.rs` | one object each |
+//! | `fabric.rs`, `domain.rs`, `av.rs`, `ep.rs`, `cq.rs`, `eq.rs`, `cntr.rs`, `mr.rs`, `poll.rs`, `waitset.rs`, `passive.rs` | one object each |
+//! | `connection.rs` | what connected endpoints do besides |
 //! | `transmit.rs`, `receive.rs`, `rma.rs`, `atomic.rs` | the calls of the data path |
 //! | `lock.rs`, `wait.rs`, `progress.rs` | threads |
 //!
@@ -20,6 +21,7 @@ mod address;
 mod atomic;
 mod av;
 mod cntr;
+mod connection;
 mod cq;
 mod domain;
 mod ep;
@@ -30,6 +32,7 @@ mod info;
 mod library;
 mod lock;
 mod mr;
+mod passive;
 mod poll;
 mod progress;
 mod receive;

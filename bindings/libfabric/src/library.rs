@@ -105,7 +105,16 @@ impl Library {
         unsafe { (self.dup_info)(null_mut()) }
     }
 
-    /// Frees what [`Library::new_info`] made.
+    /// A copy of one info, and of nothing behind it; null without memory.
+    ///
+    /// # Safety
+    /// Its pointers are null or valid.
+    pub unsafe fn copy_info(&self, info: *const Info) -> *mut Info {
+        // SAFETY: the caller's.
+        unsafe { (self.dup_info)(info) }
+    }
+
+    /// Frees what [`Library::new_info`] and [`Library::copy_info`] made.
     ///
     /// # Safety
     /// It is not used any more.

@@ -39,7 +39,7 @@ impl State {
         if !self.is_enabled() {
             return Err(-(error::EOPBADSTATE as isize));
         }
-        let Some(peer) = self.peer(to) else { return Err(-(error::EINVAL as isize)) };
+        let Some(peer) = self.peer(to) else { return Err(self.no_peer()) };
         let wanted = flags & flag::COMPLETION != 0;
         // SAFETY: bound objects are closed after the endpoint.
         if wanted && unsafe { self.bound.tx_cq.as_ref() }.is_some_and(|cq| !cq.has_room()) {

@@ -69,7 +69,7 @@ impl State {
         if !self.is_enabled() {
             return -(error::EOPBADSTATE as isize);
         }
-        let Some(to) = self.peer(to) else { return -(error::EINVAL as isize) };
+        let Some(to) = self.peer(to) else { return self.no_peer() };
         if self.bound.datagrams && body.len() > DATAGRAM_BYTES {
             return -(error::EMSGSIZE as isize);
         }

@@ -40,6 +40,20 @@ pub(crate) enum Control {
         status: Status,
         bytes: Box<[u8]>,
     },
+    /// Of connections, with the program's words.
+    Connect {
+        number: u64,
+        says: Box<[u8]>,
+    },
+    Accept {
+        number: u64,
+        says: Box<[u8]>,
+    },
+    Reject {
+        number: u64,
+        says: Box<[u8]>,
+    },
+    Disconnect,
 }
 
 /// What a status is called in an answer.
@@ -114,12 +128,19 @@ impl Endpoint {
             Control::Resolve { .. } => Kind::Resolve,
             Control::Written { .. } => Kind::Written,
             Control::Answer { .. } => Kind::Answer,
+            Control::Connect { .. } => Kind::Connect,
+            Control::Accept { .. } => Kind::Accept,
+            Control::Reject { .. } => Kind::Reject,
+            Control::Disconnect => Kind::Disconnect,
         };
         let head = Head { kind, flags: 0, incarnation: self.incarnation, credit: peer.tell() };
         let mut writer = Writer { bytes: &mut self.scratch, at: 0 };
         writer.word(head.to_word());
         let words = match *control {
-            Control::Credit | Control::Ask => [None; 4],
+            Control::Credit | Control::Ask | Control::Disconnect => [None; 4],
+            Control::Connect { number, .. }
+            | Control::Accept { number, .. }
+            | Control::Reject { number, .. } => [Some(number), None, None, None],
             Control::Finished { number, how } => [Some(number), Some(how), None, None],
             Control::Resolve { number, key } => [Some(number), Some(key), None, None],
             Control::Written { number, key, data, length } => [number, key, data, length].map(Some),
@@ -130,7 +151,11 @@ impl Endpoint {
         for word in words.into_iter().flatten() {
             writer.word(word);
         }
-        if let Control::Answer { bytes, .. } = control {
+        if let Control::Answer { bytes, .. }
+        | Control::Connect { says: bytes, .. }
+        | Control::Accept { says: bytes, .. }
+        | Control::Reject { says: bytes, .. } = control
+        {
             writer.put(bytes);
         }
         let end = writer.at;
@@ -194,6 +219,7 @@ impl Endpoint {
         self.outbox.retain(|(to, _)| *to != peer);
         // What is counted stays as it is: if it is the same endpoint that comes back, it counts on, too.
         self.forget(peer, false);
+        self.connection_lost(peer, sink);
     }
 
     /// Another endpoint is at a peer's address: what the former one said means nothing any more.
@@ -223,6 +249,7 @@ impl Endpoint {
         self.asked = now;
         let mut peers: Vec<Peer> = self.operations.iter().map(|operation| operation.peer).collect();
         peers.extend(self.accesses.iter().map(Access::peer));
+        peers.extend(self.companion());
         peers.sort_unstable();
         peers.dedup();
         for peer in peers {

@@ -1,6 +1,6 @@
 //! What an endpoint tells its program.
 
-use crate::Peer;
+use crate::{ConnectionEvent, Peer};
 use bellwire::Status;
 
 /// What a program gives an operation, and gets back when that has finished.
@@ -71,6 +71,9 @@ pub struct Done {
 pub trait Sink {
     /// Something has finished.
     fn done(&mut self, done: Done);
+
+    /// Something has happened to a connection: of interest to those who have some.
+    fn connection(&mut self, _event: ConnectionEvent<'_>) {}
 }
 
 impl<F: FnMut(Done)> Sink for F {

@@ -3,6 +3,7 @@
 use crate::access::CHANGE_HEAD_BYTES;
 use crate::access::{self, Access};
 use crate::atomic::OPERAND_BYTES;
+use crate::connection::Company;
 use crate::control::{Control, status_of};
 use crate::exposed::Exposed;
 use crate::head::{ACKNOWLEDGE, DATA, EAGER_HEAD_BYTES, Head, Kind, Reader, TAGGED};
@@ -74,6 +75,10 @@ pub struct Endpoint {
     pub(crate) most_receives: usize,
     pub(crate) looks: u32,
     pub(crate) asked: Instant,
+    /// Whom it speaks with.
+    pub(crate) company: Company,
+    /// Whether it takes requests for connections.
+    pub(crate) listens: bool,
 }
 
 /// A message that its receiver is not done with.
@@ -117,7 +122,7 @@ impl Endpoint {
         for _ in 0..BUFFERS {
             function.post_receive(mailbox, vec![0; packet_bytes], 0)?;
         }
-        let incarnation = draw()?;
+        let incarnation = u16::from_le_bytes(draw()?);
         Ok(Endpoint {
             function,
             completions,
@@ -140,6 +145,8 @@ impl Endpoint {
             most_receives: options.receives,
             looks: 0,
             asked: Instant::now(),
+            company: Company::Anybody,
+            listens: false,
         })
     }
 
@@ -227,7 +234,7 @@ impl Endpoint {
     }
 
     pub(crate) fn is_waiting_for_answers(&self) -> bool {
-        self.operations.len() > 0 || self.accesses.len() > 0
+        self.operations.len() > 0 || self.accesses.len() > 0 || self.companion().is_some()
     }
 
     /// Messages that have come and found no receive.
@@ -286,6 +293,9 @@ impl Endpoint {
             self.peer_replaced(peer, sink);
             self.peers[peer].learn(&head);
         }
+        if self.company != Company::Anybody && !self.admits(peer, head.kind) {
+            return None;
+        }
         let tagged = head.flags & TAGGED != 0;
         let mut label = Label { peer, tagged, tag, data: None, length: 0, number: None };
         match head.kind {
@@ -312,7 +322,7 @@ impl Endpoint {
                 let (number, how) = (reader.word()?, reader.word()?);
                 self.finished(peer, number, how, sink);
             }
-            Kind::Credit => {}
+            Kind::Credit => self.confirmed(peer, sink),
             Kind::Ask => self.tell_credit(peer),
             Kind::Resolve => {
                 let (number, key) = (reader.word()?, reader.word()?);
@@ -331,6 +341,13 @@ impl Endpoint {
                 let (number, status) = (reader.word()?, status_of(reader.word()?));
                 self.answered(peer, number, status, reader, sink);
             }
+            Kind::Connect => {
+                let number = reader.word()?;
+                self.asked_for_connection(peer, head, number, reader.0, sink);
+            }
+            Kind::Accept => self.accepted(peer, reader.word()?, reader.0, sink),
+            Kind::Reject => self.rejected(reader.word()?, reader.0, sink),
+            Kind::Disconnect => self.disconnected(peer, sink),
         }
         Some(())
     }
@@ -348,15 +365,15 @@ fn read_offer(from: FunctionAddress, length: usize, mut reader: Reader<'_>) -> O
     (sum == length as u64 && keys.len() <= crate::send::PARTS).then_some(Offer { keys })
 }
 
-/// A number that another endpoint at the same address has hardly.
-fn draw() -> Result<u16> {
-    let mut bytes = [0; 2];
+/// Bytes that nobody can guess.
+pub(crate) fn draw<const N: usize>() -> Result<[u8; N]> {
+    let mut bytes = [0; N];
     let what = "asking the kernel for a random number";
     let random = std::fs::File::open("/dev/urandom");
     random
         .and_then(|mut file| std::io::Read::read_exact(&mut file, &mut bytes))
         .map_err(|cause| Error::System { what, cause })?;
-    Ok(u16::from_le_bytes(bytes))
+    Ok(bytes)
 }
 
 impl Drop for Endpoint {

@@ -15,6 +15,8 @@
 //! | `Resolve` | number of the access; the key that the owner's program chose |
 //! | `Written` | number of the access; the key; data; length |
 //! | `Atomic` | number of the access; key, offset and form (`atomic.rs`); then the operands, then what is compared |
+//! | `Connect`, `Accept`, `Reject` | number of the request; then the program's words |
+//! | `Disconnect` | none |
 //! | `Answer` | number of the access; 0 or why not (`control.rs`); then the key of the region (`Resolve`), or what was in memory before (`Atomic`) |
 
 use bellwire::RemoteKey;
@@ -41,6 +43,14 @@ pub(crate) enum Kind {
     Atomic = 8,
     /// What came of one of the three above.
     Answer = 9,
+    /// Asks whoever listens for a connection.
+    Connect = 10,
+    /// Grants it.
+    Accept = 11,
+    /// Turns it down.
+    Reject = 12,
+    /// Ends it.
+    Disconnect = 13,
 }
 
 /// It is for receives with tags.
@@ -83,6 +93,10 @@ impl Head {
             7 => Kind::Written,
             8 => Kind::Atomic,
             9 => Kind::Answer,
+            10 => Kind::Connect,
+            11 => Kind::Accept,
+            12 => Kind::Reject,
+            13 => Kind::Disconnect,
             _ => return None,
         };
         let (incarnation, credit) = ((word >> 16) as u16, (word >> 32) as u32);
@@ -142,11 +156,12 @@ mod tests {
     #[test]
     fn heads_survive() {
         use Kind::*;
-        for kind in [Eager, Offer, Finished, Credit, Ask, Resolve, Written, Atomic, Answer] {
+        let messages = [Eager, Offer, Finished, Credit, Ask, Resolve, Written, Atomic, Answer];
+        for kind in messages.into_iter().chain([Connect, Accept, Reject, Disconnect]) {
             let head = Head { kind, flags: 0x83, incarnation: 0xabcd, credit: 0x8765_4321 };
             assert_eq!(Head::from_word(head.to_word()), Some(head));
         }
-        assert_eq!((Head::from_word(0), Head::from_word(10)), (None, None));
+        assert_eq!((Head::from_word(0), Head::from_word(14)), (None, None));
         assert_eq!(Reader(&[0; 7]).word(), None);
         assert_eq!(Reader(&[1; 23]).key(), None);
     }

@@ -24,6 +24,10 @@
 //! Messages of one sender are matched in the order in which they were sent, however they travel. Long ones may complete later than short ones that
 //! were sent after them.
 //!
+//! # Connections
+//! An endpoint may be [for one peer only](Endpoint::seclude): it [asks](Endpoint::connect) another one that [listens](Endpoint::listen), or
+//! [accepts](Endpoint::accept) a request, and hears when its peer ends the connection or is gone. Messages and accesses are the same then.
+//!
 //! # Life and death
 //! A peer that ends fails what waits for it. While something waits, its peer is asked now and then whether it is there, and a peer that was
 //! started again at the same address is known by its incarnation: what was meant for the former one fails.
@@ -36,12 +40,14 @@
 //! | `transfer.rs` | fetching what was offered |
 //! | `access.rs` | writing, reading and changing a peer's memory |
 //! | `exposed.rs`, `atomic.rs` | the owner's side of it, and how numbers change |
+//! | `connection.rs` | endpoints that speak with one peer only |
 //! | `control.rs` | what endpoints say to each other beside messages |
 //! | `head.rs` | the layout of all of it |
 //! | `peers.rs`, `queue.rs`, `slots.rs`, `memory.rs`, `done.rs` | what these are made of |
 
 mod access;
 mod atomic;
+mod connection;
 mod control;
 mod done;
 mod endpoint;
@@ -57,6 +63,7 @@ mod transfer;
 
 pub use access::{Operands, Place};
 pub use atomic::{Change, Form, Number, OPERAND_BYTES};
+pub use connection::{CONNECTION_BYTES, ConnectionEvent, Request};
 pub use done::{Done, Outcome, Sink, Token, What};
 pub use endpoint::{Endpoint, Options};
 pub use memory::{Span, Spans};

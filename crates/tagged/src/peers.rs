@@ -168,6 +168,11 @@ impl Known {
         self.incarnation.replace(incarnation).is_some()
     }
 
+    /// Only this one is meant, and another one at its address is not.
+    pub(crate) fn expect(&mut self, incarnation: u16) {
+        self.incarnation = Some(incarnation);
+    }
+
     /// Begins anew with another endpoint at the same address, whose incarnation is known already.
     pub(crate) fn meet_again(&mut self) {
         (self.sent, self.returned, self.consumed, self.told) = (0, 0, 0, 0);

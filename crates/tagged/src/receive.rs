@@ -186,29 +186,43 @@ impl Endpoint {
     pub fn cancel(&mut self, context: u64, sink: &mut impl Sink) -> bool {
         for side in [1, 0] {
             let posted = &mut self.matching[side].posted;
-            let Some(at) = posted.find(|posted| posted.token.context == context) else { continue };
-            let posted = posted.take(at);
-            if let Into::Many(number) = posted.into {
-                // What came before stays, and the rest is given back.
-                if let Some(many) = self.many.find(number) {
-                    many.ended = true;
-                }
-                self.finish_many(number);
+            if let Some(at) = posted.find(|posted| posted.token.context == context) {
+                self.take_back(side, at, sink);
+                return true;
             }
-            sink.done(Done {
-                token: posted.token,
-                what: What::Received,
-                outcome: Outcome::Cancelled,
-                peer: None,
-                tag: (side == 1).then_some(posted.tag),
-                data: None,
-                length: 0,
-                left: 0,
-                at: 0,
-            });
-            return true;
         }
         false
+    }
+
+    /// Takes all receives back.
+    pub(crate) fn cancel_all(&mut self, sink: &mut impl Sink) {
+        for side in [1, 0] {
+            while let Some(at) = self.matching[side].posted.find(|_| true) {
+                self.take_back(side, at, sink);
+            }
+        }
+    }
+
+    fn take_back(&mut self, side: usize, at: u32, sink: &mut impl Sink) {
+        let posted = self.matching[side].posted.take(at);
+        if let Into::Many(number) = posted.into {
+            // What came before stays, and the rest is given back.
+            if let Some(many) = self.many.find(number) {
+                many.ended = true;
+            }
+            self.finish_many(number);
+        }
+        sink.done(Done {
+            token: posted.token,
+            what: What::Received,
+            outcome: Outcome::Cancelled,
+            peer: None,
+            tag: (side == 1).then_some(posted.tag),
+            data: None,
+            length: 0,
+            left: 0,
+            at: 0,
+        });
     }
 
     /// Looks for a message that has come and found no receive. What is there is told as [`What::Peeked`].

@@ -1,0 +1,160 @@
+//! Connected endpoints: how connections come and go. What a connection is, is in `bellwire-tagged`.
+
+use crate::abi::{Ops, error, not_offered, ops, value};
+use crate::address;
+use crate::ep::{self, Bound, Ep, State};
+use bellwire_tagged::{CONNECTION_BYTES, ConnectionEvent, Done, Endpoint, Request};
+use std::ffi::{c_int, c_void};
+use std::net::SocketAddrV4;
+use std::ptr::null_mut;
+
+/// What a connected endpoint does besides the data path.
+pub static CM: Ops<9> = ops![
+    not_offered,
+    ep::name,
+    peer,
+    connect,
+    not_offered,
+    accept,
+    not_offered,
+    shutdown,
+    not_offered,
+];
+
+/// How an endpoint came, or will come, to its peer.
+#[derive(Default)]
+pub struct Line {
+    /// The request that it was opened for, until it is accepted.
+    request: Option<Request>,
+    /// What the peer is called.
+    peer: Option<SocketAddrV4>,
+}
+
+impl Line {
+    /// Of an endpoint that answers a request, or of one that will ask.
+    pub fn new(request: Option<Request>) -> Line {
+        let peer = request.map(|request| address::address_of(request.from));
+        Line { request, peer }
+    }
+
+    /// The endpoint is being closed: whoever waits for it, or speaks with it, is told.
+    pub fn end(&mut self, endpoint: &mut Endpoint) {
+        if let Some(request) = self.request.take() {
+            // Without room the peer notices by itself.
+            let _ = endpoint.reject(&request, &[]);
+        }
+        endpoint.disconnect(&mut |_: Done| {});
+    }
+}
+
+impl Bound {
+    /// Tells the event queue.
+    #[cold]
+    pub fn tell_connection(&mut self, event: ConnectionEvent<'_>) {
+        // SAFETY: bound objects are closed after the endpoint.
+        let Some(eq) = (unsafe { self.eq.as_ref() }) else { return };
+        match event {
+            ConnectionEvent::Connected(says) => {
+                eq.tell_connection(value::EVENT_CONNECTED, self.fid, null_mut(), says);
+            }
+            ConnectionEvent::Refused(says) => {
+                eq.tell_refused(self.fid, error::ECONNREFUSED, says);
+            }
+            ConnectionEvent::Ended => {
+                eq.tell_connection(value::EVENT_SHUTDOWN, self.fid, null_mut(), &[]);
+            }
+            // Only passive endpoints listen.
+            ConnectionEvent::Asked(..) => {}
+        }
+    }
+}
+
+/// The program's words beside a request or an answer; `None`: too many.
+///
+/// # Safety
+/// `from` has `length` bytes, or is null.
+pub unsafe fn words<'a>(from: *const c_void, length: usize) -> Option<&'a [u8]> {
+    match length {
+        0 => Some(&[]),
+        // SAFETY: the caller's.
+        1..=CONNECTION_BYTES => Some(unsafe { std::slice::from_raw_parts(from.cast(), length) }),
+        _ => None,
+    }
+}
+
+unsafe extern "C" fn connect(
+    ep: *mut Ep,
+    to: *const c_void,
+    says: *const c_void,
+    length: usize,
+) -> c_int {
+    // SAFETY: the interface's pointers.
+    unsafe {
+        let (Some(to), Some(says)) = (address::read(to), words(says, length)) else {
+            return -error::EINVAL;
+        };
+        let enabled = ep::enable(ep);
+        if enabled != 0 {
+            return enabled;
+        }
+        let mut state = (*ep).hold();
+        if state.endpoint.connected().is_some() {
+            return -error::EISCONN;
+        }
+        match state.endpoint.connect(address::function_at(to), says) {
+            Ok(()) => {
+                state.line.peer = Some(to);
+                0
+            }
+            Err(refusal) => state.refused(refusal) as c_int,
+        }
+    }
+}
+
+unsafe extern "C" fn accept(ep: *mut Ep, says: *const c_void, length: usize) -> c_int {
+    // SAFETY: the interface's pointers.
+    unsafe {
+        let Some(says) = words(says, length) else { return -error::EINVAL };
+        let enabled = ep::enable(ep);
+        if enabled != 0 {
+            return enabled;
+        }
+        let mut state = (*ep).hold();
+        let State { endpoint, line, .. } = &mut *state;
+        let Some(request) = line.request else { return -error::EOPBADSTATE };
+        match endpoint.accept(&request, says) {
+            Ok(()) => {
+                line.request = None;
+                0
+            }
+            Err(refusal) => state.refused(refusal) as c_int,
+        }
+    }
+}
+
+unsafe extern "C" fn shutdown(ep: *mut Ep, flags: u64) -> c_int {
+    if flags != 0 {
+        return -error::EBADFLAGS;
+    }
+    // SAFETY: the interface's pointer.
+    unsafe {
+        let mut state = (*ep).hold();
+        let State { endpoint, bound, .. } = &mut *state;
+        if endpoint.connected().is_none() {
+            return -error::ENOTCONN;
+        }
+        endpoint.disconnect(bound);
+    }
+    0
+}
+
+unsafe extern "C" fn peer(ep: *mut Ep, into: *mut c_void, length: *mut usize) -> c_int {
+    // SAFETY: the interface's pointers.
+    unsafe {
+        match (*ep).hold().line.peer {
+            None => -error::ENOTCONN,
+            Some(peer) if address::write(peer, into, length) => 0,
+            Some(_) => -error::ETOOSMALL,
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! Passive endpoints: they listen, and requests for connections come out of their event queue, each with an info by which to open the endpoint that
+//! answers.
+
+use crate::abi::{Fid, FidPep, Info, Ops, class, error, not_offered, ops, value};
+use crate::address;
+use crate::connection::words;
+use crate::domain::open_device;
+use crate::ep::{self, open_function};
+use crate::eq::{Eq, Source};
+use crate::fabric::Fabric;
+use crate::info;
+use crate::library::{Level, library, log};
+use crate::lock::Lock;
+use bellwire::Device;
+use bellwire_tagged::{ConnectionEvent, Done, Endpoint, Request, Sink};
+use std::ffi::{CStr, c_int, c_void};
+use std::net::SocketAddrV4;
+use std::os::fd::AsRawFd;
+use std::ptr::null_mut;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A passive endpoint.
+#[repr(C)]
+pub struct Pep {
+    fid: FidPep,
+    device: Device,
+    state: Lock<State>,
+}
+
+struct State {
+    /// What it listens by, once it has an address.
+    endpoint: Option<Box<Endpoint>>,
+    /// The address that the program wants.
+    wanted: Option<SocketAddrV4>,
+    bell: Bell,
+}
+
+/// Whom it tells of requests.
+struct Bell {
+    pep: *mut Pep,
+    eq: *mut Eq,
+    /// What it was opened with.
+    info: *mut Info,
+    name: Option<SocketAddrV4>,
+}
+
+/// A request that nobody has answered: the handle of its info.
+#[repr(C)]
+struct Asked {
+    fid: Fid,
+    pep: *mut Pep,
+    request: Request,
+}
+
+/// Where an endpoint comes from that is opened with a handle.
+pub enum Origin {
+    /// From a request to the passive endpoint of this name.
+    Request(Request),
+    /// It takes the place of a passive endpoint, and its name.
+    Place(Box<Endpoint>, SocketAddrV4),
+}
+
+/// All handles that mean something, requests and passive endpoints: programs may come with one twice.
+static HANDLES: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+
+static FID: Ops<6> = ops![close, bind, not_offered, not_offered, not_offered, not_offered];
+static ASKED: Ops<6> =
+    ops![not_offered, not_offered, not_offered, not_offered, not_offered, not_offered];
+static EP: Ops<7> = ops![
+    not_offered,
+    ep::cm_data_size,
+    not_offered,
+    not_offered,
+    not_offered,
+    not_offered,
+    not_offered,
+];
+static CM: Ops<9> = ops![
+    set_name,
+    name,
+    not_offered,
+    not_offered,
+    listen,
+    not_offered,
+    reject,
+    not_offered,
+    not_offered,
+];
+
+/// `fi_passive_ep`.
+pub unsafe extern "C" fn open(
+    _fabric: *mut Fabric,
+    info: *mut Info,
+    into: *mut *mut Pep,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: the interface's pointers; the attributes are those that we gave, or a copy of them.
+    unsafe {
+        let (Some(library), Some(attr)) = (library(), (*info).domain_attr.as_ref()) else {
+            return -error::EINVAL;
+        };
+        if (*info).ep_attr.as_ref().is_none_or(|ep| ep.kind != value::EP_MSG) || attr.name.is_null()
+        {
+            log(Level::Warn, "a passive endpoint needs an info of FI_EP_MSG from fi_getinfo");
+            return -error::EINVAL;
+        }
+        let device = CStr::from_ptr(attr.name).to_string_lossy().into_owned();
+        let device = match open_device(&device) {
+            Ok(device) => device,
+            Err(error) => {
+                log(Level::Warn, &format!("{device}: {error}"));
+                return -error::ENODEV;
+            }
+        };
+        let wanted = info::source(&*info);
+        let info = library.copy_info(info);
+        if info.is_null() {
+            return -error::ENOMEM;
+        }
+        let fid = Fid { class: class::PEP, context, ops: &FID };
+        let fid = FidPep { fid, ops: &EP, cm: &CM };
+        let bell = Bell { pep: null_mut(), eq: null_mut(), info, name: None };
+        let state = Lock::new(true, State { endpoint: None, wanted, bell });
+        let pep = Box::into_raw(Box::new(Pep { fid, device, state }));
+        (*pep).state.hold().bell.pep = pep;
+        handles().push(pep as usize);
+        into.write(pep);
+    }
+    0
+}
+
+fn handles() -> MutexGuard<'static, Vec<usize>> {
+    HANDLES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether a handle means something; if so, it means nothing from now on.
+fn forget(handle: usize) -> bool {
+    let mut handles = handles();
+    let before = handles.len();
+    handles.retain(|&other| other != handle);
+    handles.len() != before
+}
+
+/// What a handle stands for, once. `None`: nothing, or nothing any more, or a passive endpoint that has no place to give.
+///
+/// # Safety
+/// A passive endpoint is not closed meanwhile.
+pub unsafe fn take(handle: *mut Fid) -> Option<Origin> {
+    if !handles().contains(&(handle as usize)) {
+        return None;
+    }
+    // SAFETY: handles leave before they are freed.
+    unsafe {
+        if (*handle).class == class::PEP {
+            let mut state = (*handle.cast::<Pep>()).state.hold();
+            let name = state.bell.name.take()?;
+            return state.endpoint.take().map(|endpoint| Origin::Place(endpoint, name));
+        }
+        forget(handle as usize).then(|| {
+            let Asked { request, .. } = *Box::from_raw(handle.cast::<Asked>());
+            Origin::Request(request)
+        })
+    }
+}
+
+impl Pep {
+    /// Takes what has come, unless somebody else is at it.
+    pub fn progress(&self) {
+        if let Some(mut state) = self.state.try_hold()
+            && let State { endpoint: Some(endpoint), bell, .. } = &mut *state
+            && let Err(error) = endpoint.progress(bell)
+        {
+            log(Level::Warn, &format!("no progress: {error}"));
+        }
+    }
+
+    /// Asks for a wake-up. `false`: there is something to do already.
+    pub fn arm(&self) -> bool {
+        match self.state.try_hold().as_deref_mut() {
+            Some(State { endpoint: Some(endpoint), .. }) => endpoint.arm().unwrap_or(true),
+            Some(_) => true,
+            None => false,
+        }
+    }
+}
+
+impl State {
+    /// Takes its address, if it has none yet.
+    fn settle(&mut self, device: &Device) -> Result<SocketAddrV4, c_int> {
+        if let Some(name) = self.bell.name {
+            return Ok(name);
+        }
+        let mut endpoint = open_function(device, self.wanted)?;
+        endpoint.seclude();
+        let name = address::name_of(&endpoint, self.wanted);
+        (self.endpoint, self.bell.name) = (Some(Box::new(endpoint)), Some(name));
+        Ok(name)
+    }
+}
+
+impl Sink for Bell {
+    /// A passive endpoint sends and receives nothing.
+    fn done(&mut self, _done: Done) {}
+
+    fn connection(&mut self, event: ConnectionEvent<'_>) {
+        let ConnectionEvent::Asked(request, says) = event else { return };
+        // SAFETY: it listens only while it is bound, and the queue is closed after it.
+        let (Some(eq), Some(name)) = (unsafe { self.eq.as_ref() }, self.name) else { return };
+        let fid = Fid { class: class::CONNREQ, context: null_mut(), ops: &ASKED };
+        let asked = Box::into_raw(Box::new(Asked { fid, pep: self.pep, request }));
+        let from = address::address_of(request.from);
+        // SAFETY: the info is ours until we are closed.
+        match unsafe { info::of_request(self.info, name, from, asked.cast()) } {
+            Some(info) => {
+                handles().push(asked as usize);
+                eq.tell_connection(value::EVENT_CONNREQ, self.pep.cast(), info, says);
+            }
+            None => {
+                log(Level::Warn, "no memory for a request for a connection, which is dropped");
+                // SAFETY: made above, and nobody knows of it.
+                drop(unsafe { Box::from_raw(asked) });
+            }
+        }
+    }
+}
+
+unsafe extern "C" fn close(pep: *mut Pep) -> c_int {
+    // SAFETY: made by `open`, and closed once, before its event queue.
+    unsafe {
+        forget(pep as usize);
+        let eq = (*pep).state.hold().bell.eq;
+        if let Some(eq) = eq.as_ref() {
+            eq.remove(Source::Pep(pep));
+        }
+        let theirs = |&handle: &usize| {
+            let fid = handle as *mut Fid;
+            (*fid).class == class::CONNREQ && (*fid.cast::<Asked>()).pep == pep
+        };
+        let unanswered: Vec<usize> = handles().iter().copied().filter(theirs).collect();
+        for handle in unanswered {
+            reject(pep, handle as *mut Fid, null_mut(), 0);
+        }
+        if let Some(library) = library() {
+            library.free_info((*pep).state.hold().bell.info);
+        }
+        drop(Box::from_raw(pep));
+    }
+    0
+}
+
+unsafe extern "C" fn bind(pep: *mut Pep, fid: *mut Fid, flags: u64) -> c_int {
+    if flags != 0 {
+        return -error::EBADFLAGS;
+    }
+    // SAFETY: the interface's pointers.
+    unsafe {
+        if (*fid).class != class::EQ {
+            return -error::EINVAL;
+        }
+        let mut state = (*pep).state.hold();
+        if !state.bell.eq.is_null() {
+            return -error::EOPBADSTATE;
+        }
+        state.bell.eq = fid.cast();
+    }
+    0
+}
+
+unsafe extern "C" fn set_name(pep: *mut Pep, name: *const c_void, length: usize) -> c_int {
+    if length < address::BYTES {
+        return -error::EINVAL;
+    }
+    // SAFETY: the interface's pointers.
+    unsafe {
+        let Some(name) = address::read(name) else { return -error::EINVAL };
+        let mut state = (*pep).state.hold();
+        if state.bell.name.is_some() {
+            return -error::EOPBADSTATE;
+        }
+        state.wanted = (name.port() != 0).then_some(name);
+        match state.settle(&(*pep).device) {
+            Ok(_) => 0,
+            Err(error) => error,
+        }
+    }
+}
+
+unsafe extern "C" fn name(pep: *mut Pep, into: *mut c_void, length: *mut usize) -> c_int {
+    // SAFETY: the interface's pointers.
+    unsafe {
+        match (*pep).state.hold().settle(&(*pep).device) {
+            Ok(name) if address::write(name, into, length) => 0,
+            Ok(_) => -error::ETOOSMALL,
+            Err(error) => error,
+        }
+    }
+}
+
+unsafe extern "C" fn listen(pep: *mut Pep) -> c_int {
+    // SAFETY: the interface's pointer.
+    unsafe {
+        let (eq, fd) = {
+            let mut state = (*pep).state.hold();
+            if let Err(error) = state.settle(&(*pep).device) {
+                return error;
+            }
+            let State { endpoint: Some(endpoint), bell, .. } = &mut *state else {
+                return -error::EOPBADSTATE;
+            };
+            if bell.eq.is_null() {
+                log(Level::Warn, "a passive endpoint needs an event queue: fi_pep_bind one first");
+                return -error::ENOEQ;
+            }
+            endpoint.listen();
+            (bell.eq, endpoint.wait_fd().as_raw_fd())
+        };
+        (*eq).add(Source::Pep(pep), fd);
+    }
+    0
+}
+
+unsafe extern "C" fn reject(
+    pep: *mut Pep,
+    handle: *mut Fid,
+    says: *const c_void,
+    length: usize,
+) -> c_int {
+    // SAFETY: the interface's pointers.
+    unsafe {
+        let Some(says) = words(says, length) else { return -error::EINVAL };
+        let is_request =
+            handles().contains(&(handle as usize)) && (*handle).class == class::CONNREQ;
+        let Some(Origin::Request(request)) = is_request.then(|| take(handle)).flatten() else {
+            return -error::EINVAL;
+        };
+        match (*pep).state.hold().endpoint.as_mut().map(|endpoint| endpoint.reject(&request, says))
+        {
+            Some(Ok(())) => 0,
+            _ => -error::EINVAL,
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! Endpoints that speak with one peer only: how they find each other, and how they part.
+
+mod world;
+
+use bellwire::FunctionAddress;
+use bellwire_tagged::*;
+use bellwire_testkit::loopback::FabricOptions;
+use std::time::{Duration, Instant};
+use world::{World, pattern, span};
+
+/// What an endpoint was told of connections.
+#[derive(PartialEq, Debug)]
+enum Told {
+    Asked(Request, Vec<u8>),
+    Connected(Vec<u8>),
+    Refused(Vec<u8>),
+    Ended,
+}
+
+/// What is told of messages, and of connections.
+struct Ears<'a>(&'a mut Vec<Done>, &'a mut Vec<Told>);
+
+impl Sink for Ears<'_> {
+    fn done(&mut self, done: Done) {
+        self.0.push(done);
+    }
+
+    fn connection(&mut self, event: ConnectionEvent<'_>) {
+        self.1.push(match event {
+            ConnectionEvent::Asked(request, says) => Told::Asked(request, says.into()),
+            ConnectionEvent::Connected(says) => Told::Connected(says.into()),
+            ConnectionEvent::Refused(says) => Told::Refused(says.into()),
+            ConnectionEvent::Ended => Told::Ended,
+        });
+    }
+}
+
+const CLIENT: usize = 0;
+const LISTENER: usize = 1;
+const SERVER: usize = 2;
+const STRANGER: usize = 3;
+
+/// A client, a listener, an endpoint that will be connected, and somebody else.
+struct Hall {
+    world: World,
+    told: [Vec<Told>; 4],
+}
+
+impl Hall {
+    fn new() -> Hall {
+        let patience = Duration::from_millis(50);
+        let mut world = World::new(FabricOptions { patience, ..FabricOptions::default() }, 4);
+        for secluded in [CLIENT, LISTENER, SERVER] {
+            world.sides[secluded].endpoint.seclude();
+        }
+        world.sides[LISTENER].endpoint.listen();
+        Hall { world, told: Default::default() }
+    }
+
+    fn settle(&mut self) {
+        let mut quiet = 0;
+        while quiet < 500 {
+            let mut done = 0;
+            for (side, told) in self.world.sides.iter_mut().zip(&mut self.told) {
+                done += side.endpoint.progress(&mut Ears(&mut side.done, told)).unwrap();
+            }
+            quiet = if done == 0 { quiet + 1 } else { 0 };
+        }
+    }
+
+    /// Waits until something is told.
+    fn wait(&mut self, at: usize) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while self.told[at].is_empty() {
+            assert!(Instant::now() < deadline, "nothing is ever told");
+            self.settle();
+        }
+    }
+
+    fn endpoint(&mut self, at: usize) -> &mut Endpoint {
+        &mut self.world.sides[at].endpoint
+    }
+
+    fn disconnect(&mut self, at: usize) {
+        let side = &mut self.world.sides[at];
+        side.endpoint.disconnect(&mut Ears(&mut side.done, &mut self.told[at]));
+    }
+
+    /// The client asks; the request as the listener hears it.
+    fn ask(&mut self, says: &[u8]) -> Request {
+        self.endpoint(CLIENT).connect(at(LISTENER), says).unwrap();
+        self.settle();
+        match self.told[LISTENER].pop() {
+            Some(Told::Asked(request, heard)) if heard == says => request,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn connected() -> Hall {
+        let mut hall = Hall::new();
+        let request = hall.ask(b"");
+        hall.endpoint(SERVER).accept(&request, b"").unwrap();
+        hall.settle();
+        for end in [CLIENT, SERVER] {
+            assert_eq!(hall.told[end].pop(), Some(Told::Connected(vec![])));
+        }
+        hall
+    }
+}
+
+fn at(node: usize) -> FunctionAddress {
+    FunctionAddress { node: node as u32, function: 0 }
+}
+
+/// A request is heard with its words, an endpoint of its own accepts it with words that the client hears, and messages go both ways, the first of them
+/// right behind the acceptance.
+#[test]
+fn a_request_is_accepted() {
+    let mut hall = Hall::new();
+    let words = pattern(CONNECTION_BYTES, 1);
+    let request = hall.ask(&words);
+    assert_eq!(request.from, at(CLIENT));
+    hall.endpoint(SERVER).accept(&request, b"welcome").unwrap();
+    let mut first = pattern(100, 2);
+    hall.world.send_from(
+        SERVER,
+        CLIENT as u32,
+        &span(&mut first).into(),
+        None,
+        None,
+        1,
+        How::Taken,
+    );
+    hall.settle();
+    assert_eq!(hall.told[CLIENT], [Told::Connected(b"welcome".to_vec())]);
+    let peer = hall.endpoint(CLIENT).connected().unwrap();
+    assert_eq!(hall.endpoint(CLIENT).address_of(peer), at(SERVER));
+    let mut into = vec![0; 100];
+    let any = Selection { from: None, tag: None };
+    hall.world.receive(CLIENT, any, &mut into, 2);
+    hall.settle();
+    assert_eq!(into, first);
+    // A long one, the other way.
+    let (mut long, mut into) = (pattern(100_000, 3), vec![0; 100_000]);
+    hall.world.receive(SERVER, any, &mut into, 3);
+    hall.world.send_from(CLIENT, SERVER as u32, &span(&mut long).into(), None, None, 4, How::Taken);
+    hall.settle();
+    assert_eq!(hall.world.done(CLIENT, 4).outcome, Outcome::Success);
+    assert_eq!(into, long);
+    assert_eq!(hall.told[SERVER], [Told::Connected(vec![])]);
+}
+
+/// A request may be turned down with words, by the listener or another endpoint of its program; where nobody listens, or nobody is, without. Too many words are refused, and so is
+/// a second request while the first waits.
+#[test]
+fn a_request_is_refused() {
+    let mut hall = Hall::new();
+    for refuser in [LISTENER, SERVER] {
+        let request = hall.ask(b"please");
+        assert!(hall.endpoint(CLIENT).connect(at(LISTENER), b"").is_err(), "it is asking");
+        hall.endpoint(refuser).reject(&request, b"no").unwrap();
+        hall.settle();
+        assert_eq!(hall.told[CLIENT].pop(), Some(Told::Refused(b"no".to_vec())));
+    }
+    for nobody in [SERVER, 77] {
+        hall.endpoint(CLIENT).connect(at(nobody), b"").unwrap();
+        hall.wait(CLIENT);
+        assert_eq!(hall.told[CLIENT].pop(), Some(Told::Refused(vec![])));
+    }
+    let long = pattern(CONNECTION_BYTES + 1, 0);
+    assert!(hall.endpoint(CLIENT).connect(at(LISTENER), &long).is_err());
+    assert!(hall.endpoint(STRANGER).connect(at(LISTENER), b"").is_err(), "it is for anybody");
+    // What was refused can be tried again.
+    let request = hall.ask(b"");
+    hall.endpoint(SERVER).accept(&request, b"").unwrap();
+    assert!(hall.endpoint(SERVER).accept(&request, b"").is_err(), "it is connected");
+    hall.settle();
+    assert_eq!(hall.told[CLIENT].pop(), Some(Told::Connected(vec![])));
+}
+
+/// What was sent before the end comes before the end; then receives are cancelled, both sides are told once, and nothing more is sent or taken.
+#[test]
+fn a_connection_ends_in_order() {
+    let mut hall = Hall::connected();
+    let any = Selection { from: None, tag: None };
+    let (mut into, mut late) = (vec![0; 10], vec![0; 10]);
+    hall.world.receive(SERVER, any, &mut into, 1);
+    hall.world.receive(SERVER, any, &mut late, 2);
+    let mut last = pattern(10, 5);
+    hall.world.send_from(CLIENT, SERVER as u32, &span(&mut last).into(), None, None, 3, How::Taken);
+    hall.disconnect(CLIENT);
+    assert_eq!(hall.told[CLIENT], [Told::Ended]);
+    hall.disconnect(CLIENT);
+    hall.settle();
+    assert_eq!(into, last);
+    assert_eq!(hall.world.done(SERVER, 2).outcome, Outcome::Cancelled);
+    assert_eq!((&hall.told[CLIENT], &hall.told[SERVER]), (&vec![Told::Ended], &vec![Told::Ended]));
+    assert_eq!(hall.endpoint(SERVER).connected(), None);
+}
+
+/// Only the peer is listened to: what somebody else sends, or says of the connection, changes nothing.
+#[test]
+fn strangers_are_not_heard() {
+    let mut hall = Hall::connected();
+    let mut intrusion = pattern(10, 5);
+    let body: Spans = span(&mut intrusion).into();
+    for (to, tag) in [(CLIENT, None), (SERVER, Some(1)), (LISTENER, None)] {
+        hall.world.send_from(STRANGER, to as u32, &body, tag, None, 1, How::Taken);
+    }
+    hall.endpoint(STRANGER).seclude();
+    hall.settle();
+    assert!(hall.world.sides[..3].iter().all(|side| side.endpoint.unexpected() == 0));
+    // Of a request that it never heard it can grant, or refuse, nothing; this one is old.
+    let mut other = Hall::new();
+    let foreign = other.ask(b"");
+    hall.disconnect(CLIENT);
+    hall.settle();
+    hall.told[CLIENT].clear();
+    hall.ask(b"");
+    hall.endpoint(STRANGER).reject(&foreign, b"").unwrap();
+    hall.endpoint(STRANGER).accept(&foreign, b"").unwrap();
+    hall.settle();
+    assert_eq!(hall.told[CLIENT], []);
+    assert_eq!(hall.told[STRANGER], [Told::Refused(vec![])], "it must not believe in a connection");
+}
+
+/// A peer that dies ends its connection, told once, even if nothing was under way.
+#[test]
+fn a_dead_peer_ends_its_connection() {
+    for (dead, left) in [(CLIENT, SERVER), (SERVER, CLIENT)] {
+        let mut hall = Hall::connected();
+        let mut into = [0; 10];
+        hall.world.receive(left, Selection { from: None, tag: None }, &mut into, 9);
+        hall.world.fabric.kill(at(dead));
+        // Nobody is at its place any more.
+        hall.world.sides[dead].endpoint = {
+            let device = hall.world.fabric.device(9);
+            Endpoint::open(&device, 0, &Options::default()).unwrap()
+        };
+        hall.wait(left);
+        hall.settle();
+        assert_eq!(hall.told[left], [Told::Ended]);
+        assert_eq!(hall.world.done(left, 9).outcome, Outcome::Cancelled);
+    }
+}
