@@ -9,7 +9,7 @@ use crate::directory::Listed;
 use crate::door::{DOOR, Request};
 use crate::greeting::{EndPoint, Greeting, Refusal, Role};
 use crate::handle::{Handle, Kind};
-use crate::names::{NetName, read_address, write_address};
+use crate::names::{NetName, THIS_HOST, read_address, write_address};
 use crate::nic::{State, call, nic_of, on_nic, write_to};
 use crate::wait::{timeout_of, wait_on_nic};
 use bellwire::{Address, ConnectionProgress, Error, FunctionAddress, RemoteKey, Rights};
@@ -41,7 +41,7 @@ enum Side {
     /// It is asked, by exactly this peer.
     IsAsked {
         end_point: EndPoint,
-        node: u32,
+        host: FunctionAddress,
         deadline: Instant,
     },
 }
@@ -57,6 +57,16 @@ struct Question {
     at: FunctionAddress,
     /// When it asks again at the address that the program named, if it has been told to.
     again_at: Option<Instant>,
+}
+
+impl Question {
+    /// What it is for.
+    fn end_point(&self) -> EndPoint {
+        match self.role {
+            Role::Client => EndPoint::of_server(&self.peer.discriminator),
+            Role::Peer => EndPoint::of_peer(&self.peer.discriminator, &self.own.discriminator),
+        }
+    }
 }
 
 impl State {
@@ -89,20 +99,27 @@ impl State {
         })
     }
 
-    /// Asks for a connection at `question.at`.
-    fn ask(&mut self, slot: u16, question: Question) -> Result<(), Return> {
-        let Question { role, own, peer, deadline, at, .. } = &question;
+    /// Asks for a connection at `question.at`, or notes when to look again who that is.
+    fn ask(&mut self, slot: u16, mut question: Question) -> Result<(), Return> {
+        if question.at == THIS_HOST {
+            match self.marks.find_on_host(&question.end_point()) {
+                Some(at) => question.at = at,
+                None => question.again_at = Some(self.function.now() + ASK_AGAIN),
+            }
+        }
+        let Question { role, own, peer, deadline, at, again_at } = &question;
         let left = deadline.saturating_duration_since(self.function.now());
         let data = self.greeting(slot, *role, &own.discriminator, &peer.discriminator)?.to_bytes();
         let to = Address::new(at.node, at.function, DOOR);
         let vi = self.vis.at(slot).ok_or(Return::InvalidParameter)?;
-        self.function.start_connect(vi.queue_pair, to, &data, left).map_err(
-            |error| match error {
+        if again_at.is_none() {
+            let asked = self.function.start_connect(vi.queue_pair, to, &data, left);
+            asked.map_err(|error| match error {
                 Error::WrongState { .. } => Return::InvalidState,
                 Error::Unreachable { .. } => Return::NotReachable,
                 _ => Return::ErrorResource,
-            },
-        )?;
+            })?;
+        }
         vi.state = ViState::ConnectPending;
         vi.attempt = Some(Attempt { side: Side::Asks(question), outcome: None });
         Ok(())
@@ -169,9 +186,10 @@ impl State {
         let Some(Attempt { side, outcome: None }) = &vi.attempt else { return };
         let outcome = match side.clone() {
             Side::Asks(question) => self.answer(slot, question),
-            Side::IsAsked { end_point, node, deadline } => {
+            Side::IsAsked { end_point, host, deadline } => {
+                let is_there = |node: u32| host == THIS_HOST || node == host.node;
                 let outcome = match self.next_request(&end_point) {
-                    Some(request) if request.request.peer.node == node => {
+                    Some(request) if is_there(request.request.peer.node) => {
                         Some(self.accept(slot, request))
                     }
                     Some(request) => return self.refuse(request.request, Refusal::NotYet),
@@ -260,7 +278,7 @@ impl State {
                 let deadline = self.function.now() + timeout;
                 let vi = self.vis.at(slot).ok_or(Return::InvalidParameter)?;
                 vi.state = ViState::ConnectPending;
-                let side = Side::IsAsked { end_point, node: peer.host.node, deadline };
+                let side = Side::IsAsked { end_point, host: peer.host, deadline };
                 vi.attempt = Some(Attempt { side, outcome: None });
                 Ok(())
             }

@@ -1,9 +1,11 @@
-//! Marks: what is waited for at one function of a node, told to the node's other functions, in this process and others.
+//! Marks: what is waited for at one function of a host, told to the host's other functions, in this process and others.
 //!
 //! All openings and programs of a host shared one address on a card of the time, and discriminators told them apart. Here each opening is a
 //! function with an address of its own, so that a client which names a host asks its first function; a mark lets that one say who is meant.
+//! Over shared memory a client looks for the mark itself, because it is on the same host.
+//!
 //! A mark is the name of an abstract Unix socket, which carries nothing and which the kernel takes back however its owner ends:
-//! `bellwire.vipl/USER/HASH/FUNCTION`, the hash being of device, node and end point.
+//! `bellwire.vipl/USER/HASH/NODE.FUNCTION`, the hash being of device and end point.
 
 use crate::greeting::EndPoint;
 use bellwire::FunctionAddress;
@@ -15,7 +17,7 @@ pub struct Mark {
     _socket: OwnedFd,
 }
 
-/// Where marks of one NIC's device and node are.
+/// Where the marks of one NIC's device are.
 pub struct Marks {
     device: String,
     at: FunctionAddress,
@@ -25,7 +27,9 @@ pub struct Marks {
 impl Marks {
     /// `device`: the name that the NIC was opened by; `functions`: how many a node has at most.
     pub fn new(device: &str, at: FunctionAddress, functions: u8) -> Marks {
-        Marks { device: device.to_owned(), at, functions }
+        // The job is what nodes of shared memory have in common; their options differ.
+        let job = device.split('?').next().filter(|job| job.starts_with("shm:"));
+        Marks { device: job.unwrap_or(device).to_owned(), at, functions }
     }
 
     /// Tells that this function waits for requests to `end_point`. `None`: clients find it at its own address only.
@@ -35,7 +39,7 @@ impl Marks {
         Some(Mark { _socket: socket })
     }
 
-    /// Another function of the node that waits for requests to `end_point`.
+    /// Another function of this node that waits for requests to `end_point`.
     pub fn find(&self, end_point: &EndPoint) -> Option<u8> {
         let socket = socket()?;
         let is_marked = |function: u8| {
@@ -45,11 +49,25 @@ impl Marks {
         (0..self.functions).find(|&function| function != self.at.function && is_marked(function))
     }
 
-    fn place(&self, end_point: &EndPoint, function: u8) -> Option<SocketAddrUnix> {
-        let node = self.at.node.to_le_bytes();
-        let hash = hash(&[self.device.as_bytes(), &node, end_point.as_bytes()]);
+    /// The first function of any node of this host that waits for requests to `end_point`, and is not this one.
+    pub fn find_on_host(&self, end_point: &EndPoint) -> Option<FunctionAddress> {
+        let sockets = std::fs::read_to_string("/proc/net/unix").ok()?;
+        let prefix = format!("@{}", self.prefix(end_point));
+        let marked = |line: &str| {
+            let (node, function) = line.split_once(&prefix)?.1.split_once('.')?;
+            Some(FunctionAddress { node: node.parse().ok()?, function: function.parse().ok()? })
+        };
+        sockets.lines().filter_map(marked).filter(|&at| at != self.at).min()
+    }
+
+    fn prefix(&self, end_point: &EndPoint) -> String {
+        let hash = hash(&[self.device.as_bytes(), end_point.as_bytes()]);
         let user = rustix::process::geteuid().as_raw();
-        let name = format!("bellwire.vipl/{user}/{hash:016x}/{function}");
+        format!("bellwire.vipl/{user}/{hash:016x}/")
+    }
+
+    fn place(&self, end_point: &EndPoint, function: u8) -> Option<SocketAddrUnix> {
+        let name = format!("{}{}.{function}", self.prefix(end_point), self.at.node);
         SocketAddrUnix::new_abstract_name(name.as_bytes()).ok()
     }
 }
@@ -76,14 +94,15 @@ fn hash(parts: &[&[u8]]) -> u64 {
 mod tests {
     use super::*;
 
+    fn marks(device: &str, node: u32, function: u8) -> Marks {
+        Marks::new(device, FunctionAddress { node, function }, 8)
+    }
+
     /// A mark is seen by other functions of its device and node only, for its end point only, and as long as it is kept.
     // shows: M-03
     #[test]
     fn marks_are_seen_by_their_node() {
         let device = format!("shm:marks-{}", std::process::id());
-        let marks = |device: &str, node, function| {
-            Marks::new(device, FunctionAddress { node, function }, 8)
-        };
         let (first, third) = (marks(&device, 5, 0), marks(&device, 5, 2));
         let (called, other) = (EndPoint::of_server(b"here"), EndPoint::of_server(b"her"));
         assert_eq!(first.find(&called), None);
@@ -96,5 +115,24 @@ mod tests {
         assert!(third.set(&called).is_none(), "once");
         drop(mark);
         assert_eq!(first.find(&called), None);
+    }
+
+    /// Whoever looks for the whole host sees the marks of all nodes of its job, the first one first, but its own.
+    // shows: M-03
+    #[test]
+    fn marks_are_seen_on_the_host() {
+        let device = format!("shm:marks-host-{}", std::process::id());
+        let called = EndPoint::of_server(b"here");
+        let own = marks(&format!("{device}?node=1"), 1, 0);
+        assert_eq!(own.find_on_host(&called), None);
+        let _own = own.set(&called).expect("a mark");
+        assert_eq!(own.find_on_host(&called), None);
+        let _late = marks(&device, 10, 3).set(&called).expect("a mark");
+        let late = FunctionAddress { node: 10, function: 3 };
+        assert_eq!(own.find_on_host(&called), Some(late));
+        let _soon = marks(&device, 9, 1).set(&called).expect("a mark");
+        let soon = FunctionAddress { node: 9, function: 1 };
+        assert_eq!(own.find_on_host(&called), Some(soon));
+        assert_eq!(marks("shm:else", 1, 0).find_on_host(&called), None);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A host address is (node, function) of Bellwire in six bytes. Names are those that `Device::lookup` understands, and the written form
 //! `NODE.FUNCTION` of every device. Where one host has several end points of the device (each process on `shm`, functions elsewhere),
-//! the index that the call takes tells them apart.
+//! the index that the call takes tells them apart. On `shm` the host itself has an address too, which is that of whichever process waits.
 
 use crate::abi::{NetAddress, Return};
 use crate::nic::{
@@ -15,6 +15,9 @@ use std::time::Duration;
 
 /// How long a host is asked.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// All processes of this host, on `shm`.
+pub const THIS_HOST: FunctionAddress = FunctionAddress { node: u32::MAX, function: u8::MAX };
 
 /// A network address of VIA.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -121,6 +124,7 @@ fn find(device: &bellwire::Device, name: &str, index: c_ulong) -> Result<Functio
         // All nodes are on this host.
         let node = u32::try_from(index).map_err(|_| Return::ErrorNameService)?;
         return match is_here(name) {
+            true if kind == "shm" && node == 0 => Ok(THIS_HOST),
             true => Ok(FunctionAddress { node, function: 0 }),
             false => Err(Return::ErrorNameService),
         };
@@ -202,7 +206,7 @@ pub unsafe extern "C" fn VipNSGetHostByAddr(
         on_nic(nic_of(nic), |state| state.names())?;
         // SAFETY: the caller's promise.
         let host = unsafe { read_address(address) }?.0.ok_or(Return::InvalidParameter)?;
-        let text = host.to_string();
+        let text = if host == THIS_HOST { "localhost".to_owned() } else { host.to_string() };
         // SAFETY: the caller's promise.
         let room = unsafe { length.read_unaligned() };
         let needed = text.len() + 1;

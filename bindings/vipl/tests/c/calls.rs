@@ -1,6 +1,7 @@
 //! Each function, rightly and wrongly used: the cases of `calls/*.c`, over shared memory and over UDP.
 
-use crate::system::{Running, compile, folder, here};
+use crate::system::{Running, compile, folder, here, wired_hosts};
+use std::path::PathBuf;
 
 const SOURCES: [&str; 8] = [
     "main",
@@ -13,21 +14,28 @@ const SOURCES: [&str; 8] = [
     "processes",
 ];
 
-/// Runs a case on both devices; each of them has a name or address of its own.
-fn run(case: &str) {
-    run_on(case, true);
+fn program(case: &str) -> PathBuf {
+    let sources = SOURCES.map(|name| here(&format!("tests/c/calls/{name}.c")));
+    compile(&folder(&format!("calls-{case}")), "calls", &sources, &here("include"))
 }
 
-fn run_on(case: &str, shm_too: bool) {
-    let sources = SOURCES.map(|name| here(&format!("tests/c/calls/{name}.c")));
-    let program = compile(&folder(&format!("calls-{case}")), "calls", &sources, &here("include"));
+/// Runs a case on both devices; each of them has a name or address of its own.
+fn run(case: &str) {
+    let program = program(case);
     let process = std::process::id();
     let place: usize = case.bytes().map(usize::from).sum();
     let shm = format!("shm:vipl-{case}-{process}");
     let udp = format!("udp:127.{}.{}.{}", 80 + place % 40, process >> 8 & 255, process & 255);
-    for device in shm_too.then_some(shm).into_iter().chain([udp]) {
+    for device in [shm, udp] {
         Running::start(&program, &[case, &device], &[]).succeed();
     }
+}
+
+/// Runs a case on an Ethernet interface of its own.
+fn run_on_eth(case: &str) {
+    let (near, _far) = wired_hosts();
+    let program = program(&format!("{case}-eth"));
+    near.run(|| Running::start(&program, &[case, "eth:vi0"], &[])).succeed();
 }
 
 /// NICs, tags, memory, VIs and completion queues are made, asked, changed and destroyed; what others use stays; what is destroyed is free
@@ -95,14 +103,15 @@ fn connections() {
 #[test]
 fn openings() {
     run("openings");
+    run_on_eth("openings");
 }
 
-/// A program with a later opening than another one of its host is found by a client that names the host; when it is killed, no longer. Over
-/// shared memory each process is a host.
+/// A program with a later opening than another one of its host is found by a client that names the host; when it is killed, no longer.
 // shows: M-03
 #[test]
 fn programs_of_a_host() {
-    run_on("programs", false);
+    run("programs");
+    run_on_eth("programs");
 }
 
 /// Several threads wait at one NIC; waiting sleeps; closing the NIC ends every wait.

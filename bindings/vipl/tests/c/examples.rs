@@ -1,7 +1,6 @@
 //! The examples, on every device: in two processes where a device has them, in two threads on the model.
 
-use crate::system::{Running, compile, folder, here};
-use bellwire_testkit::network::Host;
+use crate::system::{Running, compile, folder, here, wired_hosts};
 use std::path::{Path, PathBuf};
 
 fn example(test: &str, name: &str) -> PathBuf {
@@ -47,14 +46,7 @@ fn examples_run_over_udp() {
 // shows: M-02, M-03, M-30
 #[test]
 fn examples_run_over_eth() {
-    let (near, far) = (Host::new(), Host::new());
-    near.wire("vi0", &far, "vi1");
-    for (host, name) in [(&near, "vi0"), (&far, "vi1")] {
-        host.run(|| {
-            let up = std::process::Command::new("ip").args(["link", "set", name, "up"]).status();
-            assert!(up.expect("ip").success());
-        });
-    }
+    let (near, far) = wired_hosts();
     for (name, bytes) in [("pingpong", "64"), ("window", "4096")] {
         let program = example("eth", name);
         let settings = [("BYTES", bytes)];

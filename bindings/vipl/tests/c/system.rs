@@ -1,5 +1,6 @@
 //! The C compiler, and programs with a deadline.
 
+use bellwire_testkit::network::Host;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -59,6 +60,19 @@ pub fn compile_as(
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{name} does not compile:\n{said}");
     program
+}
+
+/// Two hosts with a pair of Ethernet interfaces, `vi0` and `vi1`, that are up.
+pub fn wired_hosts() -> (Host, Host) {
+    let (near, far) = (Host::new(), Host::new());
+    near.wire("vi0", &far, "vi1");
+    for (host, name) in [(&near, "vi0"), (&far, "vi1")] {
+        host.run(|| {
+            let up = Command::new("ip").args(["link", "set", name, "up"]).status();
+            assert!(up.expect("ip").success());
+        });
+    }
+    (near, far)
 }
 
 /// A program that was started; killed if the test ends before it.
