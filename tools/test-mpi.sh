@@ -111,13 +111,13 @@ far() {
         mpirun --oversubscribe --host "10.99.0.1:$((ranks / 2)),10.99.0.2:$((ranks / 2))" -n "$ranks" --mca plm_rsh_agent "$folder/agent" \
         --mca oob_tcp_if_include eth0 --mca pml cm --mca mtl ofi --mca btl self --mca osc pt2pt -x FI_PROVIDER_PATH -x FI_PROVIDER "$@"
 }
-# More than what starts the ranks went over the wire between them.
-wired() { [ "$(ip netns exec near cat /sys/class/net/eth0/statistics/tx_bytes)" -gt 2000000 ]; }
+# More than what starts the ranks, a few thousand bytes, went over the wire between them.
+wired() { [ "$(ip netns exec near cat /sys/class/net/eth0/statistics/tx_bytes)" -gt 1000000 ]; }
 # fabtests PREFIX SET: on a network of their own, as others may use their ports. They end what is called like them when they are done, and so see no
 # processes but their own.
 fabtests() {
     local bin="$1/bin"
-    (cd "$folder" && PATH="$bin:$PATH" "$tools/alone.sh" "$bin/runfabtests.sh" -vv -p "$bin" -T 60 -t "$2" bellwire) >"$folder/fabtests" 2>&1 || true
+    (cd "$folder" && PATH="$bin:$PATH" "$tools/alone.sh" "$bin/runfabtests.sh" -vv -p "$bin" -T 120 -t "$2" bellwire) >"$folder/fabtests" 2>&1 || true
     cat "$folder/fabtests"
     grep -qE '^# Total Pass +[1-9]' "$folder/fabtests" && grep -qE '^# Total Fail +0$' "$folder/fabtests"
 }
