@@ -33,7 +33,10 @@ pub struct Cq {
 
 struct Queue {
     entries: VecDeque<(CqEntry, u64)>,
-    errors: VecDeque<CqErrEntry>,
+    /// What failed, and how many entries will have been taken before it is its turn.
+    errors: VecDeque<(u64, CqErrEntry)>,
+    /// Entries that were ever taken.
+    taken: u64,
     size: usize,
 }
 
@@ -72,6 +75,7 @@ pub unsafe extern "C" fn open(
         let queue = Queue {
             entries: VecDeque::with_capacity(attr.size.min(1 << 16)),
             errors: VecDeque::new(),
+            taken: 0,
             size: attr.size,
         };
         let cq = Cq {
@@ -115,7 +119,11 @@ impl Cq {
 
     /// Takes the end of something that failed.
     pub fn push_error(&self, error: CqErrEntry) {
-        self.queue.hold().errors.push_back(error);
+        {
+            let mut queue = self.queue.hold();
+            let place = queue.taken + queue.entries.len() as u64;
+            queue.errors.push_back((place, error));
+        }
         self.wake();
     }
 
@@ -193,8 +201,13 @@ impl Cq {
     #[inline]
     unsafe fn take_ready(&self, into: *mut c_void, count: usize, sources: *mut u64) -> isize {
         let mut queue = self.queue.hold();
-        if !queue.errors.is_empty() {
-            return -(error::EAVAIL as isize);
+        let mut count = count;
+        if let Some((place, _)) = queue.errors.front() {
+            let before = (place - queue.taken) as usize;
+            if before == 0 {
+                return -(error::EAVAIL as isize);
+            }
+            count = count.min(before);
         }
         let mut taken = 0;
         while taken < count {
@@ -216,6 +229,7 @@ impl Cq {
             }
             taken += 1;
         }
+        queue.taken += taken as u64;
         if taken > 0 {
             self.looks.found();
         }
@@ -267,7 +281,7 @@ unsafe extern "C" fn read_from(
 unsafe extern "C" fn read_error(cq: *mut Cq, into: *mut CqErrEntry, _flags: u64) -> isize {
     // SAFETY: the interface's pointers. Newer versions have a longer entry, whose end only matters with capabilities that we do not have.
     unsafe {
-        let Some(error) = (*cq).queue.hold().errors.pop_front() else {
+        let Some((_, error)) = (*cq).queue.hold().errors.pop_front() else {
             return -(error::EAGAIN as isize);
         };
         into.write(error);

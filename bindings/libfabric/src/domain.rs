@@ -35,8 +35,8 @@ static DOMAIN: Ops<11> = ops![
     not_offered,
     crate::cntr::open,
     crate::poll::open,
-    not_offered,
-    not_offered,
+    crate::shared::open_stx,
+    crate::shared::open_srx,
     crate::atomic::query,
     not_offered,
     endpoint_with_flags,
@@ -67,11 +67,13 @@ pub unsafe extern "C" fn open(
             }
         };
         log(Level::Info, &format!("{name}: {}", device.describe()));
-        // Regions belong to all endpoints, also to those that different threads use under FI_THREAD_COMPLETION.
-        let apart = (*info).caps & ACCESS_CAPS == 0;
+        // Regions and shared receives belong to all endpoints, also to those that different threads use under FI_THREAD_COMPLETION.
+        let attr_of_ep = (*info).ep_attr.as_ref();
+        let shares = attr_of_ep.is_some_and(|ep| ep.rx_ctx_cnt == value::SHARED_CONTEXT);
+        let apart = (*info).caps & ACCESS_CAPS == 0 && !shares;
         let alone =
             |level| level == value::THREAD_DOMAIN || apart && level == value::THREAD_COMPLETION;
-        let connected = (*info).ep_attr.as_ref().is_some_and(|ep| ep.kind == value::EP_MSG);
+        let connected = attr_of_ep.is_some_and(|ep| ep.kind == value::EP_MSG);
         let auto = attr.data_progress == value::PROGRESS_AUTO
             || connected && attr.control_progress == value::PROGRESS_AUTO;
         // Connected endpoints are driven by event queues as well, which are no part of the domain and of the promises for it.

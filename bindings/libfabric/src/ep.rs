@@ -14,6 +14,7 @@ use crate::info::{self, DATAGRAM_BYTES};
 use crate::library::{Level, library, log};
 use crate::lock::{Held, Lock};
 use crate::passive::{self, Origin};
+use crate::shared::{Srx, Stx};
 use crate::wait::WaitObject;
 use crate::{atomic, receive, rma, transmit};
 use bellwire::{Device, Error, Status};
@@ -58,6 +59,8 @@ pub struct Bound {
     /// The endpoint, as events call it.
     pub fid: *mut Fid,
     av: *mut Av,
+    srx: *mut Srx,
+    stx: *mut Stx,
     pub eq: *mut Eq,
     pub tx_cq: *mut Cq,
     pub rx_cq: *mut Cq,
@@ -85,7 +88,8 @@ pub struct Bound {
 pub const WANTED: u64 = 1;
 
 static FID: Ops<6> = ops![close, bind, control, not_offered, not_offered, not_offered];
-static EP: Ops<7> = ops![receive::cancel, option, set_option, not_offered, not_offered, room, room];
+static EP: Ops<7> =
+    ops![receive::cancel::<Ep>, option, set_option, not_offered, not_offered, room, room];
 static CM: Ops<9> = ops![
     not_offered,
     name,
@@ -98,10 +102,10 @@ static CM: Ops<9> = ops![
     not_offered,
 ];
 /// Tables of what an endpoint does not do.
-const NONE: Slot = Slot(not_offered as *const c_void);
-static NO_CALLS: Ops<9> = Ops::new([NONE; 9]);
-static NO_ATOMICS: Ops<13> = Ops::new([NONE; 13]);
-static NO_COLLECTIVES: Ops<11> = Ops::new([NONE; 11]);
+pub const NONE: Slot = Slot(not_offered as *const c_void);
+pub static NO_CALLS: Ops<9> = Ops::new([NONE; 9]);
+pub static NO_ATOMICS: Ops<13> = Ops::new([NONE; 13]);
+pub static NO_COLLECTIVES: Ops<11> = Ops::new([NONE; 11]);
 
 /// `fi_endpoint`.
 pub unsafe extern "C" fn open(
@@ -175,6 +179,8 @@ pub unsafe extern "C" fn open(
         let bound = Bound {
             fid: null_mut(),
             av: null_mut(),
+            srx: null_mut(),
+            stx: null_mut(),
             eq: null_mut(),
             tx_cq: null_mut(),
             rx_cq: null_mut(),
@@ -513,9 +519,18 @@ unsafe extern "C" fn close(ep: *mut Ep) -> c_int {
             let State { endpoint, line, .. } = &mut *state;
             line.end(endpoint);
         }
-        let eq = (*ep).hold().bound.eq;
+        let (eq, srx, stx) = {
+            let bound = &(*ep).hold().bound;
+            (bound.eq, bound.srx, bound.stx)
+        };
         if let Some(eq) = eq.as_ref() {
             eq.remove(Source::Ep(ep));
+        }
+        if let Some(srx) = srx.as_ref() {
+            srx.remove(ep);
+        }
+        if let Some(stx) = stx.as_ref() {
+            stx.users.fetch_sub(1, Ordering::Relaxed);
         }
         let (av, cqs, cntrs) = {
             let bound = &(*ep).hold().bound;
@@ -583,6 +598,11 @@ unsafe extern "C" fn bind(ep: *mut Ep, fid: *mut Fid, flags: u64) -> c_int {
                 // One for accesses by peers counts only with FI_RMA_EVENT, which is not offered; MPICH binds one all the same.
             }
             // Nothing is ever told of an endpoint without connections.
+            class::SRX_CTX => bound.srx = fid.cast(),
+            class::STX_CTX => {
+                bound.stx = fid.cast();
+                (*bound.stx).users.fetch_add(1, Ordering::Relaxed);
+            }
             class::EQ if *kind != value::EP_MSG => {}
             class::EQ => bound.eq = fid.cast(),
             _ => return -error::EINVAL,
@@ -633,6 +653,10 @@ pub unsafe fn enable(ep: *mut Ep) -> c_int {
                 log(Level::Warn, "a connected endpoint needs an event queue: fi_ep_bind it first");
                 return -error::ENOEQ;
             }
+            if !state.bound.srx.is_null() && state.bound.rx_selective {
+                log(Level::Warn, "shared receives always complete: no FI_SELECTIVE_COMPLETION");
+                return -error::EINVAL;
+            }
             if state.kind != value::EP_MSG && state.bound.av.is_null() {
                 log(Level::Warn, "an endpoint needs an address vector: fi_ep_bind it first");
                 return -error::ENOAV;
@@ -656,10 +680,13 @@ pub unsafe fn enable(ep: *mut Ep) -> c_int {
         for set in this.wait_objects() {
             set.add(this.wait_fd);
         }
-        let (kind, eq) = {
+        let (kind, eq, srx) = {
             let state = this.hold();
-            (state.kind, state.bound.eq)
+            (state.kind, state.bound.eq, state.bound.srx)
         };
+        if let Some(srx) = srx.as_ref() {
+            srx.add(ep);
+        }
         if kind == value::EP_MSG {
             (*eq).add(Source::Ep(ep), this.wait_fd);
         }
@@ -742,7 +769,7 @@ unsafe extern "C" fn set_option(
 }
 
 /// How much can be posted, at least.
-unsafe extern "C" fn room(_ep: *mut Ep) -> isize {
+pub unsafe extern "C" fn room(_ep: *mut Ep) -> isize {
     crate::info::DEPTH as isize
 }
 

@@ -24,7 +24,7 @@ const RX_CAPS: u64 = flag::MSG
 /// What means something only where there is more than one peer.
 const FROM_ANYBODY: u64 = flag::DIRECTED_RECV | flag::SOURCE;
 /// What receives that endpoints share do not offer: they belong to no endpoint's buffers, and to no endpoint's peers.
-const NOT_SHARED: u64 = flag::MULTI_RECV | flag::DIRECTED_RECV;
+pub const NOT_SHARED: u64 = flag::MULTI_RECV | flag::DIRECTED_RECV;
 
 /// A kind of endpoints.
 struct Kind {
@@ -249,7 +249,6 @@ unsafe fn check(kind: &Kind, hints: &Info, version: u32) -> Result<(), &'static 
             one(ep.auth_key_size == 0, "authorization keys")?;
             let single = |count: usize| count <= 1 || count == value::SHARED_CONTEXT;
             one(single(ep.tx_ctx_cnt) && single(ep.rx_ctx_cnt), "several contexts of an endpoint")?;
-            one(ep.tx_ctx_cnt <= 1 && ep.rx_ctx_cnt <= 1, "contexts that endpoints share")?;
             one(
                 ep.rx_ctx_cnt != value::SHARED_CONTEXT || hints.caps & NOT_SHARED == 0,
                 "buffers for many messages, or receives from one peer, that endpoints share",

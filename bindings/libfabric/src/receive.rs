@@ -7,19 +7,57 @@ use bellwire_tagged::{Peek, Refusal, Selection, Span, Spans, Token};
 use std::ffi::c_void;
 
 /// One receive.
-struct Receive {
-    from: u64,
-    tag: Option<(u64, u64)>,
-    context: *mut c_void,
-    flags: u64,
+pub struct Receive {
+    pub from: u64,
+    /// Tag, and the bits of it that do not matter.
+    pub tag: Option<(u64, u64)>,
+    pub context: *mut c_void,
+    /// `None`: the call has none.
+    pub flags: Option<u64>,
+    /// Stretches of memory.
+    pub parts: usize,
+}
+
+/// What receives are posted to.
+pub trait Receiver {
+    /// # Safety
+    /// The memory is the program's until the receive is done.
+    unsafe fn post(&self, into: Spans, receive: Receive) -> isize;
+
+    /// Takes the oldest receive of this context back, if there is one.
+    fn take_back(&self, context: *mut c_void);
+}
+
+impl Receiver for Ep {
+    #[inline(always)]
+    unsafe fn post(&self, into: Spans, receive: Receive) -> isize {
+        let mut state = self.hold();
+        let flags = receive.flags.unwrap_or_else(|| {
+            let usual = state.bound.rx_flags;
+            if receive.tag.is_some() { usual & !flag::MULTI_RECV } else { usual }
+        });
+        let flags = if state.bound.rx_selective { flags } else { flags | flag::COMPLETION };
+        if flags & flag::MULTI_RECV != 0 && (receive.parts != 1 || receive.tag.is_some()) {
+            return -(error::EINVAL as isize);
+        }
+        // SAFETY: the caller's.
+        unsafe { state.receive(into, receive, flags) }
+    }
+
+    fn take_back(&self, context: *mut c_void) {
+        let mut state = self.hold();
+        let State { endpoint, bound, .. } = &mut *state;
+        // What is done, or unknown, cannot be cancelled, and that is no error.
+        endpoint.cancel(context as u64, bound);
+    }
 }
 
 impl State {
     /// # Safety
     /// The memory is the program's until the receive is done.
     #[inline(always)]
-    unsafe fn receive(&mut self, into: Spans, receive: Receive) -> isize {
-        let Receive { from, tag, context, flags } = receive;
+    unsafe fn receive(&mut self, into: Spans, receive: Receive, flags: u64) -> isize {
+        let Receive { from, tag, context, .. } = receive;
         if !self.is_enabled() {
             return -(error::EOPBADSTATE as isize);
         }
@@ -31,9 +69,8 @@ impl State {
                 None => return -(error::EINVAL as isize),
             },
         };
-        let kind = if tag.is_some() { flag::TAGGED } else { flag::MSG } | flag::RECV;
-        let note = if flags & flag::COMPLETION != 0 { kind | WANTED } else { kind };
-        let (selection, token) = (Selection { from, tag }, Token { context: context as u64, note });
+        let token = token(tag.is_some(), flags & flag::COMPLETION != 0, context);
+        let selection = Selection { from, tag };
         let done = match flags & (flag::PEEK | flag::CLAIM | flag::DISCARD | flag::MULTI_RECV) {
             0 => self.endpoint.receive(selection, into, token, &mut self.bound),
             special => self.receive_specially(selection, into, token, special),
@@ -75,16 +112,18 @@ impl State {
         let span = unsafe { Span::new(into.address() as *const u8, into.len()) };
         self.endpoint.receive_many(selection, span, least, token, &mut self.bound)
     }
+}
 
-    #[inline(always)]
-    fn usual_receive(&self, flags: u64) -> u64 {
-        if self.bound.rx_selective { flags } else { flags | flag::COMPLETION }
-    }
+/// What a receive is told as.
+#[inline(always)]
+pub fn token(tagged: bool, wanted: bool, context: *mut c_void) -> Token {
+    let kind = if tagged { flag::TAGGED } else { flag::MSG } | flag::RECV;
+    Token { context: context as u64, note: if wanted { kind | WANTED } else { kind } }
 }
 
 #[inline(always)]
-unsafe fn one(
-    ep: *mut Ep,
+unsafe fn one<R: Receiver>(
+    receiver: *mut R,
     into: *mut c_void,
     length: usize,
     from: u64,
@@ -93,40 +132,28 @@ unsafe fn one(
 ) -> isize {
     // SAFETY: the interface's pointers.
     unsafe {
-        let mut state = (*ep).hold();
-        let mut flags = state.usual_receive(state.bound.rx_flags);
-        if tag.is_some() {
-            flags &= !flag::MULTI_RECV;
-        }
         let into = Span::new(into.cast(), length).into();
-        state.receive(into, Receive { from, tag, context, flags })
+        (*receiver).post(into, Receive { from, tag, context, flags: None, parts: 1 })
     }
 }
 
 #[inline(always)]
-unsafe fn parts(
-    ep: *mut Ep,
-    parts: *const libc::iovec,
-    count: usize,
+unsafe fn several<R: Receiver>(
+    receiver: *mut R,
+    into: *const libc::iovec,
+    parts: usize,
     from: u64,
     tag: Option<(u64, u64)>,
     context: *mut c_void,
     flags: Option<u64>,
 ) -> isize {
     // SAFETY: the interface's pointers.
-    unsafe {
-        let mut state = (*ep).hold();
-        let flags = state.usual_receive(flags.unwrap_or(state.bound.rx_flags));
-        if flags & flag::MULTI_RECV != 0 && (count != 1 || tag.is_some()) {
-            return -(error::EINVAL as isize);
-        }
-        state.receive(spans(parts, count), Receive { from, tag, context, flags })
-    }
+    unsafe { (*receiver).post(spans(into, parts), Receive { from, tag, context, flags, parts }) }
 }
 
 /// `fi_recv`.
-pub unsafe extern "C" fn recv(
-    ep: *mut Ep,
+pub unsafe extern "C" fn recv<R: Receiver>(
+    receiver: *mut R,
     into: *mut c_void,
     length: usize,
     _desc: *mut c_void,
@@ -134,12 +161,12 @@ pub unsafe extern "C" fn recv(
     context: *mut c_void,
 ) -> isize {
     // SAFETY: the interface's pointers.
-    unsafe { one(ep, into, length, from, None, context) }
+    unsafe { one(receiver, into, length, from, None, context) }
 }
 
 /// `fi_recvv`.
-pub unsafe extern "C" fn recv_parts(
-    ep: *mut Ep,
+pub unsafe extern "C" fn recv_parts<R: Receiver>(
+    receiver: *mut R,
     into: *const libc::iovec,
     _desc: *mut *mut c_void,
     count: usize,
@@ -147,22 +174,26 @@ pub unsafe extern "C" fn recv_parts(
     context: *mut c_void,
 ) -> isize {
     // SAFETY: the interface's pointers.
-    unsafe { parts(ep, into, count, from, None, context, None) }
+    unsafe { several(receiver, into, count, from, None, context, None) }
 }
 
 /// `fi_recvmsg`.
-pub unsafe extern "C" fn recv_message(ep: *mut Ep, message: *const Msg, flags: u64) -> isize {
+pub unsafe extern "C" fn recv_message<R: Receiver>(
+    receiver: *mut R,
+    message: *const Msg,
+    flags: u64,
+) -> isize {
     // SAFETY: the interface's pointers.
     unsafe {
         let Msg { iov, iov_count, addr, context, .. } = *message;
-        parts(ep, iov, iov_count, addr, None, context, Some(flags))
+        several(receiver, iov, iov_count, addr, None, context, Some(flags))
     }
 }
 
 /// `fi_trecv`.
 #[allow(clippy::too_many_arguments)]
-pub unsafe extern "C" fn tagged(
-    ep: *mut Ep,
+pub unsafe extern "C" fn tagged<R: Receiver>(
+    receiver: *mut R,
     into: *mut c_void,
     length: usize,
     _desc: *mut c_void,
@@ -172,13 +203,13 @@ pub unsafe extern "C" fn tagged(
     context: *mut c_void,
 ) -> isize {
     // SAFETY: the interface's pointers.
-    unsafe { one(ep, into, length, from, Some((tag, ignore)), context) }
+    unsafe { one(receiver, into, length, from, Some((tag, ignore)), context) }
 }
 
 /// `fi_trecvv`.
 #[allow(clippy::too_many_arguments)]
-pub unsafe extern "C" fn tagged_parts(
-    ep: *mut Ep,
+pub unsafe extern "C" fn tagged_parts<R: Receiver>(
+    receiver: *mut R,
     into: *const libc::iovec,
     _desc: *mut *mut c_void,
     count: usize,
@@ -188,30 +219,25 @@ pub unsafe extern "C" fn tagged_parts(
     context: *mut c_void,
 ) -> isize {
     // SAFETY: the interface's pointers.
-    unsafe { parts(ep, into, count, from, Some((tag, ignore)), context, None) }
+    unsafe { several(receiver, into, count, from, Some((tag, ignore)), context, None) }
 }
 
 /// `fi_trecvmsg`.
-pub unsafe extern "C" fn tagged_message(
-    ep: *mut Ep,
+pub unsafe extern "C" fn tagged_message<R: Receiver>(
+    receiver: *mut R,
     message: *const MsgTagged,
     flags: u64,
 ) -> isize {
     // SAFETY: the interface's pointers.
     unsafe {
         let MsgTagged { iov, iov_count, addr, tag, ignore, context, .. } = *message;
-        parts(ep, iov, iov_count, addr, Some((tag, ignore)), context, Some(flags))
+        several(receiver, iov, iov_count, addr, Some((tag, ignore)), context, Some(flags))
     }
 }
 
 /// `fi_cancel`.
-pub unsafe extern "C" fn cancel(ep: *mut Ep, context: *mut c_void) -> isize {
-    // SAFETY: the interface's pointers.
-    unsafe {
-        let mut state = (*ep).hold();
-        let State { endpoint, bound, .. } = &mut *state;
-        // What is done, or unknown, cannot be cancelled, and that is no error.
-        endpoint.cancel(context as u64, bound);
-    }
+pub unsafe extern "C" fn cancel<R: Receiver>(receiver: *mut R, context: *mut c_void) -> isize {
+    // SAFETY: the interface's pointer.
+    unsafe { (*receiver).take_back(context) };
     0
 }

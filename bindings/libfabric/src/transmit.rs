@@ -10,9 +10,9 @@ use std::ffi::c_void;
 
 /// Messages without tags.
 pub static MSG: Ops<9> = ops![
-    receive::recv,
-    receive::recv_parts,
-    receive::recv_message,
+    receive::recv::<Ep>,
+    receive::recv_parts::<Ep>,
+    receive::recv_message::<Ep>,
     send,
     send_parts,
     send_message,
@@ -23,9 +23,9 @@ pub static MSG: Ops<9> = ops![
 
 /// Messages with tags.
 pub static TAGGED: Ops<9> = ops![
-    receive::tagged,
-    receive::tagged_parts,
-    receive::tagged_message,
+    receive::tagged::<Ep>,
+    receive::tagged_parts::<Ep>,
+    receive::tagged_message::<Ep>,
     tagged,
     tagged_parts,
     tagged_message,

@@ -5,7 +5,8 @@
 //! request's number, which is drawn, and which only those two have heard. (The connections of `bellwire` are between queue pairs, and are accepted by the
 //! function that was asked; here each connection has a function of its own.)
 //!
-//! A connection ends when one of the two says so, after all that it sent before, or is gone: while there is a connection, and while an answer is due, the peer is asked
+//! A connection ends when one of the two says so, after all that it sent before, or is gone. Receives that are left are cancelled when nothing else has come for a while, so that
+//! whoever has several connections hears of what was sent by them first. While there is a connection, and while an answer is due, the peer is asked
 //! now and then whether it is there.
 
 use crate::control::Control;
@@ -113,7 +114,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Ends a connection, or the waiting for one. What has not finished fails, and the peer is told, after all that was sent to it; receives that were posted here are cancelled, and
+    /// Ends a connection, or the waiting for one. What has not finished fails, and the peer is told, after all that was sent to it.
     /// [`ConnectionEvent::Ended`] is told here, too.
     pub fn disconnect(&mut self, sink: &mut impl Sink) {
         match self.company {
@@ -228,7 +229,7 @@ impl Endpoint {
         }
         let before = std::mem::replace(&mut self.company, Company::Nobody);
         if let Company::Only(_) = before {
-            self.cancel_all(sink);
+            self.parted = true;
             sink.connection(ConnectionEvent::Ended);
         } else {
             sink.connection(ConnectionEvent::Refused(&[]));

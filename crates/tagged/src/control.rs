@@ -230,13 +230,20 @@ impl Endpoint {
         self.peers[peer].meet_again();
     }
 
-    /// A look found nothing to do: asks, now and then, those who keep us waiting.
+    /// A look found nothing to do: does, now and then, what is done now and then. Returns how much.
     #[inline]
-    pub(crate) fn idle(&mut self) {
+    pub(crate) fn idle(&mut self, sink: &mut impl Sink) -> usize {
         self.looks = self.looks.wrapping_add(1);
-        if self.looks.is_multiple_of(LOOKS_PER_CLOCK) && self.is_waiting_for_answers() {
+        if self.looks.is_multiple_of(LOOKS_PER_CLOCK) { self.look_around(sink) } else { 0 }
+    }
+
+    /// Asks those who keep us waiting, and cancels what waits for somebody who has left.
+    #[cold]
+    fn look_around(&mut self, sink: &mut impl Sink) -> usize {
+        if self.is_waiting_for_answers() {
             self.ask();
         }
+        if std::mem::take(&mut self.parted) { self.cancel_all(sink) } else { 0 }
     }
 
     /// Asks everybody who keeps us waiting whether they are there, if that was not done lately.

@@ -11,7 +11,7 @@ use crate::peers::{MAILBOX, OFFERS, Peers};
 use crate::receive::{Label, Many, Matching};
 use crate::slots::Slots;
 use crate::transfer::{Offer, Transfer};
-use crate::{Peer, Sink, Token};
+use crate::{Peer, SharedReceives, Sink, Token};
 use bellwire::{
     Completion, CompletionQueue, Device, Error, Function, FunctionAddress, FunctionOptions,
     MemoryRegion, Operation as Finished, QueuePair, QueuePairOptions, Result, Status,
@@ -60,6 +60,8 @@ pub struct Endpoint {
     pub(crate) scratch: Box<[u8]>,
     /// Without tags, and with.
     pub(crate) matching: [Matching; 2],
+    /// Receives for messages that find none there.
+    pub(crate) shared: Option<SharedReceives>,
     pub(crate) many: Slots<Many>,
     pub(crate) operations: Slots<Operation>,
     pub(crate) transfers: Slots<Transfer>,
@@ -79,6 +81,8 @@ pub struct Endpoint {
     pub(crate) company: Company,
     /// Whether it takes requests for connections.
     pub(crate) listens: bool,
+    /// Its connection has ended, and receives that are left have to be cancelled.
+    pub(crate) parted: bool,
 }
 
 /// A message that its receiver is not done with.
@@ -132,6 +136,7 @@ impl Endpoint {
             peers: Peers::new(),
             scratch: vec![0; packet_bytes].into(),
             matching: [Matching::new(), Matching::new()],
+            shared: None,
             many: Slots::new(),
             // Peers may repeat numbers of an endpoint that was here before.
             operations: Slots::from(u32::from(incarnation) << 16),
@@ -147,6 +152,7 @@ impl Endpoint {
             asked: Instant::now(),
             company: Company::Anybody,
             listens: false,
+            parted: false,
         })
     }
 
@@ -206,7 +212,7 @@ impl Endpoint {
             done += self.post_waiting(sink);
         }
         if done == 0 {
-            self.idle();
+            done = self.idle(sink);
         }
         Ok(done)
     }
@@ -223,6 +229,11 @@ impl Endpoint {
     pub fn arm(&mut self) -> Result<bool> {
         if self.is_waiting_for_answers() {
             self.ask();
+        }
+        if self.parted {
+            // Whoever wants to sleep has nothing else to look at.
+            self.looks = u32::MAX;
+            return Ok(false);
         }
         let idle = self.outbox.is_empty() && self.unfetched.is_empty() && self.unposted.is_empty();
         Ok(idle && self.function.arm()?)

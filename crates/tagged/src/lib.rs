@@ -37,6 +37,7 @@
 //! | `endpoint.rs` | opening, making progress, and what to do with what has come |
 //! | `send.rs` | sending at once, or offering |
 //! | `receive.rs` | posted receives meet messages: matching, cancelling, peeking |
+//! | `shared.rs` | receives that endpoints share |
 //! | `transfer.rs` | fetching what was offered |
 //! | `access.rs` | writing, reading and changing a peer's memory |
 //! | `exposed.rs`, `atomic.rs` | the owner's side of it, and how numbers change |
@@ -58,6 +59,7 @@ mod peers;
 mod queue;
 mod receive;
 mod send;
+mod shared;
 mod slots;
 mod transfer;
 
@@ -70,3 +72,4 @@ pub use memory::{Span, Spans};
 pub use peers::{Peer, WINDOW_BYTES};
 pub use receive::{Peek, Selection};
 pub use send::{How, Message, Refusal, Sent};
+pub use shared::SharedReceives;

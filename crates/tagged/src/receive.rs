@@ -70,7 +70,7 @@ pub(crate) struct Many {
 pub(crate) struct Arrived {
     pub(crate) label: Label,
     content: Content,
-    claimed: Option<u64>,
+    pub(crate) claimed: Option<u64>,
 }
 
 /// What a message says beside its bytes.
@@ -91,8 +91,20 @@ enum Content {
 }
 
 impl Posted {
+    /// A receive for messages of all peers.
+    pub(crate) fn from_anybody(tag: Option<(u64, u64)>, into: Spans, token: Token) -> Posted {
+        let (tag, ignore) = tag.unwrap_or_default();
+        Posted { from: None, tag, ignore, into: Into::Spans(into), token }
+    }
+
+    /// Where it goes, if it is for one message.
+    pub(crate) fn into_spans(self) -> (Spans, Token) {
+        let Into::Spans(into) = self.into else { unreachable!("buffers for many are not shared") };
+        (into, self.token)
+    }
+
     #[inline]
-    fn takes(&self, label: &Label) -> bool {
+    pub(crate) fn takes(&self, label: &Label) -> bool {
         (self.tag ^ label.tag) & !self.ignore == 0
             && self.from.is_none_or(|from| from == label.peer)
     }
@@ -194,13 +206,16 @@ impl Endpoint {
         false
     }
 
-    /// Takes all receives back.
-    pub(crate) fn cancel_all(&mut self, sink: &mut impl Sink) {
+    /// Takes all receives back. Returns how many.
+    pub(crate) fn cancel_all(&mut self, sink: &mut impl Sink) -> usize {
+        let mut count = 0;
         for side in [1, 0] {
             while let Some(at) = self.matching[side].posted.find(|_| true) {
                 self.take_back(side, at, sink);
+                count += 1;
             }
         }
+        count
     }
 
     fn take_back(&mut self, side: usize, at: u32, sink: &mut impl Sink) {
@@ -302,6 +317,11 @@ impl Endpoint {
     pub(crate) fn arrive(&mut self, label: Label, body: &[u8], sink: &mut impl Sink) -> Option<()> {
         let matching = &mut self.matching[usize::from(label.tagged)];
         let Some(at) = matching.posted.find(|posted| posted.takes(&label)) else {
+            if let Some((into, token)) = self.take_shared(&label, sink) {
+                self.deliver(&label, body, &into, token, sink);
+                return Some(());
+            }
+            let matching = &mut self.matching[usize::from(label.tagged)];
             let held = self.peers[label.peer].hold(Known::units(label.length));
             return held.then(|| {
                 let content = Content::Here(body.into());
@@ -329,6 +349,11 @@ impl Endpoint {
     ) -> Option<()> {
         let matching = &mut self.matching[usize::from(label.tagged)];
         let Some(at) = matching.posted.find(|posted| posted.takes(&label)) else {
+            if let Some((into, token)) = self.take_shared(&label, sink) {
+                self.fetch(label, offer, into, token, None, sink);
+                return Some(());
+            }
+            let matching = &mut self.matching[usize::from(label.tagged)];
             let held = self.peers[label.peer].hold_offer();
             return held.then(|| {
                 let content = Content::Offered(offer);
@@ -387,7 +412,13 @@ impl Endpoint {
         }
     }
 
-    fn hand_over(&mut self, arrived: Arrived, into: Spans, token: Token, sink: &mut impl Sink) {
+    pub(crate) fn hand_over(
+        &mut self,
+        arrived: Arrived,
+        into: Spans,
+        token: Token,
+        sink: &mut impl Sink,
+    ) {
         self.hand_over_to(arrived, into, token, None, sink);
     }
 

@@ -59,7 +59,8 @@ impl Hall {
 
     fn settle(&mut self) {
         let mut quiet = 0;
-        while quiet < 500 {
+        // Some things are done only when nothing else has happened for a thousand looks.
+        while quiet < 1500 {
             let mut done = 0;
             for (side, told) in self.world.sides.iter_mut().zip(&mut self.told) {
                 done += side.endpoint.progress(&mut Ears(&mut side.done, told)).unwrap();

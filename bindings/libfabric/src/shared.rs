@@ -1,0 +1,229 @@
+//! Contexts that endpoints share: receives for whichever endpoint gets a message first, and, for transmissions, nothing but the name, as endpoints have no
+//! resources of their own that could be shared.
+
+use crate::abi::{Fid, FidEp, FidStx, Ops, RxAttr, TxAttr, class, error, flag, not_offered, ops};
+use crate::domain::Domain;
+use crate::ep::{Ep, NO_ATOMICS, NO_CALLS, NO_COLLECTIVES, NONE, State};
+use crate::info::NOT_SHARED;
+use crate::library::{Level, log};
+use crate::lock::Lock;
+use crate::receive::{self, Receive, Receiver, token};
+use bellwire_tagged::{Done, Outcome, Refusal, SharedReceives, Sink, Spans, What};
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A shared receive context.
+#[repr(C)]
+pub struct Srx {
+    fid: FidEp,
+    domain: *mut Domain,
+    receives: SharedReceives,
+    endpoints: Lock<Vec<*mut Ep>>,
+}
+
+/// A shared transmit context.
+#[repr(C)]
+pub struct Stx {
+    fid: FidStx,
+    domain: *mut Domain,
+    /// Endpoints that are bound to it.
+    pub users: AtomicUsize,
+}
+
+/// Receives that can wait, of each kind.
+const RECEIVES: usize = 65_536;
+
+static FID: Ops<6> = ops![close, not_offered, control, not_offered, not_offered, not_offered];
+static STX_FID: Ops<6> =
+    ops![close_stx, not_offered, not_offered, not_offered, not_offered, not_offered];
+static EP: Ops<7> = ops![
+    receive::cancel::<Srx>,
+    not_offered,
+    not_offered,
+    not_offered,
+    not_offered,
+    crate::ep::room,
+    not_offered,
+];
+static STX: Ops<7> = Ops::new([NONE; 7]);
+static MSG: Ops<9> = ops![
+    receive::recv::<Srx>,
+    receive::recv_parts::<Srx>,
+    receive::recv_message::<Srx>,
+    not_offered,
+    not_offered,
+    not_offered,
+    not_offered,
+    not_offered,
+    not_offered,
+];
+static TAGGED: Ops<9> = ops![
+    receive::tagged::<Srx>,
+    receive::tagged_parts::<Srx>,
+    receive::tagged_message::<Srx>,
+    not_offered,
+    not_offered,
+    not_offered,
+    not_offered,
+    not_offered,
+    not_offered,
+];
+
+/// `fi_srx_context`.
+pub unsafe extern "C" fn open_srx(
+    domain: *mut Domain,
+    attr: *const RxAttr,
+    into: *mut *mut Srx,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: the interface's pointers.
+    unsafe {
+        let wants =
+            |attr: &RxAttr| attr.caps & NOT_SHARED != 0 || attr.op_flags & flag::MULTI_RECV != 0;
+        if attr.as_ref().is_some_and(wants) {
+            log(
+                Level::Warn,
+                "shared receives are for one message each, from anybody: no FI_MULTI_RECV, no FI_DIRECTED_RECV",
+            );
+            return -error::EINVAL;
+        }
+        let fid = Fid { class: class::SRX_CTX, context, ops: &FID };
+        let fid = FidEp {
+            fid,
+            ops: &EP,
+            cm: &NO_CALLS,
+            msg: &MSG,
+            rma: &NO_CALLS,
+            tagged: &TAGGED,
+            atomic: &NO_ATOMICS,
+            collective: &NO_COLLECTIVES,
+        };
+        let receives = SharedReceives::new(RECEIVES);
+        let endpoints = Lock::new((*domain).shared, Vec::new());
+        (*domain).users.fetch_add(1, Ordering::Relaxed);
+        into.write(Box::into_raw(Box::new(Srx { fid, domain, receives, endpoints })));
+    }
+    0
+}
+
+/// `fi_stx_context`.
+pub unsafe extern "C" fn open_stx(
+    domain: *mut Domain,
+    _attr: *const TxAttr,
+    into: *mut *mut Stx,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: the interface's pointers.
+    unsafe {
+        let fid = Fid { class: class::STX_CTX, context, ops: &STX_FID };
+        let fid = FidStx { fid, ops: &STX };
+        (*domain).users.fetch_add(1, Ordering::Relaxed);
+        into.write(Box::into_raw(Box::new(Stx { fid, domain, users: AtomicUsize::new(0) })));
+    }
+    0
+}
+
+impl Srx {
+    /// An endpoint takes from here, too.
+    ///
+    /// # Safety
+    /// It [leaves](Srx::remove) before it is closed.
+    pub unsafe fn add(&self, ep: *mut Ep) {
+        self.endpoints.hold().push(ep);
+        // SAFETY: the caller's.
+        let mut state = unsafe { (*ep).hold() };
+        state.endpoint.share(&self.receives);
+        let State { endpoint, bound, .. } = &mut *state;
+        endpoint.look_at_shared(bound);
+    }
+
+    /// Forgets an endpoint that is being closed.
+    pub fn remove(&self, ep: *mut Ep) {
+        self.endpoints.hold().retain(|&other| other != ep);
+    }
+
+    fn each(&self, what: impl Fn(&mut State)) {
+        for &ep in self.endpoints.hold().iter() {
+            // SAFETY: endpoints leave before they are closed.
+            let mut state = unsafe { (*ep).hold() };
+            what(&mut state);
+        }
+    }
+}
+
+impl Receiver for Srx {
+    unsafe fn post(&self, into: Spans, receive: Receive) -> isize {
+        let Receive { tag, context, flags, .. } = receive;
+        if flags.unwrap_or(0) & !flag::COMPLETION != 0 {
+            return -(error::EBADFLAGS as isize);
+        }
+        match self.receives.receive(tag, into, token(tag.is_some(), true, context)) {
+            Ok(()) => {
+                self.each(|state| {
+                    let State { endpoint, bound, .. } = state;
+                    endpoint.look_at_shared(bound);
+                });
+                0
+            }
+            Err(Refusal::Again) => {
+                // Programs that only try again need progress all the same.
+                self.each(|state| _ = state.progress());
+                -(error::EAGAIN as isize)
+            }
+            Err(Refusal::Failed(_)) => -(error::EINVAL as isize),
+        }
+    }
+
+    /// It comes out of the queue of an endpoint, as receives do: of the first.
+    fn take_back(&self, context: *mut c_void) {
+        let endpoints = self.endpoints.hold();
+        let (Some(&ep), Some(token)) = (endpoints.first(), self.receives.cancel(context as u64))
+        else {
+            return;
+        };
+        // SAFETY: as in `each`.
+        unsafe { (*ep).hold() }.bound.done(Done {
+            token,
+            what: What::Received,
+            outcome: Outcome::Cancelled,
+            peer: None,
+            tag: None,
+            data: None,
+            length: 0,
+            left: 0,
+            at: 0,
+        });
+    }
+}
+
+unsafe extern "C" fn close(srx: *mut Srx) -> c_int {
+    // SAFETY: made by `open_srx`, and closed once, before its domain.
+    unsafe {
+        if !(*srx).endpoints.hold().is_empty() {
+            return -error::EBUSY;
+        }
+        (*(*srx).domain).users.fetch_sub(1, Ordering::Relaxed);
+        drop(Box::from_raw(srx));
+    }
+    0
+}
+
+unsafe extern "C" fn control(_srx: *mut Srx, command: c_int, _argument: *mut c_void) -> c_int {
+    match command {
+        // It was enabled from the start.
+        crate::abi::value::CONTROL_ENABLE => 0,
+        _ => -error::ENOSYS,
+    }
+}
+
+unsafe extern "C" fn close_stx(stx: *mut Stx) -> c_int {
+    // SAFETY: made by `open_stx`, and closed once, before its domain.
+    unsafe {
+        if (*stx).users.load(Ordering::Relaxed) > 0 {
+            return -error::EBUSY;
+        }
+        (*(*stx).domain).users.fetch_sub(1, Ordering::Relaxed);
+        drop(Box::from_raw(stx));
+    }
+    0
+}
