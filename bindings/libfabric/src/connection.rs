@@ -2,7 +2,8 @@
 
 use crate::abi::{Ops, error, not_offered, ops, value};
 use crate::address;
-use crate::ep::{self, Bound, Ep, State};
+use crate::bound::Bound;
+use crate::ep::{self, Ep, State};
 use bellwire_tagged::{CONNECTION_BYTES, ConnectionEvent, Done, Endpoint, Request};
 use std::ffi::{c_int, c_void};
 use std::net::SocketAddrV4;

@@ -1,31 +1,21 @@
 //! Endpoints: everything but the calls of the data path.
 
-use crate::abi::{
-    CqEntry, CqErrEntry, Fid, FidEp, Info, Ops, Slot, class, error, flag, not_offered, ops, value,
-};
+use crate::abi::{Fid, FidEp, Info, Ops, Slot, class, error, flag, not_offered, ops, value};
 use crate::address;
 use crate::av::Av;
-use crate::cntr::Cntr;
+use crate::bound::Bound;
 use crate::connection::{self, Line};
-use crate::cq::Cq;
 use crate::domain::Domain;
-use crate::eq::{Eq, Source};
 use crate::info::{self, DATAGRAM_BYTES};
 use crate::library::{Level, library, log};
 use crate::lock::{Held, Lock};
 use crate::passive::{self, Origin};
-use crate::shared::{Srx, Stx};
-use crate::wait::WaitObject;
 use crate::{atomic, receive, rma, transmit};
-use bellwire::{Device, Error, Status};
-use bellwire_tagged::{
-    CONNECTION_BYTES, ConnectionEvent, Done, Endpoint, OPERAND_BYTES, Options, Outcome, Peer, Sink,
-    What,
-};
+use bellwire::{Device, Error};
+use bellwire_tagged::{CONNECTION_BYTES, Endpoint, OPERAND_BYTES, Options, Peer};
 use std::ffi::{c_char, c_int, c_void};
 use std::net::SocketAddrV4;
 use std::os::fd::AsRawFd;
-use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// An endpoint.
@@ -53,39 +43,6 @@ pub struct State {
     peers: Vec<Option<Peer>>,
     changes: u64,
 }
-
-/// What it is bound to, and what happens there.
-pub struct Bound {
-    /// The endpoint, as events call it.
-    pub fid: *mut Fid,
-    av: *mut Av,
-    srx: *mut Srx,
-    stx: *mut Stx,
-    pub eq: *mut Eq,
-    pub tx_cq: *mut Cq,
-    pub rx_cq: *mut Cq,
-    tx_cntr: *mut Cntr,
-    rx_cntr: *mut Cntr,
-    /// Of accesses to peers' memory that write, and that bring something back.
-    write_cntr: *mut Cntr,
-    read_cntr: *mut Cntr,
-    /// Completions come only of operations with the flag.
-    pub tx_selective: bool,
-    pub rx_selective: bool,
-    pub tx_flags: u64,
-    pub rx_flags: u64,
-    /// Whether receives look at who sent; without, the address that they name means nothing.
-    pub directed: bool,
-    /// Messages are short, and nobody answers for them once they are gone.
-    pub datagrams: bool,
-    /// Less than so many free bytes end a buffer for many messages.
-    pub least: usize,
-    /// Numbers in the address vector by peer.
-    sources: Vec<u64>,
-}
-
-/// In a token's note: a completion is wanted. The other bits are the flags that it will have; libfabric has no flag of this value.
-pub const WANTED: u64 = 1;
 
 static FID: Ops<6> = ops![close, bind, control, not_offered, not_offered, not_offered];
 static EP: Ops<7> =
@@ -176,27 +133,7 @@ pub unsafe extern "C" fn open(
             atomic: if datagrams { &NO_ATOMICS } else { &atomic::ATOMIC },
             collective: &NO_COLLECTIVES,
         };
-        let bound = Bound {
-            fid: null_mut(),
-            av: null_mut(),
-            srx: null_mut(),
-            stx: null_mut(),
-            eq: null_mut(),
-            tx_cq: null_mut(),
-            rx_cq: null_mut(),
-            tx_cntr: null_mut(),
-            rx_cntr: null_mut(),
-            write_cntr: null_mut(),
-            read_cntr: null_mut(),
-            tx_selective: false,
-            rx_selective: false,
-            tx_flags: info.tx_attr.as_ref().map_or(0, |tx| tx.op_flags),
-            rx_flags: info.rx_attr.as_ref().map_or(0, |rx| rx.op_flags),
-            directed: info.caps & flag::DIRECTED_RECV != 0,
-            datagrams,
-            least: 64,
-            sources: Vec::new(),
-        };
+        let bound = Bound::new(info, kind);
         let wait_fd = endpoint.wait_fd().as_raw_fd();
         let line = Line::new(request.map(|(request, _)| request));
         let peers = Vec::new();
@@ -284,17 +221,6 @@ impl Ep {
             None => false,
         }
     }
-
-    fn wait_objects(&self) -> Vec<&WaitObject> {
-        let state = self.hold();
-        let bound = &state.bound;
-        // SAFETY: bound objects are closed after the endpoint.
-        unsafe {
-            let cqs = bound.cqs().map(|cq| cq.as_ref().and_then(Cq::wait_object));
-            let cntrs = bound.cntrs().map(|cntr| cntr.as_ref().and_then(Cntr::wait_object));
-            cqs.into_iter().chain(cntrs).flatten().collect()
-        }
-    }
 }
 
 impl State {
@@ -370,140 +296,6 @@ impl State {
     }
 }
 
-impl Bound {
-    fn cqs(&self) -> [*mut Cq; 2] {
-        [self.tx_cq, self.rx_cq]
-    }
-
-    fn cntrs(&self) -> [*mut Cntr; 4] {
-        [self.tx_cntr, self.rx_cntr, self.write_cntr, self.read_cntr]
-    }
-
-    /// What counts operations of ours with such a note.
-    #[inline]
-    fn counter(&self, note: u64) -> *mut Cntr {
-        match note & (flag::WRITE | flag::READ) {
-            0 => self.tx_cntr,
-            flag::WRITE => self.write_cntr,
-            _ => self.read_cntr,
-        }
-    }
-
-    /// A transmission has completed when its call returned.
-    #[inline]
-    pub fn transmitted(&mut self, note: u64, context: *mut c_void, tag: u64) {
-        // SAFETY: bound objects are closed after the endpoint.
-        unsafe {
-            if note & WANTED != 0
-                && let Some(cq) = self.tx_cq.as_ref()
-            {
-                let flags = note & !WANTED;
-                let entry = CqEntry { context, flags, len: 0, buf: null_mut(), data: 0, tag };
-                cq.push(entry, value::ADDRESS_UNKNOWN);
-            }
-            if let Some(cntr) = self.counter(note).as_ref() {
-                cntr.count(true);
-            }
-        }
-    }
-
-    #[cold]
-    fn failed(&mut self, done: &Done, entry: CqEntry) {
-        let (err, olen) = match done.outcome {
-            Outcome::Success => return,
-            Outcome::Failed(_) if self.datagrams && done.what == What::Sent => {
-                return self.transmitted(done.token.note, entry.context, entry.tag);
-            }
-            Outcome::Truncated => (error::ETRUNC, done.left),
-            Outcome::Cancelled => (error::ECANCELED, 0),
-            Outcome::NoMessage => (error::ENOMSG, 0),
-            Outcome::Failed(Status::Unreachable) => (error::EHOSTUNREACH, 0),
-            Outcome::Failed(Status::PeerGone | Status::Flushed) => (error::ECONNRESET, 0),
-            Outcome::Failed(Status::WrongKey) => (error::ENOKEY, 0),
-            Outcome::Failed(Status::OutOfBounds | Status::NotPermitted) => (error::EACCES, 0),
-            Outcome::Failed(Status::Misaligned) => (error::EINVAL, 0),
-            Outcome::Failed(_) => (error::EIO, 0),
-        };
-        if let Outcome::Failed(status) = done.outcome {
-            log(Level::Warn, &format!("a message or an access to a peer failed: {status}"));
-        }
-        let (cq, cntr) = match done.what {
-            What::Sent | What::Accessed => (self.tx_cq, self.counter(done.token.note)),
-            _ => (self.rx_cq, self.rx_cntr),
-        };
-        // SAFETY: bound objects are closed after the endpoint.
-        unsafe {
-            if let Some(cq) = cq.as_ref() {
-                let (prov_errno, err_data, err_data_size) = (err, null_mut(), 0);
-                cq.push_error(CqErrEntry { entry, olen, err, prov_errno, err_data, err_data_size });
-            }
-            if let Some(cntr) = cntr.as_ref().filter(|_| done.what != What::Peeked) {
-                cntr.count(false);
-            }
-        }
-    }
-}
-
-impl Sink for Bound {
-    fn connection(&mut self, event: ConnectionEvent<'_>) {
-        self.tell_connection(event);
-    }
-
-    #[inline]
-    fn done(&mut self, done: Done) {
-        let mut note = done.token.note;
-        let mut entry = CqEntry {
-            context: done.token.context as *mut c_void,
-            flags: note & !WANTED,
-            len: done.length,
-            buf: done.at as *mut c_void,
-            data: done.data.unwrap_or_default(),
-            tag: done.tag.unwrap_or_default(),
-        };
-        if done.outcome != Outcome::Success {
-            return self.failed(&done, entry);
-        }
-        match done.what {
-            What::Sent | What::Accessed => {
-                return self.transmitted(note, entry.context, entry.tag);
-            }
-            What::BufferEnded => {
-                // Not FI_RECV: there is no message in it.
-                entry.flags = flag::MULTI_RECV;
-                // It is told even to those who did not want to hear of the messages.
-                // SAFETY: bound objects are closed after the endpoint.
-                if let Some(cq) = unsafe { self.rx_cq.as_ref() } {
-                    cq.push(entry, value::ADDRESS_UNKNOWN);
-                }
-                return;
-            }
-            What::Written => {
-                // Whoever wants it told, wants it told always.
-                entry.flags = flag::RMA | flag::REMOTE_WRITE;
-                note = WANTED;
-            }
-            What::Received | What::Peeked => {}
-        }
-        if done.data.is_some() {
-            entry.flags |= flag::REMOTE_CQ_DATA;
-        }
-        // SAFETY: bound objects are closed after the endpoint.
-        unsafe {
-            if note & WANTED != 0
-                && let Some(cq) = self.rx_cq.as_ref()
-            {
-                let source = done.peer.and_then(|peer| self.sources.get(peer.0 as usize));
-                cq.push(entry, source.copied().unwrap_or(value::ADDRESS_UNKNOWN));
-            }
-            if let Some(cntr) = self.rx_cntr.as_ref()
-                && done.what == What::Received
-            {
-                cntr.count(true);
-            }
-        }
-    }
-}
-
 unsafe extern "C" fn close(ep: *mut Ep) -> c_int {
     // SAFETY: made by `open`, and closed once, before what it is bound to.
     unsafe {
@@ -511,44 +303,13 @@ unsafe extern "C" fn close(ep: *mut Ep) -> c_int {
             progress.remove(ep);
         }
         (*(*ep).domain).exposed.hold().remove_endpoint(ep);
-        for set in (*ep).wait_objects() {
-            set.remove((*ep).wait_fd);
-        }
         {
             let mut state = (*ep).hold();
             let State { endpoint, line, .. } = &mut *state;
             line.end(endpoint);
         }
-        let (eq, srx, stx) = {
-            let bound = &(*ep).hold().bound;
-            (bound.eq, bound.srx, bound.stx)
-        };
-        if let Some(eq) = eq.as_ref() {
-            eq.remove(Source::Ep(ep));
-        }
-        if let Some(srx) = srx.as_ref() {
-            srx.remove(ep);
-        }
-        if let Some(stx) = stx.as_ref() {
-            stx.users.fetch_sub(1, Ordering::Relaxed);
-        }
-        let (av, cqs, cntrs) = {
-            let bound = &(*ep).hold().bound;
-            (bound.av, bound.cqs(), bound.cntrs())
-        };
-        for cq in cqs {
-            if let Some(cq) = cq.as_ref() {
-                cq.remove(ep);
-            }
-        }
-        for cntr in cntrs {
-            if let Some(cntr) = cntr.as_ref() {
-                cntr.remove(ep);
-            }
-        }
-        if let Some(av) = av.as_ref() {
-            av.users.fetch_sub(1, Ordering::Relaxed);
-        }
+        let objects = (*ep).hold().bound.objects();
+        objects.forget(ep, (*ep).wait_fd);
         (*(*ep).domain).users.fetch_sub(1, Ordering::Relaxed);
         drop(Box::from_raw(ep));
     }
@@ -559,56 +320,11 @@ unsafe extern "C" fn bind(ep: *mut Ep, fid: *mut Fid, flags: u64) -> c_int {
     // SAFETY: the interface's pointers.
     unsafe {
         let mut state = (*ep).hold();
-        if state.enabled {
-            return -error::EOPBADSTATE;
-        }
-        let State { bound, kind, .. } = &mut *state;
-        match (*fid).class {
-            class::AV => {
-                bound.av = fid.cast();
-                (*bound.av).users.fetch_add(1, Ordering::Relaxed);
-            }
-            class::CQ => {
-                if flags & !(flag::SEND | flag::RECV | flag::SELECTIVE_COMPLETION) != 0
-                    || flags & (flag::SEND | flag::RECV) == 0
-                {
-                    return -error::EBADFLAGS;
-                }
-                let selective = flags & flag::SELECTIVE_COMPLETION != 0;
-                if flags & flag::SEND != 0 {
-                    (bound.tx_cq, bound.tx_selective) = (fid.cast(), selective);
-                }
-                if flags & flag::RECV != 0 {
-                    (bound.rx_cq, bound.rx_selective) = (fid.cast(), selective);
-                }
-            }
-            class::CNTR => {
-                if flags & flag::SEND != 0 {
-                    bound.tx_cntr = fid.cast();
-                }
-                if flags & flag::RECV != 0 {
-                    bound.rx_cntr = fid.cast();
-                }
-                if flags & flag::WRITE != 0 {
-                    bound.write_cntr = fid.cast();
-                }
-                if flags & flag::READ != 0 {
-                    bound.read_cntr = fid.cast();
-                }
-                // One for accesses by peers counts only with FI_RMA_EVENT, which is not offered; MPICH binds one all the same.
-            }
-            // Nothing is ever told of an endpoint without connections.
-            class::SRX_CTX => bound.srx = fid.cast(),
-            class::STX_CTX => {
-                bound.stx = fid.cast();
-                (*bound.stx).users.fetch_add(1, Ordering::Relaxed);
-            }
-            class::EQ if *kind != value::EP_MSG => {}
-            class::EQ => bound.eq = fid.cast(),
-            _ => return -error::EINVAL,
+        match state.enabled {
+            true => -error::EOPBADSTATE,
+            false => state.bound.bind(fid, flags),
         }
     }
-    0
 }
 
 unsafe extern "C" fn control(ep: *mut Ep, command: c_int, argument: *mut c_void) -> c_int {
@@ -643,53 +359,19 @@ pub unsafe fn enable(ep: *mut Ep) -> c_int {
     // SAFETY: the interface's pointer.
     unsafe {
         let this = &*ep;
-        {
+        let objects = {
             let mut state = this.hold();
             if state.enabled {
                 return 0;
             }
-            let (cqs, cntrs) = (state.bound.cqs(), state.bound.cntrs());
-            if state.kind == value::EP_MSG && state.bound.eq.is_null() {
-                log(Level::Warn, "a connected endpoint needs an event queue: fi_ep_bind it first");
-                return -error::ENOEQ;
-            }
-            if !state.bound.srx.is_null() && state.bound.rx_selective {
-                log(Level::Warn, "shared receives always complete: no FI_SELECTIVE_COMPLETION");
-                return -error::EINVAL;
-            }
-            if state.kind != value::EP_MSG && state.bound.av.is_null() {
-                log(Level::Warn, "an endpoint needs an address vector: fi_ep_bind it first");
-                return -error::ENOAV;
-            }
-            if cqs.iter().all(|cq| cq.is_null()) && cntrs.iter().all(|cntr| cntr.is_null()) {
-                log(Level::Warn, "an endpoint needs a completion queue: fi_ep_bind one first");
-                return -error::ENOCQ;
+            let missing = state.bound.check();
+            if missing != 0 {
+                return missing;
             }
             state.enabled = true;
-            for cq in cqs {
-                if let Some(cq) = cq.as_ref() {
-                    cq.add(ep);
-                }
-            }
-            for cntr in cntrs {
-                if let Some(cntr) = cntr.as_ref() {
-                    cntr.add(ep);
-                }
-            }
-        }
-        for set in this.wait_objects() {
-            set.add(this.wait_fd);
-        }
-        let (kind, eq, srx) = {
-            let state = this.hold();
-            (state.kind, state.bound.eq, state.bound.srx)
+            state.bound.objects()
         };
-        if let Some(srx) = srx.as_ref() {
-            srx.add(ep);
-        }
-        if kind == value::EP_MSG {
-            (*eq).add(Source::Ep(ep), this.wait_fd);
-        }
+        objects.know(ep, this.wait_fd);
     }
     0
 }

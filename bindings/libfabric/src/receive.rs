@@ -1,7 +1,8 @@
 //! The calls that receive.
 
 use crate::abi::{Msg, MsgTagged, error, flag, value};
-use crate::ep::{Ep, State, WANTED};
+use crate::bound::WANTED;
+use crate::ep::{Ep, State};
 use crate::transmit::spans;
 use bellwire_tagged::{Peek, Refusal, Selection, Span, Spans, Token};
 use std::ffi::c_void;

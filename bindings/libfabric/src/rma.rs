@@ -1,7 +1,8 @@
 //! The calls that read and write a peer's memory.
 
 use crate::abi::{MsgRma, Ops, error, flag, ops};
-use crate::ep::{Ep, State, WANTED};
+use crate::bound::WANTED;
+use crate::ep::{Ep, State};
 use crate::info::{INJECT_BYTES, IOV_LIMIT};
 use crate::transmit::spans;
 use bellwire_tagged::{Place, Span, Spans, Token};

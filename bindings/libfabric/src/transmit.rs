@@ -1,7 +1,8 @@
 //! The calls that send, and the tables of the data path.
 
 use crate::abi::{Msg, MsgTagged, Ops, error, flag, ops};
-use crate::ep::{Ep, State, WANTED};
+use crate::bound::WANTED;
+use crate::ep::{Ep, State};
 use crate::info::DATAGRAM_BYTES;
 use crate::library::{Level, log};
 use crate::receive;

@@ -1,0 +1,357 @@
+//! What an endpoint is bound to, and what it tells there.
+
+use crate::abi::{CqEntry, CqErrEntry, Fid, Info, class, error, flag, value};
+use crate::av::Av;
+use crate::cntr::Cntr;
+use crate::cq::Cq;
+use crate::ep::Ep;
+use crate::eq::{Eq, Source};
+use crate::library::{Level, log};
+use crate::shared::{Srx, Stx};
+use crate::wait::WaitObject;
+use bellwire::Status;
+use bellwire_tagged::{ConnectionEvent, Done, Outcome, Sink, What};
+use std::ffi::{c_int, c_void};
+use std::ptr::null_mut;
+use std::sync::atomic::Ordering;
+
+/// What it is bound to, and what happens there.
+pub struct Bound {
+    /// The endpoint, as events call it.
+    pub fid: *mut Fid,
+    pub av: *mut Av,
+    srx: *mut Srx,
+    stx: *mut Stx,
+    pub eq: *mut Eq,
+    pub tx_cq: *mut Cq,
+    pub rx_cq: *mut Cq,
+    tx_cntr: *mut Cntr,
+    rx_cntr: *mut Cntr,
+    /// Of accesses to peers' memory that write, and that bring something back.
+    write_cntr: *mut Cntr,
+    read_cntr: *mut Cntr,
+    /// Completions come only of operations with the flag.
+    pub tx_selective: bool,
+    pub rx_selective: bool,
+    pub tx_flags: u64,
+    pub rx_flags: u64,
+    /// Whether receives look at who sent; without, the address that they name means nothing.
+    pub directed: bool,
+    /// There is one peer, and an event queue is told of it.
+    connected: bool,
+    /// Messages are short, and nobody answers for them once they are gone.
+    pub datagrams: bool,
+    /// Less than so many free bytes end a buffer for many messages.
+    pub least: usize,
+    /// Numbers in the address vector by peer.
+    pub sources: Vec<u64>,
+}
+
+/// In a token's note: a completion is wanted. The other bits are the flags that it will have; libfabric has no flag of this value.
+pub const WANTED: u64 = 1;
+
+/// The objects that know an endpoint. Their lists of endpoints have locks, under which they take the endpoint's, and so never the other way round.
+pub struct Objects {
+    av: *mut Av,
+    srx: *mut Srx,
+    stx: *mut Stx,
+    eq: *mut Eq,
+    cqs: [*mut Cq; 2],
+    cntrs: [*mut Cntr; 4],
+}
+
+impl Objects {
+    /// Has them look after an endpoint, whose descriptor is `fd`, from now on.
+    ///
+    /// # Safety
+    /// They are open, and [forget](Objects::forget) it before it is closed.
+    pub unsafe fn know(&self, ep: *mut Ep, fd: c_int) {
+        // SAFETY: the caller's.
+        unsafe {
+            self.cqs.iter().filter_map(|cq| cq.as_ref()).for_each(|cq| cq.add(ep));
+            self.cntrs.iter().filter_map(|cntr| cntr.as_ref()).for_each(|cntr| cntr.add(ep));
+            self.wait_objects().for_each(|object| object.add(fd));
+            if let Some(eq) = self.eq.as_ref() {
+                eq.add(Source::Ep(ep), fd);
+            }
+            if let Some(srx) = self.srx.as_ref() {
+                srx.add(ep);
+            }
+        }
+    }
+
+    /// Has them forget an endpoint that is being closed.
+    ///
+    /// # Safety
+    /// They are open.
+    pub unsafe fn forget(&self, ep: *mut Ep, fd: c_int) {
+        // SAFETY: the caller's.
+        unsafe {
+            self.wait_objects().for_each(|object| object.remove(fd));
+            self.cqs.iter().filter_map(|cq| cq.as_ref()).for_each(|cq| cq.remove(ep));
+            self.cntrs.iter().filter_map(|cntr| cntr.as_ref()).for_each(|cntr| cntr.remove(ep));
+            if let Some(eq) = self.eq.as_ref() {
+                eq.remove(Source::Ep(ep));
+            }
+            if let Some(srx) = self.srx.as_ref() {
+                srx.remove(ep);
+            }
+            if let Some(av) = self.av.as_ref() {
+                av.users.fetch_sub(1, Ordering::Relaxed);
+            }
+            if let Some(stx) = self.stx.as_ref() {
+                stx.users.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// # Safety
+    /// They are open.
+    unsafe fn wait_objects(&self) -> impl Iterator<Item = &WaitObject> {
+        // SAFETY: the caller's.
+        unsafe {
+            let cqs = self.cqs.iter().map(|cq| cq.as_ref().and_then(Cq::wait_object));
+            let cntrs = self.cntrs.iter().map(|cntr| cntr.as_ref().and_then(Cntr::wait_object));
+            cqs.chain(cntrs).flatten()
+        }
+    }
+}
+
+impl Bound {
+    /// To nothing, for an endpoint of this kind.
+    ///
+    /// # Safety
+    /// The info's pointers are null or valid.
+    pub unsafe fn new(info: &Info, kind: c_int) -> Bound {
+        // SAFETY: the caller's.
+        unsafe {
+            Bound {
+                fid: null_mut(),
+                av: null_mut(),
+                srx: null_mut(),
+                stx: null_mut(),
+                eq: null_mut(),
+                tx_cq: null_mut(),
+                rx_cq: null_mut(),
+                tx_cntr: null_mut(),
+                rx_cntr: null_mut(),
+                write_cntr: null_mut(),
+                read_cntr: null_mut(),
+                tx_selective: false,
+                rx_selective: false,
+                tx_flags: info.tx_attr.as_ref().map_or(0, |tx| tx.op_flags),
+                rx_flags: info.rx_attr.as_ref().map_or(0, |rx| rx.op_flags),
+                directed: info.caps & flag::DIRECTED_RECV != 0,
+                connected: kind == value::EP_MSG,
+                datagrams: kind == value::EP_DGRAM,
+                least: 64,
+                sources: Vec::new(),
+            }
+        }
+    }
+
+    /// All objects.
+    pub fn objects(&self) -> Objects {
+        let Bound { av, srx, stx, eq, .. } = *self;
+        let cqs = [self.tx_cq, self.rx_cq];
+        let cntrs = [self.tx_cntr, self.rx_cntr, self.write_cntr, self.read_cntr];
+        Objects { av, srx, stx, eq, cqs, cntrs }
+    }
+
+    /// What is missing before the endpoint can be used; 0: nothing.
+    pub fn check(&self) -> c_int {
+        let Objects { cqs, cntrs, .. } = self.objects();
+        let (error, what) = if self.connected && self.eq.is_null() {
+            (error::ENOEQ, "a connected endpoint needs an event queue: fi_ep_bind it first")
+        } else if !self.connected && self.av.is_null() {
+            (error::ENOAV, "an endpoint needs an address vector: fi_ep_bind it first")
+        } else if cqs.iter().all(|cq| cq.is_null()) && cntrs.iter().all(|cntr| cntr.is_null()) {
+            (error::ENOCQ, "an endpoint needs a completion queue: fi_ep_bind one first")
+        } else if !self.srx.is_null() && self.rx_selective {
+            (error::EINVAL, "shared receives always complete: no FI_SELECTIVE_COMPLETION")
+        } else {
+            return 0;
+        };
+        log(Level::Warn, what);
+        -error
+    }
+
+    /// `fi_ep_bind`.
+    ///
+    /// # Safety
+    /// The object is open, and closed after the endpoint.
+    pub unsafe fn bind(&mut self, fid: *mut Fid, flags: u64) -> c_int {
+        // SAFETY: the caller's; the class says what it is.
+        unsafe {
+            match (*fid).class {
+                class::AV => {
+                    self.av = fid.cast();
+                    (*self.av).users.fetch_add(1, Ordering::Relaxed);
+                }
+                class::CQ => {
+                    if flags & !(flag::SEND | flag::RECV | flag::SELECTIVE_COMPLETION) != 0
+                        || flags & (flag::SEND | flag::RECV) == 0
+                    {
+                        return -error::EBADFLAGS;
+                    }
+                    let selective = flags & flag::SELECTIVE_COMPLETION != 0;
+                    if flags & flag::SEND != 0 {
+                        (self.tx_cq, self.tx_selective) = (fid.cast(), selective);
+                    }
+                    if flags & flag::RECV != 0 {
+                        (self.rx_cq, self.rx_selective) = (fid.cast(), selective);
+                    }
+                }
+                class::CNTR => {
+                    if flags & flag::SEND != 0 {
+                        self.tx_cntr = fid.cast();
+                    }
+                    if flags & flag::RECV != 0 {
+                        self.rx_cntr = fid.cast();
+                    }
+                    if flags & flag::WRITE != 0 {
+                        self.write_cntr = fid.cast();
+                    }
+                    if flags & flag::READ != 0 {
+                        self.read_cntr = fid.cast();
+                    }
+                    // One for accesses by peers counts only with FI_RMA_EVENT, which is not offered; MPICH binds one all the same.
+                }
+                // Nothing is ever told of an endpoint without connections.
+                class::SRX_CTX => self.srx = fid.cast(),
+                class::STX_CTX => {
+                    self.stx = fid.cast();
+                    (*self.stx).users.fetch_add(1, Ordering::Relaxed);
+                }
+                class::EQ if !self.connected => {}
+                class::EQ => self.eq = fid.cast(),
+                _ => return -error::EINVAL,
+            }
+        }
+        0
+    }
+
+    /// What counts operations of ours with such a note.
+    #[inline]
+    fn counter(&self, note: u64) -> *mut Cntr {
+        match note & (flag::WRITE | flag::READ) {
+            0 => self.tx_cntr,
+            flag::WRITE => self.write_cntr,
+            _ => self.read_cntr,
+        }
+    }
+
+    /// A transmission has completed when its call returned.
+    #[inline]
+    pub fn transmitted(&mut self, note: u64, context: *mut c_void, tag: u64) {
+        // SAFETY: bound objects are closed after the endpoint.
+        unsafe {
+            if note & WANTED != 0
+                && let Some(cq) = self.tx_cq.as_ref()
+            {
+                let flags = note & !WANTED;
+                let entry = CqEntry { context, flags, len: 0, buf: null_mut(), data: 0, tag };
+                cq.push(entry, value::ADDRESS_UNKNOWN);
+            }
+            if let Some(cntr) = self.counter(note).as_ref() {
+                cntr.count(true);
+            }
+        }
+    }
+
+    #[cold]
+    fn failed(&mut self, done: &Done, entry: CqEntry) {
+        let (err, olen) = match done.outcome {
+            Outcome::Success => return,
+            Outcome::Failed(_) if self.datagrams && done.what == What::Sent => {
+                return self.transmitted(done.token.note, entry.context, entry.tag);
+            }
+            Outcome::Truncated => (error::ETRUNC, done.left),
+            Outcome::Cancelled => (error::ECANCELED, 0),
+            Outcome::NoMessage => (error::ENOMSG, 0),
+            Outcome::Failed(Status::Unreachable) => (error::EHOSTUNREACH, 0),
+            Outcome::Failed(Status::PeerGone | Status::Flushed) => (error::ECONNRESET, 0),
+            Outcome::Failed(Status::WrongKey) => (error::ENOKEY, 0),
+            Outcome::Failed(Status::OutOfBounds | Status::NotPermitted) => (error::EACCES, 0),
+            Outcome::Failed(Status::Misaligned) => (error::EINVAL, 0),
+            Outcome::Failed(_) => (error::EIO, 0),
+        };
+        if let Outcome::Failed(status) = done.outcome {
+            log(Level::Warn, &format!("a message or an access to a peer failed: {status}"));
+        }
+        let (cq, cntr) = match done.what {
+            What::Sent | What::Accessed => (self.tx_cq, self.counter(done.token.note)),
+            _ => (self.rx_cq, self.rx_cntr),
+        };
+        // SAFETY: bound objects are closed after the endpoint.
+        unsafe {
+            if let Some(cq) = cq.as_ref() {
+                let (prov_errno, err_data, err_data_size) = (err, null_mut(), 0);
+                cq.push_error(CqErrEntry { entry, olen, err, prov_errno, err_data, err_data_size });
+            }
+            if let Some(cntr) = cntr.as_ref().filter(|_| done.what != What::Peeked) {
+                cntr.count(false);
+            }
+        }
+    }
+}
+
+impl Sink for Bound {
+    fn connection(&mut self, event: ConnectionEvent<'_>) {
+        self.tell_connection(event);
+    }
+
+    #[inline]
+    fn done(&mut self, done: Done) {
+        let mut note = done.token.note;
+        let mut entry = CqEntry {
+            context: done.token.context as *mut c_void,
+            flags: note & !WANTED,
+            len: done.length,
+            buf: done.at as *mut c_void,
+            data: done.data.unwrap_or_default(),
+            tag: done.tag.unwrap_or_default(),
+        };
+        if done.outcome != Outcome::Success {
+            return self.failed(&done, entry);
+        }
+        match done.what {
+            What::Sent | What::Accessed => {
+                return self.transmitted(note, entry.context, entry.tag);
+            }
+            What::BufferEnded => {
+                // Not FI_RECV: there is no message in it.
+                entry.flags = flag::MULTI_RECV;
+                // It is told even to those who did not want to hear of the messages.
+                // SAFETY: bound objects are closed after the endpoint.
+                if let Some(cq) = unsafe { self.rx_cq.as_ref() } {
+                    cq.push(entry, value::ADDRESS_UNKNOWN);
+                }
+                return;
+            }
+            What::Written => {
+                // Whoever wants it told, wants it told always.
+                entry.flags = flag::RMA | flag::REMOTE_WRITE;
+                note = WANTED;
+            }
+            What::Received | What::Peeked => {}
+        }
+        if done.data.is_some() {
+            entry.flags |= flag::REMOTE_CQ_DATA;
+        }
+        // SAFETY: bound objects are closed after the endpoint.
+        unsafe {
+            if note & WANTED != 0
+                && let Some(cq) = self.rx_cq.as_ref()
+            {
+                let source = done.peer.and_then(|peer| self.sources.get(peer.0 as usize));
+                cq.push(entry, source.copied().unwrap_or(value::ADDRESS_UNKNOWN));
+            }
+            if let Some(cntr) = self.rx_cntr.as_ref()
+                && done.what == What::Received
+            {
+                cntr.count(true);
+            }
+        }
+    }
+}
