@@ -475,6 +475,7 @@ pub mod flag {
     pub const REMOTE_COMM: u64 = 1 << 52;
     pub const PROV_ATTR_ONLY: u64 = 1 << 54;
     pub const NUMERICHOST: u64 = 1 << 55;
+    pub const RMA_EVENT: u64 = 1 << 56;
     pub const SOURCE: u64 = 1 << 57;
     pub const DISCARD: u64 = 1 << 58;
     pub const FETCH_ATOMIC: u64 = 1 << 58;

@@ -7,10 +7,12 @@ use crate::cq::Cq;
 use crate::ep::Ep;
 use crate::eq::{Eq, Source};
 use crate::library::{Level, log};
+use crate::mr::Mr;
 use crate::shared::{Srx, Stx};
 use crate::wait::WaitObject;
 use bellwire::Status;
 use bellwire_tagged::{ConnectionEvent, Done, Outcome, Sink, What};
+use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering;
@@ -30,6 +32,12 @@ pub struct Bound {
     /// Of accesses to peers' memory that write, and that bring something back.
     write_cntr: *mut Cntr,
     read_cntr: *mut Cntr,
+    /// Of accesses by peers, if they are to be told.
+    watches: bool,
+    remote_write_cntr: *mut Cntr,
+    remote_read_cntr: *mut Cntr,
+    /// Regions that are exposed, by key, if accesses by peers are to be told.
+    regions: HashMap<u64, *const Mr>,
     /// Completions come only of operations with the flag.
     pub tx_selective: bool,
     pub rx_selective: bool,
@@ -57,7 +65,7 @@ pub struct Objects {
     stx: *mut Stx,
     eq: *mut Eq,
     cqs: [*mut Cq; 2],
-    cntrs: [*mut Cntr; 4],
+    cntrs: [*mut Cntr; 6],
 }
 
 impl Objects {
@@ -137,6 +145,10 @@ impl Bound {
                 rx_cntr: null_mut(),
                 write_cntr: null_mut(),
                 read_cntr: null_mut(),
+                watches: info.caps & flag::RMA_EVENT != 0,
+                remote_write_cntr: null_mut(),
+                remote_read_cntr: null_mut(),
+                regions: HashMap::new(),
                 tx_selective: false,
                 rx_selective: false,
                 tx_flags: info.tx_attr.as_ref().map_or(0, |tx| tx.op_flags),
@@ -150,11 +162,33 @@ impl Bound {
         }
     }
 
+    /// A region is exposed.
+    ///
+    /// # Safety
+    /// It is [forgotten](Bound::forget_region) before it is closed.
+    pub unsafe fn know_region(&mut self, key: u64, region: *const Mr) {
+        if self.watches {
+            self.regions.insert(key, region);
+        }
+    }
+
+    /// It is exposed no more.
+    pub fn forget_region(&mut self, key: u64) {
+        self.regions.remove(&key);
+    }
+
     /// All objects.
     pub fn objects(&self) -> Objects {
         let Bound { av, srx, stx, eq, .. } = *self;
         let cqs = [self.tx_cq, self.rx_cq];
-        let cntrs = [self.tx_cntr, self.rx_cntr, self.write_cntr, self.read_cntr];
+        let cntrs = [
+            self.tx_cntr,
+            self.rx_cntr,
+            self.write_cntr,
+            self.read_cntr,
+            self.remote_write_cntr,
+            self.remote_read_cntr,
+        ];
         Objects { av, srx, stx, eq, cqs, cntrs }
     }
 
@@ -215,7 +249,13 @@ impl Bound {
                     if flags & flag::READ != 0 {
                         self.read_cntr = fid.cast();
                     }
-                    // One for accesses by peers counts only with FI_RMA_EVENT, which is not offered; MPICH binds one all the same.
+                    // Without FI_RMA_EVENT, one for accesses by peers counts nothing; MPICH binds one all the same.
+                    if self.watches && flags & flag::REMOTE_WRITE != 0 {
+                        self.remote_write_cntr = fid.cast();
+                    }
+                    if self.watches && flags & flag::REMOTE_READ != 0 {
+                        self.remote_read_cntr = fid.cast();
+                    }
                 }
                 // Nothing is ever told of an endpoint without connections.
                 class::SRX_CTX => self.srx = fid.cast(),
@@ -297,6 +337,19 @@ impl Bound {
 }
 
 impl Sink for Bound {
+    fn touched(&mut self, key: u64, read: bool) {
+        let cntr = if read { self.remote_read_cntr } else { self.remote_write_cntr };
+        // SAFETY: bound objects are closed after the endpoint, and regions are forgotten before they are closed.
+        unsafe {
+            if let Some(cntr) = cntr.as_ref() {
+                cntr.count(true);
+            }
+            if let Some(region) = self.regions.get(&key) {
+                (**region).count(read);
+            }
+        }
+    }
+
     fn connection(&mut self, event: ConnectionEvent<'_>) {
         self.tell_connection(event);
     }

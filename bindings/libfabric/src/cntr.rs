@@ -19,6 +19,8 @@ pub struct Cntr {
     asleep: AtomicBool,
     value: AtomicU64,
     errors: AtomicU64,
+    /// It counts what peers do to a region of memory, at any endpoint of the domain.
+    everywhere: AtomicBool,
     endpoints: Lock<Vec<*mut Ep>>,
     looks: Looks,
 }
@@ -57,6 +59,7 @@ pub unsafe extern "C" fn open(
             asleep: AtomicBool::new(false),
             value: AtomicU64::new(0),
             errors: AtomicU64::new(0),
+            everywhere: AtomicBool::new(false),
             endpoints: Lock::new(shared, Vec::new()),
             looks: Looks::default(),
         };
@@ -105,10 +108,10 @@ impl Cntr {
 
     fn progress(&self) {
         let before = self.sum();
-        for &ep in self.endpoints.hold().iter() {
-            // SAFETY: endpoints leave before they are closed.
-            unsafe { (*ep).progress() };
-        }
+        self.all(|ep| {
+            ep.progress();
+            true
+        });
         match self.sum() == before {
             true => self.looks.nothing(),
             false => self.looks.found(),
@@ -133,8 +136,25 @@ impl Cntr {
         self.asleep.store(true, Ordering::SeqCst);
         let before = self.sum();
         self.progress();
-        // SAFETY: as in `progress`.
-        self.sum() == before && self.endpoints.hold().iter().all(|&ep| unsafe { (*ep).arm() })
+        self.sum() == before && self.all(Ep::arm)
+    }
+
+    /// It counts what happens to a region of memory, and is driven by all endpoints of the domain from now on.
+    pub fn count_everywhere(&self) {
+        self.everywhere.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether something holds for all endpoints that it counts for.
+    fn all(&self, what: impl Fn(&Ep) -> bool) -> bool {
+        // SAFETY: endpoints leave both lists before they are closed.
+        let mut holds = self.endpoints.hold().iter().all(|&ep| what(unsafe { &*ep }));
+        if self.everywhere.load(Ordering::Relaxed) {
+            // SAFETY: the domain is closed after the counter.
+            let exposed = unsafe { &(*self.domain).exposed }.hold();
+            // SAFETY: as above.
+            holds &= exposed.endpoints().iter().all(|&ep| what(unsafe { &*ep }));
+        }
+        holds
     }
 
     fn change(&self, how: impl FnOnce(&Self)) -> c_int {

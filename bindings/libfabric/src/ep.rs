@@ -114,6 +114,9 @@ pub unsafe extern "C" fn open(
         if connected {
             endpoint.seclude();
         }
+        if info.caps & flag::RMA_EVENT != 0 {
+            endpoint.watch();
+        }
         if endpoint.operand_bytes() < OPERAND_BYTES {
             log(Level::Warn, "the device's packets are too short for FI_ATOMIC: use another one");
             return -error::ENODEV;
@@ -207,6 +210,11 @@ impl Ep {
             }
             None => 0,
         }
+    }
+
+    /// The descriptor to sleep on.
+    pub fn wait_fd(&self) -> c_int {
+        self.wait_fd
     }
 
     /// How often progress was made.

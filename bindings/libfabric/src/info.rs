@@ -20,7 +20,8 @@ const RX_CAPS: u64 = flag::MSG
     | FROM_ANYBODY
     | ACCESS_CAPS
     | flag::REMOTE_READ
-    | flag::REMOTE_WRITE;
+    | flag::REMOTE_WRITE
+    | flag::RMA_EVENT;
 /// What means something only where there is more than one peer.
 const FROM_ANYBODY: u64 = flag::DIRECTED_RECV | flag::SOURCE;
 /// What receives that endpoints share do not offer: they belong to no endpoint's buffers, and to no endpoint's peers.
@@ -366,7 +367,10 @@ unsafe fn answer(
         let shares = |count: Option<usize>| count == Some(value::SHARED_CONTEXT);
         let shared = shares(hint_ep.map(|hint| hint.rx_ctx_cnt));
         info.caps = match hints.map(|hints| hints.caps) {
-            None | Some(0) => kind.caps & if shared { !NOT_SHARED } else { u64::MAX },
+            // What costs something where it is not used has to be asked for.
+            None | Some(0) => {
+                kind.caps & !flag::RMA_EVENT & if shared { !NOT_SHARED } else { u64::MAX }
+            }
             Some(caps) => complete(caps),
         };
         info.handle = hints.map_or(null_mut(), |hints| hints.handle);

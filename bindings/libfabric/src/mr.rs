@@ -3,6 +3,7 @@
 //! A region belongs to the domain, and is exposed at each of its endpoints.
 
 use crate::abi::{Fid, FidMr, MrAttr, Ops, class, error, flag, not_offered, ops, value};
+use crate::cntr::Cntr;
 use crate::domain::Domain;
 use crate::ep::Ep;
 use crate::library::{Level, log};
@@ -10,7 +11,7 @@ use bellwire::Rights;
 use bellwire_tagged::{Refusal, Span};
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// A region.
 #[repr(C)]
@@ -19,6 +20,9 @@ pub struct Mr {
     domain: *mut Domain,
     span: Span,
     rights: Rights,
+    /// What counts peers' writes and reads; null: nothing.
+    writes: AtomicPtr<Cntr>,
+    reads: AtomicPtr<Cntr>,
 }
 
 /// The regions of a domain, and its endpoints.
@@ -28,7 +32,7 @@ pub struct Exposed {
     endpoints: Vec<*mut Ep>,
 }
 
-static FID: Ops<6> = ops![close, not_offered, control, not_offered, not_offered, not_offered];
+static FID: Ops<6> = ops![close, bind, control, not_offered, not_offered, not_offered];
 /// What the domain offers to register by.
 pub static MR: Ops<3> = ops![register, register_parts, register_as];
 
@@ -44,6 +48,11 @@ impl Exposed {
         }
         self.endpoints.push(ep);
         Ok(())
+    }
+
+    /// All endpoints of the domain.
+    pub fn endpoints(&self) -> &[*mut Ep] {
+        &self.endpoints
     }
 
     /// Forgets an endpoint that is being closed.
@@ -75,14 +84,73 @@ impl Exposed {
 
 impl Mr {
     unsafe fn expose(&self, ep: *mut Ep) -> Result<(), Refusal> {
-        // SAFETY: the caller's endpoint is open.
-        unsafe { (*ep).hold().endpoint.expose(self.fid.key, self.span, self.rights) }
+        // SAFETY: the caller's endpoint is open; it forgets the region in `withdraw`.
+        unsafe {
+            let mut state = (*ep).hold();
+            state.endpoint.expose(self.fid.key, self.span, self.rights)?;
+            state.bound.know_region(self.fid.key, self);
+        }
+        for cntr in [&self.writes, &self.reads] {
+            // SAFETY: counters are closed after what they are bound to.
+            unsafe { watch(cntr.load(Ordering::Acquire), ep) };
+        }
+        Ok(())
     }
 
     unsafe fn withdraw(&self, ep: *mut Ep) {
         // SAFETY: the caller's endpoint is open.
-        unsafe { (*ep).hold().endpoint.withdraw(self.fid.key) };
+        let mut state = unsafe { (*ep).hold() };
+        state.endpoint.withdraw(self.fid.key);
+        state.bound.forget_region(self.fid.key);
     }
+
+    /// A peer has written to it, or read it.
+    pub fn count(&self, read: bool) {
+        let cntr = if read { &self.reads } else { &self.writes };
+        // Acquire pairs with the release of `bind`.
+        // SAFETY: counters are closed after what they are bound to.
+        if let Some(cntr) = unsafe { cntr.load(Ordering::Acquire).as_ref() } {
+            cntr.count(true);
+        }
+    }
+}
+
+/// Has a region's counter wake up by what happens at an endpoint.
+///
+/// # Safety
+/// Both are open; the counter may be null.
+unsafe fn watch(cntr: *const Cntr, ep: *mut Ep) {
+    // SAFETY: the caller's.
+    if let Some(wait) = unsafe { cntr.as_ref() }.and_then(Cntr::wait_object) {
+        // SAFETY: as above.
+        wait.add(unsafe { (*ep).wait_fd() });
+    }
+}
+
+/// Binds a counter of what peers do to it, which is told only to endpoints with FI_RMA_EVENT.
+unsafe extern "C" fn bind(mr: *mut Mr, fid: *mut Fid, flags: u64) -> c_int {
+    // SAFETY: the interface's pointers.
+    unsafe {
+        if (*fid).class != class::CNTR {
+            return -error::EINVAL;
+        }
+        if flags & !(flag::REMOTE_WRITE | flag::REMOTE_READ) != 0 || flags == 0 {
+            return -error::EBADFLAGS;
+        }
+        let cntr: *mut Cntr = fid.cast();
+        for (which, place) in
+            [(flag::REMOTE_WRITE, &(*mr).writes), (flag::REMOTE_READ, &(*mr).reads)]
+        {
+            if flags & which != 0 {
+                // Release pairs with the acquire of `count`.
+                place.store(cntr, Ordering::Release);
+            }
+        }
+        (*cntr).count_everywhere();
+        let exposed = (*(*mr).domain).exposed.hold();
+        exposed.endpoints.iter().for_each(|&ep| watch(cntr, ep));
+    }
+    0
 }
 
 unsafe extern "C" fn register_as(
@@ -117,7 +185,8 @@ unsafe extern "C" fn register_as(
         let fid = Fid { class: class::MR, context: attr.context, ops: &FID };
         let fid = FidMr { fid, descriptor: null_mut(), key: attr.requested_key };
         let span = Span::new(part.iov_base.cast(), part.iov_len);
-        let region = Box::into_raw(Box::new(Mr { fid, domain, span, rights }));
+        let (writes, reads) = (AtomicPtr::default(), AtomicPtr::default());
+        let region = Box::into_raw(Box::new(Mr { fid, domain, span, rights, writes, reads }));
         if let Err(refusal) = exposed.add_region(region) {
             drop(Box::from_raw(region));
             if let Refusal::Failed(error) = refusal {

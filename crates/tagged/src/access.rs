@@ -347,11 +347,18 @@ impl Endpoint {
 
     fn carried_out(&mut self, number: u64, status: Status, sink: &mut impl Sink) {
         let Some(access) = self.accesses.find(number) else { return };
+        let watched = self.peers[access.place.peer].watches;
         match (status, access.what) {
-            (Status::Success, Wanted::Write(Some(data))) => {
+            (Status::Success, what @ (Wanted::Write(_) | Wanted::Read))
+                if watched || matches!(what, Wanted::Write(Some(_))) =>
+            {
                 access.stage = Stage::Told;
                 let (Place { peer, key, .. }, length) = (access.place, access.spans.len() as u64);
-                self.tell(peer, Control::Written { number, key, data, length });
+                let (data, read) = match what {
+                    Wanted::Write(data) => (data, false),
+                    _ => (None, true),
+                };
+                self.tell(peer, Control::Written { number, key, data, length, read });
             }
             // The key that we remember is perhaps one of former times; nothing has happened there.
             (Status::WrongKey | Status::OutOfBounds | Status::NotPermitted, _) => {

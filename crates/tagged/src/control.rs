@@ -2,7 +2,7 @@
 
 use crate::access::Access;
 use crate::endpoint::{Endpoint, Operation};
-use crate::head::{Head, Kind, Writer};
+use crate::head::{DATA, Head, Kind, READ, WATCHES, Writer};
 use crate::{Done, Outcome, Peer, Sink, What};
 use bellwire::{Error, Send, Status};
 use std::time::{Duration, Instant};
@@ -31,8 +31,9 @@ pub(crate) enum Control {
     Written {
         number: u64,
         key: u64,
-        data: u64,
+        data: Option<u64>,
         length: u64,
+        read: bool,
     },
     /// `bytes`: as long as the head says in `head.rs`.
     Answer {
@@ -133,7 +134,14 @@ impl Endpoint {
             Control::Reject { .. } => Kind::Reject,
             Control::Disconnect => Kind::Disconnect,
         };
-        let head = Head { kind, flags: 0, incarnation: self.incarnation, credit: peer.tell() };
+        let flags = match control {
+            Control::Answer { .. } if self.watches => WATCHES,
+            Control::Written { data, read, .. } => {
+                (if data.is_some() { DATA } else { 0 }) | if *read { READ } else { 0 }
+            }
+            _ => 0,
+        };
+        let head = Head { kind, flags, incarnation: self.incarnation, credit: peer.tell() };
         let mut writer = Writer { bytes: &mut self.scratch, at: 0 };
         writer.word(head.to_word());
         let words = match *control {
@@ -143,7 +151,9 @@ impl Endpoint {
             | Control::Reject { number, .. } => [Some(number), None, None, None],
             Control::Finished { number, how } => [Some(number), Some(how), None, None],
             Control::Resolve { number, key } => [Some(number), Some(key), None, None],
-            Control::Written { number, key, data, length } => [number, key, data, length].map(Some),
+            Control::Written { number, key, data, length, .. } => {
+                [number, key, data.unwrap_or_default(), length].map(Some)
+            }
             Control::Answer { number, status, .. } => {
                 [Some(number), Some(number_of(status)), None, None]
             }

@@ -72,6 +72,9 @@ pub trait Sink {
     /// Something has finished.
     fn done(&mut self, done: Done);
 
+    /// A peer has written to the memory that we call `key`, or changed or read it: of interest to those who [watch](crate::Endpoint::watch).
+    fn touched(&mut self, _key: u64, _read: bool) {}
+
     /// Something has happened to a connection: of interest to those who have some.
     fn connection(&mut self, _event: ConnectionEvent<'_>) {}
 }

@@ -5,8 +5,8 @@ use crate::access::{self, Access};
 use crate::atomic::OPERAND_BYTES;
 use crate::connection::Company;
 use crate::control::{Control, status_of};
-use crate::exposed::Exposed;
-use crate::head::{ACKNOWLEDGE, DATA, EAGER_HEAD_BYTES, Head, Kind, Reader, TAGGED};
+use crate::exposed::{Exposed, Touch};
+use crate::head::{ACKNOWLEDGE, DATA, EAGER_HEAD_BYTES, Head, Kind, READ, Reader, TAGGED, WATCHES};
 use crate::peers::{MAILBOX, OFFERS, Peers};
 use crate::receive::{Label, Many, Matching};
 use crate::slots::Slots;
@@ -72,6 +72,8 @@ pub struct Endpoint {
     pub(crate) unposted: VecDeque<u64>,
     /// Our memory that peers may use, by key.
     pub(crate) exposed: HashMap<u64, Exposed>,
+    /// Whether peers tell of each access to it.
+    pub(crate) watches: bool,
     pub(crate) outbox: VecDeque<(Peer, Control)>,
     pub(crate) most_operations: usize,
     pub(crate) most_receives: usize,
@@ -145,6 +147,7 @@ impl Endpoint {
             accesses: Slots::from(u32::from(incarnation) << 16),
             unposted: VecDeque::new(),
             exposed: HashMap::new(),
+            watches: false,
             outbox: VecDeque::new(),
             most_operations: options.operations.min(OFFERS),
             most_receives: options.receives,
@@ -342,14 +345,17 @@ impl Endpoint {
             Kind::Written => {
                 let (number, key) = (reader.word()?, reader.word()?);
                 let (data, length) = (reader.word()?, usize::try_from(reader.word()?).ok()?);
-                self.written(peer, (number, key), data, length, sink);
+                let data = (head.flags & DATA != 0).then_some(data);
+                let read = head.flags & READ != 0;
+                self.touched(peer, number, Touch { key, data, length, read }, sink);
             }
             Kind::Atomic => {
                 let number = reader.word()?;
-                self.carry_out(peer, number, reader)?;
+                self.carry_out(peer, number, reader, sink)?;
             }
             Kind::Answer => {
                 let (number, status) = (reader.word()?, status_of(reader.word()?));
+                self.peers[peer].watches |= head.flags & WATCHES != 0;
                 self.answered(peer, number, status, reader, sink);
             }
             Kind::Connect => {

@@ -14,6 +14,15 @@ pub(crate) struct Exposed {
     region: MemoryRegion,
 }
 
+/// What a peer says that it has done to our memory.
+pub(crate) struct Touch {
+    pub(crate) key: u64,
+    pub(crate) data: Option<u64>,
+    pub(crate) length: usize,
+    /// It was read, and not written.
+    pub(crate) read: bool,
+}
+
 /// Stretches that can be exposed at once.
 const MOST: usize = 16_384;
 
@@ -54,34 +63,39 @@ impl Endpoint {
         self.tell(peer, Control::Answer { number, status, bytes });
     }
 
-    /// A peer has written to our memory, and says so.
-    pub(crate) fn written(
-        &mut self,
-        peer: Peer,
-        (number, key): (u64, u64),
-        data: u64,
-        length: usize,
-        sink: &mut impl Sink,
-    ) {
-        let may_write = |exposed: &Exposed| {
-            exposed.rights.contains(Rights::REMOTE_WRITE) && length <= exposed.span.len()
-        };
-        // Only who may write is believed.
-        if !self.exposed.get(&key).is_some_and(may_write) {
+    /// Peers tell of each write, read and change from now on, which [`Sink::touched`] hears; for them, it has ended when they were heard. Those who have asked for
+    /// the key of our memory before do not know.
+    pub fn watch(&mut self) {
+        self.watches = true;
+    }
+
+    /// A peer has written to our memory, or read it, and says so.
+    pub(crate) fn touched(&mut self, peer: Peer, number: u64, touch: Touch, sink: &mut impl Sink) {
+        let Touch { key, data, length, read } = touch;
+        let needs = if read { Rights::REMOTE_READ } else { Rights::REMOTE_WRITE };
+        let may =
+            |exposed: &Exposed| exposed.rights.contains(needs) && length <= exposed.span.len();
+        // Only who may do it is believed.
+        if !self.exposed.get(&key).is_some_and(may) {
             let (status, bytes) = (Status::WrongKey, Box::default());
             return self.tell(peer, Control::Answer { number, status, bytes });
         }
-        sink.done(Done {
-            token: Token::default(),
-            what: What::Written,
-            outcome: Outcome::Success,
-            peer: Some(peer),
-            tag: None,
-            data: Some(data),
-            length,
-            left: 0,
-            at: 0,
-        });
+        if self.watches {
+            sink.touched(key, read);
+        }
+        if data.is_some() {
+            sink.done(Done {
+                token: Token::default(),
+                what: What::Written,
+                outcome: Outcome::Success,
+                peer: Some(peer),
+                tag: None,
+                data,
+                length,
+                left: 0,
+                at: 0,
+            });
+        }
         let (status, bytes) = (Status::Success, Box::default());
         self.tell(peer, Control::Answer { number, status, bytes });
     }
@@ -92,6 +106,7 @@ impl Endpoint {
         peer: Peer,
         number: u64,
         mut reader: Reader<'_>,
+        sink: &mut impl Sink,
     ) -> Option<()> {
         let (key, offset) = (reader.word()?, reader.word()?);
         let form = Form::from_word(reader.word()?)?;
@@ -105,7 +120,12 @@ impl Endpoint {
             return None;
         }
         let (status, bytes) = match self.change_exposed(key, offset, form, operands, rest) {
-            Ok(bytes) => (Status::Success, bytes),
+            Ok(bytes) => {
+                if self.watches {
+                    sink.touched(key, form.fetches || form.change == Change::Read);
+                }
+                (Status::Success, bytes)
+            }
             Err(status) => (status, Box::default()),
         };
         self.tell(peer, Control::Answer { number, status, bytes });

@@ -13,7 +13,7 @@
 //! | `Finished` | number of the operation; 0 if it went well |
 //! | `Credit`, `Ask` | none |
 //! | `Resolve` | number of the access; the key that the owner's program chose |
-//! | `Written` | number of the access; the key; data; length |
+//! | `Written` | number of the access; the key; data, which counts only if `DATA`; length |
 //! | `Atomic` | number of the access; key, offset and form (`atomic.rs`); then the operands, then what is compared |
 //! | `Connect`, `Accept`, `Reject` | number of the request; then the program's words |
 //! | `Disconnect` | none |
@@ -37,7 +37,7 @@ pub(crate) enum Kind {
     Ask = 5,
     /// Asks for the key of memory that its owner's program calls by a number.
     Resolve = 6,
-    /// Bytes were written to the reader's memory, of which it is to be told.
+    /// Bytes were written to the reader's memory, or read there, of which it is to be told.
     Written = 7,
     /// Numbers in the reader's memory are to be changed.
     Atomic = 8,
@@ -59,6 +59,11 @@ pub(crate) const TAGGED: u8 = 1;
 pub(crate) const DATA: u8 = 2;
 /// The sender wants to know when it has been received.
 pub(crate) const ACKNOWLEDGE: u8 = 4;
+
+/// In `Answer`: the owner wants to know of every access to its memory.
+pub(crate) const WATCHES: u8 = 8;
+/// In `Written`: it was read, and not written.
+pub(crate) const READ: u8 = 16;
 
 /// The first word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -104,9 +104,9 @@ impl Spans {
         self.length == 0
     }
 
-    /// Where it starts.
+    /// Where it starts; 0 if there are no stretches.
     pub fn address(&self) -> usize {
-        self.parts()[0].address()
+        self.parts().first().map_or(0, Span::address)
     }
 
     #[inline]

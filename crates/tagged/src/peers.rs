@@ -49,6 +49,8 @@ pub(crate) struct Known {
     /// Units of the peer's that wait here for a receive, and offers.
     held: u32,
     offers: usize,
+    /// It wants to know of every access to its memory.
+    pub(crate) watches: bool,
     /// Memory of the peer's, by the keys that its program chose.
     keys: HashMap<u64, RemoteKey>,
 }
@@ -67,6 +69,7 @@ impl Known {
             told: 0,
             held: 0,
             offers: 0,
+            watches: false,
             keys: HashMap::new(),
         }
     }
@@ -176,6 +179,7 @@ impl Known {
     /// Begins anew with another endpoint at the same address, whose incarnation is known already.
     pub(crate) fn meet_again(&mut self) {
         (self.sent, self.returned, self.consumed, self.told) = (0, 0, 0, 0);
+        self.watches = false;
     }
 
     /// The queue pair to send by.

@@ -280,3 +280,67 @@ fn hostile_requests_change_nothing() {
     assert_eq!(world.read(0, &mut bytes), Outcome::Success);
     assert_eq!(bytes, memory);
 }
+
+/// What an owner hears that watches.
+#[derive(Default)]
+struct Ears(Vec<(u64, bool)>, Vec<Done>);
+
+impl Sink for Ears {
+    fn done(&mut self, done: Done) {
+        self.1.push(done);
+    }
+
+    fn touched(&mut self, key: u64, read: bool) {
+        self.0.push((key, read));
+    }
+}
+
+/// An owner that watches hears of each write, read and change of a peer before it has ended, and of none that was refused, whether memory is reached directly or by packets.
+#[test]
+fn an_owner_that_watches_hears_of_every_access() {
+    for direct in [true, false] {
+        let mut world = World::pair(direct);
+        let mut memory = vec![0; 70_000];
+        world.expose(&mut memory, both());
+        world.sides[1].endpoint.watch();
+        let (mut bytes, mut ears) = (pattern(60_000, 1), Ears::default());
+        let place = world.place(KEY, 0);
+        let outside = world.place(KEY, 20_000);
+        let all: Spans = span(&mut bytes).into();
+        let mut eight = pattern(8, 2);
+        let few: Spans = span(&mut eight).into();
+        let none = Spans::of(&[]);
+        let form = |fetches| Form { change: Change::Sum, number: Number::U64, count: 1, fetches };
+        let with = Operands { operands: &few, compared: &none };
+        for step in 0..7 {
+            let heard = ears.0.len();
+            let Side { endpoint, done } = &mut world.sides[0];
+            done.clear();
+            let sink = &mut |one| done.push(one);
+            match step {
+                0 => endpoint.write(place, &few, None, false, token(1), sink),
+                1 => endpoint.write(place, &all, Some(5), false, token(1), sink),
+                2 => endpoint.read(place, &all, token(1), sink),
+                3 => endpoint.change(place, form(false), with, None, token(1)),
+                4 => endpoint.change(place, form(true), with, Some(&few), token(1)),
+                5 => endpoint.write(place, &none, None, false, token(1), sink),
+                _ => endpoint.write(outside, &all, None, false, token(1), sink),
+            }
+            .unwrap();
+            for _ in 0..100_000 {
+                let Side { endpoint, done } = &mut world.sides[0];
+                endpoint.progress(&mut |one| done.push(one)).unwrap();
+                if !done.is_empty() {
+                    break;
+                }
+                world.sides[1].endpoint.progress(&mut ears).unwrap();
+            }
+            let refused = step == 6;
+            assert_eq!(world.done(0, 1).outcome != Outcome::Success, refused, "step {step}");
+            let read = step == 2 || step == 4;
+            let expected: &[_] = if refused { &[] } else { &[(KEY, read)] };
+            assert_eq!(&ears.0[heard..], expected, "step {step}");
+        }
+        assert_eq!(ears.1.len(), 1, "of one there was data");
+    }
+}

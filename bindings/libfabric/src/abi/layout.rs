@@ -338,6 +338,7 @@ pub fn layout() -> Vec<(String, usize)> {
         ("FI_COMPARE_ATOMIC".to_owned(), flag::COMPARE_ATOMIC as usize),
         ("FI_DIRECTED_RECV".to_owned(), flag::DIRECTED_RECV as usize),
         ("FI_MATCH_COMPLETE".to_owned(), flag::MATCH_COMPLETE as usize),
+        ("FI_RMA_EVENT".to_owned(), flag::RMA_EVENT as usize),
         ("FI_MULTI_RECV".to_owned(), flag::MULTI_RECV as usize),
         ("FI_ORDER_SAS".to_owned(), order::SAS as usize),
         ("FI_ENOAV".to_owned(), error::ENOAV as usize),

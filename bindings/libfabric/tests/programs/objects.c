@@ -534,7 +534,7 @@ int main(int count, char **arguments)
 	SAME(info->src_addrlen > 0, 1);
 	/* What is not offered is not to be had. */
 	struct fi_info *none;
-	hints->caps = FI_RMA | FI_RMA_EVENT;
+	hints->caps = FI_RMA | FI_TRIGGER;
 	SAME(fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &none), -FI_ENODATA);
 	hints->caps = FI_RMA;
 	hints->domain_attr->mr_mode = FI_MR_BASIC;
