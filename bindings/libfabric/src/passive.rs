@@ -42,6 +42,8 @@ struct Bell {
     /// What it was opened with.
     info: *mut Info,
     name: Option<SocketAddrV4>,
+    /// Requests that came when too many waited already.
+    too_many: Vec<Request>,
 }
 
 /// A request that nobody has answered: the handle of its info.
@@ -59,6 +61,9 @@ pub enum Origin {
     /// It takes the place of a passive endpoint, and its name.
     Place(Box<Endpoint>, SocketAddrV4),
 }
+
+/// Requests that wait for an answer at one passive endpoint, at most; further ones are turned down.
+const BACKLOG: usize = 1024;
 
 /// All handles that mean something, requests and passive endpoints: programs may come with one twice.
 static HANDLES: Mutex<Vec<usize>> = Mutex::new(Vec::new());
@@ -119,7 +124,7 @@ pub unsafe extern "C" fn open(
         }
         let fid = Fid { class: class::PEP, context, ops: &FID };
         let fid = FidPep { fid, ops: &EP, cm: &CM };
-        let bell = Bell { pep: null_mut(), eq: null_mut(), info, name: None };
+        let bell = Bell { pep: null_mut(), eq: null_mut(), info, name: None, too_many: Vec::new() };
         let state = Lock::new(true, State { endpoint: None, wanted, bell });
         let pep = Box::into_raw(Box::new(Pep { fid, device, state }));
         (*pep).state.hold().bell.pep = pep;
@@ -131,6 +136,15 @@ pub unsafe extern "C" fn open(
 
 fn handles() -> MutexGuard<'static, Vec<usize>> {
     HANDLES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Requests to a passive endpoint that nobody has answered.
+fn requests_to(pep: *mut Pep) -> Vec<*mut Fid> {
+    let theirs = |fid: &*mut Fid| {
+        // SAFETY: handles leave before they are freed.
+        unsafe { (**fid).class == class::CONNREQ && (*fid.cast::<Asked>()).pep == pep }
+    };
+    handles().iter().map(|&handle| handle as *mut Fid).filter(theirs).collect()
 }
 
 /// Whether a handle means something; if so, it means nothing from now on.
@@ -166,11 +180,14 @@ pub unsafe fn take(handle: *mut Fid) -> Option<Origin> {
 impl Pep {
     /// Takes what has come, unless somebody else is at it.
     pub fn progress(&self) {
-        if let Some(mut state) = self.state.try_hold()
-            && let State { endpoint: Some(endpoint), bell, .. } = &mut *state
-            && let Err(error) = endpoint.progress(bell)
-        {
+        let Some(mut state) = self.state.try_hold() else { return };
+        let State { endpoint: Some(endpoint), bell, .. } = &mut *state else { return };
+        if let Err(error) = endpoint.progress(bell) {
             log(Level::Warn, &format!("no progress: {error}"));
+        }
+        for request in bell.too_many.drain(..) {
+            // Without words it always can be said.
+            let _ = endpoint.reject(&request, &[]);
         }
     }
 
@@ -206,6 +223,10 @@ impl Sink for Bell {
         let ConnectionEvent::Asked(request, says) = event else { return };
         // SAFETY: it listens only while it is bound, and the queue is closed after it.
         let (Some(eq), Some(name)) = (unsafe { self.eq.as_ref() }, self.name) else { return };
+        if requests_to(self.pep).len() >= BACKLOG {
+            self.too_many.push(request);
+            return;
+        }
         let fid = Fid { class: class::CONNREQ, context: null_mut(), ops: &ASKED };
         let asked = Box::into_raw(Box::new(Asked { fid, pep: self.pep, request }));
         let from = address::address_of(request.from);
@@ -232,13 +253,8 @@ unsafe extern "C" fn close(pep: *mut Pep) -> c_int {
         if let Some(eq) = eq.as_ref() {
             eq.remove(Source::Pep(pep));
         }
-        let theirs = |&handle: &usize| {
-            let fid = handle as *mut Fid;
-            (*fid).class == class::CONNREQ && (*fid.cast::<Asked>()).pep == pep
-        };
-        let unanswered: Vec<usize> = handles().iter().copied().filter(theirs).collect();
-        for handle in unanswered {
-            reject(pep, handle as *mut Fid, null_mut(), 0);
+        for request in requests_to(pep) {
+            reject(pep, request, null_mut(), 0);
         }
         if let Some(library) = library() {
             library.free_info((*pep).state.hold().bell.info);
