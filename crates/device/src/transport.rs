@@ -155,9 +155,15 @@ pub trait Transport: Send {
     /// Sends one whole message, if the gate of the queue pair that its header names is open and there is room. `false`: nothing was
     /// done; [`Transport::gate`] and [`Transport::send`] say why. Devices that find both in one place look there once.
     #[inline]
-    fn send_message(&mut self, link: LinkId, header: PacketHeader, body: View<'_>) -> bool {
+    fn send_message(
+        &mut self,
+        link: LinkId,
+        header: PacketHeader,
+        head: &[u8],
+        body: View<'_>,
+    ) -> bool {
         self.gate(link, header.destination) == Some(Gate::Open)
-            && self.send(link, header, &[], body).is_ok()
+            && self.send(link, header, head, body).is_ok()
     }
 
     /// For a device that [delivers later](Transport::DELIVERS_LATER): the number of the message packet that was sent last on this link.

@@ -358,9 +358,15 @@ impl Transport for ShmTransport {
     }
 
     #[inline(always)]
-    fn send_message(&mut self, link: LinkId, mut header: PacketHeader, body: View<'_>) -> bool {
-        debug_assert!(body.len() <= GEOMETRY.packet_bytes(), "the engine's limit");
-        header.length = body.len() as u32;
+    fn send_message(
+        &mut self,
+        link: LinkId,
+        mut header: PacketHeader,
+        head: &[u8],
+        body: View<'_>,
+    ) -> bool {
+        debug_assert!(head.len() + body.len() <= GEOMETRY.packet_bytes(), "the engine's limit");
+        header.length = (head.len() + body.len()) as u32;
         let Some(entry) = self.links.get_mut(link.0 as usize).and_then(Option::as_deref_mut) else {
             return false;
         };
@@ -371,7 +377,7 @@ impl Transport for ShmTransport {
             return false;
         }
         let (pair, side) = (&up.pair, up.side);
-        match up.sender.send(header.to_words(), &[], body, || Up::populate_host(pair, side)) {
+        match up.sender.send(header.to_words(), head, body, || Up::populate_host(pair, side)) {
             Ok(Sent::Done) => {
                 self.counters.packets_sent += 1;
                 if !std::mem::replace(&mut self.alone, false) {

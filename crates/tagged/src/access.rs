@@ -187,8 +187,7 @@ impl Endpoint {
     ) -> Result<(), Refusal> {
         let peer = &mut self.peers[place.peer];
         let pair = peer.pair(&mut self.function, self.completions)?;
-        let (incarnation, credit) = (self.incarnation, peer.tell());
-        let head = Head { kind: Kind::Atomic, flags: 0, incarnation, credit };
+        let head = peer.head(Kind::Atomic, 0, self.incarnation);
         let mut writer = Writer { bytes: &mut self.scratch, at: 0 };
         for word in [head.to_word(), number, place.key, place.offset, form.to_word()] {
             writer.word(word);

@@ -2,7 +2,7 @@
 
 use crate::access::Access;
 use crate::endpoint::{Endpoint, Operation};
-use crate::head::{DATA, Head, Kind, READ, WATCHES, Writer};
+use crate::head::{DATA, Kind, READ, WATCHES, Writer};
 use crate::{Done, Outcome, Peer, Sink, What};
 use bellwire::{Error, Send, Status};
 use std::time::{Duration, Instant};
@@ -141,7 +141,7 @@ impl Endpoint {
             }
             _ => 0,
         };
-        let head = Head { kind, flags, incarnation: self.incarnation, credit: peer.tell() };
+        let head = peer.head(kind, flags, self.incarnation);
         let mut writer = Writer { bytes: &mut self.scratch, at: 0 };
         writer.word(head.to_word());
         let words = match *control {
@@ -226,6 +226,8 @@ impl Endpoint {
             }
         }
         self.access_peer_gone(peer, why, sink);
+        self.give_up_coming(peer, why, sink);
+        self.peers[peer].tail = None;
         self.outbox.retain(|(to, _)| *to != peer);
         // What is counted stays as it is: if it is the same endpoint that comes back, it counts on, too.
         self.forget(peer, false);
@@ -267,6 +269,7 @@ impl Endpoint {
         let mut peers: Vec<Peer> = self.operations.iter().map(|operation| operation.peer).collect();
         peers.extend(self.accesses.iter().map(Access::peer));
         peers.extend(self.companion());
+        peers.extend(&self.coming);
         peers.sort_unstable();
         peers.dedup();
         for peer in peers {

@@ -6,7 +6,9 @@ use crate::atomic::OPERAND_BYTES;
 use crate::connection::Company;
 use crate::control::{Control, status_of};
 use crate::exposed::{Exposed, Touch};
-use crate::head::{ACKNOWLEDGE, DATA, EAGER_HEAD_BYTES, Head, Kind, READ, Reader, TAGGED, WATCHES};
+use crate::head::{
+    ACKNOWLEDGE, DATA, EAGER_HEAD_BYTES, Head, Kind, PIECES, READ, Reader, TAGGED, WATCHES,
+};
 use crate::peers::{MAILBOX, OFFERS, Peers};
 use crate::receive::{Label, Many, Matching};
 use crate::slots::Slots;
@@ -54,6 +56,7 @@ pub struct Endpoint {
     pub(crate) completions: CompletionQueue,
     mailbox: QueuePair,
     pub(crate) incarnation: u16,
+    pub(crate) packet_bytes: usize,
     pub(crate) eager_bytes: usize,
     pub(crate) peers: Peers,
     /// Where a message is put together.
@@ -75,6 +78,9 @@ pub struct Endpoint {
     /// Whether peers tell of each access to it.
     pub(crate) watches: bool,
     pub(crate) outbox: VecDeque<(Peer, Control)>,
+    /// Those to whom the end of a message in pieces is still to be sent, and those who have not sent all of one.
+    pub(crate) unsent: VecDeque<Peer>,
+    pub(crate) coming: Vec<Peer>,
     pub(crate) most_operations: usize,
     pub(crate) most_receives: usize,
     pub(crate) looks: u32,
@@ -134,6 +140,7 @@ impl Endpoint {
             completions,
             mailbox,
             incarnation,
+            packet_bytes,
             eager_bytes: packet_bytes - EAGER_HEAD_BYTES,
             peers: Peers::new(),
             scratch: vec![0; packet_bytes].into(),
@@ -149,6 +156,8 @@ impl Endpoint {
             exposed: HashMap::new(),
             watches: false,
             outbox: VecDeque::new(),
+            unsent: VecDeque::new(),
+            coming: Vec::new(),
             most_operations: options.operations.min(OFFERS),
             most_receives: options.receives,
             looks: 0,
@@ -208,6 +217,9 @@ impl Endpoint {
         if !self.outbox.is_empty() {
             done += self.say_waiting();
         }
+        if !self.unsent.is_empty() {
+            done += self.send_tails();
+        }
         if !self.unfetched.is_empty() {
             done += self.fetch_waiting(sink);
         }
@@ -238,7 +250,10 @@ impl Endpoint {
             self.looks = u32::MAX;
             return Ok(false);
         }
-        let idle = self.outbox.is_empty() && self.unfetched.is_empty() && self.unposted.is_empty();
+        let idle = self.outbox.is_empty()
+            && self.unsent.is_empty()
+            && self.unfetched.is_empty()
+            && self.unposted.is_empty();
         Ok(idle && self.function.arm()?)
     }
 
@@ -248,7 +263,10 @@ impl Endpoint {
     }
 
     pub(crate) fn is_waiting_for_answers(&self) -> bool {
-        self.operations.len() > 0 || self.accesses.len() > 0 || self.companion().is_some()
+        self.operations.len() > 0
+            || self.accesses.len() > 0
+            || !self.coming.is_empty()
+            || self.companion().is_some()
     }
 
     /// Messages that have come and found no receive.
@@ -310,6 +328,9 @@ impl Endpoint {
         if self.company != Company::Anybody && !self.admits(peer, head.kind) {
             return None;
         }
+        if self.peers[peer].coming.is_some() && !head.leaves_unfinished() {
+            self.give_up_coming(peer, Status::PeerGone, sink);
+        }
         let tagged = head.flags & TAGGED != 0;
         let mut label = Label { peer, tagged, tag, data: None, length: 0, number: None };
         match head.kind {
@@ -319,6 +340,10 @@ impl Endpoint {
                 }
                 if head.flags & ACKNOWLEDGE != 0 {
                     label.number = Some(reader.word()?);
+                }
+                if head.flags & PIECES != 0 {
+                    label.length = usize::try_from(reader.word()?).ok()?;
+                    return self.take_first_piece(label, reader.0, sink);
                 }
                 label.length = reader.0.len();
                 self.arrive(label, reader.0, sink)?;
@@ -331,6 +356,10 @@ impl Endpoint {
                 label.length = usize::try_from(reader.word()?).ok()?;
                 let offer = read_offer(from, label.length, reader)?;
                 self.arrive_offer(label, offer, sink)?;
+            }
+            Kind::Piece => {
+                let at = usize::try_from(reader.word()?).ok()?;
+                self.take_piece(peer, at, reader.0, sink)?;
             }
             Kind::Finished => {
                 let (number, how) = (reader.word()?, reader.word()?);

@@ -8,7 +8,8 @@
 //!
 //! | kind | words |
 //! |---|---|
-//! | `Eager` | data, if `DATA`; number of the operation, if `ACKNOWLEDGE`; then the bytes |
+//! | `Eager` | data, if `DATA`; number of the operation, if `ACKNOWLEDGE`; length of the whole, if `PIECES`; then the bytes |
+//! | `Piece` | place of the first byte in the message; then the bytes |
 //! | `Offer` | data, if `DATA`; number of the operation; length; keys of the parts, three words each |
 //! | `Finished` | number of the operation; 0 if it went well |
 //! | `Credit`, `Ask` | none |
@@ -51,6 +52,8 @@ pub(crate) enum Kind {
     Reject = 12,
     /// Ends it.
     Disconnect = 13,
+    /// More of the message that the sender began last.
+    Piece = 14,
 }
 
 /// It is for receives with tags.
@@ -59,6 +62,10 @@ pub(crate) const TAGGED: u8 = 1;
 pub(crate) const DATA: u8 = 2;
 /// The sender wants to know when it has been received.
 pub(crate) const ACKNOWLEDGE: u8 = 4;
+/// These are the first bytes of a message; `Piece`s bring the others.
+pub(crate) const PIECES: u8 = 32;
+/// The end of the message in pieces that was begun last is still to be sent: if it is not all there without this, it was lost.
+pub(crate) const UNFINISHED: u8 = 64;
 
 /// In `Answer`: the owner wants to know of every access to its memory.
 pub(crate) const WATCHES: u8 = 8;
@@ -78,6 +85,11 @@ pub(crate) struct Head {
 
 impl Head {
     pub(crate) const BYTES: usize = 8;
+
+    /// Whether a message in pieces that was begun before may still be coming.
+    pub(crate) fn leaves_unfinished(self) -> bool {
+        self.kind == Kind::Piece || self.flags & (UNFINISHED | PIECES) == UNFINISHED
+    }
 
     #[inline]
     pub(crate) fn to_word(self) -> u64 {
@@ -102,6 +114,7 @@ impl Head {
             11 => Kind::Accept,
             12 => Kind::Reject,
             13 => Kind::Disconnect,
+            14 => Kind::Piece,
             _ => return None,
         };
         let (incarnation, credit) = ((word >> 16) as u16, (word >> 32) as u32);
@@ -162,11 +175,11 @@ mod tests {
     fn heads_survive() {
         use Kind::*;
         let messages = [Eager, Offer, Finished, Credit, Ask, Resolve, Written, Atomic, Answer];
-        for kind in messages.into_iter().chain([Connect, Accept, Reject, Disconnect]) {
+        for kind in messages.into_iter().chain([Connect, Accept, Reject, Disconnect, Piece]) {
             let head = Head { kind, flags: 0x83, incarnation: 0xabcd, credit: 0x8765_4321 };
             assert_eq!(Head::from_word(head.to_word()), Some(head));
         }
-        assert_eq!((Head::from_word(0), Head::from_word(14)), (None, None));
+        assert_eq!((Head::from_word(0), Head::from_word(15)), (None, None));
         assert_eq!(Reader(&[0; 7]).word(), None);
         assert_eq!(Reader(&[1; 23]).key(), None);
     }

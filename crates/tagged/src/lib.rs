@@ -7,6 +7,8 @@
 //! # How a message travels
 //! - **At once** (eager): up to a packet less a few words, with a header before it, into a buffer of the receiving endpoint; from there it is
 //!   copied to where it belongs. That is the one copy that tags cost.
+//! - **In pieces**: up to 32 KiB, the same way in several packets. A receive is matched by the first, and all are copied straight from those
+//!   buffers to where they belong.
 //! - **Offered**: longer ones. The sender registers its memory for this one message and sends the key; whoever has a
 //!   receive for it fetches the bytes straight into the program's memory and says so.
 //!
@@ -37,6 +39,7 @@
 //! | `endpoint.rs` | opening, making progress, and what to do with what has come |
 //! | `send.rs` | sending at once, or offering |
 //! | `receive.rs` | posted receives meet messages: matching, cancelling, peeking |
+//! | `pieces.rs` | messages of several packets |
 //! | `shared.rs` | receives that endpoints share |
 //! | `transfer.rs` | fetching what was offered |
 //! | `access.rs` | writing, reading and changing a peer's memory |
@@ -56,6 +59,7 @@ mod exposed;
 mod head;
 mod memory;
 mod peers;
+mod pieces;
 mod queue;
 mod receive;
 mod send;
@@ -70,6 +74,7 @@ pub use done::{Done, Outcome, Sink, Token, What};
 pub use endpoint::{Endpoint, Options};
 pub use memory::{Span, Spans};
 pub use peers::{Peer, WINDOW_BYTES};
+pub use pieces::PIECES_BYTES;
 pub use receive::{Peek, Selection};
 pub use send::{How, Message, Refusal, Sent};
 pub use shared::SharedReceives;

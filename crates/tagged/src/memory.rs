@@ -127,6 +127,38 @@ impl Spans {
         }
     }
 
+    /// Copies the bytes from `at` on to `into`, which has room for no more than there are.
+    pub(crate) fn read_from(&self, mut at: usize, mut into: &mut [u8]) {
+        for span in self.parts() {
+            let part = span.part(at, into.len());
+            let (now, rest) = into.split_at_mut(part.length);
+            part.read(now);
+            into = rest;
+            at = at.saturating_sub(span.length);
+        }
+    }
+
+    /// `length` bytes from `at` on: where they are, or brought together in `scratch`.
+    pub(crate) fn piece<'a>(&'a self, at: usize, length: usize, scratch: &'a mut [u8]) -> View<'a> {
+        match self.more {
+            None => self.one.view().part(at, length).expect("a piece lies inside its message"),
+            Some(_) => {
+                self.read_from(at, &mut scratch[..length]);
+                View::of(&scratch[..length])
+            }
+        }
+    }
+
+    /// Copies as much of `from` as there is room for behind the first `at` bytes.
+    pub(crate) fn write_at(&self, mut at: usize, mut from: &[u8]) {
+        for span in self.parts() {
+            let part = span.part(at, from.len());
+            part.write(from);
+            from = &from[part.length..];
+            at = at.saturating_sub(span.length);
+        }
+    }
+
     /// Copies as much of `from` as there is room for; returns how much.
     #[inline]
     pub(crate) fn write(&self, from: &[u8]) -> usize {

@@ -1,6 +1,7 @@
 //! Whom an endpoint speaks with.
 
-use crate::head::Head;
+use crate::head::{Head, Kind, UNFINISHED};
+use crate::pieces::{Coming, Tail};
 use bellwire::{
     Address, CompletionQueue, Function, FunctionAddress, QueuePair, QueuePairOptions, RemoteKey,
     Result,
@@ -53,6 +54,9 @@ pub(crate) struct Known {
     pub(crate) watches: bool,
     /// Memory of the peer's, by the keys that its program chose.
     keys: HashMap<u64, RemoteKey>,
+    /// Our message that is in pieces, and the peer's.
+    pub(crate) tail: Option<Tail>,
+    pub(crate) coming: Option<Box<Coming>>,
 }
 
 impl Known {
@@ -71,6 +75,8 @@ impl Known {
             offers: 0,
             watches: false,
             keys: HashMap::new(),
+            tail: None,
+            coming: None,
         }
     }
 
@@ -146,11 +152,12 @@ impl Known {
         self.offers -= 1;
     }
 
-    /// What to tell the peer now.
+    /// The head of a message to it.
     #[inline]
-    pub(crate) fn tell(&mut self) -> u32 {
+    pub(crate) fn head(&mut self, kind: Kind, flags: u8, incarnation: u16) -> Head {
         self.told = self.consumed;
-        self.consumed
+        let unfinished = if self.tail.is_some() { UNFINISHED } else { 0 };
+        Head { kind, flags: flags | unfinished, incarnation, credit: self.consumed }
     }
 
     /// Learns from a head. `false`: it is another endpoint than before at this address.
@@ -271,7 +278,6 @@ impl IndexMut<Peer> for Peers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::head::Kind;
 
     /// A sender stops at the window, goes on with what is returned, across the wrap of the counts, and believes no credit beyond what it sent.
     #[test]
@@ -300,7 +306,7 @@ mod tests {
         let mut known = Known::new(FunctionAddress { node: 1, function: 2 });
         let messages = (1..).find(|_| known.count_consumed(Known::units(0))).unwrap();
         assert_eq!(messages, WINDOW / 2);
-        assert_eq!(known.tell(), WINDOW / 2);
+        assert_eq!(known.head(Kind::Credit, 0, 1).credit, WINDOW / 2);
         assert!(!known.count_consumed(1));
     }
 }

@@ -27,9 +27,9 @@ impl<T> Queue<T> {
         self.length
     }
 
-    /// Puts `value` behind all others.
+    /// Puts `value` behind all others; returns where it is.
     #[inline]
-    pub(crate) fn push(&mut self, value: T) {
+    pub(crate) fn push(&mut self, value: T) -> u32 {
         let slot = Slot { value: Some(value), previous: self.last, next: NONE };
         let at = match self.free {
             NONE => {
@@ -48,6 +48,7 @@ impl<T> Queue<T> {
         }
         self.last = at;
         self.length += 1;
+        at
     }
 
     /// Where the oldest is that is `wanted`.
@@ -108,7 +109,9 @@ mod tests {
     fn order_survives_what_is_taken_from_the_middle() {
         let mut queue = Queue::new();
         for round in 0..3 {
-            (0..10).for_each(|n| queue.push(n));
+            for n in 0..10 {
+                queue.push(n);
+            }
             for (gone, unwanted) in [(4, 4), (0, 0), (9, 9)] {
                 let at = queue.find(|n| *n == unwanted).unwrap();
                 assert_eq!((*queue.at(at), queue.take(at)), (gone, gone), "round {round}");

@@ -60,8 +60,8 @@ pub(crate) struct Many {
     used: usize,
     /// Less than so many free bytes: it has ended.
     least: usize,
-    /// Long messages that are coming.
-    pub(crate) under_way: usize,
+    /// Messages that are coming.
+    under_way: usize,
     ended: bool,
     token: Token,
 }
@@ -87,7 +87,42 @@ pub(crate) struct Label {
 
 enum Content {
     Here(Box<[u8]>),
+    /// Room for all of it, of which not all is filled.
+    Coming(Box<[u8]>),
     Offered(Offer),
+}
+
+/// A receive that a message has met.
+pub(crate) struct Taken {
+    pub(crate) into: Spans,
+    pub(crate) token: Token,
+    /// The buffer for many messages that `into` is a part of.
+    pub(crate) many: Option<u64>,
+}
+
+/// Where a message goes whose pieces come one by one.
+pub(crate) enum Destination {
+    Receive(Taken),
+    /// To a place among those that found no receive.
+    Unexpected(u32),
+    /// Nowhere: it was thrown away.
+    Nowhere,
+}
+
+impl Arrived {
+    /// Bytes for a message that is coming.
+    pub(crate) fn write(&mut self, at: usize, bytes: &[u8]) {
+        if let Content::Coming(body) = &mut self.content {
+            body[at..at + bytes.len()].copy_from_slice(bytes);
+        }
+    }
+
+    /// It had its last bytes.
+    pub(crate) fn is_whole(&mut self) {
+        if let Content::Coming(body) = &mut self.content {
+            self.content = Content::Here(std::mem::take(body));
+        }
+    }
 }
 
 impl Posted {
@@ -145,7 +180,7 @@ impl Endpoint {
             && let Some(at) = matching.unexpected.find(|arrived| selection.takes(arrived))
         {
             let arrived = matching.unexpected.take(at);
-            self.hand_over(arrived, into, token, sink);
+            self.hand_over(arrived, Taken { into, token, many: None }, sink);
             return Ok(());
         }
         if matching.posted.len() >= self.most_receives {
@@ -182,9 +217,9 @@ impl Endpoint {
             let Some(at) = unexpected.find(|arrived| selection.takes(arrived)) else { break };
             let arrived = unexpected.take(at);
             let (into, last) = self.next_part(number, arrived.label.length);
-            self.hand_over_to(arrived, into, token, Some(number), sink);
+            self.begin_part(number);
+            self.hand_over(arrived, Taken { into, token, many: Some(number) }, sink);
             if last {
-                self.end_many(number, sink);
                 return Ok(());
             }
         }
@@ -296,7 +331,7 @@ impl Endpoint {
         };
         let arrived = unexpected.take(at);
         match into {
-            Some(into) => self.hand_over(arrived, into, token, sink),
+            Some(into) => self.hand_over(arrived, Taken { into, token, many: None }, sink),
             None => {
                 let Label { peer, data, length, .. } = arrived.label;
                 let tag = arrived.label.tag();
@@ -315,29 +350,30 @@ impl Endpoint {
     /// A message has come. `None`: it breaks the rules, and is thrown away.
     #[inline]
     pub(crate) fn arrive(&mut self, label: Label, body: &[u8], sink: &mut impl Sink) -> Option<()> {
-        let matching = &mut self.matching[usize::from(label.tagged)];
-        let Some(at) = matching.posted.find(|posted| posted.takes(&label)) else {
-            if let Some((into, token)) = self.take_shared(&label, sink) {
-                self.deliver(&label, body, &into, token, sink);
-                return Some(());
-            }
-            let matching = &mut self.matching[usize::from(label.tagged)];
+        let Some(taken) = self.take_receive(&label, sink) else {
             let held = self.peers[label.peer].hold(Known::units(label.length));
             return held.then(|| {
-                let content = Content::Here(body.into());
-                matching.unexpected.push(Arrived { label, content, claimed: None });
+                self.keep(label, Content::Here(body.into()));
             });
         };
-        if let Into::Spans(_) = matching.posted.at(at).into {
-            let Posted { into, token, .. } = matching.posted.take(at);
-            let Into::Spans(into) = into else { unreachable!("it was looked at") };
-            self.deliver(&label, body, &into, token, sink);
-            return Some(());
-        }
-        let (into, token, number) = self.part_of_many(&label, at);
-        self.deliver(&label, body, &into, token, sink);
-        self.part_filled(number, sink);
+        self.deliver(&label, body, taken, sink);
         Some(())
+    }
+
+    /// Where a message goes whose pieces are coming. `None`: it breaks the rules, and is thrown away.
+    pub(crate) fn find_destination(
+        &mut self,
+        label: &Label,
+        sink: &mut impl Sink,
+    ) -> Option<Destination> {
+        if let Some(taken) = self.take_receive(label, sink) {
+            return Some(Destination::Receive(taken));
+        }
+        let held = self.peers[label.peer].hold(Known::units(label.length));
+        held.then(|| {
+            let content = Content::Coming(vec![0; label.length].into());
+            Destination::Unexpected(self.keep(*label, content))
+        })
     }
 
     /// A message waits at its sender. `None`: it breaks the rules, and is thrown away.
@@ -347,51 +383,65 @@ impl Endpoint {
         offer: Offer,
         sink: &mut impl Sink,
     ) -> Option<()> {
-        let matching = &mut self.matching[usize::from(label.tagged)];
-        let Some(at) = matching.posted.find(|posted| posted.takes(&label)) else {
-            if let Some((into, token)) = self.take_shared(&label, sink) {
-                self.fetch(label, offer, into, token, None, sink);
-                return Some(());
-            }
-            let matching = &mut self.matching[usize::from(label.tagged)];
-            let held = self.peers[label.peer].hold_offer();
-            return held.then(|| {
-                let content = Content::Offered(offer);
-                matching.unexpected.push(Arrived { label, content, claimed: None });
-            });
-        };
-        if let Into::Spans(_) = matching.posted.at(at).into {
-            let Posted { into, token, .. } = matching.posted.take(at);
-            let Into::Spans(into) = into else { unreachable!("it was looked at") };
-            self.fetch(label, offer, into, token, None, sink);
+        if let Some(taken) = self.take_receive(&label, sink) {
+            self.fetch(label, offer, taken, sink);
             return Some(());
         }
-        let (into, token, number) = self.part_of_many(&label, at);
-        if let Some(many) = self.many.find(number) {
-            many.under_way += 1;
+        let held = self.peers[label.peer].hold_offer();
+        held.then(|| {
+            self.keep(label, Content::Offered(offer));
+        })
+    }
+
+    /// The receive that a message meets, which waits no more unless it is for many and has room left. Such a message is under way until
+    /// [`Endpoint::end_part`].
+    #[inline]
+    fn take_receive(&mut self, label: &Label, sink: &mut impl Sink) -> Option<Taken> {
+        let matching = &mut self.matching[usize::from(label.tagged)];
+        let Some(at) = matching.posted.find(|posted| posted.takes(label)) else {
+            let (into, token) = self.take_shared(label, sink)?;
+            return Some(Taken { into, token, many: None });
+        };
+        if let Into::Spans(_) = matching.posted.at(at).into {
+            let (into, token) = matching.posted.take(at).into_spans();
+            return Some(Taken { into, token, many: None });
         }
-        self.fetch(label, offer, into, token, Some(number), sink);
-        self.part_filled(number, sink);
-        Some(())
+        let (into, token, number) = self.part_of_many(label, at);
+        self.begin_part(number);
+        Some(Taken { into, token, many: Some(number) })
+    }
+
+    /// Keeps a message that found no receive. Returns where.
+    fn keep(&mut self, label: Label, content: Content) -> u32 {
+        let unexpected = &mut self.matching[usize::from(label.tagged)].unexpected;
+        unexpected.push(Arrived { label, content, claimed: None })
     }
 
     /// Copies a message to where it belongs.
     #[inline]
-    fn deliver(
+    fn deliver(&mut self, label: &Label, body: &[u8], taken: Taken, sink: &mut impl Sink) {
+        let length = taken.into.write(body);
+        self.consumed(label);
+        self.received(label, length, taken, Outcome::Success, sink);
+    }
+
+    /// A receive ends, with `length` bytes of its message where they belong.
+    #[inline]
+    pub(crate) fn received(
         &mut self,
         label: &Label,
-        body: &[u8],
-        into: &Spans,
-        token: Token,
+        length: usize,
+        taken: Taken,
+        outcome: Outcome,
         sink: &mut impl Sink,
     ) {
-        let length = into.write(body);
-        let left = body.len() - length;
-        self.consumed(label);
+        let Taken { into, token, many } = taken;
+        let left = label.length - length;
+        let truncated = left > 0 && outcome == Outcome::Success;
         sink.done(Done {
             token,
             what: What::Received,
-            outcome: if left == 0 { Outcome::Success } else { Outcome::Truncated },
+            outcome: if truncated { Outcome::Truncated } else { outcome },
             peer: Some(label.peer),
             tag: label.tag(),
             data: label.data,
@@ -399,11 +449,14 @@ impl Endpoint {
             left,
             at: into.address(),
         });
+        if let Some(many) = many {
+            self.end_part(many, sink);
+        }
     }
 
     /// A message that came with its bytes is kept no longer.
     #[inline]
-    fn consumed(&mut self, label: &Label) {
+    pub(crate) fn consumed(&mut self, label: &Label) {
         let due = self.peers[label.peer].count_consumed(Known::units(label.length));
         if let Some(number) = label.number {
             self.tell_finished(label.peer, number, 0);
@@ -412,37 +465,20 @@ impl Endpoint {
         }
     }
 
-    pub(crate) fn hand_over(
-        &mut self,
-        arrived: Arrived,
-        into: Spans,
-        token: Token,
-        sink: &mut impl Sink,
-    ) {
-        self.hand_over_to(arrived, into, token, None, sink);
-    }
-
     /// Gives a message that waited to a receive.
     #[cold]
-    fn hand_over_to(
-        &mut self,
-        arrived: Arrived,
-        into: Spans,
-        token: Token,
-        many: Option<u64>,
-        sink: &mut impl Sink,
-    ) {
+    pub(crate) fn hand_over(&mut self, arrived: Arrived, taken: Taken, sink: &mut impl Sink) {
         match arrived.content {
             Content::Here(body) => {
                 self.peers[arrived.label.peer].let_go(Known::units(arrived.label.length));
-                self.deliver(&arrived.label, &body, &into, token, sink);
+                self.deliver(&arrived.label, &body, taken, sink);
+            }
+            Content::Coming(body) => {
+                self.move_coming(&arrived.label, &body, Destination::Receive(taken));
             }
             Content::Offered(offer) => {
                 self.peers[arrived.label.peer].let_offer_go();
-                if let Some(many) = many.and_then(|number| self.many.find(number)) {
-                    many.under_way += 1;
-                }
-                self.fetch(arrived.label, offer, into, token, many, sink);
+                self.fetch(arrived.label, offer, taken, sink);
             }
         }
     }
@@ -452,6 +488,9 @@ impl Endpoint {
             Content::Here(_) => {
                 self.peers[arrived.label.peer].let_go(Known::units(arrived.label.length));
                 self.consumed(&arrived.label);
+            }
+            Content::Coming(body) => {
+                self.move_coming(&arrived.label, &body, Destination::Nowhere);
             }
             Content::Offered(_) => {
                 self.peers[arrived.label.peer].let_offer_go();
@@ -471,7 +510,7 @@ impl Endpoint {
             };
             for arrived in matching.unexpected.drain(gone) {
                 match arrived.content {
-                    Content::Here(_) => {
+                    Content::Here(_) | Content::Coming(_) => {
                         self.peers[peer].let_go(Known::units(arrived.label.length));
                     }
                     Content::Offered(_) => self.peers[peer].let_offer_go(),
@@ -503,17 +542,18 @@ impl Endpoint {
         (part.into(), many.ended)
     }
 
-    fn part_filled(&mut self, number: u64, sink: &mut impl Sink) {
-        if self.many.find(number).is_some_and(|many| many.ended) {
-            self.end_many(number, sink);
-        }
+    /// A message is on its way into a buffer.
+    fn begin_part(&mut self, number: u64) {
+        let many = self.many.find(number).expect("it lasts as long as its receive");
+        many.under_way += 1;
     }
 
-    /// A long message for a buffer has come, or failed.
+    /// A message for a buffer has come, or failed.
     pub(crate) fn end_part(&mut self, number: u64, sink: &mut impl Sink) {
-        if let Some(many) = self.many.find(number) {
-            many.under_way -= 1;
-            self.part_filled(number, sink);
+        let Some(many) = self.many.find(number) else { return };
+        many.under_way -= 1;
+        if many.ended {
+            self.end_many(number, sink);
         }
     }
 

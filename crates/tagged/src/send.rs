@@ -3,6 +3,7 @@
 use crate::endpoint::{Endpoint, Operation};
 use crate::head::{ACKNOWLEDGE, DATA, EAGER_HEAD_BYTES, Head, Kind, TAGGED, Writer};
 use crate::peers::Known;
+use crate::pieces::PIECES_BYTES;
 use crate::{Peer, Span, Spans, Token};
 use bellwire::{Error, Function, MemoryRegion, RemoteKey, Rights, Send};
 
@@ -75,6 +76,9 @@ impl Endpoint {
         if message.body.len() <= self.eager_bytes && self.peers[message.to].may_send(units) {
             return self.send_at_once(message, units);
         }
+        if message.body.len() <= PIECES_BYTES && self.peers[message.to].may_send(units) {
+            return self.send_in_pieces(message, units);
+        }
         self.offer(message)
     }
 
@@ -98,8 +102,7 @@ impl Endpoint {
         if data.is_some() {
             flags |= DATA;
         }
-        let head =
-            Head { kind: Kind::Eager, flags, incarnation: self.incarnation, credit: peer.tell() };
+        let head = peer.head(Kind::Eager, flags, self.incarnation);
         let mut writer = Writer { bytes: &mut self.scratch, at: 0 };
         writer.word(head.to_word());
         for word in [data, number].into_iter().flatten() {
@@ -156,8 +159,7 @@ impl Endpoint {
         let peer = &mut self.peers[to];
         let mut flags = if tag.is_some() { TAGGED } else { 0 };
         flags |= if data.is_some() { DATA } else { 0 };
-        let credit = peer.tell();
-        let head = Head { kind: Kind::Offer, flags, incarnation: self.incarnation, credit };
+        let head = peer.head(Kind::Offer, flags, self.incarnation);
         let mut writer = Writer { bytes: &mut self.scratch, at: 0 };
         writer.word(head.to_word());
         if let Some(data) = data {
@@ -184,7 +186,7 @@ impl Endpoint {
 
 /// Numbers an operation, if there may be one more.
 #[allow(clippy::result_large_err)]
-fn start(
+pub(crate) fn start(
     operations: &mut crate::slots::Slots<Operation>,
     most: usize,
     operation: Operation,
@@ -203,7 +205,7 @@ impl From<(Operation, Refusal)> for Refusal {
 
 impl Operation {
     /// What is kept of a message until its receiver is done with it.
-    fn acknowledged(message: &Message<'_>) -> Operation {
+    pub(crate) fn acknowledged(message: &Message<'_>) -> Operation {
         let Message { to, tag, data, body, token, how } = message;
         Operation {
             peer: *to,

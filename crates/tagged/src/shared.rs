@@ -2,7 +2,7 @@
 
 use crate::endpoint::Endpoint;
 use crate::queue::Queue;
-use crate::receive::{Label, Posted};
+use crate::receive::{Label, Posted, Taken};
 use crate::{Refusal, Sink, Spans, Token};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -78,7 +78,7 @@ impl Endpoint {
                     let (into, token) = posted.take(at).into_spans();
                     (arrived, into, token)
                 };
-                self.hand_over(arrived, into, token, sink);
+                self.hand_over(arrived, Taken { into, token, many: None }, sink);
             }
         }
     }

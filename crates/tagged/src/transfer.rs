@@ -1,8 +1,8 @@
 //! Fetching what a sender offered, straight to where it belongs.
 
 use crate::endpoint::Endpoint;
-use crate::receive::Label;
-use crate::{Done, Outcome, Peer, Sink, Spans, Token, What};
+use crate::receive::{Label, Taken};
+use crate::{Outcome, Peer, Sink};
 use bellwire::{
     Buffer, Error, Get, LocalChain, MemoryRegion, RemoteChain, RemoteKey, RemoteSlice, Rights,
     Status,
@@ -18,11 +18,9 @@ pub(crate) struct Offer {
 pub(crate) struct Transfer {
     label: Label,
     keys: Vec<RemoteKey>,
-    into: Spans,
+    taken: Taken,
     /// Bytes to be fetched: as many as there is room for.
     total: usize,
-    token: Token,
-    many: Option<u64>,
     /// Our memory, while the fetch is posted.
     regions: Vec<MemoryRegion>,
 }
@@ -36,18 +34,9 @@ impl Transfer {
 impl Endpoint {
     /// Fetches a message for a receive.
     #[cold]
-    pub(crate) fn fetch(
-        &mut self,
-        label: Label,
-        offer: Offer,
-        into: Spans,
-        token: Token,
-        many: Option<u64>,
-        sink: &mut impl Sink,
-    ) {
-        let total = label.length.min(into.len());
-        let transfer =
-            Transfer { label, keys: offer.keys, into, total, token, many, regions: Vec::new() };
+    pub(crate) fn fetch(&mut self, label: Label, offer: Offer, taken: Taken, sink: &mut impl Sink) {
+        let total = label.length.min(taken.into.len());
+        let transfer = Transfer { label, keys: offer.keys, taken, total, regions: Vec::new() };
         if total == 0 {
             self.end_transfer(transfer, Status::Success, sink);
             return;
@@ -86,7 +75,7 @@ impl Endpoint {
         }
         let posted = (|| {
             let (mut left, mut parts) = (transfer.total, Vec::with_capacity(1));
-            for span in transfer.into.parts() {
+            for span in transfer.taken.into.parts() {
                 let span = span.part(0, left);
                 left -= span.len();
                 if !span.is_empty() {
@@ -124,30 +113,15 @@ impl Endpoint {
     }
 
     fn end_transfer(&mut self, transfer: Transfer, status: Status, sink: &mut impl Sink) {
-        let Transfer { label, into, total, token, many, .. } = transfer;
-        let left = label.length - total;
-        let outcome = match status {
-            Status::Success if left == 0 => Outcome::Success,
-            Status::Success => Outcome::Truncated,
-            failed => Outcome::Failed(failed),
+        let Transfer { label, taken, total, .. } = transfer;
+        let (length, outcome) = match status {
+            Status::Success => (total, Outcome::Success),
+            failed => (0, Outcome::Failed(failed)),
         };
-        sink.done(Done {
-            token,
-            what: What::Received,
-            outcome,
-            peer: Some(label.peer),
-            tag: label.tag(),
-            data: label.data,
-            length: if status.is_success() { total } else { 0 },
-            left,
-            at: into.address(),
-        });
+        self.received(&label, length, taken, outcome, sink);
         // Afterwards: who sent it may expect our program to find it.
         if let Some(number) = label.number {
             self.tell_finished(label.peer, number, u64::from(!status.is_success()));
-        }
-        if let Some(many) = many {
-            self.end_part(many, sink);
         }
     }
 }

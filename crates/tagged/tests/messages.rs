@@ -16,7 +16,9 @@ fn messages_of_all_lengths_arrive() {
         for early in [true, false] {
             let mut world = World::pair(direct);
             let eager = world.sides[0].endpoint.eager_bytes();
-            let lengths = [0, 1, 7, 8, 9, 100, eager - 1, eager, eager + 1, 5000, 300_000];
+            let (pieces, long) = (PIECES_BYTES, PIECES_BYTES + 1);
+            let lengths =
+                [0, 1, 7, 8, 9, 100, eager - 1, eager, eager + 1, 5000, pieces, long, 300_000];
             let mut buffers: Vec<_> = lengths.iter().map(|length| vec![0; length + 3]).collect();
             let mut sent: Vec<_> = lengths.iter().map(|length| pattern(*length, 3)).collect();
             for (at, bytes) in sent.iter_mut().enumerate() {
@@ -27,7 +29,7 @@ fn messages_of_all_lengths_arrive() {
                 let body = span(bytes).into();
                 let data = (at % 2 == 0).then_some(u64::MAX - context);
                 let how = world.send_from(0, 1, &body, Some(tag), data, context, How::Taken);
-                assert_eq!(how == Sent::Now, bytes.len() <= eager);
+                assert_eq!(how == Sent::Now, bytes.len() <= pieces);
             }
             world.settle();
             for (at, buffer) in buffers.iter_mut().enumerate().filter(|_| !early) {
@@ -45,7 +47,7 @@ fn messages_of_all_lengths_arrive() {
                 assert_eq!(done.data, (at % 2 == 0).then_some(u64::MAX - at as u64));
                 assert_eq!(done.token.note, 7);
                 assert_eq!(buffers[at][..bytes.len()], bytes[..]);
-                if bytes.len() > eager {
+                if bytes.len() > pieces {
                     assert_eq!(world.done(0, at as u64).what, What::Sent);
                 }
             }
@@ -57,7 +59,7 @@ fn messages_of_all_lengths_arrive() {
 /// A message of several parts fills a receive of several parts, short and long; what does not fit is told.
 #[test]
 fn parts_are_one_message() {
-    for total in [90, 9000] {
+    for total in [90, 9000, 90_000] {
         let mut world = World::pair(true);
         let mut bytes = pattern(total, 5);
         let third = total / 3;
@@ -142,7 +144,7 @@ fn what_is_unexpected_is_bounded() {
 /// A message that is to be delivered completes when a receive has it, not when it has come.
 #[test]
 fn delivery_is_complete_when_it_is_received() {
-    for length in [8, 10_000] {
+    for length in [8, 10_000, 50_000] {
         let mut world = World::pair(true);
         let (mut bytes, mut into) = (pattern(length, 1), vec![0; length]);
         assert_eq!(world.send(&mut bytes, None, 4, How::Delivered), Sent::Later);
@@ -159,7 +161,10 @@ fn delivery_is_complete_when_it_is_received() {
 #[test]
 fn copies_are_copies() {
     let mut world = World::pair(true);
-    for length in [100, world.sides[0].endpoint.inject_bytes()] {
+    let most = world.sides[0].endpoint.inject_bytes();
+    let mut others = pattern(1000, 2);
+    for (length, window_is_full) in [(100, false), (most, false), (most, true), (100, true)] {
+        while window_is_full && world.send(&mut others, Some(1), 0, How::Copied) == Sent::Now {}
         let (mut bytes, mut into) = (pattern(length, 1), vec![0; length]);
         world.send(&mut bytes, None, 4, How::Copied);
         bytes.fill(0);
@@ -173,11 +178,18 @@ fn copies_are_copies() {
 /// A buffer for many messages takes them one behind the other, short and long, and is given back after the last of them.
 #[test]
 fn many_messages_fill_one_buffer() {
+    for more in [0, PIECES_BYTES] {
+        fill_one_buffer(more);
+    }
+}
+
+/// Those that are long are so by `more` bytes.
+fn fill_one_buffer(more: usize) {
     let mut world = World::pair(true);
     let selection = Selection { from: None, tag: None };
-    let lengths = [10, 3000, 20, 2000, 15, 4000];
+    let lengths = [10, 3000 + more, 20, 2000 + more, 15, 4000];
     let mut sent: Vec<_> = lengths.iter().map(|&length| pattern(length, length as u8)).collect();
-    let mut into = vec![0; 5230];
+    let mut into = vec![0; 5230 + 2 * more];
     // The first two are there before, and the last one finds no buffer.
     for bytes in &mut sent[..2] {
         world.send(bytes, None, 0, How::Taken);
@@ -222,7 +234,7 @@ fn receives_are_cancelled() {
 /// A message can be looked at, kept for a certain receive, and thrown away, before it is received; short or long.
 #[test]
 fn messages_are_looked_at() {
-    for length in [16, 20_000] {
+    for length in [16, 20_000, 50_000] {
         let mut world = World::pair(true);
         let (mut a, mut b, mut c) = (pattern(length, 1), pattern(length, 2), pattern(length, 3));
         let look = |world: &mut World, how, context| {
@@ -329,6 +341,11 @@ fn hostile_peers_are_bounded() {
         packets.push([offer, n, 100, 0, 0, 0].iter().flat_map(|word| word.to_le_bytes()).collect());
         packets
             .push([offer, n, 101, 1, 100, 7].iter().flat_map(|word| word.to_le_bytes()).collect());
+        // The beginning of a message in pieces, of all lengths; then something that could be its next piece, and mostly is none.
+        let begins = u64::from(eager(0) as u32) | 32 << 8;
+        packets.push([begins, n * n, n].iter().flat_map(|word| word.to_le_bytes()).collect());
+        packets
+            .push([14 | 5 << 16, n % 24, n].iter().flat_map(|word| word.to_le_bytes()).collect());
         packets.push([3_u64, n, n << 32].iter().flat_map(|word| word.to_le_bytes()).collect());
         packets.push(pattern(n as usize % 40, n as u8));
     }
@@ -387,7 +404,7 @@ fn every_order_is_kept() {
             match next(3) {
                 0 => {
                     let (from, tag) = (senders[next(2) as usize], next(3));
-                    let length = 8 + [0, 10, 300, 3000][next(4) as usize];
+                    let length = 8 + [0, 10, 300, 3000, 20_000, 40_000][next(6) as usize];
                     let mut bytes = pattern(length, step as u8);
                     bytes[..8].copy_from_slice(&(step as u64).to_le_bytes());
                     let how = [How::Taken, How::Delivered, How::Copied][next(3) as usize];
@@ -400,7 +417,7 @@ fn every_order_is_kept() {
                 1 => {
                     let (from, tag) = (senders[next(2) as usize], next(3));
                     let peer = world.peer(1, from as u32);
-                    received.push((from, tag, vec![0; 4000]));
+                    received.push((from, tag, vec![0; 41_000]));
                     let at = received.len() - 1;
                     let selection = Selection { from: Some(peer), tag: Some((tag, 0)) };
                     let mut into = std::mem::take(&mut received[at].2);
@@ -419,7 +436,7 @@ fn every_order_is_kept() {
                 for _ in count(&received)..count(&sent) {
                     let peer = world.peer(1, from as u32);
                     let selection = Selection { from: Some(peer), tag: Some((tag, 0)) };
-                    let mut into = vec![0; 4000];
+                    let mut into = vec![0; 41_000];
                     world.receive(1, selection, &mut into, received.len() as u64);
                     received.push((from, tag, into));
                 }

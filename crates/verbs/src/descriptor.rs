@@ -1,6 +1,7 @@
 //! What a program posts to the send side of a queue pair: builders, and what comes back if a post is refused.
 
 use crate::{Address, Buffer, Error, MemoryRegion, RegionSlice, RemoteKey, RemoteSlice};
+use bellwire_ring::memory::View;
 use std::fmt;
 
 /// One message (NAP). Its length decides how it travels: up to [`crate::Limits::eager_bytes`] eagerly, above that by
@@ -50,6 +51,8 @@ impl From<Address> for Destination {
 pub(crate) enum Payload<'a> {
     /// Inside the descriptor (C-17).
     Immediate(&'a [u8]),
+    /// The same, from two places.
+    Gathered(&'a [u8], View<'a>),
     /// At a source address (C-18).
     Buffer(Buffer),
 }
@@ -60,6 +63,13 @@ impl<'a> Send<'a> {
     #[inline]
     pub fn immediate(bytes: &'a [u8]) -> Self {
         Self::new(Payload::Immediate(bytes))
+    }
+
+    /// As [`Send::immediate`], of `head` and then `body`: for a library that puts words before the bytes of its program without
+    /// bringing them together first.
+    #[inline]
+    pub fn gathered(head: &'a [u8], body: View<'a>) -> Self {
+        Self::new(Payload::Gathered(head, body))
     }
 
     /// Data in a buffer, which the completion gives back. Any length up to [`crate::Limits::message_bytes`].
@@ -110,12 +120,12 @@ impl<'a> Send<'a> {
     pub(crate) fn take_buffer(&mut self) -> Option<Buffer> {
         // Looked at before it is moved: a payload that was put together a moment ago, in words, cannot be read in wider pieces
         // until it is in the cache, behind the packet that another core must first hand over its line for.
-        if let Payload::Immediate(_) = self.payload {
+        if !matches!(self.payload, Payload::Buffer(_)) {
             return None;
         }
         match std::mem::replace(&mut self.payload, Payload::Immediate(&[])) {
-            Payload::Immediate(_) => None,
             Payload::Buffer(buffer) => Some(buffer),
+            _ => None,
         }
     }
 
@@ -124,6 +134,7 @@ impl<'a> Send<'a> {
     pub(crate) fn len(&self) -> usize {
         match &self.payload {
             Payload::Immediate(bytes) => bytes.len(),
+            Payload::Gathered(head, body) => head.len() + body.len(),
             Payload::Buffer(buffer) => buffer.len(),
         }
     }

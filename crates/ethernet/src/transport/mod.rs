@@ -517,16 +517,22 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
     }
 
     #[inline]
-    fn send_message(&mut self, link: LinkId, mut header: PacketHeader, body: View<'_>) -> bool {
+    fn send_message(
+        &mut self,
+        link: LinkId,
+        mut header: PacketHeader,
+        head: &[u8],
+        body: View<'_>,
+    ) -> bool {
         let Some(&Link { state: State::Known(id), .. }) = self.links.at(link.0) else {
             return self.gate(link, header.destination) == Some(Gate::Open)
-                && self.send(link, header, &[], body).is_ok();
+                && self.send(link, header, head, body).is_ok();
         };
-        assert!(body.len() <= PACKET_BYTES, "the engine keeps to the limits");
-        header.length = body.len() as u32;
+        assert!(head.len() + body.len() <= PACKET_BYTES, "the engine keeps to the limits");
+        header.length = (head.len() + body.len()) as u32;
         let now_ns = self.clock.now_ns();
         self.gate_at(id, header.destination, now_ns) == Some(Gate::Open)
-            && self.send_to(id, header, &[], body, now_ns).is_ok()
+            && self.send_to(id, header, head, body, now_ns).is_ok()
     }
 
     #[inline]

@@ -4,6 +4,7 @@ use super::Fixture;
 use super::bytes::{Random, assert_same, pattern};
 use super::stage::{A, B, Stage, accepted};
 use bellwire::{Completion, Error, Operation, QueuePairOptions, Rights, Send, Status};
+use bellwire_ring::memory::View;
 
 /// Posts messages that carry their number, until one is refused because the queue is full. Returns how many were accepted.
 fn flood(stage: &mut Stage<'_>, who: usize, to: bellwire::Address, size: usize, from: u64) -> u64 {
@@ -74,7 +75,7 @@ pub fn a_receiver_that_does_not_receive(fixture: &dyn Fixture) {
     }
 }
 
-/// A receiver that takes one message at a time gets all of thousands, once and in order.
+/// A receiver that takes one message at a time gets all of thousands, once and in order, whether a descriptor had them as one piece or as two.
 // shows: D-19
 pub fn a_slow_receiver(fixture: &dyn Fixture) {
     const MESSAGES: u64 = 5_000;
@@ -92,7 +93,12 @@ pub fn a_slow_receiver(fixture: &dyn Fixture) {
     while received < MESSAGES {
         while sent < MESSAGES {
             let bytes = numbered(sent, size(sent));
-            let send = Send::immediate(&bytes).to(to).with_immediate(sent).unsignaled();
+            let (head, body) = bytes.split_at(random.below(bytes.len() + 1));
+            let send = match sent % 2 {
+                0 => Send::immediate(&bytes),
+                _ => Send::gathered(head, View::of(body)),
+            };
+            let send = send.to(to).with_immediate(sent).unsignaled();
             if !accepted(stage.nodes[A].function.post_send(queue_pair, send)) {
                 break;
             }

@@ -292,10 +292,16 @@ impl<N: Transport> Transport for AutoTransport<N> {
     }
 
     #[inline]
-    fn send_message(&mut self, link: LinkId, header: PacketHeader, body: View<'_>) -> bool {
+    fn send_message(
+        &mut self,
+        link: LinkId,
+        header: PacketHeader,
+        head: &[u8],
+        body: View<'_>,
+    ) -> bool {
         match self.links.way(link.0) {
-            Some(Way::Near(near)) => self.near.send_message(near, header, body),
-            Some(Way::Far(far)) => self.far.send_message(far, header, body),
+            Some(Way::Near(near)) => self.near.send_message(near, header, head, body),
+            Some(Way::Far(far)) => self.far.send_message(far, header, head, body),
             Some(Way::Sought { .. } | Way::Gone(_)) | None => false,
         }
     }

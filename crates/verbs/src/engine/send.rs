@@ -43,12 +43,13 @@ impl Core {
                 None => return false,
             },
         };
-        let body = match &send.payload {
-            Payload::Immediate(bytes) => View::of(bytes),
-            Payload::Buffer(buffer) if registered(&self.regions, buffer) => buffer.view(),
+        let (head, body): (&[u8], _) = match &send.payload {
+            Payload::Immediate(bytes) => (&[], View::of(bytes)),
+            Payload::Gathered(head, body) => (head, *body),
+            Payload::Buffer(buffer) if registered(&self.regions, buffer) => (&[], buffer.view()),
             Payload::Buffer(_) => return false,
         };
-        let length = body.len();
+        let length = head.len() + body.len();
         let ring = match send.signaled || T::DELIVERS_LATER {
             true => Some(&mut self.completion_queues[entry.send_completions]),
             false => None,
@@ -58,7 +59,7 @@ impl Core {
             || !entry.sends.is_empty()
             || ring.as_ref().is_some_and(|ring| !ring.has_room())
             || T::DELIVERS_LATER && entry.posted_sends >= entry.send_depth
-            || !transport.send_message(link, header, body)
+            || !transport.send_message(link, header, head, body)
         {
             return false;
         }
@@ -124,8 +125,8 @@ impl Core {
         }
         let length = send.len();
         let (maximum, what) = match send.payload {
-            Payload::Immediate(_) => (self.limits.eager_bytes, "data inside a descriptor"),
             Payload::Buffer(_) => (self.limits.message_bytes, "a message"),
+            _ => (self.limits.eager_bytes, "data inside a descriptor"),
         };
         if length > maximum {
             return Err(Error::TooLong { length, maximum, what });
@@ -138,6 +139,12 @@ impl Core {
         }
         let data = match std::mem::replace(&mut send.payload, Payload::Immediate(&[])) {
             Payload::Immediate(bytes) => Data::Copied(bytes.into()),
+            Payload::Gathered(head, body) => {
+                let mut bytes = vec![0; length];
+                bytes[..head.len()].copy_from_slice(head);
+                body.read(0, &mut bytes[head.len()..]);
+                Data::Copied(bytes.into())
+            }
             Payload::Buffer(buffer) => Data::Buffer(buffer),
         };
         let work = Work::Message(Message { data, immediate: send.immediate, length });

@@ -1,0 +1,248 @@
+//! Messages in pieces: too long for one packet, and short enough that copying them costs less than fetching them.
+//!
+//! The first piece is an eager message that says how long the whole is; a receive is matched when it comes. The others follow in order, each
+//! with its place in the message, and are copied straight to where the message goes while the sender is at the next. So the whole
+//! message is under way without a question and an answer, and both sides copy at once.
+//!
+//! One message of a sender is in pieces at a time. If its packets find no room, what is left of it is kept and sent when there is, and until then all
+//! heads to this receiver say so: one that does not, while not all has come, tells that the rest was lost with a link.
+
+use crate::endpoint::{Endpoint, Operation};
+use crate::head::{ACKNOWLEDGE, DATA, Head, Kind, PIECES, TAGGED, Writer};
+use crate::peers::{Known, WINDOW_BYTES};
+use crate::receive::{Destination, Label};
+use crate::send::start;
+use crate::{How, Message, Outcome, Peer, Refusal, Sent, Sink};
+use bellwire::{Error, Send, Status};
+use bellwire_ring::memory::View;
+
+/// Longest message that is sent in pieces, in bytes: beyond that, one copy by the kernel takes less time than two of ours, and much less of the
+/// caches.
+pub const PIECES_BYTES: usize = 32 << 10;
+
+/// Words before the bytes of a first piece, at most: head, data, number, length.
+const FIRST_HEAD_BYTES: usize = Head::BYTES + 24;
+/// Words before the bytes of each other piece: head, place.
+const NEXT_HEAD_BYTES: usize = Head::BYTES + 8;
+
+/// The end of a message that found no room, at its sender.
+pub(crate) struct Tail {
+    bytes: Box<[u8]>,
+    /// Of `bytes`, in the message.
+    at: usize,
+    sent: usize,
+}
+
+/// A message of which not all pieces have come, at its receiver.
+pub(crate) struct Coming {
+    pub(crate) label: Label,
+    /// Bytes that are here.
+    come: usize,
+    pub(crate) to: Destination,
+}
+
+// The sender's side.
+impl Endpoint {
+    /// Sends a message of `units` in pieces.
+    #[cold]
+    pub(crate) fn send_in_pieces(
+        &mut self,
+        message: Message<'_>,
+        units: u32,
+    ) -> Result<Sent, Refusal> {
+        let Message { to, tag, data, body, how, .. } = message;
+        let peer = &mut self.peers[to];
+        if peer.tail.is_some() {
+            return Err(Refusal::Again);
+        }
+        let pair = peer.pair(&mut self.function, self.completions)?;
+        let (mut flags, mut number) = (PIECES, None);
+        if how == How::Delivered {
+            flags |= ACKNOWLEDGE;
+            let operation = Operation::acknowledged(&message);
+            number = Some(start(&mut self.operations, self.most_operations, operation)?);
+        }
+        flags |= if tag.is_some() { TAGGED } else { 0 };
+        flags |= if data.is_some() { DATA } else { 0 };
+        let head = peer.head(Kind::Eager, flags, self.incarnation);
+        let mut words = [0; FIRST_HEAD_BYTES];
+        let mut writer = Writer { bytes: &mut words, at: 0 };
+        writer.word(head.to_word());
+        for word in [data, number, Some(body.len() as u64)].into_iter().flatten() {
+            writer.word(word);
+        }
+        let head_bytes = writer.at;
+        let length = body.len().min(self.packet_bytes - head_bytes);
+        let scratch = &mut self.scratch;
+        let send = Send::gathered(&words[..head_bytes], body.piece(0, length, scratch))
+            .to(peer.address)
+            .with_immediate(tag.unwrap_or_default())
+            .unsignaled();
+        if let Err(refused) = self.function.post_send(pair, send) {
+            if let Some(number) = number {
+                self.operations.remove(number);
+            }
+            return Err(refused.error.into());
+        }
+        self.peers[to].count_sent(units);
+        let (mut at, most) = (length, self.packet_bytes - NEXT_HEAD_BYTES);
+        while at < body.len() {
+            let length = (body.len() - at).min(most);
+            let mut scratch = std::mem::take(&mut self.scratch);
+            let said = self.send_piece(to, at, body.piece(at, length, &mut scratch));
+            self.scratch = scratch;
+            if !said {
+                let mut bytes = vec![0; body.len() - at].into_boxed_slice();
+                body.read_from(at, &mut bytes);
+                self.peers[to].tail = Some(Tail { bytes, at, sent: 0 });
+                self.unsent.push_back(to);
+                break;
+            }
+            at += length;
+        }
+        Ok(if number.is_some() { Sent::Later } else { Sent::Now })
+    }
+
+    /// Sends the piece that begins at `at`. `false`: there is no room now.
+    fn send_piece(&mut self, to: Peer, at: usize, bytes: View<'_>) -> bool {
+        let peer = &mut self.peers[to];
+        let Ok(pair) = peer.pair(&mut self.function, self.completions) else { return false };
+        let head = peer.head(Kind::Piece, 0, self.incarnation);
+        let mut words = [0; NEXT_HEAD_BYTES];
+        let mut writer = Writer { bytes: &mut words, at: 0 };
+        writer.word(head.to_word());
+        writer.word(at as u64);
+        let send = Send::gathered(&words, bytes).to(peer.address).with_immediate(0).unsignaled();
+        match self.function.post_send(pair, send) {
+            Ok(()) => true,
+            // A peer that is gone is told of otherwise, and what it was sent goes with it.
+            Err(refused) => {
+                !matches!(refused.error, Error::QueueFull { .. } | Error::Exhausted { .. })
+            }
+        }
+    }
+
+    /// Goes on with messages whose ends found no room. Returns how many pieces were sent.
+    pub(crate) fn send_tails(&mut self) -> usize {
+        let (mut sent, most) = (0, self.packet_bytes - NEXT_HEAD_BYTES);
+        for _ in 0..self.unsent.len() {
+            let Some(to) = self.unsent.pop_front() else { break };
+            let Some(mut tail) = self.peers[to].tail.take() else { continue };
+            while tail.sent < tail.bytes.len() {
+                let length = (tail.bytes.len() - tail.sent).min(most);
+                let piece = View::of(&tail.bytes[tail.sent..tail.sent + length]);
+                if !self.send_piece(to, tail.at + tail.sent, piece) {
+                    break;
+                }
+                tail.sent += length;
+                sent += 1;
+            }
+            if tail.sent < tail.bytes.len() {
+                self.peers[to].tail = Some(tail);
+                self.unsent.push_back(to);
+            }
+        }
+        sent
+    }
+}
+
+// The receiver's side.
+impl Endpoint {
+    /// The first piece of a message has come. `None`: it breaks the rules, and is thrown away.
+    pub(crate) fn take_first_piece(
+        &mut self,
+        label: Label,
+        bytes: &[u8],
+        sink: &mut impl Sink,
+    ) -> Option<()> {
+        if bytes.is_empty() || bytes.len() >= label.length || label.length > WINDOW_BYTES {
+            return None;
+        }
+        debug_assert!(self.peers[label.peer].coming.is_none(), "this head ends what came before");
+        let to = self.find_destination(&label, sink)?;
+        self.peers[label.peer].coming = Some(Box::new(Coming { label, come: 0, to }));
+        self.coming.push(label.peer);
+        self.take_piece(label.peer, 0, bytes, sink)
+    }
+
+    /// A piece has come that belongs at `at`. `None`: there is no message that it could be of.
+    pub(crate) fn take_piece(
+        &mut self,
+        peer: Peer,
+        at: usize,
+        bytes: &[u8],
+        sink: &mut impl Sink,
+    ) -> Option<()> {
+        let coming = self.peers[peer].coming.as_mut()?;
+        if at != coming.come || bytes.len() > coming.label.length - at {
+            self.give_up_coming(peer, Status::PeerGone, sink);
+            return Some(());
+        }
+        coming.come += bytes.len();
+        let whole = coming.come == coming.label.length;
+        match &coming.to {
+            Destination::Receive(taken) => taken.into.write_at(at, bytes),
+            Destination::Unexpected(place) => {
+                let side = usize::from(coming.label.tagged);
+                self.matching[side].unexpected.at(*place).write(at, bytes);
+            }
+            Destination::Nowhere => {}
+        }
+        if whole {
+            let coming = self.take_coming(peer)?;
+            self.all_has_come(*coming, sink);
+        }
+        Some(())
+    }
+
+    fn take_coming(&mut self, peer: Peer) -> Option<Box<Coming>> {
+        let coming = self.peers[peer].coming.take()?;
+        self.coming.retain(|&other| other != peer);
+        Some(coming)
+    }
+
+    fn all_has_come(&mut self, coming: Coming, sink: &mut impl Sink) {
+        let Coming { label, to, .. } = coming;
+        match to {
+            Destination::Receive(taken) => {
+                self.consumed(&label);
+                let length = label.length.min(taken.into.len());
+                self.received(&label, length, taken, Outcome::Success, sink);
+            }
+            Destination::Unexpected(place) => {
+                self.matching[usize::from(label.tagged)].unexpected.at(place).is_whole();
+            }
+            Destination::Nowhere => self.consumed(&label),
+        }
+    }
+
+    /// A receive takes over a message that waited for it, and is not whole yet: what is here is in `body`.
+    pub(crate) fn move_coming(&mut self, label: &Label, body: &[u8], to: Destination) {
+        self.peers[label.peer].let_go(Known::units(label.length));
+        let coming = self.peers[label.peer].coming.as_mut();
+        let coming = coming.expect("a message that is not whole is coming");
+        if let Destination::Receive(taken) = &to {
+            taken.into.write_at(0, &body[..coming.come]);
+        }
+        coming.to = to;
+    }
+
+    /// The rest of a message does not come any more.
+    #[cold]
+    pub(crate) fn give_up_coming(&mut self, peer: Peer, why: Status, sink: &mut impl Sink) {
+        let Some(coming) = self.take_coming(peer) else { return };
+        let Coming { label, to, .. } = *coming;
+        match to {
+            Destination::Receive(taken) => {
+                self.received(&label, 0, taken, Outcome::Failed(why), sink);
+            }
+            Destination::Unexpected(place) => {
+                self.matching[usize::from(label.tagged)].unexpected.take(place);
+                self.peers[peer].let_go(Known::units(label.length));
+            }
+            Destination::Nowhere => {}
+        }
+        // It counts as consumed, so that the sender's window does not shrink for good.
+        self.peers[peer].count_consumed(Known::units(label.length));
+    }
+}

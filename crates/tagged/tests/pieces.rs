@@ -1,0 +1,163 @@
+//! Messages in pieces, while not all of them have come.
+
+mod world;
+
+use bellwire::FunctionAddress;
+use bellwire_tagged::*;
+use bellwire_testkit::loopback::FabricOptions;
+use std::time::{Duration, Instant};
+use world::{Side, World, any, pattern, span, token};
+
+const LENGTH: usize = 20_000;
+
+/// Two sides with packets of 256 bytes and a link that has room for three.
+fn narrow() -> World {
+    let options = FabricOptions {
+        packet_bytes: 256,
+        link_packets: 3,
+        patience: Duration::from_millis(50),
+        ..FabricOptions::default()
+    };
+    World::new(options, 2)
+}
+
+/// Sends a message of which the first pieces have come, and not all: a receive that looks for it finds it.
+fn send_some(world: &mut World, bytes: &mut [u8], how: How) {
+    world.send(bytes, Some(1), 1, how);
+    for _ in 0..10_000 {
+        world.turn();
+        if world.sides[1].endpoint.unexpected() > 0 {
+            return;
+        }
+    }
+    panic!("nothing comes");
+}
+
+/// What waits for a receive can be received, claimed, thrown away, or fill a buffer for many, before all of it has come.
+#[test]
+fn a_receive_takes_over_what_is_coming() {
+    for way in ["receive", "several parts", "too short", "claim", "discard", "many"] {
+        let mut world = narrow();
+        let (mut bytes, mut into) = (pattern(LENGTH, 1), vec![0; LENGTH]);
+        send_some(&mut world, &mut bytes, How::Delivered);
+        assert!(world.sides[0].done.is_empty());
+        let length = if way == "too short" { 9000 } else { LENGTH };
+        let Side { endpoint, done } = &mut world.sides[1];
+        let sink = &mut |one| done.push(one);
+        match way {
+            "several parts" => {
+                let (a, b) = into.split_at_mut(777);
+                let spans = Spans::of(&[span(a), span(b)]);
+                endpoint.receive(any(1), spans, token(5), sink).unwrap();
+            }
+            "claim" => {
+                endpoint.peek(any(1), Peek::Claim, token(5), sink);
+                let spans = Spans::from(span(&mut into));
+                endpoint.receive_claimed(true, Some(spans), token(5), sink).unwrap();
+                assert_eq!(done.remove(0).length, LENGTH, "what was looked at");
+            }
+            "discard" => endpoint.peek(any(1), Peek::Discard, token(6), sink),
+            "many" => {
+                let buffer = span(&mut into);
+                endpoint.receive_many(any(1), buffer, 100, token(5), sink).unwrap();
+                assert!(done.is_empty());
+            }
+            _ => {
+                let spans = Spans::from(span(&mut into[..length]));
+                endpoint.receive(any(1), spans, token(5), sink).unwrap();
+            }
+        }
+        assert_eq!(world.sides[1].endpoint.unexpected(), 0);
+        world.settle();
+        assert_eq!(world.done(0, 1).outcome, Outcome::Success, "{way}: delivered");
+        if way == "discard" {
+            assert!(world.sides[1].done.iter().all(|done| done.what == What::Peeked));
+            continue;
+        }
+        let all = &world.sides[1].done;
+        let done = all.iter().find(|done| done.what == What::Received).expect(way);
+        assert_eq!((done.length, done.left), (length, LENGTH - length), "{way}");
+        assert_eq!(done.outcome == Outcome::Truncated, way == "too short");
+        assert_eq!(all.last().unwrap().what == What::BufferEnded, way == "many");
+        assert!(into[..length] == bytes[..length] && into[length..].iter().all(|byte| *byte == 0));
+    }
+}
+
+/// Messages whose ends find no room in the queue wait with them, are refused when there is too much, and come in order.
+#[test]
+fn ends_that_find_no_room_come_later() {
+    let mut world = narrow();
+    let mut bodies: Vec<_> = (0..20).map(|seed| pattern(LENGTH, seed)).collect();
+    let to = world.peer(0, 1);
+    let mut refused = 0;
+    for (at, bytes) in bodies.iter_mut().enumerate() {
+        let body = span(bytes).into();
+        loop {
+            let how = How::Taken;
+            let message =
+                Message { to, tag: Some(3), data: None, body: &body, token: token(0), how };
+            match world.sides[0].endpoint.send(message) {
+                Ok(sent) => break assert_eq!(sent, Sent::Now),
+                Err(Refusal::Again) => refused += 1,
+                Err(Refusal::Failed(error)) => panic!("{at}: {error}"),
+            }
+            world.turn();
+        }
+        // It has been sent, so that its memory is the program's, wherever its end may be.
+        bytes.fill(0);
+    }
+    // A queue of 1,024 descriptors has room for the packets of twelve messages.
+    assert!(refused > 0);
+    assert!(!world.sides[0].endpoint.arm().unwrap(), "an end is still to be sent");
+    for seed in 0..20 {
+        let mut into = vec![0; LENGTH];
+        world.receive(1, any(3), &mut into, 100 + u64::from(seed));
+        world.settle();
+        assert_eq!(world.done(1, 100 + u64::from(seed)).outcome, Outcome::Success);
+        assert!(into == pattern(LENGTH, seed), "message {seed}");
+    }
+}
+
+/// A sender that ends in the middle of a message, or whose link breaks, fails the receive that had it, and takes away what had none.
+#[test]
+fn the_end_of_a_sender_ends_its_message() {
+    for (posted, lives) in [(true, true), (true, false), (false, true), (false, false)] {
+        let mut world = narrow();
+        let (mut bytes, mut into) = (pattern(LENGTH, 1), vec![0; LENGTH]);
+        let body = span(&mut bytes).into();
+        world.send_from(1, 0, &body, Some(1), None, 1, How::Taken);
+        while world.sides[0].endpoint.unexpected() == 0 {
+            world.turn();
+        }
+        if posted {
+            world.receive(0, any(1), &mut into, 5);
+        }
+        let [receiver, sender] = [0, 1].map(|node| FunctionAddress { node, function: 0 });
+        if lives {
+            world.fabric.cut(sender, receiver, bellwire::Status::PeerGone);
+        } else {
+            world.fabric.kill(sender);
+            world.sides.pop();
+        }
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let waits = |world: &World| match posted {
+            true => world.sides[0].done.is_empty(),
+            false => world.sides[0].endpoint.unexpected() > 0,
+        };
+        while waits(&world) && Instant::now() < deadline {
+            world.turn();
+        }
+        assert_eq!(world.sides[0].endpoint.unexpected(), 0, "{posted} {lives}");
+        if posted {
+            assert!(matches!(world.done(0, 5).outcome, Outcome::Failed(_)), "{lives}");
+        }
+        if lives {
+            let (mut next, mut into) = (pattern(LENGTH, 2), vec![0; LENGTH]);
+            world.receive(0, any(2), &mut into, 6);
+            world.settle();
+            world.send_from(1, 0, &span(&mut next).into(), Some(2), None, 2, How::Taken);
+            world.settle();
+            assert!(world.done(0, 6).outcome == Outcome::Success && into == next);
+        }
+    }
+}
