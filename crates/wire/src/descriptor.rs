@@ -214,12 +214,12 @@ impl<'a> Descriptor<'a> {
     }
 
     fn check_zero_bits(&self) -> Result<(), WireError> {
-        for reserved in [field::R_47_41, field::R_23_22, field::R_19, field::R_7_6] {
-            reserved.must_be_zero(self.words[0])?;
-        }
-        for reserved in [field::R_63_21, field::R_15_12] {
-            reserved.must_be_zero(self.words[1])?;
-        }
+        field::R_47_41.must_be_zero(self.words[0])?;
+        field::R_23_22.must_be_zero(self.words[0])?;
+        field::R_19.must_be_zero(self.words[0])?;
+        field::R_7_6.must_be_zero(self.words[0])?;
+        field::R_63_21.must_be_zero(self.words[1])?;
+        field::R_15_12.must_be_zero(self.words[1])?;
         match self.immediate_padding.iter().find(|byte| **byte != 0) {
             Some(&byte) => {
                 Err(WireError::Reserved { field: "immediate padding", value: byte.into() })

@@ -13,7 +13,7 @@
 use core::fmt;
 use core::iter::FusedIterator;
 
-use crate::recut::{recut, total_bytes};
+use crate::recut::recut;
 use crate::{ADDRESS_LIMIT, WireError};
 
 /// Size of an entry.
@@ -101,11 +101,13 @@ impl<'a> Entries<'a> {
     /// [`WireError::AddressOutOfRange`] if an entry leaves the address space,
     /// [`WireError::TransferTooLong`] above [`MAX_TRANSFER_BYTES`].
     pub fn total_bytes(&self) -> Result<u64, WireError> {
-        self.iter().try_for_each(Entry::check)?;
-        let too_long = WireError::TransferTooLong { limit: MAX_TRANSFER_BYTES };
-        match total_bytes(self.lengths()) {
-            Ok(total) if total <= MAX_TRANSFER_BYTES => Ok(total),
-            _ => Err(too_long),
+        let total = match self.0 {
+            Form::Values(values) => checked_total(values.iter().copied()),
+            Form::Bytes(bytes) => checked_total(bytes.iter().map(Entry::parse)),
+        }?;
+        match total {
+            0..=MAX_TRANSFER_BYTES => Ok(total),
+            _ => Err(WireError::TransferTooLong { limit: MAX_TRANSFER_BYTES }),
         }
     }
 
@@ -116,6 +118,14 @@ impl<'a> Entries<'a> {
             Form::Bytes(bytes) => Entry::parse(&bytes[index]),
         }
     }
+}
+
+/// Bytes in entries that each lie in the address space, or `u64::MAX` if they are more.
+fn checked_total(mut entries: impl Iterator<Item = Entry>) -> Result<u64, WireError> {
+    entries.try_fold(0, |total: u64, entry| {
+        entry.check()?;
+        Ok(total.saturating_add(entry.length))
+    })
 }
 
 impl<'a> From<&'a [Entry]> for Entries<'a> {

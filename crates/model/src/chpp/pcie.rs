@@ -24,16 +24,15 @@ pub const PAGE_BYTES: u64 = 4096;
 
 /// One direction of the wires.
 pub struct Link {
-    /// Bytes per second.
-    rate: u64,
-    /// Picoseconds of a byte, if they are a whole number, as 250 at 4 GB/s.
-    byte_ps: Option<u64>,
+    rate: Rate,
     /// Time of a link-layer packet.
     dllp: Span,
     latency: Span,
     free_at: Time,
     acknowledgements: Recurring,
     updates: Recurring,
+    /// Nothing of the two falls due before.
+    due_from: Time,
     /// How long the wires were busy with packets.
     pub busy: Span,
     /// How long packets waited for the wires.
@@ -64,16 +63,16 @@ impl Link {
     /// Idle wires that are as wide and fast, and take this long.
     pub fn with_latency(config: &PcieConfig, latency: Span) -> Link {
         let rate = config.rate();
+        let acknowledgements = Recurring::new(config.ack_limit, rate);
+        let updates = Recurring::new(config.credit_limit, rate);
         Link {
-            rate: rate.bytes_per_second(),
-            byte_ps: 1_000_000_000_000_u64
-                .is_multiple_of(rate.bytes_per_second())
-                .then(|| 1_000_000_000_000 / rate.bytes_per_second()),
+            rate,
+            due_from: acknowledgements.next.min(updates.next),
             dllp: rate.time(Bytes::new(DLLP_BYTES)),
             latency,
             free_at: Time::ZERO,
-            acknowledgements: Recurring::new(config.ack_limit, rate),
-            updates: Recurring::new(config.credit_limit, rate),
+            acknowledgements,
+            updates,
             busy: Span::ZERO,
             waited: Span::ZERO,
             packets: 0,
@@ -84,10 +83,13 @@ impl Link {
     /// Sends a packet of `bytes` on the wires at `now` or as soon as they are free; calls come in the order of `now`.
     pub fn transmit(&mut self, now: Time, bytes: u64) -> Passage {
         let mut begins = now.max(self.free_at);
-        // Link-layer packets that fell due while the wires were busy go first; those of idle time cost nothing.
-        let owed =
-            self.acknowledgements.due(now, self.free_at) + self.updates.due(now, self.free_at);
-        begins += self.dllp * owed;
+        if begins >= self.due_from {
+            // Link-layer packets that fell due while the wires were busy go first; those of idle time cost nothing.
+            let owed =
+                self.acknowledgements.due(now, self.free_at) + self.updates.due(now, self.free_at);
+            self.due_from = self.acknowledgements.next.min(self.updates.next);
+            begins += self.dllp * owed;
+        }
         let length = self.time(bytes);
         let left = begins + length;
         self.waited += begins - now;
@@ -98,12 +100,9 @@ impl Link {
         Passage { begins, left, arrives: left + self.latency }
     }
 
-    /// How long `bytes`, which are less than 2^20, take on the wires, rounded up to a picosecond.
+    /// How long `bytes` take on the wires, rounded up to a picosecond.
     pub fn time(&self, bytes: u64) -> Span {
-        Span::from_ps(match self.byte_ps {
-            Some(byte_ps) => bytes * byte_ps,
-            None => (bytes * 1_000_000_000_000).div_ceil(self.rate),
-        })
+        self.rate.time(Bytes::new(bytes))
     }
 
     /// When the wires are free.
@@ -112,7 +111,7 @@ impl Link {
     }
 }
 
-/// Something that is sent at regular intervals while the wires are busy.
+/// Something that is sent at regular intervals while the wires are busy; never, if the interval is zero.
 struct Recurring {
     interval: Span,
     next: Time,
@@ -121,14 +120,12 @@ struct Recurring {
 impl Recurring {
     fn new(limit: Bytes, rate: Rate) -> Recurring {
         let interval = rate.time(limit);
-        Recurring { interval, next: Time::ZERO + interval }
+        let next = if interval == Span::ZERO { Time::NEVER } else { Time::ZERO + interval };
+        Recurring { interval, next }
     }
 
     /// How many fell due while the wires were busy, if they are busy from before `now` until `free_at`.
     fn due(&mut self, now: Time, free_at: Time) -> u64 {
-        if self.interval == Span::ZERO {
-            return 0;
-        }
         if free_at < now {
             // Idle since then: what fell due went out at once, and the next is counted from here.
             if self.next < now {
