@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use super::config::Config;
 use super::{Happening, PacketHandle};
-use crate::engine::{Arbiter, Policy, Random, Schedule};
+use crate::engine::{Arbiter, Policy, Random, Schedule, first_from};
 use crate::stats::{Imbalance, Occupancy};
 use crate::units::{Span, Time};
 
@@ -213,8 +213,9 @@ impl Crossbar {
         let first = self.next_output;
         self.next_output = (first + 1) % self.ports;
         let mut taken = 0u64;
-        let before = wanted & ((1 << first) - 1);
-        for output in ones(wanted & !before).chain(ones(before)) {
+        while wanted != 0 {
+            let output = first_from(wanted, first as u32);
+            wanted &= !(1 << output);
             let mut asking = self.requests[output] & !taken;
             if self.held_until[output] > now {
                 continue;

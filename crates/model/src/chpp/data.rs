@@ -5,12 +5,13 @@
 
 use std::collections::VecDeque;
 
+use super::Wires;
 use super::config::Config;
 use super::descriptor::Command;
 use super::journal::{Cause, Stage};
+use super::node::Step;
 use super::pcie::{Run, first_request};
 use super::port::{Note, Port, Purpose};
-use super::{Happening, Wires};
 use crate::stats::{Queue, Watched};
 use crate::units::{Span, Time};
 
@@ -113,9 +114,7 @@ impl DataUnit {
                 self.blocked = Cause::Arbiter;
                 if self.turn_at.is_none() {
                     self.turn_at = Some(self.next_at);
-                    wires
-                        .schedule
-                        .at(self.next_at, Happening::DataReads { node: command.source.cpu() });
+                    wires.schedule.at(self.next_at, Step::DataReads.of(command.source.cpu()));
                 }
                 return;
             }

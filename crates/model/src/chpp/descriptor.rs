@@ -35,8 +35,6 @@ pub struct Job {
     pub received: u64,
     /// Words that it takes in the buffer for stored descriptors.
     pub stored_words: u16,
-    /// Whether the read module has got to it.
-    pub may_read: bool,
 }
 
 /// A GET from elsewhere: its descriptor, and whom it is from and for.
@@ -166,6 +164,10 @@ pub struct DescriptorUnit {
     pub jobs: Queue<Job>,
     /// Number of the first of them.
     pub first_job: u64,
+    /// Number of the first that the read module has not got to.
+    pub reached: u64,
+    /// Number of the first that is not known to be asked for in full.
+    asked: u64,
     /// For each doorbell in the FIFO of a function, the descriptor if a processor stored it into the interface (B-01).
     pub stored: Vec<VecDeque<Option<Vec<u8>>>>,
     /// GETs from elsewhere that wait.
@@ -205,6 +207,18 @@ impl DescriptorUnit {
         DescriptorUnit { stored: vec![VecDeque::new(); functions], ..DescriptorUnit::default() }
     }
 
+    /// The first descriptor that the read module has got to and of which there is more to ask for, with its number.
+    pub fn to_ask(&mut self) -> Option<(u64, &mut Job)> {
+        while self.asked < self.reached {
+            let (number, at) = (self.asked, (self.asked - self.first_job) as usize);
+            if self.jobs.get_mut(at).is_some_and(|job| job.asked < job.bytes.len() as u64) {
+                return self.jobs.get_mut(at).map(|job| (number, job));
+            }
+            self.asked += 1;
+        }
+        None
+    }
+
     /// Notes that bytes of a descriptor have come; true if it is all there.
     pub fn received(&mut self, job: u64, run_address: u64, bytes: &[u8]) -> bool {
         let Some(job) =
@@ -220,16 +234,12 @@ impl DescriptorUnit {
         whole
     }
 
-    /// The descriptor whose turn it is, taken into the extract module now: ours and others' in turn.
+    /// The descriptor whose turn it is, taken into the extract module, which is free, now: ours and others' in turn.
     pub fn begin(&mut self, now: Time) -> Option<&Extracting> {
-        if self.extracting.is_some() {
-            return None;
-        }
+        debug_assert!(self.extracting.is_none());
         let local = self.held.is_none()
-            && self
-                .jobs
-                .front()
-                .is_some_and(|job| job.may_read && job.received == job.bytes.len() as u64);
+            && self.first_job < self.reached
+            && self.jobs.front().is_some_and(|job| job.received == job.bytes.len() as u64);
         let remote = self.held_remote.is_none() && !self.remote.is_empty();
         self.last_was_remote = match (local, remote) {
             (false, false) => return None,
@@ -346,7 +356,6 @@ fn command(
     recycled: Option<Box<Command>>,
     (operation, now): (u32, Time),
 ) -> Result<Box<Command>, Status> {
-    let total = repr.work.total_bytes().map_err(|_| Status::BadDescriptor)?;
     let mut command = recycled.unwrap_or_else(|| Box::new(Command::empty(source)));
     // Its lists keep their memory.
     let (mut sources, mut moves) =
@@ -371,6 +380,7 @@ fn command(
     if sources.iter().any(|run| !layout.holds(run.address, run.length)) {
         return Err(Status::SourceFault);
     }
+    let total = immediate.len() as u64 + sources.iter().map(|run| run.length).sum::<u64>();
     *command = Command {
         operation,
         destination,

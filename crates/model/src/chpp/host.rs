@@ -10,14 +10,15 @@ use bellwire_wire::doorbell::DoorbellRepr;
 use bellwire_wire::event::{EVENT_BYTES, Event, EventRepr};
 use bellwire_wire::primitive::Primitive;
 
+use super::Wires;
 use super::config::{Config, Start};
 use super::function::{DESCRIPTOR_PLACE, Layout, SLOT_BYTES};
 use super::journal::{Cause, Stage};
+use super::node::Step;
 use super::pcie::{COMPLETION_BYTES, REQUEST_BYTES};
 use super::port::{Doorbell, Port, RingKind, WindowWrite};
 use super::ring::{Place, Position};
 use super::submission::{Submission, Way, words};
-use super::{Happening, Wires};
 use crate::stats::{Queue, Watched};
 use crate::units::{Span, Time};
 
@@ -98,7 +99,7 @@ impl Processor {
         wires.journal.mark(operation, None, Stage::Processor, Some(Cause::Processor), begins);
         wires.journal.mark(operation, None, Stage::Processor, None, self.busy_until);
         let (node, processor) = (node as u8, number as u8);
-        wires.schedule.at(self.busy_until, Happening::Rings { node, processor });
+        wires.schedule.at(self.busy_until, Step::Rings.about(node, processor));
         takes
     }
 }
@@ -285,7 +286,7 @@ impl Host {
             None => return false,
         };
         let (node, processor) = (self.node as u8, number as u8);
-        wires.schedule.at(until, Happening::Rings { node, processor });
+        wires.schedule.at(until, Step::Rings.about(node, processor));
         true
     }
 
@@ -306,7 +307,7 @@ impl Host {
         wires.journal.mark(operation, None, Stage::Processor, Some(Cause::Lock), begins);
         wires.journal.mark(operation, None, Stage::Processor, None, ends);
         let node = self.node as u8;
-        wires.schedule.at(ends, Happening::Stored { node, processor: number as u8 });
+        wires.schedule.at(ends, Step::Stored.about(node, number as u8));
     }
 
     /// A processor has stored a descriptor: gives it, and when the interface has it; and takes up the next operation.

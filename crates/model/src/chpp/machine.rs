@@ -16,12 +16,11 @@ use super::descriptor::Extract;
 use super::host::Notice;
 use super::io::{self, Access, Io};
 use super::journal::{Cause, Explanation, Journal, Stage};
-use super::node::Node;
+use super::node::{Node, Step};
 pub use super::operations::Operation;
 use super::operations::Operations;
 use super::record::frames::Wire;
 use super::record::signals::Signals;
-use super::tags::Tag;
 use super::upload::Blocked;
 use super::{Happening, Packet, Wires};
 use crate::engine::{Cycle, Ended, Model, Pool, Random, Schedule, Waits, run, step};
@@ -560,9 +559,19 @@ impl Hardware {
         (io, io::Around { schedule, config, nodes, packets })
     }
 
+    #[inline]
     fn handle(&mut self, happening: Happening, schedule: &mut Schedule<Happening>) {
+        if let Happening::Node { node, step, whom } = happening {
+            self.at(schedule, node.into(), |node, wires| node.step(wires, step, whom));
+        } else {
+            self.handle_between(happening, schedule);
+        }
+    }
+
+    /// Lets happen what is not in a node.
+    fn handle_between(&mut self, happening: Happening, schedule: &mut Schedule<Happening>) {
         match happening {
-            Happening::Wake { .. } => {}
+            Happening::Wake { .. } | Happening::Node { .. } => {}
             Happening::Io { step, at } => {
                 let (io, around) = self.around_io(schedule);
                 io.step(around, step, at.into());
@@ -577,25 +586,6 @@ impl Hardware {
                 let (io, around) = self.around_io(schedule);
                 io.crossed(around, controller.into(), input.into(), output.into());
             }
-            Happening::Rings { node, processor } => {
-                self.at(schedule, node.into(), |node, wires| node.rings(wires, processor.into()));
-            }
-            Happening::Stored { node, processor } => {
-                self.at(schedule, node.into(), |node, wires| node.stored(wires, processor.into()));
-            }
-            Happening::Incoming { node } => self.at(schedule, node.into(), Node::incoming),
-            Happening::Rung { node } => self.at(schedule, node.into(), Node::rung),
-            Happening::DescriptorReads { node } => {
-                self.at(schedule, node.into(), Node::descriptor_reads)
-            }
-            Happening::ReadReady { node, tag } => {
-                self.at(schedule, node.into(), |node, wires| {
-                    node.read_ready(wires, Tag::of(tag.into()))
-                });
-            }
-            Happening::Extracted { node } => self.at(schedule, node.into(), Node::extracted),
-            Happening::DataReads { node } => self.at(schedule, node.into(), Node::data_reads),
-            Happening::Sent { node } => self.at(schedule, node.into(), Node::sent),
             Happening::CrossbarMatches { controller } => self.matches(schedule, controller.into()),
             Happening::Crossed { controller, input, output } => {
                 let (controller, input) = (controller.into(), input.into());
@@ -617,9 +607,6 @@ impl Hardware {
                     self.came_by_link(come.crossing.packet, between, arrives);
                 }
             }
-            Happening::Arrived { node } => self.at(schedule, node.into(), Node::arrived),
-            Happening::Uploads { node } => self.at(schedule, node.into(), Node::uploads),
-            Happening::Visible { node } => self.at(schedule, node.into(), Node::visible),
         }
     }
 
@@ -653,7 +640,7 @@ impl Hardware {
                 let class = grant.bound.place.into();
                 self.journal.frame(arrives, Wire::OutOf(node as u8), || bytes.clone());
                 self.nodes[node].receiver.landing.push(now, (class, packet));
-                schedule.at(arrives, Happening::Arrived { node: node as u8 });
+                schedule.at(arrives, Step::Arrived.of(node as u8));
             } else {
                 // The bytes have a header of 16; on the wires it is as long as the configuration says.
                 let longer = (self.config.nic.packet_header.count() - 16) as usize;
@@ -759,7 +746,16 @@ struct Running<'a, P> {
 }
 
 impl<P: Program> Running<'_, P> {
+    #[inline]
     fn tell(&mut self, schedule: &mut Schedule<Happening>) {
+        // Mostly there is nothing to tell.
+        if !self.hardware.notices.is_empty() || !self.hardware.io.ended.is_empty() {
+            self.tell_all(schedule);
+        }
+    }
+
+    #[inline(never)]
+    fn tell_all(&mut self, schedule: &mut Schedule<Happening>) {
         loop {
             if let Some(notice) = self.hardware.notices.pop_front() {
                 self.program.notified(&notice, &mut Desk { hardware: self.hardware, schedule });

@@ -76,56 +76,14 @@ pub enum Happening {
         /// What it said.
         token: u32,
     },
-    /// A processor has prepared an operation.
-    Rings {
-        /// Node.
+    /// Something in a node.
+    Node {
+        /// Which.
         node: u8,
-        /// Processor.
-        processor: u8,
-    },
-    /// A processor has stored a descriptor into the engine.
-    Stored {
-        /// Node.
-        node: u8,
-        /// Processor.
-        processor: u8,
-    },
-    /// The internal bus has taken something that came from the host.
-    Incoming {
-        /// Node.
-        node: u8,
-    },
-    /// A doorbell is in its FIFO.
-    Rung {
-        /// Node.
-        node: u8,
-    },
-    /// A descriptor read may be sent.
-    DescriptorReads {
-        /// Node.
-        node: u8,
-    },
-    /// The memory has the data of a read.
-    ReadReady {
-        /// Node.
-        node: u8,
-        /// The read's tag.
-        tag: u8,
-    },
-    /// A descriptor has been extracted.
-    Extracted {
-        /// Node.
-        node: u8,
-    },
-    /// The data read module may have a turn.
-    DataReads {
-        /// Node.
-        node: u8,
-    },
-    /// The last packet of an operation has left the packer.
-    Sent {
-        /// Node.
-        node: u8,
+        /// What.
+        step: node::Step,
+        /// Which processor or tag it is about; 0 if it is about neither.
+        whom: u8,
     },
     /// A crossbar decides who crosses.
     CrossbarMatches {
@@ -157,21 +115,6 @@ pub enum Happening {
         /// What.
         event: crate::smp::LinkEvent,
     },
-    /// A packet is through the receive dispatch of a node.
-    Arrived {
-        /// Node.
-        node: u8,
-    },
-    /// The upload module has its next turn.
-    Uploads {
-        /// Node.
-        node: u8,
-    },
-    /// A write is visible in host memory.
-    Visible {
-        /// Node.
-        node: u8,
-    },
     /// An access to an I/O device gets on.
     Io {
         /// How.
@@ -184,17 +127,24 @@ pub enum Happening {
 impl Event for Happening {
     #[inline]
     fn trace(self) -> u64 {
+        match self {
+            // Almost all are of this kind.
+            Happening::Node { node, step, whom } => {
+                trace_word(step as u64, node.into(), whom.into())
+            }
+            _ => self.trace_between(),
+        }
+    }
+}
+
+impl Happening {
+    /// The trace of what is not in a node.
+    // Out of line: looking for the kind costs more than all the rest.
+    #[inline(never)]
+    fn trace_between(self) -> u64 {
         let (kind, a, b) = match self {
+            Happening::Node { node, step, whom } => (step as u64, node.into(), whom.into()),
             Happening::Wake { token } => (0, token & 0xffff, token >> 16),
-            Happening::Rings { node, processor } => (1, node.into(), processor.into()),
-            Happening::Stored { node, processor } => (16, node.into(), processor.into()),
-            Happening::Incoming { node } => (2, node.into(), 0),
-            Happening::Rung { node } => (3, node.into(), 0),
-            Happening::DescriptorReads { node } => (4, node.into(), 0),
-            Happening::ReadReady { node, tag } => (5, node.into(), tag.into()),
-            Happening::Extracted { node } => (6, node.into(), 0),
-            Happening::DataReads { node } => (7, node.into(), 0),
-            Happening::Sent { node } => (8, node.into(), 0),
             Happening::CrossbarMatches { controller } => (9, controller.into(), 0),
             Happening::Crossed { controller, input, output } => {
                 (10, input.into(), u32::from(output) | u32::from(controller) << 16)
@@ -203,13 +153,16 @@ impl Event for Happening {
                 (14, output.into(), u32::from(channel) | u32::from(controller) << 16)
             }
             Happening::OnLink { link, event } => (17, link.into(), event.trace() as u32),
-            Happening::Arrived { node } => (11, node.into(), 0),
-            Happening::Uploads { node } => (12, node.into(), 0),
-            Happening::Visible { node } => (13, node.into(), 0),
             Happening::Io { step, at } => (15, at.into(), step as u32),
         };
-        kind | u64::from(a) << 8 | u64::from(b) << 32
+        trace_word(kind, a, b)
     }
+}
+
+/// The word of the trace that says what happened, where, and in which part of it.
+#[inline]
+fn trace_word(kind: u64, a: u32, b: u32) -> u64 {
+    kind | u64::from(a) << 8 | u64::from(b) << 32
 }
 
 /// What every block can reach beside its own node.

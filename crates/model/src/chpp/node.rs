@@ -27,6 +27,50 @@ use super::{Happening, Wires};
 use crate::engine::Random;
 use crate::stats::{Queue, Watched};
 
+/// What can happen in a node. The numbers are those of the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Step {
+    /// A processor has prepared an operation.
+    Rings = 1,
+    /// The internal bus has taken something that came from the host.
+    Incoming = 2,
+    /// A doorbell is in its FIFO.
+    Rung = 3,
+    /// A descriptor read may be sent.
+    DescriptorReads = 4,
+    /// The memory has the data of a read.
+    ReadReady = 5,
+    /// A descriptor has been extracted.
+    Extracted = 6,
+    /// The data read module may have a turn.
+    DataReads = 7,
+    /// The last packet of an operation has left the packer.
+    Sent = 8,
+    /// A packet is through the receive dispatch.
+    Arrived = 11,
+    /// The upload module has its next turn.
+    Uploads = 12,
+    /// A write is visible in host memory.
+    Visible = 13,
+    /// A processor has stored a descriptor into the engine.
+    Stored = 16,
+}
+
+impl Step {
+    /// It happens in `node`.
+    #[inline]
+    pub fn of(self, node: u8) -> Happening {
+        self.about(node, 0)
+    }
+
+    /// It happens in `node`, and is about a processor or a tag.
+    #[inline]
+    pub fn about(self, node: u8, whom: u8) -> Happening {
+        Happening::Node { node, step: self, whom }
+    }
+}
+
 /// A host with its interface.
 pub struct Node {
     number: usize,
@@ -111,8 +155,26 @@ impl Node {
         }
     }
 
+    /// Lets something happen, now; `whom` is the processor or tag that it is about, if it is about one.
+    pub fn step(&mut self, wires: &mut Wires, step: Step, whom: u8) {
+        match step {
+            Step::Rings => self.rings(wires, whom.into()),
+            Step::Stored => self.stored(wires, whom.into()),
+            Step::Incoming => self.incoming(wires),
+            Step::Rung => self.rung(wires),
+            Step::DescriptorReads => self.descriptor_reads(wires),
+            Step::ReadReady => self.port.ready(wires, Tag::of(whom.into())),
+            Step::Extracted => self.extracted(wires),
+            Step::DataReads => self.data_reads(wires),
+            Step::Sent => self.sent(wires),
+            Step::Arrived => self.arrived(wires),
+            Step::Uploads => self.uploads(wires),
+            Step::Visible => self.visible(wires),
+        }
+    }
+
     /// The internal bus hands over what has come from the host.
-    pub fn incoming(&mut self, wires: &mut Wires) {
+    fn incoming(&mut self, wires: &mut Wires) {
         let now = wires.now();
         match self.port.incoming(now) {
             Some(Incoming::Window(WindowWrite::Consumed { function, queue_pair, ring, count })) => {
@@ -137,7 +199,7 @@ impl Node {
     }
 
     /// A doorbell is in its FIFO.
-    pub fn rung(&mut self, wires: &mut Wires) {
+    fn rung(&mut self, wires: &mut Wires) {
         let Some(Doorbell { function, word, operation }) = self.ringing.pop_front() else { return };
         let now = wires.now();
         wires.journal.mark(operation, None, Stage::Doorbell, None, now);
@@ -189,20 +251,15 @@ impl Node {
                 asked: here,
                 received: here,
                 stored_words: if here > 0 { words(length.into()) } else { 0 },
-                may_read: false,
             };
             self.descriptors.jobs.push(now, job);
-            wires
-                .schedule
-                .after(module + module, Happening::DescriptorReads { node: self.number as u8 });
+            wires.schedule.after(module + module, Step::DescriptorReads.of(self.number as u8));
         }
     }
 
     /// The read module has got to one more descriptor.
-    pub fn descriptor_reads(&mut self, wires: &mut Wires) {
-        if let Some(job) = self.descriptors.jobs.iter_mut().find(|job| !job.may_read) {
-            job.may_read = true;
-        }
+    fn descriptor_reads(&mut self, wires: &mut Wires) {
+        self.descriptors.reached += 1;
         self.read_descriptors(wires);
         if wires.config.nic.submission != Start::Doorbell {
             self.extract(wires);
@@ -212,38 +269,24 @@ impl Node {
     /// Asks for descriptors as far as there are tags.
     fn read_descriptors(&mut self, wires: &mut Wires) {
         let now = wires.now();
-        let first = self.descriptors.first_job;
-        for (at, job) in self.descriptors.jobs.iter_mut().enumerate() {
+        while let Some((number, job)) = self.descriptors.to_ask() {
             let length = job.bytes.len() as u64;
-            while job.may_read && job.asked < length {
-                let most = wires.config.pcie.read_request.count();
-                let run = first_request(job.address + job.asked, length - job.asked, most);
-                let completes = job.asked + run.length == length;
-                let note = completes.then_some(Note {
-                    operation: job.operation,
-                    part: None,
-                    module: Stage::DescriptorRead,
-                    memory: Stage::DescriptorMemory,
-                });
-                wires.journal.mark(
-                    job.operation,
-                    None,
-                    Stage::DescriptorRead,
-                    Some(Cause::Tag),
-                    now,
-                );
-                if !self.port.read(wires, run, Purpose::Descriptor { job: first + at as u64 }, note)
-                {
-                    return;
-                }
-                job.asked += run.length;
+            let most = wires.config.pcie.read_request.count();
+            let run = first_request(job.address + job.asked, length - job.asked, most);
+            let completes = job.asked + run.length == length;
+            let note = completes.then_some(Note {
+                operation: job.operation,
+                part: None,
+                module: Stage::DescriptorRead,
+                memory: Stage::DescriptorMemory,
+            });
+            let cause = Some(Cause::Tag);
+            wires.journal.mark(job.operation, None, Stage::DescriptorRead, cause, now);
+            if !self.port.read(wires, run, Purpose::Descriptor { job: number }, note) {
+                return;
             }
+            job.asked += run.length;
         }
-    }
-
-    /// The memory has the data of a read.
-    pub fn read_ready(&mut self, wires: &mut Wires, tag: Tag) {
-        self.port.ready(wires, tag);
     }
 
     fn completion(&mut self, wires: &mut Wires, tag: Tag, length: usize) {
@@ -283,6 +326,9 @@ impl Node {
 
     /// Starts the extract module if it is free and has something to do.
     fn extract(&mut self, wires: &mut Wires) {
+        if self.descriptors.extracting.is_some() {
+            return;
+        }
         let now = wires.now();
         let Some(extracting) = self.descriptors.begin(now) else { return };
         let nic = &wires.config.nic;
@@ -294,12 +340,12 @@ impl Node {
         let now = wires.now();
         wires.journal.mark(operation, None, Stage::DescriptorExtract, Some(Cause::Arbiter), now);
         wires.journal.mark(operation, None, Stage::DescriptorExtract, None, now + taken);
-        wires.schedule.after(taken, Happening::Extracted { node: self.number as u8 });
+        wires.schedule.after(taken, Step::Extracted.of(self.number as u8));
         self.arbitrate(wires);
     }
 
     /// The extract module is done with a descriptor.
-    pub fn extracted(&mut self, wires: &mut Wires) {
+    fn extracted(&mut self, wires: &mut Wires) {
         let (now, ports) = (wires.now(), wires.controllers.nodes());
         match self.descriptors.extracting.take() {
             Some(Extracting::Local(job)) => {
@@ -384,7 +430,7 @@ impl Node {
         };
         // Data that was in the descriptor needs no turn of the data read module.
         if reads {
-            wires.schedule.after(module, Happening::DataReads { node });
+            wires.schedule.after(module, Step::DataReads.of(node));
         }
         if accepted {
             self.packer.turn(wires, &mut self.data);
@@ -405,7 +451,7 @@ impl Node {
     }
 
     /// The data read module may have a turn.
-    pub fn data_reads(&mut self, wires: &mut Wires) {
+    fn data_reads(&mut self, wires: &mut Wires) {
         self.data.turn(wires.now());
         self.data.reads(wires, &mut self.port);
     }
@@ -426,7 +472,7 @@ impl Node {
     }
 
     /// The last packet of an operation has left: its send event is due (C-13).
-    pub fn sent(&mut self, wires: &mut Wires) {
+    fn sent(&mut self, wires: &mut Wires) {
         if let Some(leaving) = self.packer.leaving.pop(wires.now()) {
             wires.operations[leaving.operation].sent = Some(wires.now());
             self.pending_sent.push(wires.now(), (leaving, Status::Success));
@@ -504,7 +550,7 @@ impl Node {
     }
 
     /// A packet is through the receive dispatch.
-    pub fn arrived(&mut self, wires: &mut Wires) {
+    fn arrived(&mut self, wires: &mut Wires) {
         self.receiver.arrived(wires.now());
         self.dispatch(wires);
     }
@@ -517,7 +563,7 @@ impl Node {
     }
 
     /// The upload module has a turn.
-    pub fn uploads(&mut self, wires: &mut Wires) {
+    fn uploads(&mut self, wires: &mut Wires) {
         let Node { number, receiver, port, descriptors, layouts, queue_pairs, .. } = self;
         receiver.upload(wires, *number, &mut Around { port, descriptors, layouts, queue_pairs });
         self.after_receiving(wires);
@@ -549,7 +595,7 @@ impl Node {
     }
 
     /// A write is visible in host memory.
-    pub fn visible(&mut self, wires: &mut Wires) {
+    fn visible(&mut self, wires: &mut Wires) {
         let now = wires.now();
         match self.port.visible(now) {
             Some(Written::Data { operation, part, length }) => {
@@ -574,25 +620,25 @@ impl Node {
     }
 
     /// A processor has stored a descriptor into the engine.
-    pub fn stored(&mut self, wires: &mut Wires, processor: usize) {
+    fn stored(&mut self, wires: &mut Wires, processor: usize) {
         if let Some((doorbell, descriptor, taken)) =
             self.host.stored(wires, &mut self.port, processor)
         {
             self.ringing.push_back(doorbell);
             self.storing.push_back(Some(descriptor));
             let module = wires.config.nic.module();
-            wires.schedule.at(taken + module, Happening::Rung { node: self.number as u8 });
+            wires.schedule.at(taken + module, Step::Rung.of(self.number as u8));
         }
     }
 
     /// A processor has prepared an operation, and stores its doorbell.
-    pub fn rings(&mut self, wires: &mut Wires, processor: usize) {
+    fn rings(&mut self, wires: &mut Wires, processor: usize) {
         if let Some((doorbell, stored, taken)) = self.host.rings(wires, &mut self.port, processor) {
             // Doorbells come over the bus in order, so that this queue is that of the wires.
             self.ringing.push_back(doorbell);
             self.storing.push_back(stored);
             let module = wires.config.nic.module();
-            wires.schedule.at(taken + module, Happening::Rung { node: self.number as u8 });
+            wires.schedule.at(taken + module, Step::Rung.of(self.number as u8));
         }
     }
 

@@ -13,8 +13,9 @@ use bellwire_wire::tail::Tail;
 use super::data::DataUnit;
 use super::descriptor::{Command, Extract};
 use super::journal::{Cause, Stage};
+use super::node::Step;
 use super::record::frames::Wire;
-use super::{Happening, Packet, Wires};
+use super::{Packet, Wires};
 use crate::stats::Queue;
 use crate::units::{Span, Time};
 
@@ -56,116 +57,120 @@ impl Packer {
     /// Packs all that is there and that the crossbar has room for.
     pub fn turn(&mut self, wires: &mut Wires, data: &mut DataUnit) {
         self.waits_for = None;
-        while let Some(command) = data.commands.front_mut() {
-            let is_nap = command.primitive == Primitive::Nap;
-            let nic = &wires.config.nic;
-            let (address, length) = if is_nap {
-                (0, command.total)
-            } else {
-                next_piece(command, nic.put_payload.count())
-            };
-            let extracted = command.extracted;
-            let has_data = !command.is_immediate && length > 0;
-            let available = if has_data {
-                let Some(available) = data.ready(length) else { return };
-                available
-            } else {
-                extracted
-            };
-            let command = data.commands.front_mut().expect("looked at above");
-            let input = usize::from(command.source.cpu());
-            let output = usize::from(command.destination.cpu());
-            let channel = wires.controllers.channel_for(output, false);
-            if !wires.controllers.has_room(input, channel) {
-                self.waits_for = Some(channel);
-                return;
-            }
-            let operation = command.operation;
-            let part = command.parts;
-            let is_last = command.sent + length == command.total;
-            let header = HeaderRepr {
-                primitive: command.primitive,
-                traffic_class: command.traffic_class,
-                requester_id: u16::from(command.source.cpu()) << 8
-                    | u16::from(command.source.function()),
-                magic: command.magic,
-                source: command.source,
-                destination: command.destination,
-                wants_event: is_last && command.wants_event,
-                span: ByteSpan::new(address, length as usize)
-                    .expect("pieces are cut to what a packet can carry"),
-            };
-            let tail = if is_last { command.tail } else { Tail::EMPTY };
-            let mut payload = std::mem::take(&mut self.data);
-            payload.clear();
-            match command.is_immediate {
-                true => payload.extend_from_slice(&command.immediate),
-                false => data.take(length as usize, &mut payload),
-            }
-            let packet = PacketRepr { header, payload: &payload, tail };
-            // Header and data pass the bus in beats; the tail travels beside them.
-            let words = nic.beats_of(header.span.to_dwords().byte_len() as u64);
-            let beats = nic.packet_header_beats() + words;
-            let cycle = nic.cycle();
-            let (begun, head) = if nic.conversion {
-                // The bus's packets are parsed and their data gathered whole, while the packet before leaves (B-05).
-                let begun = available.max(self.converter_free_at).max(wires.now());
-                self.converter_free_at = begun + nic.beats(length);
-                let ready = self.converter_free_at + nic.module() + nic.module();
-                (begun, ready.max(self.free_at))
-            } else if is_nap && nic.nap_in_one_piece {
-                // Data from memory is first copied into the packet; immediate data was, by the extract module.
-                let copied = if has_data { nic.beats(length) } else { Span::ZERO };
-                let begun = available.max(self.free_at).max(wires.now());
-                (begun, begun + copied + nic.module())
-            } else {
-                // Beats leave as they come: the last one leaves a module's delay after the last of the data has come.
-                let streaming = cycle * (beats - 1);
-                let last = (available + nic.module())
-                    .max(self.free_at + streaming)
-                    .max(wires.now() + streaming);
-                let head = earlier(last, streaming);
-                (earlier(last, nic.module()), head)
-            };
-            let head = nic.edge(head);
-            let last = head + cycle * (beats - 1);
-            if wires.journal.is_open() {
-                let cause =
-                    if wires.now() > available { Cause::VirtualChannel } else { Cause::Arbiter };
-                if has_data {
-                    wires.journal.mark(
-                        operation,
-                        Some(part),
-                        Stage::DataExtract,
-                        None,
-                        earlier(available, nic.module()),
-                    );
-                    wires.journal.mark(operation, Some(part), Stage::DataReorder, None, available);
-                }
-                wires.journal.mark(operation, Some(part), Stage::Packer, Some(cause), begun);
-                wires.journal.mark(operation, Some(part), Stage::Packer, None, head);
-            }
-            self.free_at = last + cycle;
-            self.packets += 1;
-            self.bytes += length;
+        while let Some(piece) = self.next(wires, data) {
+            self.pack(wires, data, piece);
+        }
+    }
 
-            let mut bytes = wires.buffer(packet.buffer_len());
-            packet.emit(&mut bytes).expect("the packet has exactly this length");
-            self.data = payload;
-            wires.journal.frame(head, Wire::Into(input as u8), || bytes.clone());
-            let handle = wires.packets.put(Packet { bytes, operation, part, is_get: false });
-            wires.controllers.inject(
-                wires.schedule,
-                (input, channel),
-                (handle, output, beats),
-                head,
-            );
+    /// The next packet's data, if it is there and the crossbar has room for it.
+    #[inline]
+    fn next(&mut self, wires: &Wires, data: &mut DataUnit) -> Option<Piece> {
+        let command = data.commands.front()?;
+        let (address, length) = match command.primitive {
+            Primitive::Nap => (0, command.total),
+            _ => next_move(command, wires.config.nic.put_payload.count()),
+        };
+        let (input, output) = (command.source.cpu(), command.destination.cpu());
+        let extracted = command.extracted;
+        let has_data = !command.is_immediate && length > 0;
+        let available = if has_data { data.ready(length)? } else { extracted };
+        let channel = wires.controllers.channel_for(output.into(), false);
+        if !wires.controllers.has_room(input.into(), channel) {
+            self.waits_for = Some(channel);
+            return None;
+        }
+        Some(Piece { address, length, has_data, available, channel })
+    }
 
-            let command = data.commands.front_mut().expect("looked at above");
-            advance(command, length);
-            if is_last {
-                self.finish(wires, data, input as u8, last);
+    /// Packs the next packet of the first command.
+    #[inline(never)]
+    fn pack(&mut self, wires: &mut Wires, data: &mut DataUnit, piece: Piece) {
+        let Piece { address, length, has_data, available, channel } = piece;
+        let Some(command) = data.commands.front() else { return };
+        let nic = &wires.config.nic;
+        let is_nap = command.primitive == Primitive::Nap;
+        let input = usize::from(command.source.cpu());
+        let output = usize::from(command.destination.cpu());
+        let operation = command.operation;
+        let part = command.parts;
+        let is_last = command.sent + length == command.total;
+        let header = HeaderRepr {
+            primitive: command.primitive,
+            traffic_class: command.traffic_class,
+            requester_id: u16::from(command.source.cpu()) << 8
+                | u16::from(command.source.function()),
+            magic: command.magic,
+            source: command.source,
+            destination: command.destination,
+            wants_event: is_last && command.wants_event,
+            span: ByteSpan::new(address, length as usize)
+                .expect("pieces are cut to what a packet can carry"),
+        };
+        let tail = if is_last { command.tail } else { Tail::EMPTY };
+        let mut payload = std::mem::take(&mut self.data);
+        payload.clear();
+        match command.is_immediate {
+            true => payload.extend_from_slice(&command.immediate),
+            false => data.take(length as usize, &mut payload),
+        }
+        let packet = PacketRepr { header, payload: &payload, tail };
+        // Header and data pass the bus in beats; the tail travels beside them.
+        let words = nic.beats_of(header.span.to_dwords().byte_len() as u64);
+        let beats = nic.packet_header_beats() + words;
+        let cycle = nic.cycle();
+        let (begun, head) = if nic.conversion {
+            // The bus's packets are parsed and their data gathered whole, while the packet before leaves (B-05).
+            let begun = available.max(self.converter_free_at).max(wires.now());
+            self.converter_free_at = begun + nic.beats(length);
+            let ready = self.converter_free_at + nic.module() + nic.module();
+            (begun, ready.max(self.free_at))
+        } else if is_nap && nic.nap_in_one_piece {
+            // Data from memory is first copied into the packet; immediate data was, by the extract module.
+            let copied = if has_data { nic.beats(length) } else { Span::ZERO };
+            let begun = available.max(self.free_at).max(wires.now());
+            (begun, begun + copied + nic.module())
+        } else {
+            // Beats leave as they come: the last one leaves a module's delay after the last of the data has come.
+            let streaming = cycle * (beats - 1);
+            let last = (available + nic.module())
+                .max(self.free_at + streaming)
+                .max(wires.now() + streaming);
+            let head = earlier(last, streaming);
+            (earlier(last, nic.module()), head)
+        };
+        let head = nic.edge(head);
+        let last = head + cycle * (beats - 1);
+        if wires.journal.is_open() {
+            let cause =
+                if wires.now() > available { Cause::VirtualChannel } else { Cause::Arbiter };
+            if has_data {
+                wires.journal.mark(
+                    operation,
+                    Some(part),
+                    Stage::DataExtract,
+                    None,
+                    earlier(available, nic.module()),
+                );
+                wires.journal.mark(operation, Some(part), Stage::DataReorder, None, available);
             }
+            wires.journal.mark(operation, Some(part), Stage::Packer, Some(cause), begun);
+            wires.journal.mark(operation, Some(part), Stage::Packer, None, head);
+        }
+        self.free_at = last + cycle;
+        self.packets += 1;
+        self.bytes += length;
+
+        let mut bytes = wires.buffer(packet.buffer_len());
+        packet.emit(&mut bytes).expect("the packet has exactly this length");
+        self.data = payload;
+        wires.journal.frame(head, Wire::Into(input as u8), || bytes.clone());
+        let handle = wires.packets.put(Packet { bytes, operation, part, is_get: false });
+        wires.controllers.inject(wires.schedule, (input, channel), (handle, output, beats), head);
+
+        let command = data.commands.front_mut().expect("looked at above");
+        advance(command, length);
+        if is_last {
+            self.finish(wires, data, input as u8, last);
         }
     }
 
@@ -228,7 +233,7 @@ impl Packer {
                 tail,
             },
         );
-        wires.schedule.at(last, Happening::Sent { node: source.cpu() });
+        wires.schedule.at(last, Step::Sent.of(source.cpu()));
         None
     }
 
@@ -248,14 +253,27 @@ impl Packer {
                     tail: command.tail,
                 },
             );
-            wires.schedule.at(last, Happening::Sent { node });
+            wires.schedule.at(last, Step::Sent.of(node));
         }
         data.recycle(command);
     }
 }
 
+/// Data that makes a packet.
+struct Piece {
+    /// Where a PUT's goes.
+    address: u64,
+    length: u64,
+    /// Whether it comes from memory, and not from the descriptor.
+    has_data: bool,
+    /// When it is with the packer.
+    available: Time,
+    /// The channel that has room for it.
+    channel: usize,
+}
+
 /// Where the next packet of a PUT goes, and how long it is: within one move, and no longer than the setting or a packet can carry.
-fn next_piece(command: &Command, most: u64) -> (u64, u64) {
+fn next_move(command: &Command, most: u64) -> (u64, u64) {
     match command.moves.get(command.packed.0) {
         Some(to) => {
             let address = to.destination + command.packed.1;

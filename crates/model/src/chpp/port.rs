@@ -5,15 +5,16 @@
 //! [`Port::doorbell`] and [`Port::window_write`] carry a processor's stores into the window. Everything that comes in takes the internal bus for
 //! header, data and one engine cycle, which is where the paper's 80 % come from (5.1).
 
+use super::Wires;
 use super::config::Config;
 use super::journal::{Cause, Stage};
 use super::memory::HostMemory;
+use super::node::Step;
 use super::pcie::{
     COMPLETION_BYTES, Credits, Link, Passage, REQUEST_BYTES, Run, cut_completions, dword_bytes,
 };
 use super::record::frames::{self, Wire};
 use super::tags::{Tag, TagAllocator};
-use super::{Happening, Wires};
 use crate::engine::Random;
 use crate::stats::{Queue, Tally, Watched};
 use crate::units::{Span, Time};
@@ -255,9 +256,7 @@ impl Port {
         }] += 1;
         let bytes = self.spare.pop().unwrap_or_default();
         self.reads[tag.index()] = Some(Read { run, purpose, note, asked: now, bytes, received: 0 });
-        wires
-            .schedule
-            .at(access.done, Happening::ReadReady { node: self.node, tag: tag.index() as u8 });
+        wires.schedule.at(access.done, Step::ReadReady.about(self.node, tag.index() as u8));
         true
     }
 
@@ -308,7 +307,7 @@ impl Port {
             }
             self.incoming
                 .push(now, Incoming::Completion { tag, length: completion.length as usize });
-            wires.schedule.at(self.bus_free_at, Happening::Incoming { node: self.node });
+            wires.schedule.at(self.bus_free_at, Step::Incoming.of(self.node));
         }
     }
 
@@ -374,7 +373,7 @@ impl Port {
         };
         self.store(wires, store);
         self.incoming.push(wires.schedule.now(), Incoming::Window(write));
-        wires.schedule.at(self.bus_free_at, Happening::Incoming { node: self.node });
+        wires.schedule.at(self.bus_free_at, Step::Incoming.of(self.node));
     }
 
     /// Eight bytes from the processor: over the wires, and then over the internal bus.
@@ -462,7 +461,7 @@ impl Port {
             wires.journal.mark(operation, part, memory, None, access.done);
         }
         self.writes.push(wires.schedule.now(), write);
-        wires.schedule.at(access.done, Happening::Visible { node: self.node });
+        wires.schedule.at(access.done, Step::Visible.of(self.node));
         (passage.begins, access.done)
     }
 

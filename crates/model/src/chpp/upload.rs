@@ -13,11 +13,12 @@ use super::config::NicConfig;
 use super::descriptor::{DescriptorUnit, RemoteGet};
 use super::function::Layout;
 use super::journal::{Cause, Stage};
+use super::node::Step;
 use super::pcie::{Run, first_request};
 use super::port::{Note, PendingWrite, Port, RingKind, Written};
 use super::ring::{EventRing, Place};
 use super::slots::SlotCache;
-use super::{Happening, PacketHandle, Wires};
+use super::{PacketHandle, Wires};
 use crate::stats::Queue;
 use crate::units::Time;
 
@@ -134,7 +135,14 @@ impl Receiver {
     }
 
     /// Takes packets out of the buffers as far as they can go on.
+    #[inline]
     pub fn dispatch(&mut self, wires: &mut Wires, node: usize, around: &mut Around) {
+        if self.waiting.iter().any(|queue| !queue.is_empty()) {
+            self.dispatch_waiting(wires, node, around);
+        }
+    }
+
+    fn dispatch_waiting(&mut self, wires: &mut Wires, node: usize, around: &mut Around) {
         self.blocked = None;
         for class in [super::crossbar::GET, super::crossbar::DATA] {
             while let Some((arrived, &packet)) = self.waiting[class].front_since() {
@@ -245,7 +253,7 @@ impl Receiver {
                     arrived + wires.config.nic.module(),
                 );
                 wires.journal.mark(operation, Some(part), Stage::Upload, Some(cause), begins);
-                wires.schedule.at(begins, Happening::Uploads { node: node as u8 });
+                wires.schedule.at(begins, Step::Uploads.of(node as u8));
                 true
             }
         }
@@ -323,7 +331,7 @@ impl Receiver {
     fn next_turn(&self, wires: &mut Wires, node: usize, bytes: u64, begins: Time) {
         let nic = &wires.config.nic;
         let next = (wires.now() + nic.packet_time(bytes)).max(nic.edge(begins));
-        wires.schedule.at(next, Happening::Uploads { node: node as u8 });
+        wires.schedule.at(next, Step::Uploads.of(node as u8));
     }
 
     fn discard(wires: &mut Wires, node: usize, class: usize, packet: PacketHandle) {

@@ -72,17 +72,25 @@ impl<E: Copy> Calendar<E> {
         self.len += 1;
         let slot = key.moment >> self.shift;
         debug_assert!(slot >= self.slot);
+        // The current slot is none of these, and neither is what lies beyond the wheel.
+        if (slot - self.slot).wrapping_sub(1) < SLOTS as u64 - 1 {
+            let next = self.heads[slot as usize % SLOTS];
+            let node = self.node(key, next, event);
+            self.hang(slot, node);
+        } else {
+            self.push_aside(slot, key, event);
+        }
+    }
+
+    /// Puts an event into the current slot, or beyond the wheel.
+    // Out of line, as is what allocates: the common way then needs few registers.
+    #[inline(never)]
+    fn push_aside(&mut self, slot: u64, key: Key, event: E) {
         if slot == self.slot {
             let place = self.current.iter().rposition(|held| held.0 > key).map_or(0, |at| at + 1);
             self.current.insert(place, (key, event));
-            return;
-        }
-        let near = slot - self.slot < SLOTS as u64;
-        let head = if near { self.heads[slot as usize % SLOTS] } else { NONE };
-        let node = self.node(Node { key, next: head, event });
-        if near {
-            self.hang(slot, node);
         } else {
+            let node = self.node(key, NONE, event);
             self.far.push(Reverse((key, node)));
         }
     }
@@ -121,25 +129,33 @@ impl<E: Copy> Calendar<E> {
             self.bring_near();
         }
         let at = slot as usize % SLOTS;
-        let mut node = std::mem::replace(&mut self.heads[at], NONE);
+        let node = std::mem::replace(&mut self.heads[at], NONE);
         self.words[at / 64] &= !(1 << (at % 64));
         if self.words[at / 64] == 0 {
             self.summary &= !(1 << (at / 64));
         }
-        let is_alone = self.nodes[node as usize].next == NONE;
+        let Node { key, next, event } = self.nodes[node as usize];
+        if next == NONE && key.moment <= last {
+            self.nodes[node as usize].next = self.free;
+            self.free = node;
+            self.len -= 1;
+            return Some((key, event));
+        }
+        self.gather(node);
+        None
+    }
+
+    /// Makes a slot's list, which begins with `node`, the current one.
+    #[inline(never)]
+    fn gather(&mut self, mut node: u32) {
         while node != NONE {
             let Node { key, next, event } = self.nodes[node as usize];
             self.nodes[node as usize].next = self.free;
             self.free = node;
-            if is_alone && key.moment <= last {
-                self.len -= 1;
-                return Some((key, event));
-            }
             self.current.push((key, event));
             node = next;
         }
         sort(&mut self.current);
-        None
     }
 
     /// Moves what the wheel now reaches from the heap into it.
@@ -165,16 +181,24 @@ impl<E: Copy> Calendar<E> {
     }
 
     #[inline]
-    fn node(&mut self, node: Node<E>) -> u32 {
-        if self.free == NONE {
-            self.nodes.push(node);
-            // A pending event takes 32 bytes or more; 2^32 of them do not fit in any memory that runs this.
-            return (self.nodes.len() - 1) as u32;
-        }
+    fn node(&mut self, key: Key, next: u32, event: E) -> u32 {
         let at = self.free;
-        self.free = self.nodes[at as usize].next;
-        self.nodes[at as usize] = node;
+        // No node has the number NONE, which says that none is free.
+        let Some(place) = self.nodes.get_mut(at as usize) else {
+            return self.another(key, next, event);
+        };
+        self.free = place.next;
+        *place = Node { key, next, event };
         at
+    }
+
+    // In parts, which travel in registers: a load that spans several stores of a moment ago waits until they have reached the cache.
+    #[cold]
+    #[inline(never)]
+    fn another(&mut self, key: Key, next: u32, event: E) -> u32 {
+        self.nodes.push(Node { key, next, event });
+        // A pending event takes 32 bytes or more; 2^32 of them do not fit in any memory that runs this.
+        (self.nodes.len() - 1) as u32
     }
 
     /// The first slot after the current one that holds something, by the bitmap.
