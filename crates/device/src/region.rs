@@ -127,6 +127,12 @@ impl MemoryRegion {
         MemoryRegion(Arc::new(Inner { memory, rights, key }))
     }
 
+    /// Whether anything but this handle and the engine's names it: another handle, or a descriptor.
+    #[doc(hidden)]
+    pub fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.0) > 2
+    }
+
     /// What to hand to peers.
     pub fn remote_key(&self) -> RemoteKey {
         self.0.key

@@ -68,7 +68,7 @@ use waiting::{Operation, Stage};
 /// Packets that one call of `progress` takes at most.
 const POLL_BUDGET: usize = 64;
 /// Bytes that a direct put, get or fetch moves in one turn, so that a huge one does not keep the others waiting.
-const SLICE_BYTES: usize = 256 << 10;
+const SLICE_BYTES: usize = 1 << 20;
 /// From so many bytes on, a copy would only wash everything else out of the cache, so it goes around it. On the machine that this
 /// was measured on (32 MiB of last-level cache) both ways are equally fast at 8 MiB.
 const STREAMING_BYTES: usize = 8 << 20;

@@ -252,7 +252,7 @@ impl Core {
         if !self.regions.holds(region) {
             return Err(Error::NoSuchRegion);
         }
-        if self.is_posted(region) {
+        if region.is_shared() && self.is_posted(region) {
             return Err(Error::InUse { object: "the memory region", user: "a posted descriptor" });
         }
         let key = region.remote_key();
@@ -263,8 +263,8 @@ impl Core {
         Ok(())
     }
 
-    /// Whether a descriptor that has not finished uses a part of `region`. Walks everything that is posted, so that the data path
-    /// need not count.
+    /// Whether a descriptor that has not finished uses a part of `region`, of which there are more handles than the program's and ours. Walks
+    /// everything that is posted, so that the data path need not count.
     fn is_posted(&mut self, region: &MemoryRegion) -> bool {
         let key = region.remote_key();
         let uses = |buffer: &Buffer| buffer.region().is_some_and(|used| used.remote_key() == key);
