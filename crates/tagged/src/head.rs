@@ -122,8 +122,8 @@ impl Head {
     }
 }
 
-/// Most that stands before the bytes of an eager message.
-pub(crate) const EAGER_HEAD_BYTES: usize = Head::BYTES + 16;
+/// Most that stands before the bytes of an eager message, or of its first piece.
+pub(crate) const EAGER_HEAD_BYTES: usize = Head::BYTES + 24;
 
 /// Writes words one after the other.
 pub(crate) struct Writer<'a> {

@@ -7,12 +7,11 @@
 //! One message of a sender is in pieces at a time. If its packets find no room, what is left of it is kept and sent when there is, and until then all
 //! heads to this receiver say so: one that does not, while not all has come, tells that the rest was lost with a link.
 
-use crate::endpoint::{Endpoint, Operation};
-use crate::head::{ACKNOWLEDGE, DATA, Head, Kind, PIECES, TAGGED, Writer};
+use crate::endpoint::Endpoint;
+use crate::head::{EAGER_HEAD_BYTES, Head, Kind, Writer};
 use crate::peers::{Known, WINDOW_BYTES};
 use crate::receive::{Destination, Label};
-use crate::send::start;
-use crate::{How, Message, Outcome, Peer, Refusal, Sent, Sink};
+use crate::{Message, Outcome, Peer, Refusal, Sent, Sink};
 use bellwire::{Error, Send, Status};
 use bellwire_ring::memory::View;
 
@@ -20,8 +19,6 @@ use bellwire_ring::memory::View;
 /// caches.
 pub const PIECES_BYTES: usize = 32 << 10;
 
-/// Words before the bytes of a first piece, at most: head, data, number, length.
-const FIRST_HEAD_BYTES: usize = Head::BYTES + 24;
 /// Words before the bytes of each other piece: head, place.
 const NEXT_HEAD_BYTES: usize = Head::BYTES + 8;
 
@@ -50,42 +47,13 @@ impl Endpoint {
         message: Message<'_>,
         units: u32,
     ) -> Result<Sent, Refusal> {
-        let Message { to, tag, data, body, how, .. } = message;
-        let peer = &mut self.peers[to];
-        if peer.tail.is_some() {
+        let Message { to, body, .. } = message;
+        if self.peers[to].tail.is_some() {
             return Err(Refusal::Again);
         }
-        let pair = peer.pair(&mut self.function, self.completions)?;
-        let (mut flags, mut number) = (PIECES, None);
-        if how == How::Delivered {
-            flags |= ACKNOWLEDGE;
-            let operation = Operation::acknowledged(&message);
-            number = Some(start(&mut self.operations, self.most_operations, operation)?);
-        }
-        flags |= if tag.is_some() { TAGGED } else { 0 };
-        flags |= if data.is_some() { DATA } else { 0 };
-        let head = peer.head(Kind::Eager, flags, self.incarnation);
-        let mut words = [0; FIRST_HEAD_BYTES];
-        let mut writer = Writer { bytes: &mut words, at: 0 };
-        writer.word(head.to_word());
-        for word in [data, number, Some(body.len() as u64)].into_iter().flatten() {
-            writer.word(word);
-        }
-        let head_bytes = writer.at;
-        let length = body.len().min(self.packet_bytes - head_bytes);
-        let scratch = &mut self.scratch;
-        let send = Send::gathered(&words[..head_bytes], body.piece(0, length, scratch))
-            .to(peer.address)
-            .with_immediate(tag.unwrap_or_default())
-            .unsignaled();
-        if let Err(refused) = self.function.post_send(pair, send) {
-            if let Some(number) = number {
-                self.operations.remove(number);
-            }
-            return Err(refused.error.into());
-        }
-        self.peers[to].count_sent(units);
-        let (mut at, most) = (length, self.packet_bytes - NEXT_HEAD_BYTES);
+        let first = self.packet_bytes - EAGER_HEAD_BYTES;
+        let sent = self.send_at_once(message, first, units)?;
+        let (mut at, most) = (first, self.packet_bytes - NEXT_HEAD_BYTES);
         while at < body.len() {
             let length = (body.len() - at).min(most);
             let mut scratch = std::mem::take(&mut self.scratch);
@@ -100,7 +68,7 @@ impl Endpoint {
             }
             at += length;
         }
-        Ok(if number.is_some() { Sent::Later } else { Sent::Now })
+        Ok(sent)
     }
 
     /// Sends the piece that begins at `at`. `false`: there is no room now.

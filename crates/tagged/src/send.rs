@@ -1,7 +1,7 @@
 //! Sending: at once, or as an offer.
 
 use crate::endpoint::{Endpoint, Operation};
-use crate::head::{ACKNOWLEDGE, DATA, EAGER_HEAD_BYTES, Head, Kind, TAGGED, Writer};
+use crate::head::{ACKNOWLEDGE, DATA, EAGER_HEAD_BYTES, Kind, PIECES, TAGGED, Writer};
 use crate::peers::Known;
 use crate::pieces::PIECES_BYTES;
 use crate::{Peer, Span, Spans, Token};
@@ -74,7 +74,7 @@ impl Endpoint {
     pub fn send(&mut self, message: Message<'_>) -> Result<Sent, Refusal> {
         let units = Known::units(message.body.len());
         if message.body.len() <= self.eager_bytes && self.peers[message.to].may_send(units) {
-            return self.send_at_once(message, units);
+            return self.send_at_once(message, message.body.len(), units);
         }
         if message.body.len() <= PIECES_BYTES && self.peers[message.to].may_send(units) {
             return self.send_in_pieces(message, units);
@@ -82,8 +82,14 @@ impl Endpoint {
         self.offer(message)
     }
 
-    #[inline]
-    fn send_at_once(&mut self, message: Message<'_>, units: u32) -> Result<Sent, Refusal> {
+    /// Sends all of a message in one packet, or its first piece of `length` bytes.
+    #[inline(always)]
+    pub(crate) fn send_at_once(
+        &mut self,
+        message: Message<'_>,
+        length: usize,
+        units: u32,
+    ) -> Result<Sent, Refusal> {
         let Message { to, tag, data, body, how, .. } = message;
         let mut flags = if tag.is_some() { TAGGED } else { 0 };
         let peer = &mut self.peers[to];
@@ -102,16 +108,19 @@ impl Endpoint {
         if data.is_some() {
             flags |= DATA;
         }
+        let whole = (length < body.len()).then_some(body.len() as u64);
+        if whole.is_some() {
+            flags |= PIECES;
+        }
         let head = peer.head(Kind::Eager, flags, self.incarnation);
-        let mut writer = Writer { bytes: &mut self.scratch, at: 0 };
+        let mut words = [0; EAGER_HEAD_BYTES];
+        let mut writer = Writer { bytes: &mut words, at: 0 };
         writer.word(head.to_word());
-        for word in [data, number].into_iter().flatten() {
+        for word in [data, number, whole].into_iter().flatten() {
             writer.word(word);
         }
-        let body_at = writer.at;
-        let end = body_at + body.len();
-        body.read(&mut writer.bytes[body_at..end]);
-        let send = Send::immediate(&self.scratch[..end])
+        let end = writer.at;
+        let send = Send::gathered(&words[..end], body.piece(0, length, &mut self.scratch))
             .to(peer.address)
             .with_immediate(tag.unwrap_or_default())
             .unsignaled();
@@ -186,7 +195,7 @@ impl Endpoint {
 
 /// Numbers an operation, if there may be one more.
 #[allow(clippy::result_large_err)]
-pub(crate) fn start(
+fn start(
     operations: &mut crate::slots::Slots<Operation>,
     most: usize,
     operation: Operation,
@@ -205,7 +214,7 @@ impl From<(Operation, Refusal)> for Refusal {
 
 impl Operation {
     /// What is kept of a message until its receiver is done with it.
-    pub(crate) fn acknowledged(message: &Message<'_>) -> Operation {
+    fn acknowledged(message: &Message<'_>) -> Operation {
         let Message { to, tag, data, body, token, how } = message;
         Operation {
             peer: *to,
@@ -247,5 +256,3 @@ impl Operation {
         self
     }
 }
-
-const _: () = assert!(EAGER_HEAD_BYTES >= Head::BYTES + 16);
