@@ -2,7 +2,11 @@
 
 mod support;
 
-use serde_json::Value;
+use bellwire::{
+    Address, CompletionQueue, Device, Function, QueuePair, QueuePairOptions, Rights, Send, Wait,
+};
+use serde_json::{Value, json};
+use std::thread::JoinHandle;
 use support::{Running, bellwire, run, unique, until};
 
 /// `--json` prints exactly one object with a row for each operation and size, and figures that are possible.
@@ -155,25 +159,83 @@ fn a_listener_outlives_its_leaders() {
 fn half_a_leader_does_not_keep_the_listener() {
     let device = format!("shm:{}", unique("half"));
     let listener = Running::listener(&device);
-    let half = bellwire::Device::open(&device).expect("the device");
-    let mut function = half.open_function(0).expect("a function");
-    let completions = function.create_completion_queue(4).expect("room");
-    let options = bellwire::QueuePairOptions::new(completions);
-    let pair = function.create_queue_pair(&options).expect("room");
-    let to = bellwire::Address::new(0, 0, 1);
-    function.connect(pair, to, b"bellwire perf orders 1", support::DEADLINE).expect("accepted");
-
-    let connect = ["perf", &device, "--connect", "0", "--quick", "--sizes", "8", "--ops", "send"];
-    let leader = std::thread::spawn({
-        let mut command = bellwire();
-        command.args(connect);
-        move || run(&mut command)
-    });
+    let mut half = Leader::open(&device);
+    half.connect(b"bellwire perf orders 1");
+    let leader = measure(&device);
     until("the leader's function", || open_functions(&device) >= 3);
-    drop(function);
+    drop(half);
     let output = leader.join().expect("no panic");
     assert_eq!(output.code, 0, "{}", output.stderr);
     listener.kill();
+}
+
+/// A leader that dies while its follower waits for puts, of which nothing but their events could tell, is given up.
+#[test]
+fn a_leader_that_puts_nothing_does_not_keep_the_listener() {
+    let device = format!("shm:{}", unique("put"));
+    let listener = Running::listener(&device);
+    for wait in ["spin", "block"] {
+        let mut silent = Leader::open(&device);
+        let orders = silent.connect(b"bellwire perf orders 1");
+        silent.connect(b"bellwire perf data 1");
+        let region = silent.function.allocate(1 << 20, Rights::all()).expect("memory");
+        let key = region.remote_key().to_bytes();
+        let prepare = json!({
+            "pairs": 1, "wait": wait, "cpu": null, "arena_bytes": 1 << 20, "key": key.to_vec()
+        });
+        silent.order(orders, &json!({ "Prepare": prepare }));
+        silent.order(orders, &json!({ "Verify": { "op": "put", "bytes": 8, "count": 1 } }));
+        let leader = measure(&device);
+        until("the leader's function", || open_functions(&device) >= 3);
+        drop(silent);
+        let output = leader.join().expect("no panic");
+        assert_eq!(output.code, 0, "{wait}: {}", output.stderr);
+    }
+    listener.kill();
+}
+
+/// The first steps of a leader.
+struct Leader {
+    function: Function,
+    completions: CompletionQueue,
+}
+
+impl Leader {
+    fn open(device: &str) -> Leader {
+        let device = Device::open(device).expect("the device");
+        let mut function = device.open_function(0).expect("a function");
+        let completions = function.create_completion_queue(64).expect("room");
+        Leader { function, completions }
+    }
+
+    fn connect(&mut self, as_whom: &[u8]) -> QueuePair {
+        let options = QueuePairOptions::new(self.completions);
+        let pair = self.function.create_queue_pair(&options).expect("room");
+        let to = Address::new(0, 0, 1);
+        self.function.connect(pair, to, as_whom, support::DEADLINE).expect("accepted");
+        pair
+    }
+
+    /// Gives an order, and waits for the answer that the follower is ready.
+    fn order(&mut self, orders: QueuePair, order: &Value) {
+        self.function.post_receive(orders, vec![0; 1024], 0).expect("posted");
+        let text = order.to_string();
+        let send = Send::immediate(text.as_bytes()).unsignaled();
+        self.function.post_send(orders, send).expect("posted");
+        let answer = self.function.wait(self.completions, Wait::Block, support::DEADLINE);
+        let answer = answer.expect("an answer");
+        let bytes = answer.buffer.expect("a buffer").into_bytes(answer.length);
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        assert!(text.contains("Ready"), "{text}");
+    }
+}
+
+/// `bellwire perf --connect`, in a thread.
+fn measure(device: &str) -> JoinHandle<support::Output> {
+    let connect = ["perf", device, "--connect", "0", "--quick", "--sizes", "8", "--ops", "send"];
+    let mut command = bellwire();
+    command.args(connect);
+    std::thread::spawn(move || run(&mut command))
 }
 
 /// If the leader is killed, the side that it started ends as well, and nothing of either is left.

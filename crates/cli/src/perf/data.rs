@@ -1,6 +1,6 @@
 //! The data path of both ends: what is inside the timed loops.
 
-use super::end::{End, PATIENCE};
+use super::end::{End, GLANCE, PATIENCE};
 use super::pattern::{check, check_stamp, fill};
 use crate::talk::successful;
 use anyhow::{Context, Result, bail, ensure};
@@ -77,8 +77,17 @@ impl End {
     /// The next completion of `queue`, which must be one of success.
     #[inline]
     fn next(&mut self, queue: CompletionQueue) -> Result<Completion> {
+        // Whoever waits for what a peer does to its memory has posted nothing that could end with the peer: so it is looked at, too.
         if self.wait != Wait::Spin {
-            return successful(self.function.wait(queue, self.wait, PATIENCE)?);
+            let since = Instant::now();
+            loop {
+                match self.function.wait(queue, self.wait, GLANCE) {
+                    Err(Error::TimedOut { .. }) if since.elapsed() < PATIENCE => {
+                        self.peer()?;
+                    }
+                    ended => return successful(ended?),
+                }
+            }
         }
         let (mut looks, mut since) = (0_u32, None);
         loop {
@@ -87,10 +96,11 @@ impl End {
             }
             std::hint::spin_loop();
             looks = looks.wrapping_add(1);
-            if looks.is_multiple_of(1 << 16)
-                && since.get_or_insert_with(Instant::now).elapsed() > PATIENCE
-            {
-                bail!("nothing happened within {} s", PATIENCE.as_secs());
+            if looks.is_multiple_of(1 << 16) {
+                self.peer()?;
+                if since.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
+                    bail!("nothing happened within {} s", PATIENCE.as_secs());
+                }
             }
         }
     }

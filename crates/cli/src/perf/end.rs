@@ -16,7 +16,7 @@ pub const CONTROL_BYTES: usize = 1024;
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Time from one look at something to the next.
-const GLANCE: Duration = Duration::from_millis(50);
+pub const GLANCE: Duration = Duration::from_millis(50);
 
 /// The number that followers listen on.
 const NUMBER: u32 = 1;
