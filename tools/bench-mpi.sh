@@ -75,7 +75,8 @@ ucx() {
 netpipe() {
     local bytes="$3" stream= flags=() first=("${ahead[@]}")
     if [ "$1" = far ]; then
-        flags=(--host 10.99.0.1:1,10.99.0.2:1 --mca plm_rsh_agent "$folder/agent" --mca oob_tcp_if_include eth0 --mca btl_tcp_if_include eth0)
+        # Bound, both ranks would have the first processor of their host, which is one and the same.
+        flags=(--bind-to none --host 10.99.0.1:1,10.99.0.2:1 --mca plm_rsh_agent "$folder/agent" --mca oob_tcp_if_include eth0 --mca btl_tcp_if_include eth0)
         first=()
     fi
     [ "$2" = pingpong ] || stream=-s
