@@ -114,7 +114,8 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Ends a connection, or the waiting for one. What has not finished fails, and the peer is told, after all that was sent to it.
+    /// Ends a connection, or the waiting for one. What has not finished fails, and the peer is told, after all that has left for it: the end of a message
+    /// that is still waiting for room goes no more.
     /// [`ConnectionEvent::Ended`] is told here, too.
     pub fn disconnect(&mut self, sink: &mut impl Sink) {
         match self.company {

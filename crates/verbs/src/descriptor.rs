@@ -67,6 +67,7 @@ impl<'a> Send<'a> {
 
     /// As [`Send::immediate`], of `head` and then `body`: for a library that puts words before the bytes of its program without
     /// bringing them together first.
+    #[doc(hidden)]
     #[inline]
     pub fn gathered(head: &'a [u8], body: View<'a>) -> Self {
         Self::new(Payload::Gathered(head, body))
