@@ -1,7 +1,8 @@
 //! What a program posts: posting moves it into the queue, the completion gives it back.
 
 use crate::MemoryRegion;
-use bellwire_ring::memory::{Holder, Memory, Piece, View};
+use bellwire_ring::memory::{Memory, View};
+use bellwire_ring::piece::{Holder, Piece};
 use std::fmt;
 
 /// Bytes that a descriptor names: the program's own vector, or a part of a registered region (which saves copies).

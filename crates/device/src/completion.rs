@@ -96,9 +96,9 @@ impl fmt::Display for Status {
 /// A finished descriptor, or an event.
 ///
 /// It is written, moved through a few results and read within nanoseconds, on the path of every message, so it is laid out to be moved in
-/// pieces that are always the same. Compilers move a structure in the widest pieces, from its start on; and the word that tells the
-/// variants of an enum apart on its own, with the widest pieces on both sides of it. That word is the last one here, so that both
-/// are the same.
+/// pieces that are always the same. Compilers move a structure in the widest pieces; but the words that tell variants apart on their own,
+/// with the widest pieces between them: here the first one, the buffer's, where an error's variant lies in a result, too
+/// ([`crate::Error`]), and the last one.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Completion {
@@ -153,4 +153,4 @@ impl Completion {
 }
 
 #[cfg(target_pointer_width = "64")]
-const _: () = assert!(size_of::<Completion>() == 104 && size_of::<Option<Completion>>() == 104);
+const _: () = assert!(size_of::<Completion>() == 80 && size_of::<Option<Completion>>() == 80);

@@ -5,8 +5,11 @@ use crate::Address;
 /// What a call can return instead of doing what it was asked.
 ///
 /// Errors of a descriptor that was accepted are in its completion ([`crate::Status`]); these are errors of the call itself.
+// The variant is a whole word: results lie over completions, and where the word ends that tells an error's variant, compilers cut a
+// completion in two to move it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[repr(u64)]
 pub enum Error {
     /// The device name has no known form.
     #[error(

@@ -7,6 +7,7 @@
 //! | [`board`] | what a function publishes to its peers: gates of queue pairs, stamps of regions |
 //! | [`segment`] | shared memory as atomic words |
 //! | [`memory`] | bytes that others may change: owned ([`memory::Memory`]) and seen ([`memory::View`]) |
+//! | [`piece`] | bytes that are handed over and given back ([`piece::Piece`]) |
 //! | [`sync`] | atomics and fences, replaceable by the model checker |
 //! | [`canary`] | planted faults for the tests of the checkers |
 
@@ -15,6 +16,7 @@ pub mod canary;
 pub mod doorbell;
 pub mod lane;
 pub mod memory;
+pub mod piece;
 pub mod segment;
 pub mod steps;
 pub mod sync;

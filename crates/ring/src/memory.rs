@@ -6,7 +6,6 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
@@ -80,7 +79,7 @@ impl<'a> View<'a> {
 
     /// The same window, which is only read from here on unless `writable`.
     #[inline(always)]
-    fn writable_if(self, writable: bool) -> Self {
+    pub(crate) fn writable_if(self, writable: bool) -> Self {
         let flag = if writable { WRITABLE } else { 0 };
         View { extent: (self.extent & !WRITABLE) | flag, ..self }
     }
@@ -100,6 +99,11 @@ impl<'a> View<'a> {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Where it starts, if it can be written.
+    pub(crate) fn writable_start(&self) -> Option<NonNull<u8>> {
+        self.has(WRITABLE).then_some(self.start)
     }
 
     /// Where the window starts: for system calls that take an address (cross-memory attach).
@@ -508,120 +512,6 @@ impl Memory {
     /// Whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.length == 0
-    }
-}
-
-/// Who keeps some memory mapped.
-pub trait Holder {
-    /// That memory.
-    fn memory(&self) -> &Memory;
-}
-
-/// Bytes that were handed over: a whole vector, or a part of the memory that an `H` keeps mapped.
-///
-/// Four words that are moved as one thing wherever they go. Of an enum's, each move would cut them as its variant has it, and a
-/// load across two stores of a moment ago waits until both have reached the cache.
-#[repr(C)]
-pub struct Piece<H> {
-    length: usize,
-    /// The vector's capacity; or where the part starts in its memory.
-    extra: usize,
-    /// `None` for a vector.
-    holder: Option<H>,
-    /// The last word, because an option tells its variants apart by it, and compilers move it on its own.
-    start: NonNull<u8>,
-}
-
-// SAFETY: a vector of bytes may go to another thread, and memory is accessed through views, which tolerate concurrency.
-unsafe impl<H: Send> Send for Piece<H> {}
-// SAFETY: as above; shared access to a vector only reads.
-unsafe impl<H: Sync> Sync for Piece<H> {}
-
-impl<H: Holder> Piece<H> {
-    /// All of a vector.
-    #[inline]
-    pub fn of_vec(bytes: Vec<u8>) -> Self {
-        let mut bytes = ManuallyDrop::new(bytes);
-        // SAFETY: a vector's pointer is never null.
-        let start = unsafe { NonNull::new_unchecked(bytes.as_mut_ptr()) };
-        Piece { start, length: bytes.len(), extra: bytes.capacity(), holder: None }
-    }
-
-    /// The part of a holder's memory from `offset`, `length` bytes long. Panics if it does not lie inside, or is only for reading.
-    pub fn of_part(holder: H, offset: usize, length: usize) -> Self {
-        let part =
-            holder.memory().view().part(offset, length).expect("a part lies inside its memory");
-        assert!(part.has(WRITABLE), "a piece can be written");
-        Piece { start: part.start, length, extra: offset, holder: Some(holder) }
-    }
-
-    /// Bytes.
-    #[inline(always)]
-    pub fn len(&self) -> usize {
-        self.length
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.length == 0
-    }
-
-    /// Who holds the memory that it is part of; `None`: it is a vector.
-    #[inline(always)]
-    pub fn holder(&self) -> Option<&H> {
-        self.holder.as_ref()
-    }
-
-    /// Where the part starts in its memory, in bytes; 0 for a vector.
-    pub fn offset(&self) -> usize {
-        if self.holder.is_some() { self.extra } else { 0 }
-    }
-
-    /// The bytes of a vector; `None` for a part of memory, which others may change meanwhile.
-    #[inline]
-    pub fn as_slice(&self) -> Option<&[u8]> {
-        // SAFETY: these are the initialized bytes of the vector that it was made of, borrowed with `self`.
-        self.holder
-            .is_none()
-            .then(|| unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) })
-    }
-
-    /// The vector that it was made of.
-    ///
-    /// # Errors
-    /// Gives a part of memory back as it is.
-    pub fn into_vec(self) -> Result<Vec<u8>, Self> {
-        if self.holder.is_some() {
-            return Err(self);
-        }
-        let this = ManuallyDrop::new(self);
-        // SAFETY: these are the parts of the vector that it was made of; nobody else drops them.
-        Ok(unsafe { Vec::from_raw_parts(this.start.as_ptr(), this.length, this.extra) })
-    }
-
-    /// The bytes, for reading if they are a vector's.
-    #[inline(always)]
-    pub fn view(&self) -> View<'_> {
-        // SAFETY: a vector's bytes are initialized, and memory stays mapped while its holder is there.
-        let view = unsafe { View::new(self.start, self.length) };
-        view.writable_if(self.holder.is_some())
-    }
-
-    /// The bytes, for writing.
-    #[inline(always)]
-    pub fn view_mut(&mut self) -> View<'_> {
-        // SAFETY: as above; the vector's bytes are borrowed for writing, and memory can be written, which `of_part` has checked.
-        unsafe { View::new(self.start, self.length) }
-    }
-}
-
-impl<H> Drop for Piece<H> {
-    #[inline]
-    fn drop(&mut self) {
-        if self.holder.is_none() {
-            // SAFETY: as in `into_vec`.
-            drop(unsafe { Vec::from_raw_parts(self.start.as_ptr(), self.length, self.extra) });
-        }
     }
 }
 

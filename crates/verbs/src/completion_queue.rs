@@ -206,13 +206,13 @@ unsafe fn write_in_pieces(slot: *mut Completion, completion: Completion) {
     // SAFETY: the slot is the caller's; each piece is what lies there in a completion, as asserted below.
     unsafe {
         addr_of_mut!((*slot).buffer).write(buffer);
-        let pieces = slot.cast::<Piece>();
+        let pieces = addr_of_mut!((*slot).queue_pair).cast::<Piece>();
         let pair = two(queue_pair.number, queue_pair.slot);
-        piece::write(pieces.add(2), pair, two(queue_pair.generation, peer.node));
-        piece::write(pieces.add(3), two(peer.queue_pair, peer.function.into()), how);
-        piece::write(pieces.add(4), context, length as u64);
+        piece::write(pieces.add(0), pair, two(queue_pair.generation, peer.node));
+        piece::write(pieces.add(1), two(peer.queue_pair, peer.function.into()), how);
+        piece::write(pieces.add(2), context, length as u64);
         match rest {
-            None => piece::write(pieces.add(5), word, 0),
+            None => piece::write(pieces.add(3), word, 0),
             Some(_) => {
                 addr_of_mut!((*slot).word).write(word);
                 addr_of_mut!((*slot).rest).write(rest);
@@ -223,25 +223,25 @@ unsafe fn write_in_pieces(slot: *mut Completion, completion: Completion) {
 }
 
 const _: () = {
-    assert!(offset_of!(Completion, buffer) == 0 && size_of::<Option<Buffer>>() == 32);
-    assert!(offset_of!(Completion, queue_pair.number) == 32);
-    assert!(offset_of!(Completion, queue_pair.slot) == 36);
-    assert!(offset_of!(Completion, queue_pair.generation) == 40);
-    assert!(offset_of!(Completion, peer.node) == 44);
-    assert!(offset_of!(Completion, peer.queue_pair) == 48);
-    assert!(offset_of!(Completion, peer.function) == 52);
-    assert!(offset_of!(Completion, status) == 56);
-    assert!(offset_of!(Completion, has_immediate) == 57);
-    assert!(offset_of!(Completion, context) == 64);
-    assert!(offset_of!(Completion, length) == 72);
-    assert!(offset_of!(Completion, word) == 80);
-    assert!(offset_of!(Completion, rest) == 88);
-    assert!(offset_of!(Completion, operation) == PIECES * size_of::<Piece>());
+    assert!(offset_of!(Completion, buffer) == 0 && size_of::<Option<Buffer>>() == 8);
+    assert!(offset_of!(Completion, queue_pair.number) == 8);
+    assert!(offset_of!(Completion, queue_pair.slot) == 12);
+    assert!(offset_of!(Completion, queue_pair.generation) == 16);
+    assert!(offset_of!(Completion, peer.node) == 20);
+    assert!(offset_of!(Completion, peer.queue_pair) == 24);
+    assert!(offset_of!(Completion, peer.function) == 28);
+    assert!(offset_of!(Completion, status) == 32);
+    assert!(offset_of!(Completion, has_immediate) == 33);
+    assert!(offset_of!(Completion, context) == 40);
+    assert!(offset_of!(Completion, length) == 48);
+    assert!(offset_of!(Completion, word) == 56);
+    assert!(offset_of!(Completion, rest) == 64);
+    assert!(offset_of!(Completion, operation) == 8 + PIECES * size_of::<Piece>());
     assert!(cfg!(target_endian = "little"));
 };
 
-/// Pieces of a completion before its operation.
-const PIECES: usize = 6;
+/// Pieces of a completion between its buffer and its operation.
+const PIECES: usize = 4;
 
 use piece::Piece;
 

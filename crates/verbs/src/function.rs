@@ -401,21 +401,38 @@ impl Function {
     /// [`Error::NoSuchCompletionQueue`]; [`Error::Standstill`] on a simulated device, instead of nothing for ever.
     #[inline(always)]
     pub fn poll(&mut self, queue: CompletionQueue) -> Result<Option<Completion>> {
-        if !self.fork.is_same_process() {
-            return Err(forked());
+        if self.fork.is_same_process()
+            && let Some(ready) = self.core.has_completion(queue)
+        {
+            let taken = match ready {
+                true => self.core.take(queue.slot),
+                false => self.port.poll(&mut self.core, queue.slot),
+            };
+            if let Some(taken) = taken {
+                return Ok(Some(taken.completion()));
+            }
+            if !self.core.stands_still {
+                return Ok(None);
+            }
         }
-        let taken = match self.core.has_completion(queue) {
-            Some(true) => self.core.take(queue.slot),
-            Some(false) => self.port.poll(&mut self.core, queue.slot),
-            None => return Err(no_such_completion_queue()),
+        match self.why_nothing(queue) {
+            None => Ok(None),
+            Some(error) => Err(*error),
+        }
+    }
+
+    /// Why a queue has no completion and will never have one, if that is so.
+    // In a box: a call that were given the place of the result, to put its error there, would keep the compiler from passing completions
+    // through that result in registers.
+    #[cold]
+    #[inline(never)]
+    fn why_nothing(&self, queue: CompletionQueue) -> Option<Box<Error>> {
+        let error = match (self.fork.check(), self.core.has_completion(queue)) {
+            (Err(forked), _) => forked,
+            (Ok(()), None) => Error::NoSuchCompletionQueue,
+            (Ok(()), Some(_)) => self.port.standstill()?,
         };
-        if let Some(taken) = taken {
-            return Ok(Some(taken.completion()));
-        }
-        if self.core.stands_still {
-            return self.for_ever(None);
-        }
-        Ok(None)
+        Some(Box::new(error))
     }
 
     /// Makes progress: takes what peers sent, and sends what waits. Returns how much it did; 0: nothing to do now.
@@ -638,21 +655,6 @@ impl Function {
     fn for_ever<R>(&self, nothing: R) -> Result<R> {
         self.port.standstill().map_or(Ok(nothing), Err)
     }
-}
-
-// The errors of `poll` are made here and not in it. There, the compiler would lay them over the parts of a completion, and move
-// completions in pieces that fit both.
-
-#[cold]
-#[inline(never)]
-fn forked() -> Error {
-    Error::Forked
-}
-
-#[cold]
-#[inline(never)]
-fn no_such_completion_queue() -> Error {
-    Error::NoSuchCompletionQueue
 }
 
 /// Longest sleep while something waits for a peer. The device wakes us when the peer has made room; this bounds the harm if it

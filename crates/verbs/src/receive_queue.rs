@@ -1,24 +1,14 @@
 //! The receives that wait at one queue pair, or at a shared receive queue.
 
 use bellwire_device::Buffer;
-use std::mem::{ManuallyDrop, MaybeUninit, offset_of};
+use std::mem::MaybeUninit;
 
 /// A buffer that waits for a message.
-// The buffer first: taken out as a whole, it is then cut into the same pieces as at the start of a completion, where it goes next.
 #[derive(Debug)]
-#[repr(C)]
 pub(crate) struct Receive {
     pub(crate) buffer: Buffer,
     pub(crate) context: u64,
 }
-
-type Word = MaybeUninit<u64>;
-const BUFFER_WORDS: usize = size_of::<Buffer>() / size_of::<Word>();
-
-const _: () = {
-    assert!(offset_of!(Receive, buffer) == 0 && align_of::<Buffer>() == align_of::<Word>());
-    assert!(size_of::<Buffer>() == BUFFER_WORDS * size_of::<Word>());
-};
 
 /// Receives in the order in which they were posted: a ring that grows to what is posted at once.
 ///
@@ -59,17 +49,8 @@ impl ReceiveQueue {
             self.grow();
         }
         let place = self.place(self.next);
-        let buffer = ManuallyDrop::new(buffer);
-        // SAFETY: `grow` left at least one slot, so that the mask keeps the place below their number. The buffer is moved there.
-        unsafe {
-            let slot = self.slots.get_unchecked_mut(place).as_mut_ptr();
-            let (from, to) = ((&raw const buffer).cast::<Word>(), slot.cast::<Word>());
-            for at in 0..BUFFER_WORDS {
-                // Word by word, which volatile keeps from becoming pieces of two: the program has perhaps written these a moment ago.
-                to.add(at).write(from.add(at).read_volatile());
-            }
-            (&raw mut (*slot).context).write(context);
-        }
+        // SAFETY: `grow` left at least one slot, so that the mask keeps the place below their number.
+        unsafe { self.slots.get_unchecked_mut(place) }.write(Receive { buffer, context });
         self.next = self.next.wrapping_add(1);
     }
 
