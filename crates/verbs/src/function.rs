@@ -435,6 +435,24 @@ impl Function {
         Some(Box::new(error))
     }
 
+    /// The oldest completion of a queue, if one is there already: [`Function::poll`] without progress, for whoever has just polled and takes
+    /// what came with it.
+    ///
+    /// # Errors
+    /// [`Error::Forked`], [`Error::NoSuchCompletionQueue`].
+    #[inline(always)]
+    pub fn take(&mut self, queue: CompletionQueue) -> Result<Option<Completion>> {
+        if self.fork.is_same_process()
+            && let Some(ready) = self.core.has_completion(queue)
+        {
+            return Ok(if ready { self.core.pop(queue) } else { None });
+        }
+        match self.why_nothing(queue) {
+            None => Ok(None),
+            Some(error) => Err(*error),
+        }
+    }
+
     /// Makes progress: takes what peers sent, and sends what waits. Returns how much it did; 0: nothing to do now.
     ///
     /// # Errors

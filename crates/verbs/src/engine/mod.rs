@@ -303,6 +303,7 @@ impl Core {
     }
 
     /// The oldest completion of a queue that exists.
+    #[inline(always)]
     pub(crate) fn pop(&mut self, queue: CompletionQueue) -> Option<Completion> {
         self.take(queue.slot).map(Taken::completion)
     }
