@@ -337,7 +337,8 @@ impl Transport for ShmTransport {
             State::Connecting { .. } | State::Crossed { .. } => return Err(Refusal::Busy),
         };
         let (pair, side) = (&up.pair, up.side);
-        match up.sender.send(header.to_words(), head, body, || Up::populate_host(pair, side)) {
+        let host = || Up::populate_host(pair, side);
+        match up.sender.send(header.to_words(), head, body, false, host) {
             Ok(Sent::Done) => {}
             Ok(Sent::Ring) => {
                 self.counters.packets_sent += 1;
@@ -377,13 +378,10 @@ impl Transport for ShmTransport {
             return false;
         }
         let (pair, side) = (&up.pair, up.side);
-        match up.sender.send(header.to_words(), head, body, || Up::populate_host(pair, side)) {
-            Ok(Sent::Done) => {
-                self.counters.packets_sent += 1;
-                if !std::mem::replace(&mut self.alone, false) {
-                    up.sender.expect_more();
-                }
-            }
+        let follows = !std::mem::replace(&mut self.alone, false);
+        let host = || Up::populate_host(pair, side);
+        match up.sender.send(header.to_words(), head, body, follows, host) {
+            Ok(Sent::Done) => self.counters.packets_sent += 1,
             Ok(Sent::Ring) => {
                 self.counters.packets_sent += 1;
                 self.ring(link);

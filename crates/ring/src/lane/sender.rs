@@ -5,7 +5,7 @@ use crate::memory::View;
 use crate::segment::Words;
 use crate::sync::{Fences, Ordering, full_fence};
 
-/// How many lines ahead of the cursor [`LaneSender::expect_more`] asks for.
+/// How many lines ahead of a packet that others will follow a line is asked for.
 const AHEAD: usize = 8;
 
 /// What to do after a packet was written.
@@ -61,14 +61,16 @@ impl<W: Words> LaneSender<W> {
     }
 
     /// Writes one packet: `words` are header words 1 to 3, the payload is `head` then `body`, together at most
-    /// [`Geometry::packet_bytes`]. `host_memory` is called when the host chunks' pages are
-    /// needed, and says whether they could be had.
+    /// [`Geometry::packet_bytes`]. `follows`: more packets are expected soon, so that a line further on is asked for: the last reader of the
+    /// line has it, and to get it takes longer than to make a packet. (Not for a packet that is alone: its receiver looks at the next lines,
+    /// too.) `host_memory` is called when the host chunks' pages are needed, and says whether they could be had.
     #[inline(always)]
     pub fn send(
         &mut self,
         words: [u64; 3],
         head: &[u8],
         body: View<'_>,
+        follows: bool,
         host_memory: impl FnOnce() -> bool,
     ) -> Result<Sent, Full> {
         let lines = lines_for(head.len() + body.len());
@@ -100,19 +102,15 @@ impl<W: Words> LaneSender<W> {
         line[0].store(nonce, publish_ordering());
         // Release: pairs with the acquire of the intent in `LaneReceiver::try_park`: intent 0 means that the packet is visible.
         control[INTENT].store(0, Ordering::Release);
+        if follows {
+            area.will_write(at + AHEAD);
+        }
         if crate::canary::planted("skipped-wake-up") {
             return Ok(Sent::Done);
         }
         self.fences.light();
         let command = control[COMMAND].load(Ordering::Relaxed);
         Ok(if command & PARKED != 0 { Sent::Ring } else { Sent::Done })
-    }
-
-    /// Asks for a line further on, because more packets will follow soon: the last reader of the line has it, and to get it takes
-    /// longer than to make a packet. Not for a packet that is alone: its receiver looks at the next lines, too.
-    #[inline(always)]
-    pub fn expect_more(&self) {
-        self.memory.area(self.at.area).will_write(self.at.line + AHEAD);
     }
 
     /// Whether the pages of the host chunks can be given back to the system: they are there, and neither side is in them or

@@ -57,7 +57,7 @@ fn ends(memory: &LaneMemory<Segment>, start: u64) -> Ends {
 /// Sends a packet with `bytes` bytes that carries `number`.
 fn send(sender: &mut LaneSender<Segment>, number: u64, bytes: usize) -> Result<Sent, Full> {
     let body = vec![number as u8; bytes];
-    sender.send([1 | (bytes as u64) << 32, number, 0], &[], View::of(&body), || true)
+    sender.send([1 | (bytes as u64) << 32, number, 0], &[], View::of(&body), false, || true)
 }
 
 /// Receives until nothing is there; returns the packets' numbers and the extents that came back.

@@ -53,14 +53,20 @@ impl Routing {
         *self = Routing { route, lately: Lately::NEVER };
     }
 
-    /// Link and address of what a descriptor names, if the last one named the same and no link went down since.
+    /// The link to what a descriptor names, if the last one named the same and no link went down since.
     #[inline(always)]
-    pub(crate) fn again(&self, named: Destination, epoch: u64) -> Option<(LinkId, Address)> {
-        let Lately { named: last, epoch: then, to, link } = self.lately;
-        (last == named && then == epoch).then_some((link, to))
+    pub(crate) fn again(&self, named: Destination, epoch: u64) -> Option<LinkId> {
+        let Lately { named: last, epoch: then, link, .. } = self.lately;
+        (last == named && then == epoch).then_some(link)
     }
 
-    /// Remembers that for [`Routing::again`].
+    /// Whom the last descriptor was for.
+    #[inline(always)]
+    pub(crate) fn lately(&self) -> Address {
+        self.lately.to
+    }
+
+    /// Remembers link and address of what a descriptor names, for [`Routing::again`] and [`Routing::lately`].
     pub(crate) fn remember(
         &mut self,
         named: Destination,

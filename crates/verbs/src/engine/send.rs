@@ -36,10 +36,10 @@ impl Core {
     ) -> bool {
         let QueuePair { slot, generation, .. } = queue_pair;
         let Some(entry) = self.queue_pairs.find_mut(slot, generation) else { return false };
-        let (link, to) = match entry.routing.again(send.to, self.links.epoch()) {
-            Some(way) => way,
+        let link = match entry.routing.again(send.to, self.links.epoch()) {
+            Some(link) => link,
             None => match look_up(&self.links, entry, send.to) {
-                Some(way) => way,
+                Some(link) => link,
                 None => return false,
             },
         };
@@ -50,14 +50,12 @@ impl Core {
             Payload::Buffer(_) => return false,
         };
         let length = head.len() + body.len();
-        let ring = match send.signaled || T::DELIVERS_LATER {
-            true => Some(&mut self.completion_queues[entry.send_completions]),
-            false => None,
-        };
-        let header = message_header(entry.handle.number, to, send.immediate);
+        // What is needed after the message has gone is looked up again then: kept, it would be put aside and fetched on the way.
+        let ring = entry.send_completions;
+        let header = message_header(entry.handle.number, entry.routing.lately(), send.immediate);
         if length > self.limits.eager_bytes
             || !entry.sends.is_empty()
-            || ring.as_ref().is_some_and(|ring| !ring.has_room())
+            || (send.signaled || T::DELIVERS_LATER) && !self.completion_queues[ring].has_room()
             || T::DELIVERS_LATER && entry.posted_sends >= entry.send_depth
             || !transport.send_message(link, header, head, body)
         {
@@ -68,19 +66,20 @@ impl Core {
         {
             entry.posted_sends += 1;
             entry.tally.sends_posted += 1;
-            let reserved = ring.is_some_and(CompletionRing::reserve);
+            let reserved = self.completion_queues[ring].reserve();
             debug_assert!(reserved, "there was room a moment ago");
             let Send { context, signaled, .. } = *send;
+            let to = entry.routing.lately();
             let buffer = send.take_buffer();
             let message = Undelivered { receipt, slot, signaled, to, context, length, buffer };
             self.await_delivery(link, message);
             return true;
         }
         entry.sent_at_once.count(length);
-        if let Some(ring) = ring.filter(|_| send.signaled) {
-            let completion = ring.push(Completion {
+        if send.signaled {
+            let completion = self.completion_queues[entry.send_completions].push(Completion {
                 queue_pair: entry.handle,
-                peer: to,
+                peer: entry.routing.lately(),
                 operation: Finished::Send,
                 status: Status::Success,
                 context: send.context,
@@ -253,7 +252,7 @@ impl Core {
 
 /// The link to whom a descriptor names, if it was used lately and the queue pair may send there; the next message finds it at once.
 #[inline(never)]
-fn look_up(links: &Links, entry: &mut Entry, named: Destination) -> Option<(LinkId, Address)> {
+fn look_up(links: &Links, entry: &mut Entry, named: Destination) -> Option<LinkId> {
     let way = match (entry.routing.route(), named.address()) {
         (Route::Connected { link, peer }, None) => (link, peer),
         (Route::Unconnected, Some(to)) => {
@@ -266,7 +265,7 @@ fn look_up(links: &Links, entry: &mut Entry, named: Destination) -> Option<(Link
         _ => return None,
     };
     entry.routing.remember(named, links.epoch(), way);
-    Some(way)
+    Some(way.0)
 }
 
 #[inline]
