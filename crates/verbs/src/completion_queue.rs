@@ -2,7 +2,7 @@
 
 use bellwire_device::{Buffer, Completion};
 use std::mem::{MaybeUninit, offset_of};
-use std::ptr::addr_of_mut;
+use std::ptr::{addr_of, addr_of_mut};
 
 /// Handle of a completion queue.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -128,10 +128,25 @@ impl Place {
 pub struct Taken<'a>(&'a Place);
 
 impl Taken<'_> {
+    /// Moves it out, in the [`Piece`]s in which [`write_in_pieces`] has put it there, perhaps just now.
     #[inline(always)]
     pub(crate) fn completion(self) -> Completion {
-        // SAFETY: a `Taken` is made of a place that holds a completion, once, when that ceases to be counted.
-        unsafe { self.0.0.assume_init_read() }
+        let mut completion = MaybeUninit::<Completion>::uninit();
+        let (from, to) = (self.0.0.as_ptr(), completion.as_mut_ptr());
+        // SAFETY: a `Taken` is made of a place that holds a completion, once, when that ceases to be counted. All of its fields are moved:
+        // the pieces are those from the queue pair to the length.
+        unsafe {
+            addr_of_mut!((*to).buffer).write(addr_of!((*from).buffer).read());
+            let pieces = addr_of!((*from).queue_pair).cast::<Piece>();
+            let places = addr_of_mut!((*to).queue_pair).cast::<Piece>();
+            for piece in 0..PIECES - 1 {
+                piece::copy(pieces.add(piece), places.add(piece));
+            }
+            addr_of_mut!((*to).word).write(addr_of!((*from).word).read());
+            addr_of_mut!((*to).rest).write(addr_of!((*from).rest).read());
+            addr_of_mut!((*to).operation).write(addr_of!((*from).operation).read());
+            completion.assume_init()
+        }
     }
 }
 
@@ -248,7 +263,7 @@ use piece::Piece;
 /// The pieces in which a completion is moved: two words, as wide as what compilers move structures in.
 #[cfg(target_arch = "x86_64")]
 mod piece {
-    use std::arch::x86_64::{__m128i, _mm_set_epi64x, _mm_storeu_si128};
+    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_set_epi64x, _mm_storeu_si128};
     use std::mem::MaybeUninit;
 
     pub(super) type Piece = MaybeUninit<__m128i>;
@@ -259,6 +274,14 @@ mod piece {
     pub(super) unsafe fn write(to: *mut Piece, low: u64, high: u64) {
         // SAFETY: the caller's; every processor of this kind has the instruction.
         unsafe { _mm_storeu_si128(to.cast(), _mm_set_epi64x(high as i64, low as i64)) }
+    }
+
+    /// # Safety
+    /// As for [`std::ptr::read_unaligned`] and [`std::ptr::write_unaligned`], of initialized bytes without pointers.
+    #[inline(always)]
+    pub(super) unsafe fn copy(from: *const Piece, to: *mut Piece) {
+        // SAFETY: the caller's.
+        unsafe { _mm_storeu_si128(to.cast(), _mm_loadu_si128(from.cast())) }
     }
 }
 
@@ -273,6 +296,14 @@ mod piece {
     pub(super) unsafe fn write(to: *mut Piece, low: u64, high: u64) {
         // SAFETY: the caller's.
         unsafe { to.write([low, high]) }
+    }
+
+    /// # Safety
+    /// As for [`std::ptr::read`] and [`std::ptr::write`], of initialized bytes without pointers.
+    #[inline(always)]
+    pub(super) unsafe fn copy(from: *const Piece, to: *mut Piece) {
+        // SAFETY: the caller's.
+        unsafe { to.write(from.read()) }
     }
 }
 
