@@ -32,6 +32,9 @@ const PAUSE_MS: [u32; 2] = [2, 100];
 /// takes as long as many polls of memory.
 const STRIDE: u32 = 32;
 
+/// The same while nobody is reached by the network, or being sought there: only a stranger can say something, once.
+const QUIET_STRIDE: u32 = 256;
+
 /// Polls that are further apart than this are seldom, and each of them looks at the network.
 const SELDOM: Duration = Duration::from_micros(200);
 
@@ -324,8 +327,10 @@ impl<N: Transport> Transport for AutoTransport<N> {
         if self.turns.is_due(near > 0) {
             let found = self.poll_far(sink, budget);
             done += found;
+            let (near, far) = self.links.counts();
             if near > 0 {
-                self.turns.looked(found > 0);
+                let quiet = far == 0 && self.links.unsettled.is_empty();
+                self.turns.looked(found > 0, if quiet { QUIET_STRIDE } else { STRIDE });
             }
         }
         if !self.links.unsettled.is_empty() {
@@ -633,12 +638,12 @@ impl Turns {
         false
     }
 
-    /// It was looked at, and something was found, or not.
-    fn looked(&mut self, found: bool) {
+    /// It was looked at, and something was found, or not. There are at most `most` polls until the next look.
+    fn looked(&mut self, found: bool, most: u32) {
         let now = Instant::now();
         let seldom = now - self.last > SELDOM;
         self.last = now;
-        self.stride = if found || seldom { 0 } else { (2 * self.stride + 1).min(STRIDE) };
+        self.stride = if found || seldom { 0 } else { (2 * self.stride + 1).min(most) };
         self.left = self.stride;
     }
 
@@ -673,21 +678,21 @@ mod tests {
         for _ in 0..100 {
             assert!(turns.is_due(false));
             turns.last = Instant::now();
-            turns.looked(false);
+            turns.looked(false, STRIDE);
         }
         assert_eq!(turns.stride, STRIDE);
         let looks = (0..33 * 10).filter(|_| {
             let due = turns.is_due(true);
             if due {
                 turns.last = Instant::now();
-                turns.looked(false);
+                turns.looked(false, STRIDE);
             }
             due
         });
         assert!((9..=11).contains(&looks.count()));
         turns.hurry();
         assert!(turns.is_due(true));
-        turns.looked(true);
+        turns.looked(true, STRIDE);
         assert!(turns.is_due(true), "where there is something, there is more");
     }
 }
