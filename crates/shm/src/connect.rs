@@ -200,11 +200,8 @@ impl ShmTransport {
         if from != self.address {
             self.by_peer.insert(from, number);
         }
-        let up = adopt(&fds, true).filter(|_| peer.pool_chunks as usize == GEOMETRY.pool_chunks);
-        let Some(memory) = up else {
-            self.fail(number, Status::ProtocolViolation);
-            return;
-        };
+        let memory = adopt(&fds, true).filter(|_| same_layout(&peer));
+        let Some(memory) = memory else { return self.fail(number, Status::ProtocolViolation) };
         let own = Introduction { lane: number, ..self.introduction };
         let own_pool = pool_of(&self.pool.memory);
         let pair = memory.pair.expect("a Hello brings the pair's memory");
@@ -229,9 +226,7 @@ impl ShmTransport {
         let Some(link) = self.link_mut(number) else { return };
         let from = FunctionAddress { node: peer.node, function: peer.function };
         let expected = matches!(link.state, State::Connecting { .. }) && link.peer == from;
-        let memory = adopt(&fds, false).filter(|_| {
-            expected && peer.version == VERSION && peer.pool_chunks as usize == GEOMETRY.pool_chunks
-        });
+        let memory = adopt(&fds, false).filter(|_| expected && same_layout(&peer));
         let Some(memory) = memory else { return self.fail(number, Status::ProtocolViolation) };
         let Some(connection) = link.socket.take() else { return };
         let _ = rustix::event::epoll::delete(&self.epoll, &connection);
@@ -308,13 +303,22 @@ impl ShmTransport {
             regions: Vec::new(),
             host_pages: HostPages { released: 0, seen: 0, since: Instant::now() },
         }));
-        if watched.is_err() || peer.lane as usize >= LINKS {
+        if watched.is_err() {
             return self.fail(number, Status::ProtocolViolation);
         }
-        debug_assert!(peer.gates as usize == GATES && peer.regions as usize == REGIONS);
         // It may have sent already, and rung before we would listen.
         self.look_at(number);
     }
+}
+
+/// Whether the peer's memory is laid out as ours is. A field of a peer is never trusted, not even one that every Bellwire of this
+/// version fills in alike.
+fn same_layout(peer: &Introduction) -> bool {
+    peer.version == VERSION
+        && peer.pool_chunks as usize == GEOMETRY.pool_chunks
+        && peer.gates as usize == GATES
+        && peer.regions as usize == REGIONS
+        && (peer.lane as usize) < LINKS
 }
 
 fn waiting() -> State {

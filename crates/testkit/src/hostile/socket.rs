@@ -2,6 +2,7 @@
 
 use super::attacker::{ATTACKER, VICTIM, intrude};
 use crate::conformance::bytes::Random;
+use crate::conformance::patience::Patience;
 use bellwire::FunctionAddress;
 use bellwire_shm::testing::{Intruder, Reply, SEGMENT_BYTES};
 use rustix::fs::{MemfdFlags, SealFlags};
@@ -24,6 +25,7 @@ pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> boo
 
 /// One attack after the other until the time is over; each of them at least once.
 pub fn attack(job: &str, random: &mut Random, until: Instant) {
+    every_wrong_bit(job);
     let mut round = 0;
     let mut silent = Vec::new();
     while Instant::now() < until || round < 40 {
@@ -69,6 +71,27 @@ fn strange_bytes(job: &str, random: &mut Random) -> Option<Intruder> {
     let length = [1, 2, 5, 60, 96, 97, 98, 200, 4000][random.below(9)];
     let bytes: Vec<u8> = (0..length).map(|_| random.below(256) as u8).collect();
     say(job, &bytes, if random.below(2) == 0 { none } else { proper })
+}
+
+/// A Hello with one bit wrong, for each of its bits, each on a connection that stays until the victim has answered or hung up.
+fn every_wrong_bit(job: &str) {
+    let hello = Intruder::hello(ATTACKER);
+    for bit in 0..8 * hello.len() {
+        let mut wrong = hello.clone();
+        wrong[bit / 8] ^= 1 << (bit % 8);
+        let mut patience = Patience::new();
+        let mut wait = |what| patience.spend(|| format!("no {what} for bit {bit}"));
+        let mut intruder = loop {
+            match say(job, &wrong, proper) {
+                Some(intruder) => break intruder,
+                // Too many wait for the victim.
+                None => wait("connection"),
+            }
+        };
+        while intruder.read() == Reply::Nothing {
+            wait("answer");
+        }
+    }
 }
 
 fn cut_hello(job: &str, random: &mut Random) -> Option<Intruder> {
