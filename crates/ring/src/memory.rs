@@ -123,6 +123,13 @@ impl<'a> View<'a> {
         Some(Self::with(start, length, self.extent & (WRITABLE | STREAMING)))
     }
 
+    /// The first `length` bytes, and the others. Panics if there are fewer: callers check first.
+    #[inline(always)]
+    pub fn split_at(&self, length: usize) -> (View<'a>, View<'a>) {
+        let parts = self.part(0, length).zip(self.part(length, self.len().wrapping_sub(length)));
+        parts.expect("the parts lie inside the view")
+    }
+
     /// Copies bytes out, from `offset` on. Panics if they do not lie inside: callers check first.
     #[inline]
     pub fn read(&self, offset: usize, into: &mut [u8]) {

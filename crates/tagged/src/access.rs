@@ -8,6 +8,7 @@ use crate::send::PARTS;
 use crate::transfer::{local, remote};
 use crate::{Done, Outcome, Peer, Refusal, Sink, Span, Spans, Token, What};
 use bellwire::{Buffer, Error, Get, MemoryRegion, Put, RemoteKey, Rights, Send, Status};
+use bellwire_ring::memory::View;
 
 /// A place in a peer's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -401,7 +402,7 @@ impl Endpoint {
                 let mut status = status;
                 if access.what == Wanted::Change && status.is_success() {
                     if reader.0.len() >= access.spans.len() {
-                        access.spans.write(&reader.0[..access.spans.len()]);
+                        access.spans.write_at(0, View::of(&reader.0[..access.spans.len()]));
                     } else {
                         status = Status::ProtocolViolation;
                     }

@@ -57,6 +57,24 @@ pub(crate) enum Company {
     Only(Peer),
 }
 
+impl Company {
+    /// Whether something of this kind from `peer` is for this endpoint.
+    #[inline]
+    pub(crate) fn admits(self, peer: Peer, kind: Kind) -> bool {
+        use Kind::{Accept, Ask, Connect, Credit, Disconnect, Reject};
+        self == Company::Anybody
+            || self.connected() == Some(peer)
+            || matches!(kind, Accept | Ask | Connect | Credit | Disconnect | Reject)
+    }
+
+    fn connected(self) -> Option<Peer> {
+        match self {
+            Company::Accepting(peer) | Company::Only(peer) => Some(peer),
+            _ => None,
+        }
+    }
+}
+
 // What programs do.
 impl Endpoint {
     /// It speaks with nobody from now on, unless it is connected.
@@ -71,10 +89,7 @@ impl Endpoint {
 
     /// Whom it is connected with.
     pub fn connected(&self) -> Option<Peer> {
-        match self.company {
-            Company::Accepting(peer) | Company::Only(peer) => Some(peer),
-            _ => None,
-        }
+        self.company.connected()
     }
 
     /// Asks whoever listens at `to` for a connection. What becomes of it is told as [`ConnectionEvent::Connected`] or [`ConnectionEvent::Refused`].
@@ -150,14 +165,6 @@ fn check_words(says: &[u8]) -> Result<(), Refusal> {
 
 // What peers say.
 impl Endpoint {
-    /// Whether something of this kind from `peer` is for this endpoint.
-    #[cold]
-    pub(crate) fn admits(&self, peer: Peer, kind: Kind) -> bool {
-        use Kind::{Accept, Ask, Connect, Credit, Disconnect, Reject};
-        matches!(kind, Accept | Ask | Connect | Credit | Disconnect | Reject)
-            || self.connected() == Some(peer)
-    }
-
     /// Whose being there matters even if nothing is sent.
     pub(crate) fn companion(&self) -> Option<Peer> {
         match self.company {

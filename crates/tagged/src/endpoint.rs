@@ -6,9 +6,7 @@ use crate::atomic::OPERAND_BYTES;
 use crate::connection::Company;
 use crate::control::{Control, status_of};
 use crate::exposed::{Exposed, Touch};
-use crate::head::{
-    ACKNOWLEDGE, DATA, EAGER_HEAD_BYTES, Head, Kind, PIECES, READ, Reader, TAGGED, WATCHES,
-};
+use crate::head::{DATA, EAGER_HEAD_BYTES, Head, Kind, PIECES, READ, Reader, WATCHES};
 use crate::peers::{MAILBOX, OFFERS, Peers};
 use crate::receive::{Label, Many, Matching};
 use crate::slots::Slots;
@@ -54,7 +52,7 @@ const INJECT_BYTES: usize = 16 << 10;
 pub struct Endpoint {
     pub(crate) function: Function,
     pub(crate) completions: CompletionQueue,
-    mailbox: QueuePair,
+    pub(crate) mailbox: QueuePair,
     pub(crate) incarnation: u16,
     pub(crate) packet_bytes: usize,
     pub(crate) eager_bytes: usize,
@@ -206,8 +204,7 @@ impl Endpoint {
     /// [`Error::Forked`].
     #[inline]
     pub fn progress(&mut self, sink: &mut impl Sink) -> Result<usize> {
-        let mut done = 0;
-        let mut next = self.function.poll(self.completions)?;
+        let (mut done, mut next) = self.look(sink)?;
         while let Some(completion) = next {
             self.take(completion, sink);
             done += 1;
@@ -325,35 +322,23 @@ impl Endpoint {
             self.peer_replaced(peer, sink);
             self.peers[peer].learn(&head);
         }
-        if self.company != Company::Anybody && !self.admits(peer, head.kind) {
+        if !self.company.admits(peer, head.kind) {
             return None;
         }
         if self.peers[peer].coming.is_some() && !head.leaves_unfinished() {
             self.give_up_coming(peer, Status::PeerGone, sink);
         }
-        let tagged = head.flags & TAGGED != 0;
-        let mut label = Label { peer, tagged, tag, data: None, length: 0, number: None };
         match head.kind {
             Kind::Eager => {
-                if head.flags & DATA != 0 {
-                    label.data = Some(reader.word()?);
-                }
-                if head.flags & ACKNOWLEDGE != 0 {
-                    label.number = Some(reader.word()?);
-                }
+                let mut label = Label::eager(peer, &head, tag, || reader.word())?;
                 if head.flags & PIECES != 0 {
-                    label.length = usize::try_from(reader.word()?).ok()?;
                     return self.take_first_piece(label, reader.0, sink);
                 }
                 label.length = reader.0.len();
                 self.arrive(label, reader.0, sink)?;
             }
             Kind::Offer => {
-                if head.flags & DATA != 0 {
-                    label.data = Some(reader.word()?);
-                }
-                label.number = Some(reader.word()?);
-                label.length = usize::try_from(reader.word()?).ok()?;
+                let label = Label::offer(peer, &head, tag, || reader.word())?;
                 let offer = read_offer(from, label.length, reader)?;
                 self.arrive_offer(label, offer, sink)?;
             }

@@ -5,10 +5,9 @@
 //! public API of `bellwire` and is shared by all bindings whose programs know tags.
 //!
 //! # How a message travels
-//! - **At once** (eager): up to a packet less a few words, with a header before it, into a buffer of the receiving endpoint; from there it is
-//!   copied to where it belongs. That is the one copy that tags cost.
-//! - **In pieces**: up to 32 KiB, the same way in several packets. A receive is matched by the first, and all are copied straight from those
-//!   buffers to where they belong.
+//! - **At once** (eager): up to a packet less a few words, with a header before it. If a receive waits for it, it is copied from the device's
+//!   memory to where it belongs; otherwise through a buffer of the endpoint, which is a copy more.
+//! - **In pieces**: up to 32 KiB, the same way in several packets. A receive is matched by the first.
 //! - **Offered**: longer ones. The sender registers its memory for this one message and sends the key; whoever has a
 //!   receive for it fetches the bytes straight into the program's memory and says so.
 //!
@@ -38,6 +37,7 @@
 //! |---|---|
 //! | `endpoint.rs` | opening, making progress, and what to do with what has come |
 //! | `send.rs` | sending at once, or offering |
+//! | `in_place.rs` | messages that find their receive while they are in the device's memory |
 //! | `receive.rs` | posted receives meet messages: matching, cancelling, peeking |
 //! | `pieces.rs` | messages of several packets |
 //! | `shared.rs` | receives that endpoints share |
@@ -57,6 +57,7 @@ mod done;
 mod endpoint;
 mod exposed;
 mod head;
+mod in_place;
 mod memory;
 mod peers;
 mod pieces;

@@ -52,9 +52,9 @@ impl Span {
         self.view().read(0, &mut into[..length]);
     }
 
-    pub(crate) fn write(&self, from: &[u8]) {
-        let length = self.length.min(from.len());
-        self.view().write(0, &from[..length]);
+    #[inline]
+    fn write(&self, from: View<'_>) {
+        self.view().copy_from(from);
     }
 
     /// Its bytes, which others may change at any time.
@@ -150,24 +150,15 @@ impl Spans {
     }
 
     /// Copies as much of `from` as there is room for behind the first `at` bytes.
-    pub(crate) fn write_at(&self, mut at: usize, mut from: &[u8]) {
+    #[inline]
+    pub(crate) fn write_at(&self, mut at: usize, mut from: View<'_>) {
         for span in self.parts() {
             let part = span.part(at, from.len());
-            part.write(from);
-            from = &from[part.length..];
+            let (now, rest) = from.split_at(part.length);
+            part.write(now);
+            from = rest;
             at = at.saturating_sub(span.length);
         }
-    }
-
-    /// Copies as much of `from` as there is room for; returns how much.
-    #[inline]
-    pub(crate) fn write(&self, from: &[u8]) -> usize {
-        let mut done = 0;
-        for span in self.parts() {
-            span.write(&from[done..]);
-            done += span.length.min(from.len() - done);
-        }
-        done
     }
 }
 

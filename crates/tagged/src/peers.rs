@@ -1,7 +1,9 @@
 //! Whom an endpoint speaks with.
 
+use crate::control::Control;
 use crate::head::{Head, Kind, UNFINISHED};
 use crate::pieces::{Coming, Tail};
+use crate::receive::Label;
 use bellwire::{
     Address, CompletionQueue, Function, FunctionAddress, QueuePair, QueuePairOptions, RemoteKey,
     Result,
@@ -128,6 +130,16 @@ impl Known {
         self.consumed.wrapping_sub(self.told) >= WINDOW / 2
     }
 
+    /// A message that came with its bytes is kept no longer. Returns what its sender should be told.
+    #[inline]
+    pub(crate) fn consume(&mut self, label: &Label) -> Option<Control> {
+        let due = self.count_consumed(Known::units(label.length));
+        match label.number {
+            Some(number) => Some(Control::Finished { number, how: 0 }),
+            None => due.then_some(Control::Credit),
+        }
+    }
+
     /// A message has to wait for a receive. `false`: it may not, because the peer has sent more than its window, which none of ours does.
     pub(crate) fn hold(&mut self, units: u32) -> bool {
         let room = self.held + units <= WINDOW;
@@ -160,10 +172,16 @@ impl Known {
         Head { kind, flags: flags | unfinished, incarnation, credit: self.consumed }
     }
 
+    /// Whether it is the endpoint that we know.
+    #[inline]
+    pub(crate) fn is(&self, incarnation: u16) -> bool {
+        self.incarnation == Some(incarnation)
+    }
+
     /// Learns from a head. `false`: it is another endpoint than before at this address.
     #[inline]
     pub(crate) fn learn(&mut self, head: &Head) -> bool {
-        if self.incarnation != Some(head.incarnation) && self.is_other(head.incarnation) {
+        if !self.is(head.incarnation) && self.is_other(head.incarnation) {
             return false;
         }
         // Credit never exceeds what was sent, whatever a peer says.

@@ -34,8 +34,24 @@ pub(crate) struct Tail {
 pub(crate) struct Coming {
     pub(crate) label: Label,
     /// Bytes that are here.
-    come: usize,
+    pub(crate) come: usize,
     pub(crate) to: Destination,
+}
+
+impl Coming {
+    /// Whether a message of `whole` bytes can begin with a piece of `first`.
+    pub(crate) fn can_begin(whole: usize, first: usize) -> bool {
+        (1..whole).contains(&first) && whole <= WINDOW_BYTES
+    }
+
+    /// Whether a piece of `length` bytes that belongs at `at` is the next.
+    pub(crate) fn goes_on(&self, at: usize, length: usize) -> bool {
+        at == self.come && length <= self.label.length - at
+    }
+
+    pub(crate) fn is_whole(&self) -> bool {
+        self.come == self.label.length
+    }
 }
 
 // The sender's side.
@@ -123,7 +139,7 @@ impl Endpoint {
         bytes: &[u8],
         sink: &mut impl Sink,
     ) -> Option<()> {
-        if bytes.is_empty() || bytes.len() >= label.length || label.length > WINDOW_BYTES {
+        if !Coming::can_begin(label.length, bytes.len()) {
             return None;
         }
         debug_assert!(self.peers[label.peer].coming.is_none(), "this head ends what came before");
@@ -142,14 +158,14 @@ impl Endpoint {
         sink: &mut impl Sink,
     ) -> Option<()> {
         let coming = self.peers[peer].coming.as_mut()?;
-        if at != coming.come || bytes.len() > coming.label.length - at {
+        if !coming.goes_on(at, bytes.len()) {
             self.give_up_coming(peer, Status::PeerGone, sink);
             return Some(());
         }
         coming.come += bytes.len();
-        let whole = coming.come == coming.label.length;
+        let whole = coming.is_whole();
         match &coming.to {
-            Destination::Receive(taken) => taken.into.write_at(at, bytes),
+            Destination::Receive(taken) => taken.into.write_at(at, View::of(bytes)),
             Destination::Unexpected(place) => {
                 let side = usize::from(coming.label.tagged);
                 self.matching[side].unexpected.at(*place).write(at, bytes);
@@ -190,7 +206,7 @@ impl Endpoint {
         let coming = self.peers[label.peer].coming.as_mut();
         let coming = coming.expect("a message that is not whole is coming");
         if let Destination::Receive(taken) = &to {
-            taken.into.write_at(0, &body[..coming.come]);
+            taken.into.write_at(0, View::of(&body[..coming.come]));
         }
         coming.to = to;
     }

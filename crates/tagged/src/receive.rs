@@ -1,10 +1,12 @@
 //! Receives meet messages.
 
 use crate::endpoint::Endpoint;
+use crate::head::{ACKNOWLEDGE, DATA, Head, PIECES, TAGGED};
 use crate::peers::Known;
 use crate::queue::Queue;
 use crate::transfer::Offer;
 use crate::{Done, Outcome, Peer, Refusal, Sink, Span, Spans, Token, What};
+use bellwire_ring::memory::View;
 
 /// Which messages a receive is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,6 +37,21 @@ pub(crate) struct Matching {
 impl Matching {
     pub(crate) fn new() -> Self {
         Matching { posted: Queue::new(), unexpected: Queue::new() }
+    }
+
+    /// The receive that a message meets, which waits no more; `None`: there is none, or it is for many.
+    #[inline]
+    pub(crate) fn take_single(&mut self, label: &Label) -> Option<Taken> {
+        let at = self.posted.find(|posted| posted.takes(label))?;
+        self.single_at(at)
+    }
+
+    /// The receive at `at`, unless it is for many.
+    #[inline]
+    fn single_at(&mut self, at: u32) -> Option<Taken> {
+        let Into::Spans(_) = self.posted.at(at).into else { return None };
+        let (into, token) = self.posted.take(at).into_spans();
+        Some(Taken { into, token, many: None })
     }
 }
 
@@ -155,7 +172,63 @@ impl Selection {
     }
 }
 
+impl Taken {
+    /// That it has ended, with `length` bytes of its message where they belong.
+    #[inline]
+    pub(crate) fn done(self, label: &Label, length: usize, outcome: Outcome) -> Done {
+        let left = label.length - length;
+        let truncated = left > 0 && outcome == Outcome::Success;
+        Done {
+            token: self.token,
+            what: What::Received,
+            outcome: if truncated { Outcome::Truncated } else { outcome },
+            peer: Some(label.peer),
+            tag: label.tag(),
+            data: label.data,
+            length,
+            left,
+            at: self.into.address(),
+        }
+    }
+}
+
 impl Label {
+    /// Of an eager message, from the words behind its head. The length is that of the whole if it comes in pieces; otherwise the
+    /// caller knows it.
+    #[inline]
+    pub(crate) fn eager(
+        peer: Peer,
+        head: &Head,
+        tag: u64,
+        mut word: impl FnMut() -> Option<u64>,
+    ) -> Option<Label> {
+        Some(Label {
+            peer,
+            tagged: head.flags & TAGGED != 0,
+            tag,
+            data: if head.flags & DATA != 0 { Some(word()?) } else { None },
+            number: if head.flags & ACKNOWLEDGE != 0 { Some(word()?) } else { None },
+            length: if head.flags & PIECES != 0 { usize::try_from(word()?).ok()? } else { 0 },
+        })
+    }
+
+    /// Of an offer.
+    pub(crate) fn offer(
+        peer: Peer,
+        head: &Head,
+        tag: u64,
+        mut word: impl FnMut() -> Option<u64>,
+    ) -> Option<Label> {
+        Some(Label {
+            peer,
+            tagged: head.flags & TAGGED != 0,
+            tag,
+            data: if head.flags & DATA != 0 { Some(word()?) } else { None },
+            number: Some(word()?),
+            length: usize::try_from(word()?).ok()?,
+        })
+    }
+
     pub(crate) fn tag(&self) -> Option<u64> {
         self.tagged.then_some(self.tag)
     }
@@ -402,9 +475,8 @@ impl Endpoint {
             let (into, token) = self.take_shared(label, sink)?;
             return Some(Taken { into, token, many: None });
         };
-        if let Into::Spans(_) = matching.posted.at(at).into {
-            let (into, token) = matching.posted.take(at).into_spans();
-            return Some(Taken { into, token, many: None });
+        if let Some(taken) = matching.single_at(at) {
+            return Some(taken);
         }
         let (into, token, number) = self.part_of_many(label, at);
         self.begin_part(number);
@@ -420,7 +492,8 @@ impl Endpoint {
     /// Copies a message to where it belongs.
     #[inline]
     fn deliver(&mut self, label: &Label, body: &[u8], taken: Taken, sink: &mut impl Sink) {
-        let length = taken.into.write(body);
+        taken.into.write_at(0, View::of(body));
+        let length = body.len().min(taken.into.len());
         self.consumed(label);
         self.received(label, length, taken, Outcome::Success, sink);
     }
@@ -435,20 +508,8 @@ impl Endpoint {
         outcome: Outcome,
         sink: &mut impl Sink,
     ) {
-        let Taken { into, token, many } = taken;
-        let left = label.length - length;
-        let truncated = left > 0 && outcome == Outcome::Success;
-        sink.done(Done {
-            token,
-            what: What::Received,
-            outcome: if truncated { Outcome::Truncated } else { outcome },
-            peer: Some(label.peer),
-            tag: label.tag(),
-            data: label.data,
-            length,
-            left,
-            at: into.address(),
-        });
+        let many = taken.many;
+        sink.done(taken.done(label, length, outcome));
         if let Some(many) = many {
             self.end_part(many, sink);
         }
@@ -457,11 +518,8 @@ impl Endpoint {
     /// A message that came with its bytes is kept no longer.
     #[inline]
     pub(crate) fn consumed(&mut self, label: &Label) {
-        let due = self.peers[label.peer].count_consumed(Known::units(label.length));
-        if let Some(number) = label.number {
-            self.tell_finished(label.peer, number, 0);
-        } else if due {
-            self.tell_credit(label.peer);
+        if let Some(receipt) = self.peers[label.peer].consume(label) {
+            self.tell(label.peer, receipt);
         }
     }
 

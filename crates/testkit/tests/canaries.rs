@@ -60,6 +60,12 @@ fn a_wrong_tail_pointer() {
     notices("message::early_messages_wait", "damq-order");
 }
 
+/// A message is shown to the program before others that it has not heard of.
+#[test]
+fn a_message_out_of_turn() {
+    notices("inbox::messages_keep_their_order", "shown-too-early");
+}
+
 /// The end of a peer is not noticed.
 #[test]
 fn an_unnoticed_death() {

@@ -1,5 +1,6 @@
 //! Functions: what a program drives.
 
+use crate::completion_queue::Taken;
 use crate::descriptor::{Get, Put, Refused, Send};
 use crate::device::Claim;
 use crate::engine::{Change, Core, Port};
@@ -401,12 +402,36 @@ impl Function {
     /// [`Error::NoSuchCompletionQueue`]; [`Error::Standstill`] on a simulated device, instead of nothing for ever.
     #[inline(always)]
     pub fn poll(&mut self, queue: CompletionQueue) -> Result<Option<Completion>> {
+        self.poll_by(queue, |port, core| port.poll(core, queue.slot))
+    }
+
+    /// [`Function::poll`], and messages for the queue pairs that complete their receives in `queue` are shown to `inbox` first, where they
+    /// lie: what it takes needs no receive and has no completion. Messages of more than [`Limits::eager_bytes`] are never shown, nor those
+    /// that come while others of their queue pair wait for a receive or to be told.
+    ///
+    /// # Errors
+    /// As [`Function::poll`].
+    #[inline(always)]
+    pub fn poll_with(
+        &mut self,
+        queue: CompletionQueue,
+        inbox: &mut dyn Inbox,
+    ) -> Result<Option<Completion>> {
+        self.poll_by(queue, |port, core| port.poll_with(core, queue.slot, inbox))
+    }
+
+    #[inline(always)]
+    fn poll_by(
+        &mut self,
+        queue: CompletionQueue,
+        look: impl for<'a> FnOnce(&mut dyn Port, &'a mut Core) -> Option<Taken<'a>>,
+    ) -> Result<Option<Completion>> {
         if self.fork.is_same_process()
             && let Some(ready) = self.core.has_completion(queue)
         {
             let taken = match ready {
                 true => self.core.take(queue.slot),
-                false => self.port.poll(&mut self.core, queue.slot),
+                false => look(&mut **self.port, &mut self.core),
             };
             if let Some(taken) = taken {
                 return Ok(Some(taken.completion()));

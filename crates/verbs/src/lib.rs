@@ -72,6 +72,7 @@ pub use connection::{ConnectionProgress, ConnectionRequest, Listener};
 pub use counters::{Counters, FunctionCounters, QueuePairCounters};
 pub use descriptor::{Get, LocalChain, Put, Refused, RemoteChain, Send};
 pub use device::{AccessMode, Device, DeviceOptions, FrameWay};
+pub use engine::Inbox;
 pub use function::{Function, FunctionOptions, Limits};
 pub use queue_pair::{ConnectionState, QueuePairOptions, QueuePairState};
 pub use shared_receive::SharedReceiveQueue;

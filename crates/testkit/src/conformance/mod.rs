@@ -45,6 +45,7 @@ pub mod flow;
 pub mod fork;
 pub mod function;
 pub mod host;
+pub mod inbox;
 pub mod message;
 pub mod object;
 pub mod onesided;
@@ -145,6 +146,7 @@ macro_rules! conformance_checks {
             flow: a_receiver_that_does_not_receive a_slow_receiver a_stopped_queue_pair_holds_up_nobody_else
                 many_senders_to_one_receiver a_full_completion_queue_loses_nothing operations_under_way_are_limited
                 floods_both_ways;
+            inbox: messages_keep_their_order other_queues_are_not_shown;
             channel: the_same_number_talks a_second_owner_is_refused one_wait_for_all_peers barriers_and_exchanges
                 strangers_are_not_heard;
             connection: connect_talk_disconnect connect_waits rejections deadlines a_late_listener_is_found

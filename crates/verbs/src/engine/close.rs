@@ -168,7 +168,7 @@ impl Core {
             self.shared_receives[shared].users -= 1;
         }
         self.retired.add(&entry.counters());
-        self.counters.packets_taken += entry.received_at_once.messages;
+        self.counters.packets_taken += entry.passed_in();
         Ok(())
     }
 

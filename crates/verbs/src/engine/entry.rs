@@ -123,6 +123,8 @@ pub(crate) struct Entry {
     /// [`Entry::counters`] adds them.
     pub(crate) sent_at_once: Passed,
     pub(crate) received_at_once: Passed,
+    /// Messages that the program took where they lay.
+    pub(crate) shown: Passed,
 }
 
 /// Messages and their bytes.
@@ -170,7 +172,19 @@ impl Entry {
             bytes_received,
             ..Default::default()
         });
+        let Passed { messages: shown, bytes: bytes_shown } = self.shown;
+        counters.add(&QueuePairCounters {
+            messages_arrived: shown,
+            messages_received: shown,
+            bytes_received: bytes_shown,
+            ..Default::default()
+        });
         counters
+    }
+
+    /// Messages that came and are not counted among the packets of the function.
+    pub(crate) fn passed_in(&self) -> u64 {
+        self.received_at_once.messages + self.shown.messages
     }
 
     /// Whether a message from `source` of `from` is for this queue pair (M-03, H-22).

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `send.rs` | posting a message; the eager path |
 //! | `receive.rs` | a packet arrives; matching it with a receive, or with the `backlog.rs` |
+//! | `inbox.rs` | messages that the program takes where they lie |
 //! | `waiting.rs` | descriptors that could not leave at once |
 //! | `undelivered.rs` | short messages that have left and may still be lost |
 //! | `rendezvous.rs` | messages longer than a packet |
@@ -29,6 +30,7 @@ mod connect;
 mod entry;
 mod event;
 mod get;
+mod inbox;
 mod links;
 mod objects;
 mod outbox;
@@ -43,6 +45,7 @@ mod undelivered;
 mod waiting;
 
 pub use atomic::Change;
+pub use inbox::Inbox;
 pub use port::Port;
 
 use crate::completion_queue::{CompletionRing, Hand, Taken};
@@ -59,6 +62,7 @@ use bellwire_ring::memory::View;
 use close::Ending;
 use connect::Listening;
 use entry::{Entry, Held, HeldState, Passed, Route, Routing};
+use inbox::Shown;
 use links::Links;
 use regions::Regions;
 use rendezvous::Transfer;
@@ -213,6 +217,25 @@ impl Core {
     ) -> Option<Taken<'_>> {
         self.hand.open(queue);
         self.look(transport);
+        self.found(transport, queue)
+    }
+
+    /// [`Core::poll`], which shows messages to `inbox` first.
+    pub(crate) fn poll_with<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        queue: u32,
+        inbox: &mut dyn Inbox,
+    ) -> Option<Taken<'_>> {
+        self.hand.open(queue);
+        transport.poll(&mut Shown { core: self, queue, inbox }, POLL_BUDGET);
+        self.note_standstill(transport);
+        self.found(transport, queue)
+    }
+
+    /// What a look has brought for `queue`, once the errands are run that it left.
+    #[inline(always)]
+    fn found<T: Transport>(&mut self, transport: &mut T, queue: u32) -> Option<Taken<'_>> {
         if self.has_errands() {
             self.run_errands(transport);
         }
@@ -226,11 +249,16 @@ impl Core {
     #[inline(always)]
     fn look<T: Transport>(&mut self, transport: &mut T) -> usize {
         let done = transport.poll(self, POLL_BUDGET);
-        // A real device never says so, and the compiler knows that.
+        self.note_standstill(transport);
+        done
+    }
+
+    /// A real device never stands still, and the compiler knows that.
+    #[inline(always)]
+    fn note_standstill<T: Transport>(&mut self, transport: &mut T) {
         if transport.standstill().is_some() {
             self.stands_still = true;
         }
-        done
     }
 
     /// One test for all of them, which nearly always says that there is nothing.

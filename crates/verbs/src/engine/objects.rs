@@ -109,6 +109,7 @@ impl Core {
             tally: QueuePairCounters::default(),
             sent_at_once: Passed::default(),
             received_at_once: Passed::default(),
+            shown: Passed::default(),
         };
         let Ok((slot, generation)) = self.queue_pairs.insert(entry) else {
             if let Some(queue) = options.shared_receive {
@@ -168,8 +169,7 @@ impl Core {
         }
         let mut function = self.counters;
         let entries = self.queue_pairs.iter();
-        function.packets_taken +=
-            entries.map(|(_, entry)| entry.received_at_once.messages).sum::<u64>();
+        function.packets_taken += entries.map(|(_, entry)| entry.passed_in()).sum::<u64>();
         Counters { function, total, queue_pairs }
     }
 }

@@ -1,6 +1,6 @@
 //! The calls of a function that need its transport, behind one dynamic call each.
 
-use super::{Change, Core};
+use super::{Change, Core, Inbox};
 use crate::completion_queue::Taken;
 use crate::device::Claim;
 use crate::{
@@ -18,6 +18,12 @@ pub trait Port: std::marker::Send {
     fn start(&self, options: &FunctionOptions) -> Result<Core>;
     fn progress(&mut self, core: &mut Core) -> usize;
     fn poll<'a>(&mut self, core: &'a mut Core, queue: u32) -> Option<Taken<'a>>;
+    fn poll_with<'a>(
+        &mut self,
+        core: &'a mut Core,
+        queue: u32,
+        inbox: &mut dyn Inbox,
+    ) -> Option<Taken<'a>>;
 
     fn post_send(
         &mut self,
@@ -94,6 +100,15 @@ impl<T: Transport> Port for T {
 
     fn poll<'a>(&mut self, core: &'a mut Core, queue: u32) -> Option<Taken<'a>> {
         core.poll(self, queue)
+    }
+
+    fn poll_with<'a>(
+        &mut self,
+        core: &'a mut Core,
+        queue: u32,
+        inbox: &mut dyn Inbox,
+    ) -> Option<Taken<'a>> {
+        core.poll_with(self, queue, inbox)
     }
 
     fn post_send(

@@ -1,0 +1,150 @@
+//! Messages that a program takes where they lie.
+
+use super::Fixture;
+use super::bytes::{Random, assert_same, pattern};
+use super::stage::{A, B, Stage, accepted};
+use bellwire::{Address, CompletionQueue, Inbox, Operation, QueuePair, Send};
+use bellwire_ring::memory::View;
+
+/// Takes some of what it is shown.
+struct Picky {
+    takes: Box<dyn FnMut(usize) -> bool>,
+    shown: Vec<Shown>,
+}
+
+/// What an inbox has taken.
+struct Shown {
+    queue_pair: QueuePair,
+    from: Address,
+    immediate: Option<u64>,
+    bytes: Vec<u8>,
+}
+
+impl Picky {
+    fn new(takes: impl FnMut(usize) -> bool + 'static) -> Picky {
+        Picky { takes: Box::new(takes), shown: Vec::new() }
+    }
+}
+
+impl Inbox for Picky {
+    fn message(
+        &mut self,
+        queue_pair: QueuePair,
+        from: Address,
+        immediate: Option<u64>,
+        view: View<'_>,
+    ) -> bool {
+        let takes = (self.takes)(view.len());
+        if takes {
+            let mut bytes = vec![0; view.len()];
+            view.read(0, &mut bytes);
+            self.shown.push(Shown { queue_pair, from, immediate, bytes });
+        }
+        takes
+    }
+}
+
+/// Whole messages and long ones, taken where they lie or not, with receives posted early or late: all are told once, whole, and in the order in
+/// which they were sent; what is not taken meets its receive as if nobody had asked.
+pub fn messages_keep_their_order(fixture: &dyn Fixture) {
+    const MESSAGES: usize = 3_000;
+    let mut stage = Stage::pair(fixture);
+    let [from, to] = [A, B].map(|who| stage.nodes[who].address());
+    let [ours, theirs] = [A, B].map(|who| stage.nodes[who].queue_pair);
+    let eager = stage.nodes[A].function.limits().eager_bytes;
+    let mut random = Random(71);
+    let sizes = [0, 8, 40, 100, eager, eager + 1];
+    let mut choose = |_| {
+        let among = if random.below(20) == 0 { 6 } else { 4 };
+        sizes[random.below(among)]
+    };
+    let chosen: Vec<_> = (0..MESSAGES).map(&mut choose).collect();
+    let mut choice = Random(72);
+    let mut inbox = Picky::new(move |length| {
+        assert!(length <= eager, "no message of {length} bytes is shown");
+        choice.below(3) > 0
+    });
+    let (mut sent, mut told, mut shown, mut waiting) = (0, 0, 0, 0);
+    let mut patience = super::Patience::new();
+    while told < MESSAGES {
+        for _ in 0..random.below(60) {
+            let Some(&size) = chosen.get(sent) else { break };
+            let send = Send::buffer(pattern(sent as u64, size)).to(to).unsignaled();
+            let send = send.with_immediate(sent as u64);
+            if !accepted(stage.nodes[A].function.post_send(ours, send)) {
+                break;
+            }
+            sent += 1;
+        }
+        for _ in 0..random.below(20) {
+            if waiting < 100 {
+                stage.nodes[B].receive(eager + 1, 0);
+                waiting += 1;
+            }
+        }
+        stage.nodes[A].function.progress().expect("progress");
+        let node = &mut stage.nodes[B];
+        let done = node.function.poll_with(node.completions, &mut inbox).expect("a queue");
+        // What was taken in this look came before what had to wait for a receive.
+        for Shown { queue_pair, from: peer, immediate, bytes } in inbox.shown.drain(..) {
+            assert_eq!((queue_pair, peer), (theirs, from));
+            assert_eq!(immediate, Some(told as u64), "{}", stage.story());
+            assert_same(&bytes, &pattern(told as u64, chosen[told]), "in place");
+            (told, shown) = (told + 1, shown + 1);
+        }
+        if let Some(done) = done {
+            assert_eq!(done.immediate(), Some(told as u64), "{done:?}; {}", stage.story());
+            assert_eq!((done.operation, done.peer), (Operation::Receive, from));
+            let bytes = done.buffer.expect("its buffer").into_bytes(done.length);
+            assert_same(&bytes, &pattern(told as u64, chosen[told]), "by a receive");
+            (told, waiting) = (told + 1, waiting - 1);
+        }
+        patience.spend(|| format!("message {told} does not come; {}", stage.story()));
+    }
+    assert!((1..MESSAGES).contains(&shown), "{shown} were taken in place");
+    let counters = stage.nodes[B].function.query(theirs).expect("it exists").counters;
+    assert_eq!(counters.messages_received, MESSAGES as u64);
+    assert_eq!(counters.bytes_received, chosen.iter().sum::<usize>() as u64);
+    assert_eq!(counters.receives_completed, (MESSAGES - shown) as u64);
+}
+
+/// An inbox is shown what is for the queue that is polled, and nothing else; without a receive, too.
+pub fn other_queues_are_not_shown(fixture: &dyn Fixture) {
+    let mut stage = Stage::pair(fixture);
+    let other = stage.nodes[B].function.create_completion_queue(16).expect("a queue");
+    let options = bellwire::QueuePairOptions::new(other);
+    let elsewhere = stage.nodes[B].function.create_queue_pair(&options).expect("a queue pair");
+    stage.nodes[B].receive_on(elsewhere, 8, 5);
+    let own = stage.nodes[B].queue_pair;
+    let ours = stage.nodes[A].queue_pair;
+    let mut inbox = Picky::new(|_| true);
+    for (number, queue_pair) in [elsewhere, own, elsewhere].into_iter().enumerate() {
+        let to = stage.nodes[B].address_of(queue_pair);
+        let send = Send::immediate(b"for whom").to(to).context(number as u64);
+        stage.nodes[A].function.post_send(ours, send).expect("room");
+    }
+    let polled = stage.nodes[B].completions;
+    let mut poll = |stage: &mut Stage<'_>, queue: CompletionQueue| {
+        let function = &mut stage.nodes[B].function;
+        (function.poll_with(queue, &mut inbox).expect("a queue"), inbox.shown.pop())
+    };
+    // Progress without an inbox would set the message aside.
+    let mut patience = super::Patience::new();
+    let shown = loop {
+        stage.nodes[A].function.progress().expect("progress");
+        let (done, shown) = poll(&mut stage, polled);
+        assert!(done.is_none(), "{done:?}");
+        if let Some(shown) = shown {
+            break shown;
+        }
+        patience.spend(|| format!("nothing is shown; {}", stage.story()));
+    };
+    assert_eq!((shown.queue_pair, shown.immediate), (own, None));
+    // The third may come only now; nobody takes it in place, because the second one's queue is not polled.
+    stage.rest();
+    let (done, shown) = poll(&mut stage, other);
+    assert_eq!(done.map(|done| (done.context, done.queue_pair)), Some((5, elsewhere)));
+    assert!(shown.is_none(), "it waits for a receive, and is not shown any more");
+    stage.nodes[B].receive_on(elsewhere, 8, 6);
+    assert_eq!(stage.next_of(B, other).context, 6);
+}

@@ -1,0 +1,88 @@
+//! Messages that a program takes where they lie, without a receive.
+
+use super::*;
+use bellwire_device::{Address, Kind, PacketFlags, QueuePair, Sink};
+use bellwire_ring::canary::planted;
+
+/// Takes messages while they are still in the device's memory ([`crate::Function::poll_with`]): for programs that know from a message's first
+/// bytes where the others belong, and would copy them there from the buffer of a receive.
+pub trait Inbox {
+    /// A whole message came for `queue_pair`, and all messages before it have been told. `true`: it was taken, and nobody hears of it again;
+    /// `false`: it meets a receive, as if nobody had asked.
+    ///
+    /// A peer that breaks the rules may change `bytes` at any time: what is checked is to be copied before.
+    fn message(
+        &mut self,
+        queue_pair: QueuePair,
+        from: Address,
+        immediate: Option<u64>,
+        bytes: View<'_>,
+    ) -> bool;
+}
+
+/// The engine, with somebody before it who is asked first.
+pub(super) struct Shown<'a> {
+    pub(super) core: &'a mut Core,
+    /// The slot of the queue that is polled.
+    pub(super) queue: u32,
+    pub(super) inbox: &'a mut dyn Inbox,
+}
+
+impl Shown<'_> {
+    /// Offers a message, if nothing of its queue pair waits to be told before it.
+    #[inline(always)]
+    fn is_taken(&mut self, from: FunctionAddress, header: [u64; 3], payload: View<'_>) -> bool {
+        let [first, ends, argument] = header;
+        let (number, source) = (ends as u32, (ends >> 32) as u32);
+        let core = &mut *self.core;
+        let slot = number.wrapping_sub(1);
+        let Some(entry) = core.queue_pairs.at_mut(slot) else { return false };
+        let is_next = !entry.backlogged
+            && entry.held.is_empty()
+            && !core.hand.is_full()
+            && core.completion_queues[self.queue].is_empty();
+        if entry.handle.number != number
+            || entry.receive_completions != self.queue
+            || !entry.takes_from(from, source)
+            || !(is_next || planted("shown-too-early"))
+        {
+            return false;
+        }
+        let has_immediate = first >> 8 & PacketFlags::IMMEDIATE.bits() as u64 != 0;
+        let from = Address::new(from.node, from.function, source);
+        let taken =
+            self.inbox.message(entry.handle, from, has_immediate.then_some(argument), payload);
+        if taken {
+            entry.shown.count(payload.len());
+        }
+        taken
+    }
+}
+
+impl Sink for Shown<'_> {
+    #[inline(always)]
+    fn packet(
+        &mut self,
+        link: LinkId,
+        from: FunctionAddress,
+        header: [u64; 3],
+        payload: View<'_>,
+    ) -> Verdict {
+        if header[0] as u8 == Kind::Send as u8 && self.is_taken(from, header, payload) {
+            return Verdict::Taken;
+        }
+        self.core.packet(link, from, header, payload)
+    }
+
+    fn delivered(&mut self, link: LinkId, count: u64) {
+        self.core.delivered(link, count);
+    }
+
+    fn link_down(&mut self, link: LinkId, peer: FunctionAddress, why: Status) {
+        self.core.link_down(link, peer, why);
+    }
+
+    fn tick(&mut self, counters: &[(&'static str, u64)]) {
+        self.core.tick(counters);
+    }
+}
