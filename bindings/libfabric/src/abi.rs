@@ -277,6 +277,24 @@ pub struct CqEntry {
     pub tag: u64,
 }
 
+impl CqEntry {
+    /// Copies its first `bytes` bytes, which are whole words.
+    ///
+    /// Word by word, as it was mostly written just now: the processor passes on what is read as it was written, and waits for the cache with
+    /// what is read in larger pieces. Volatile, because the compiler would read in larger pieces.
+    ///
+    /// # Safety
+    /// `to` has room for as many words.
+    #[inline(always)]
+    pub unsafe fn copy_to(&self, to: *mut u64, bytes: usize) {
+        let from = (&raw const *self).cast::<u64>();
+        for word in 0..bytes / 8 {
+            // SAFETY: the entry is made of words, and the caller's has room.
+            unsafe { to.add(word).write(from.add(word).read_volatile()) }
+        }
+    }
+}
+
 /// As far as it is the same in all versions.
 #[derive(Clone, Copy)]
 #[repr(C)]

@@ -300,7 +300,18 @@ impl Bound {
     }
 
     #[cold]
-    fn failed(&mut self, done: &Done, entry: CqEntry) {
+    fn buffer_ended(&mut self, done: Done) {
+        // It is told even to those who did not want to hear of the messages.
+        // SAFETY: bound objects are closed after the endpoint.
+        if let Some(cq) = unsafe { self.rx_cq.as_ref() } {
+            // Not FI_RECV: there is no message in it.
+            cq.push(entry_of(&done, flag::MULTI_RECV), value::ADDRESS_UNKNOWN);
+        }
+    }
+
+    #[cold]
+    fn failed(&mut self, done: Done) {
+        let entry = entry_of(&done, done.token.note & !WANTED);
         let (err, olen) = match done.outcome {
             Outcome::Success => return,
             Outcome::Failed(_) if self.datagrams && done.what == What::Sent => {
@@ -336,6 +347,19 @@ impl Bound {
     }
 }
 
+/// What a program hears of it.
+#[inline(always)]
+fn entry_of(done: &Done, flags: u64) -> CqEntry {
+    CqEntry {
+        context: done.token.context as *mut c_void,
+        flags,
+        len: done.length,
+        buf: done.at as *mut c_void,
+        data: done.data.unwrap_or_default(),
+        tag: done.tag.unwrap_or_default(),
+    }
+}
+
 impl Sink for Bound {
     fn touched(&mut self, key: u64, read: bool) {
         let cntr = if read { self.remote_read_cntr } else { self.remote_write_cntr };
@@ -354,43 +378,29 @@ impl Sink for Bound {
         self.tell_connection(event);
     }
 
-    #[inline]
+    // Always: what happened then goes to the queue in registers.
+    #[inline(always)]
     fn done(&mut self, done: Done) {
-        let mut note = done.token.note;
-        let mut entry = CqEntry {
-            context: done.token.context as *mut c_void,
-            flags: note & !WANTED,
-            len: done.length,
-            buf: done.at as *mut c_void,
-            data: done.data.unwrap_or_default(),
-            tag: done.tag.unwrap_or_default(),
-        };
         if done.outcome != Outcome::Success {
-            return self.failed(&done, entry);
+            return self.failed(done);
         }
+        let mut note = done.token.note;
+        let mut flags = note & !WANTED;
         match done.what {
+            What::Received | What::Peeked => {}
             What::Sent | What::Accessed => {
-                return self.transmitted(note, entry.context, entry.tag);
+                let context = done.token.context as *mut c_void;
+                return self.transmitted(note, context, done.tag.unwrap_or_default());
             }
-            What::BufferEnded => {
-                // Not FI_RECV: there is no message in it.
-                entry.flags = flag::MULTI_RECV;
-                // It is told even to those who did not want to hear of the messages.
-                // SAFETY: bound objects are closed after the endpoint.
-                if let Some(cq) = unsafe { self.rx_cq.as_ref() } {
-                    cq.push(entry, value::ADDRESS_UNKNOWN);
-                }
-                return;
-            }
+            What::BufferEnded => return self.buffer_ended(done),
             What::Written => {
                 // Whoever wants it told, wants it told always.
-                entry.flags = flag::RMA | flag::REMOTE_WRITE;
+                flags = flag::RMA | flag::REMOTE_WRITE;
                 note = WANTED;
             }
-            What::Received | What::Peeked => {}
         }
         if done.data.is_some() {
-            entry.flags |= flag::REMOTE_CQ_DATA;
+            flags |= flag::REMOTE_CQ_DATA;
         }
         // SAFETY: bound objects are closed after the endpoint.
         unsafe {
@@ -398,7 +408,8 @@ impl Sink for Bound {
                 && let Some(cq) = self.rx_cq.as_ref()
             {
                 let source = done.peer.and_then(|peer| self.sources.get(peer.0 as usize));
-                cq.push(entry, source.copied().unwrap_or(value::ADDRESS_UNKNOWN));
+                let source = source.copied().unwrap_or(value::ADDRESS_UNKNOWN);
+                cq.push(entry_of(&done, flags), source);
             }
             if let Some(cntr) = self.rx_cntr.as_ref()
                 && done.what == What::Received

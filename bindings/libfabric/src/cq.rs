@@ -4,6 +4,7 @@ use crate::abi::{
     CqAttr, CqEntry, CqErrEntry, Fid, FidCq, Ops, class, error, not_offered, ops, value,
 };
 use crate::domain::Domain;
+use crate::entries::Entries;
 use crate::ep::Ep;
 use crate::lock::Lock;
 use crate::wait::{self, Looks, Patience, WaitObject};
@@ -32,7 +33,7 @@ pub struct Cq {
 }
 
 struct Queue {
-    entries: VecDeque<(CqEntry, u64)>,
+    entries: Entries,
     /// What failed, and how many entries will have been taken before it is its turn.
     errors: VecDeque<(u64, CqErrEntry)>,
     /// Entries that were ever taken.
@@ -73,7 +74,7 @@ pub unsafe extern "C" fn open(
         let shared = (*domain).shared;
         let fid = Fid { class: class::CQ, context, ops: &FID };
         let queue = Queue {
-            entries: VecDeque::with_capacity(attr.size.min(1 << 16)),
+            entries: Entries::new(attr.size.min(1 << 16)),
             errors: VecDeque::new(),
             taken: 0,
             size: attr.size,
@@ -102,14 +103,15 @@ pub unsafe extern "C" fn open(
 
 impl Cq {
     /// Takes a completion, and who it came from.
-    #[inline]
+    #[inline(always)]
     pub fn push(&self, entry: CqEntry, source: u64) {
-        self.queue.hold().entries.push_back((entry, source));
+        self.queue.hold().entries.push(entry, source);
         if self.wait.is_some() {
             self.wake();
         }
     }
 
+    #[cold]
     fn wake(&self) {
         // SeqCst, with the store in `may_sleep`: either the sleeper sees what was pushed, or we see that it sleeps.
         if let (Some(wait), true) = (&self.wait, self.asleep.swap(false, Ordering::SeqCst)) {
@@ -179,67 +181,66 @@ impl Cq {
         self.endpoints.hold().iter().all(|&ep| unsafe { (*ep).arm() })
     }
 
-    /// Gives out what is there, and makes progress if nothing is.
+    /// Gives out what is there, and makes progress if nothing is, or nothing is wanted.
     #[inline]
     unsafe fn take(&self, into: *mut c_void, count: usize, sources: *mut u64) -> isize {
-        // SAFETY: the caller's.
-        unsafe {
-            let taken = self.take_ready(into, count, sources);
-            if taken != 0 {
-                return taken;
-            }
+        let mut queue = self.queue.hold();
+        if queue.is_empty() || count == 0 {
+            drop(queue);
             self.progress();
-            let taken = self.take_ready(into, count, sources);
-            if taken != 0 {
-                return taken;
+            queue = self.queue.hold();
+            if queue.is_empty() || count == 0 {
+                self.looks.nothing();
+                return -(error::EAGAIN as isize);
             }
         }
-        self.looks.nothing();
-        -(error::EAGAIN as isize)
+        self.looks.found();
+        // SAFETY: the caller's.
+        unsafe { queue.give(into.cast(), count, self.entry_bytes, sources) }
     }
+}
 
-    #[inline]
-    unsafe fn take_ready(&self, into: *mut c_void, count: usize, sources: *mut u64) -> isize {
-        let mut queue = self.queue.hold();
-        let mut count = count;
-        if let Some((place, _)) = queue.errors.front() {
-            let before = (place - queue.taken) as usize;
+impl Queue {
+    /// Gives out at most `count` entries, or says that an error comes first.
+    ///
+    /// # Safety
+    /// `into` has room for `count` entries of `entry_bytes` bytes, and `sources` for as many words, or is null.
+    #[inline(always)]
+    unsafe fn give(
+        &mut self,
+        mut into: *mut u64,
+        mut count: usize,
+        entry_bytes: usize,
+        sources: *mut u64,
+    ) -> isize {
+        if !self.errors.is_empty() {
+            let before = (self.errors[0].0 - self.taken) as usize;
             if before == 0 {
                 return -(error::EAVAIL as isize);
             }
             count = count.min(before);
         }
-        let mut taken = 0;
-        while taken < count {
-            let Some((entry, source)) = queue.entries.pop_front() else { break };
-            // SAFETY: the program's buffer has `count` entries of its format, and `sources` as many or is null.
+        let count = count.min(self.entries.len());
+        for taken in 0..count {
+            let (entry, source) = self.entries.first();
+            // SAFETY: the caller's.
             unsafe {
-                let to = into.byte_add(taken * self.entry_bytes);
-                match self.entry_bytes {
-                    48 => to.cast::<CqEntry>().write(entry),
-                    bytes => std::ptr::copy_nonoverlapping(
-                        (&raw const entry).cast::<u8>(),
-                        to.cast::<u8>(),
-                        bytes,
-                    ),
-                }
+                entry.copy_to(into, entry_bytes);
+                into = into.byte_add(entry_bytes);
                 if !sources.is_null() {
-                    sources.add(taken).write(source);
+                    sources.add(taken).write(*source);
                 }
             }
-            taken += 1;
+            self.entries.pass();
         }
-        queue.taken += taken as u64;
-        if taken > 0 {
-            self.looks.found();
-        }
-        taken as isize
+        self.taken += count as u64;
+        count as isize
     }
 }
 
 impl Queue {
     fn is_empty(&self) -> bool {
-        self.entries.is_empty() && self.errors.is_empty()
+        self.entries.len() == 0 && self.errors.is_empty()
     }
 }
 

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `abi.rs`, `library.rs` | the library's structures and functions |
 //! | `info.rs`, `host.rs`, `address.rs`, `settings.rs` | what there is, and where |
-//! | `fabric.rs`, `domain.rs`, `av.rs`, `ep.rs` and `bound.rs`, `cq.rs`, `eq.rs`, `cntr.rs`, `mr.rs`, `poll.rs`, `waitset.rs`, `passive.rs`, `shared.rs` | one object each |
+//! | `fabric.rs`, `domain.rs`, `av.rs`, `ep.rs` and `bound.rs`, `cq.rs` and `entries.rs`, `eq.rs`, `cntr.rs`, `mr.rs`, `poll.rs`, `waitset.rs`, `passive.rs`, `shared.rs` | one object each |
 //! | `connection.rs` | what connected endpoints do besides |
 //! | `transmit.rs`, `receive.rs`, `rma.rs`, `atomic.rs` | the calls of the data path |
 //! | `lock.rs`, `wait.rs`, `progress.rs` | threads |
@@ -25,6 +25,7 @@ mod cntr;
 mod connection;
 mod cq;
 mod domain;
+mod entries;
 mod ep;
 mod eq;
 mod fabric;

@@ -10,7 +10,7 @@ use crate::head::{Head, Kind, PIECES};
 use crate::peers::Peers;
 use crate::pieces::Coming;
 use crate::receive::{Destination, Label, Matching, Taken};
-use crate::{Outcome, Peer, Sink};
+use crate::{Outcome, Peer, Sink, Token};
 use bellwire::{Address, Completion, Inbox, QueuePair, Result};
 use bellwire_ring::memory::View;
 use std::collections::VecDeque;
@@ -65,77 +65,98 @@ impl<S: Sink> Inbox for InPlace<'_, S> {
 
 impl<S: Sink> InPlace<'_, S> {
     /// `None`: nothing was done.
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, peer: Peer, tag: u64, mut bytes: View<'_>) -> Option<()> {
         let head = Head::from_word(take_word(&mut bytes)?)?;
-        if !self.peers[peer].is(head.incarnation) || !self.company.admits(peer, head.kind) {
+        let known = &mut self.peers[peer];
+        if !known.is(head.incarnation) || !self.company.admits(peer, head.kind) {
             return None;
         }
-        match head.kind {
-            Kind::Eager if self.peers[peer].coming.is_none() => {
-                let label = Label::eager(peer, &head, tag, || take_word(&mut bytes))?;
-                self.take_message(&head, label, bytes)
-            }
-            Kind::Piece => {
-                let at = usize::try_from(take_word(&mut bytes)?).ok()?;
-                self.take_piece(&head, peer, at, bytes)
-            }
-            _ => None,
+        if head.kind == Kind::Piece {
+            let at = usize::try_from(take_word(&mut bytes)?).ok()?;
+            return self.take_piece(&head, peer, at, bytes);
         }
+        if head.kind != Kind::Eager || known.coming.is_some() {
+            return None;
+        }
+        let mut label = Label::eager(peer, &head, tag, || take_word(&mut bytes))?;
+        if head.flags & PIECES != 0 {
+            return self.take_first_piece(&head, label, bytes);
+        }
+        label.length = bytes.len();
+        // The receive stays where it is until its message is there, so that it is never moved.
+        let posted = &mut self.matching[usize::from(label.tagged)].posted;
+        let at = posted.find(|posted| posted.takes(&label))?;
+        let receive = posted.at(at);
+        let (into, token) = (receive.single()?, receive.token);
+        into.write_at(0, bytes);
+        let (length, start) = (bytes.len().min(into.len()), into.address());
+        posted.discard(at);
+        known.learn_credit(&head);
+        let receipt = known.consume(&label);
+        self.end(&label, receipt, token, length, start);
+        Some(())
     }
 
-    /// A whole message, or the first piece of one, for which a receive waits.
-    #[inline]
-    fn take_message(&mut self, head: &Head, mut label: Label, bytes: View<'_>) -> Option<()> {
-        let is_first = head.flags & PIECES != 0;
-        if !is_first {
-            label.length = bytes.len();
-        } else if !Coming::can_begin(label.length, bytes.len()) {
+    /// The first piece of a message for which a receive waits.
+    #[inline(never)]
+    fn take_first_piece(&mut self, head: &Head, label: Label, bytes: View<'_>) -> Option<()> {
+        if !Coming::can_begin(label.length, bytes.len()) {
             return None;
         }
-        let taken = self.matching[usize::from(label.tagged)].take_single(&label)?;
+        let posted = &mut self.matching[usize::from(label.tagged)].posted;
+        let at = posted.find(|posted| posted.takes(&label))?;
+        posted.at(at).single()?;
+        let (into, token) = posted.take(at).into_spans();
+        into.write_at(0, bytes);
+        let to = Destination::Receive(Taken { into, token, many: None });
         let known = &mut self.peers[label.peer];
-        known.learn(head);
-        taken.into.write_at(0, bytes);
-        if is_first {
-            let to = Destination::Receive(taken);
-            known.coming = Some(Box::new(Coming { label, come: bytes.len(), to }));
-            self.coming.push(label.peer);
-        } else {
-            self.end(&label, taken);
-        }
+        known.learn_credit(head);
+        known.coming = Some(Box::new(Coming { label, come: bytes.len(), to }));
+        self.coming.push(label.peer);
         Some(())
     }
 
     /// A piece of a message whose receive waits for it.
+    #[inline(never)]
     fn take_piece(&mut self, head: &Head, peer: Peer, at: usize, bytes: View<'_>) -> Option<()> {
         let known = &mut self.peers[peer];
         let coming = known.coming.as_mut()?;
-        let Destination::Receive(Taken { into, many: None, .. }) = &coming.to else { return None };
+        let Destination::Receive(Taken { into, many: None, token }) = &coming.to else {
+            return None;
+        };
         if !coming.goes_on(at, bytes.len()) {
             return None;
         }
         into.write_at(at, bytes);
+        let (label, token) = (coming.label, *token);
+        let (length, start) = (label.length.min(into.len()), into.address());
         coming.come += bytes.len();
         let whole = coming.is_whole();
-        known.learn(head);
-        if whole && let Some(coming) = known.coming.take() {
+        known.learn_credit(head);
+        if whole {
+            known.coming = None;
+            let receipt = known.consume(&label);
             self.coming.retain(|&other| other != peer);
-            if let Destination::Receive(taken) = coming.to {
-                self.end(&coming.label, taken);
-            }
+            self.end(&label, receipt, token, length, start);
         }
         Some(())
     }
 
     /// A message is where it belongs. What its sender is to be told waits until the look is over.
-    #[inline]
-    fn end(&mut self, label: &Label, taken: Taken) {
-        let length = label.length.min(taken.into.len());
-        if let Some(receipt) = self.peers[label.peer].consume(label) {
+    #[inline(always)]
+    fn end(
+        &mut self,
+        label: &Label,
+        receipt: Option<Control>,
+        token: Token,
+        length: usize,
+        start: usize,
+    ) {
+        if let Some(receipt) = receipt {
             self.outbox.push_back((label.peer, receipt));
         }
-        self.sink.done(taken.done(label, length, Outcome::Success));
+        self.sink.done(label.received(token, length, start, Outcome::Success));
     }
 }
 

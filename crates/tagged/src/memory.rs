@@ -40,6 +40,7 @@ impl Span {
     }
 
     /// The part from `offset`, at most `length` bytes long.
+    #[inline(always)]
     pub(crate) fn part(&self, offset: usize, length: usize) -> Span {
         let offset = offset.min(self.length);
         // SAFETY: inside, or one past the end.
@@ -52,12 +53,17 @@ impl Span {
         self.view().read(0, &mut into[..length]);
     }
 
-    #[inline]
-    fn write(&self, from: View<'_>) {
-        self.view().copy_from(from);
+    /// Copies as much of `from` as there is room for behind the first `at` bytes; returns the rest.
+    #[inline(always)]
+    fn write_at<'a>(&self, at: usize, from: View<'a>) -> View<'a> {
+        let part = self.part(at, from.len());
+        let (now, rest) = from.split_at(part.length);
+        part.view().copy_from(now);
+        rest
     }
 
     /// Its bytes, which others may change at any time.
+    #[inline(always)]
     pub(crate) fn view(&self) -> View<'_> {
         // SAFETY: mapped by the promise of `new` as long as it is used; written only where it is for receiving.
         unsafe { View::new(self.start, self.length) }
@@ -73,10 +79,11 @@ impl Span {
 /// One stretch of memory or several, as one message: one costs no allocation.
 #[derive(Clone, Debug)]
 pub struct Spans {
+    /// If there are several: nowhere, and as long as all together.
     one: Span,
-    /// Instead of `one`, if there are several.
-    more: Option<Box<[Span]>>,
-    length: usize,
+    /// Instead of `one`, if there are several. In one word, as receives are moved to and fro.
+    #[allow(clippy::box_collection)]
+    more: Option<Box<Vec<Span>>>,
 }
 
 impl Spans {
@@ -87,24 +94,24 @@ impl Spans {
         }
         let length = spans.iter().map(Span::len).sum();
         Spans {
-            one: Span { start: NonNull::dangling(), length: 0 },
-            more: Some(spans.into()),
-            length,
+            one: Span { start: NonNull::dangling(), length },
+            more: Some(Box::new(spans.into())),
         }
     }
 
     /// Bytes.
     #[inline]
     pub fn len(&self) -> usize {
-        self.length
+        self.one.length
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.length == 0
+        self.one.length == 0
     }
 
     /// Where it starts; 0 if there are no stretches.
+    #[inline]
     pub fn address(&self) -> usize {
         self.parts().first().map_or(0, Span::address)
     }
@@ -150,13 +157,18 @@ impl Spans {
     }
 
     /// Copies as much of `from` as there is room for behind the first `at` bytes.
-    #[inline]
-    pub(crate) fn write_at(&self, mut at: usize, mut from: View<'_>) {
-        for span in self.parts() {
-            let part = span.part(at, from.len());
-            let (now, rest) = from.split_at(part.length);
-            part.write(now);
-            from = rest;
+    #[inline(always)]
+    pub(crate) fn write_at(&self, at: usize, from: View<'_>) {
+        match &self.more {
+            None => drop(self.one.write_at(at, from)),
+            Some(more) => Self::write_several(more, at, from),
+        }
+    }
+
+    #[cold]
+    fn write_several(spans: &[Span], mut at: usize, mut from: View<'_>) {
+        for span in spans {
+            from = span.write_at(at, from);
             at = at.saturating_sub(span.length);
         }
     }
@@ -165,6 +177,6 @@ impl Spans {
 impl From<Span> for Spans {
     #[inline]
     fn from(one: Span) -> Self {
-        Spans { one, more: None, length: one.length }
+        Spans { one, more: None }
     }
 }

@@ -131,7 +131,7 @@ impl Known {
     }
 
     /// A message that came with its bytes is kept no longer. Returns what its sender should be told.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn consume(&mut self, label: &Label) -> Option<Control> {
         let due = self.count_consumed(Known::units(label.length));
         match label.number {
@@ -184,11 +184,17 @@ impl Known {
         if !self.is(head.incarnation) && self.is_other(head.incarnation) {
             return false;
         }
+        self.learn_credit(head);
+        true
+    }
+
+    /// The same, of an endpoint that we know already.
+    #[inline(always)]
+    pub(crate) fn learn_credit(&mut self, head: &Head) {
         // Credit never exceeds what was sent, whatever a peer says.
         if head.credit.wrapping_sub(self.returned) <= self.sent.wrapping_sub(self.returned) {
             self.returned = head.credit;
         }
-        true
     }
 
     #[cold]

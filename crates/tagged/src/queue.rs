@@ -52,7 +52,8 @@ impl<T> Queue<T> {
     }
 
     /// Where the oldest is that is `wanted`.
-    #[inline]
+    // Always: what `wanted` looks at can stay in registers then.
+    #[inline(always)]
     pub(crate) fn find(&self, wanted: impl Fn(&T) -> bool) -> Option<u32> {
         let mut at = self.first;
         while let Some(slot) = self.slots.get(at as usize) {
@@ -65,7 +66,7 @@ impl<T> Queue<T> {
     }
 
     /// What is there.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn at(&mut self, at: u32) -> &mut T {
         self.slots[at as usize].value.as_mut().expect("it was found there")
     }
@@ -73,8 +74,21 @@ impl<T> Queue<T> {
     /// Takes out what is there.
     #[inline]
     pub(crate) fn take(&mut self, at: u32) -> T {
+        let value = self.slots[at as usize].value.take().expect("it was found there");
+        self.unlink(at);
+        value
+    }
+
+    /// Throws away what is there, without moving it.
+    #[inline(always)]
+    pub(crate) fn discard(&mut self, at: u32) {
+        drop(self.slots[at as usize].value.take());
+        self.unlink(at);
+    }
+
+    #[inline]
+    fn unlink(&mut self, at: u32) {
         let slot = &mut self.slots[at as usize];
-        let value = slot.value.take().expect("it was found there");
         let (previous, next) = (slot.previous, slot.next);
         slot.next = self.free;
         self.free = at;
@@ -87,7 +101,6 @@ impl<T> Queue<T> {
             next => self.slots[next as usize].previous = previous,
         }
         self.length -= 1;
-        value
     }
 
     /// Takes out all that are `unwanted`, oldest first.

@@ -38,21 +38,6 @@ impl Matching {
     pub(crate) fn new() -> Self {
         Matching { posted: Queue::new(), unexpected: Queue::new() }
     }
-
-    /// The receive that a message meets, which waits no more; `None`: there is none, or it is for many.
-    #[inline]
-    pub(crate) fn take_single(&mut self, label: &Label) -> Option<Taken> {
-        let at = self.posted.find(|posted| posted.takes(label))?;
-        self.single_at(at)
-    }
-
-    /// The receive at `at`, unless it is for many.
-    #[inline]
-    fn single_at(&mut self, at: u32) -> Option<Taken> {
-        let Into::Spans(_) = self.posted.at(at).into else { return None };
-        let (into, token) = self.posted.take(at).into_spans();
-        Some(Taken { into, token, many: None })
-    }
 }
 
 /// A receive that waits.
@@ -149,6 +134,15 @@ impl Posted {
         Posted { from: None, tag, ignore, into: Into::Spans(into), token }
     }
 
+    /// Where its message goes, if it is for one.
+    #[inline]
+    pub(crate) fn single(&self) -> Option<&Spans> {
+        match &self.into {
+            Into::Spans(into) => Some(into),
+            Into::Many(_) => None,
+        }
+    }
+
     /// Where it goes, if it is for one message.
     pub(crate) fn into_spans(self) -> (Spans, Token) {
         let Into::Spans(into) = self.into else { unreachable!("buffers for many are not shared") };
@@ -172,30 +166,36 @@ impl Selection {
     }
 }
 
-impl Taken {
-    /// That it has ended, with `length` bytes of its message where they belong.
-    #[inline]
-    pub(crate) fn done(self, label: &Label, length: usize, outcome: Outcome) -> Done {
-        let left = label.length - length;
+impl Label {
+    /// That a receive has ended that began at `at`, with `length` bytes of the message where they belong.
+    // Always, as the next one: a structure that is put together in one function and taken apart in another travels through memory, in other
+    // pieces there than here.
+    #[inline(always)]
+    pub(crate) fn received(
+        &self,
+        token: Token,
+        length: usize,
+        at: usize,
+        outcome: Outcome,
+    ) -> Done {
+        let left = self.length - length;
         let truncated = left > 0 && outcome == Outcome::Success;
         Done {
-            token: self.token,
+            token,
             what: What::Received,
             outcome: if truncated { Outcome::Truncated } else { outcome },
-            peer: Some(label.peer),
-            tag: label.tag(),
-            data: label.data,
+            peer: Some(self.peer),
+            tag: self.tag(),
+            data: self.data,
             length,
             left,
-            at: self.into.address(),
+            at,
         }
     }
-}
 
-impl Label {
     /// Of an eager message, from the words behind its head. The length is that of the whole if it comes in pieces; otherwise the
     /// caller knows it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn eager(
         peer: Peer,
         head: &Head,
@@ -475,8 +475,9 @@ impl Endpoint {
             let (into, token) = self.take_shared(label, sink)?;
             return Some(Taken { into, token, many: None });
         };
-        if let Some(taken) = matching.single_at(at) {
-            return Some(taken);
+        if matching.posted.at(at).single().is_some() {
+            let (into, token) = matching.posted.take(at).into_spans();
+            return Some(Taken { into, token, many: None });
         }
         let (into, token, number) = self.part_of_many(label, at);
         self.begin_part(number);
@@ -508,8 +509,8 @@ impl Endpoint {
         outcome: Outcome,
         sink: &mut impl Sink,
     ) {
-        let many = taken.many;
-        sink.done(taken.done(label, length, outcome));
+        let Taken { into, token, many } = taken;
+        sink.done(label.received(token, length, into.address(), outcome));
         if let Some(many) = many {
             self.end_part(many, sink);
         }
