@@ -5,6 +5,7 @@ use crate::endpoint::{Endpoint, Operation};
 use crate::head::{DATA, Kind, READ, WATCHES, Writer};
 use crate::{Done, Outcome, Peer, Sink, What};
 use bellwire::{Error, Send, Status};
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// How often a peer is asked whether it is there while something waits for it.
@@ -77,6 +78,16 @@ const ANSWERS: [Status; 5] = [
     Status::Misaligned,
 ];
 
+/// Keeps something until [`Endpoint::say_waiting`] says it.
+#[cold]
+pub(crate) fn say_later(outbox: &mut VecDeque<(Peer, Control)>, peer: Peer, control: Control) {
+    if outbox.len() >= OUTBOX {
+        tracing::warn!("too many answers wait for peers; one was thrown away");
+        return;
+    }
+    outbox.push_back((peer, control));
+}
+
 impl Endpoint {
     /// Tells a peer that we are done with its operation.
     pub(crate) fn tell_finished(&mut self, peer: Peer, number: u64, how: u64) {
@@ -92,11 +103,7 @@ impl Endpoint {
     pub(crate) fn tell(&mut self, peer: Peer, control: Control) {
         // What waits goes first; a peer is owed one answer for each of its operations, so that no more can wait than those.
         if !self.outbox.is_empty() || !self.say(peer, &control) {
-            if self.outbox.len() >= OUTBOX {
-                tracing::warn!("too many answers wait for peers; one was thrown away");
-                return;
-            }
-            self.outbox.push_back((peer, control));
+            say_later(&mut self.outbox, peer, control);
         }
     }
 

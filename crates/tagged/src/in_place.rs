@@ -4,7 +4,7 @@
 //! go through a buffer of the endpoint's ([`Endpoint::progress`]).
 
 use crate::connection::Company;
-use crate::control::Control;
+use crate::control::{Control, say_later};
 use crate::endpoint::Endpoint;
 use crate::head::{Head, Kind, PIECES};
 use crate::peers::Peers;
@@ -154,7 +154,7 @@ impl<S: Sink> InPlace<'_, S> {
         start: usize,
     ) {
         if let Some(receipt) = receipt {
-            self.outbox.push_back((label.peer, receipt));
+            say_later(self.outbox, label.peer, receipt);
         }
         self.sink.done(label.received(token, length, start, Outcome::Success));
     }
