@@ -190,6 +190,8 @@ impl Cq {
             self.progress();
             queue = self.queue.hold();
             if queue.is_empty() || count == 0 {
+                // It may give the processor away.
+                drop(queue);
                 self.looks.nothing();
                 return -(error::EAGAIN as isize);
             }
