@@ -62,11 +62,13 @@ pingpong() {
     sleep 1
     fi_pingpong -p bellwire -e rdm -I 200 -c 127.0.0.1 && wait $server
 }
+# How many ranks said that all is good. What starts them may join their lines.
+good() { grep -o ': good' "$@" | wc -l; }
 # ranks N PROGRAM FLAGS...: each of so many ranks says that all is good.
 ranks() {
     local ranks="$1" program="$2"
     shift 2
-    mpi "$ranks" "$@" "$folder/$program" >"$folder/said" && [ "$(grep -c good "$folder/said")" = "$ranks" ]
+    mpi "$ranks" "$@" "$folder/$program" >"$folder/said" && [ "$(good "$folder/said")" = "$ranks" ]
 }
 alone() { FI_BELLWIRE_DEVICE="shm:test-mpi-$$" ranks 2 exchange; }
 # The others end by themselves, and neither a process nor a file stays.
@@ -88,7 +90,7 @@ challenge() {
     (cd "$folder" && mpi 4 hpcc && grep -q '^Success=1' hpccoutf.txt)
 }
 # The wheels of Open MPI 5 and MPICH 5, each with a libfabric 2.x of its own.
-wheels() { [ "$(ring "$@" | grep -c good)" = "$2" ]; }
+wheels() { [ "$(ring "$@" | good)" = "$2" ]; }
 ring() {
     export LD_LIBRARY_PATH="$environment/lib" MPI4PY_MPIABI="$1" MPICH_CH4_NETMOD=ofi
     export OMPI_MCA_pml=cm OMPI_MCA_mtl=ofi OMPI_MCA_btl=self,ofi OMPI_MCA_osc=rdma
@@ -128,7 +130,7 @@ export -f wheels ring nowhere fabtests hosts far wired
 environment="${CARGO_TARGET_DIR:-$PWD/target}/mpi"
 tools="$PWD/tools"
 export environment programs tools not_offered
-export -f alone mpi layouts listed pingpong ranks killed canary netpipe challenge fails
+export -f good alone mpi layouts listed pingpong ranks killed canary netpipe challenge fails
 export folder
 # `timeout` runs programs, not functions.
 run() { local what="$1"; shift; check "$what" bash -c "$*"; }
