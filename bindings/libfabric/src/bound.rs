@@ -320,12 +320,7 @@ impl Bound {
             Outcome::Truncated => (error::ETRUNC, done.left),
             Outcome::Cancelled => (error::ECANCELED, 0),
             Outcome::NoMessage => (error::ENOMSG, 0),
-            Outcome::Failed(Status::Unreachable) => (error::EHOSTUNREACH, 0),
-            Outcome::Failed(Status::PeerGone | Status::Flushed) => (error::ECONNRESET, 0),
-            Outcome::Failed(Status::WrongKey) => (error::ENOKEY, 0),
-            Outcome::Failed(Status::OutOfBounds | Status::NotPermitted) => (error::EACCES, 0),
-            Outcome::Failed(Status::Misaligned) => (error::EINVAL, 0),
-            Outcome::Failed(_) => (error::EIO, 0),
+            Outcome::Failed(status) => (number_of(status), 0),
         };
         if let Outcome::Failed(status) = done.outcome {
             log(Level::Warn, &format!("a message or an access to a peer failed: {status}"));
@@ -344,6 +339,18 @@ impl Bound {
                 cntr.count(false);
             }
         }
+    }
+}
+
+/// libfabric's number of a status that ends something.
+pub fn number_of(status: Status) -> c_int {
+    match status {
+        Status::Unreachable => error::EHOSTUNREACH,
+        Status::PeerGone | Status::Flushed => error::ECONNRESET,
+        Status::WrongKey => error::ENOKEY,
+        Status::OutOfBounds | Status::NotPermitted => error::EACCES,
+        Status::Misaligned => error::EINVAL,
+        _ => error::EIO,
     }
 }
 

@@ -170,7 +170,7 @@ impl Receiver for Srx {
                 self.each(|state| _ = state.progress());
                 -(error::EAGAIN as isize)
             }
-            Err(Refusal::Failed(_)) => -(error::EINVAL as isize),
+            Err(Refusal::Failed(_) | Refusal::Lost(_)) => -(error::EINVAL as isize),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The calls that send, and the tables of the data path.
 
 use crate::abi::{Msg, MsgTagged, Ops, error, flag, ops};
-use crate::bound::WANTED;
+use crate::bound::{WANTED, number_of};
 use crate::ep::{Ep, State};
 use crate::info::DATAGRAM_BYTES;
 use crate::library::{Level, log};
@@ -93,7 +93,12 @@ impl State {
         let note = if wanted { kind | WANTED } else { kind };
         let token = Token { context: context as u64, note };
         let message = Message { to, tag, data, body, token, how };
-        match self.endpoint.send(message) {
+        let mut sent = self.endpoint.send(message);
+        if self.bound.datagrams && matches!(sent, Err(Refusal::Lost(_))) {
+            // As datagrams may be.
+            sent = self.endpoint.send(message);
+        }
+        match sent {
             Ok(Sent::Later) if how != How::Copied => 0,
             Ok(_) => {
                 self.bound.transmitted(note, context, tag.unwrap_or_default());
@@ -111,6 +116,11 @@ impl State {
                 // Programs that only try again need progress all the same.
                 let _ = self.progress();
                 -(error::EAGAIN as isize)
+            }
+            Refusal::Lost(status) => {
+                let what = "messages that had been sent before are lost, and this one was not sent";
+                log(Level::Warn, &format!("{what}: {status}"));
+                -(number_of(status) as isize)
             }
             Refusal::Failed(error) => {
                 log(Level::Warn, &error.to_string());

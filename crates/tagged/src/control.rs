@@ -234,7 +234,9 @@ impl Endpoint {
         }
         self.access_peer_gone(peer, why, sink);
         self.give_up_coming(peer, why, sink);
-        self.peers[peer].tail = None;
+        if self.peers[peer].tail.take().is_some() {
+            self.peers[peer].lost = Some(why);
+        }
         self.outbox.retain(|(to, _)| *to != peer);
         // What is counted stays as it is: if it is the same endpoint that comes back, it counts on, too.
         self.forget(peer, false);

@@ -9,6 +9,7 @@ use crate::exposed::{Exposed, Touch};
 use crate::head::{DATA, EAGER_HEAD_BYTES, Head, Kind, PIECES, READ, Reader, WATCHES};
 use crate::peers::{MAILBOX, OFFERS, Peers};
 use crate::receive::{Label, Many, Matching};
+use crate::send::FINISHED;
 use crate::slots::Slots;
 use crate::transfer::{Offer, Transfer};
 use crate::{Peer, SharedReceives, Sink, Token};
@@ -282,6 +283,9 @@ impl Endpoint {
             // Only those that failed are told.
             _ => {
                 let peer = self.peers.at(completion.peer.function_address());
+                if completion.context == FINISHED {
+                    self.peers[peer].lost = Some(completion.status);
+                }
                 self.peer_gone(peer, completion.status, sink);
             }
         }

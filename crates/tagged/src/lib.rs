@@ -30,7 +30,8 @@
 //! [accepts](Endpoint::accept) a request, and hears when its peer ends the connection or is gone. Messages and accesses are the same then.
 //!
 //! # Life and death
-//! A peer that ends fails what waits for it. While something waits, its peer is asked now and then whether it is there, and a peer that was
+//! A peer that ends fails what waits for it. Messages that counted as sent already, and are lost with a link, are told of when the next one is to go
+//! there ([`Refusal::Lost`]). While something waits, its peer is asked now and then whether it is there, and a peer that was
 //! started again at the same address is known by its incarnation: what was meant for the former one fails.
 //!
 //! | file | what |

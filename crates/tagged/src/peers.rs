@@ -6,7 +6,7 @@ use crate::pieces::{Coming, Tail};
 use crate::receive::Label;
 use bellwire::{
     Address, CompletionQueue, Function, FunctionAddress, QueuePair, QueuePairOptions, RemoteKey,
-    Result,
+    Result, Status,
 };
 use std::collections::HashMap;
 use std::ops::{Index, IndexMut};
@@ -58,6 +58,8 @@ pub(crate) struct Known {
     keys: HashMap<u64, RemoteKey>,
     /// Our message that is in pieces, and the peer's.
     pub(crate) tail: Option<Tail>,
+    /// Why messages are lost that the program takes for sent, until it is told.
+    pub(crate) lost: Option<Status>,
     pub(crate) coming: Option<Box<Coming>>,
 }
 
@@ -78,6 +80,7 @@ impl Known {
             watches: false,
             keys: HashMap::new(),
             tail: None,
+            lost: None,
             coming: None,
         }
     }

@@ -11,6 +11,7 @@ use crate::endpoint::Endpoint;
 use crate::head::{EAGER_HEAD_BYTES, Head, Kind, Writer};
 use crate::peers::{Known, WINDOW_BYTES};
 use crate::receive::{Destination, Label};
+use crate::send::FINISHED;
 use crate::{Message, Outcome, Peer, Refusal, Sent, Sink};
 use bellwire::{Error, Send, Status};
 use bellwire_ring::memory::View;
@@ -96,7 +97,8 @@ impl Endpoint {
         let mut writer = Writer { bytes: &mut words, at: 0 };
         writer.word(head.to_word());
         writer.word(at as u64);
-        let send = Send::gathered(&words, bytes).to(peer.address).with_immediate(0).unsignaled();
+        let send = Send::gathered(&words, bytes).to(peer.address).with_immediate(0);
+        let send = send.context(FINISHED).unsignaled();
         match self.function.post_send(pair, send) {
             Ok(()) => true,
             // A peer that is gone is told of otherwise, and what it was sent goes with it.

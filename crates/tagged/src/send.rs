@@ -5,7 +5,10 @@ use crate::head::{ACKNOWLEDGE, DATA, EAGER_HEAD_BYTES, Kind, PIECES, TAGGED, Wri
 use crate::peers::Known;
 use crate::pieces::PIECES_BYTES;
 use crate::{Peer, Span, Spans, Token};
-use bellwire::{Error, Function, MemoryRegion, RemoteKey, Rights, Send};
+use bellwire::{Error, Function, MemoryRegion, RemoteKey, Rights, Send, Status};
+
+/// Context of a descriptor whose message counts as sent already: if it fails, nobody has been told.
+pub(crate) const FINISHED: u64 = 1;
 
 /// Parts that one message can have.
 pub(crate) const PARTS: usize = 4;
@@ -52,6 +55,9 @@ pub enum Sent {
 pub enum Refusal {
     /// There is no room now: make progress, and try again.
     Again,
+    /// Messages to this peer of which the call said that they had finished are lost with a link, and whatever is sent now would come in their place. Told
+    /// once; nothing was done.
+    Lost(Status),
     /// It cannot be done.
     Failed(Error),
 }
@@ -69,9 +75,12 @@ impl Endpoint {
     /// Sends a message.
     ///
     /// # Errors
-    /// [`Refusal::Again`] without room; nothing was done then.
+    /// [`Refusal::Again`] without room; nothing was done then. [`Refusal::Lost`] after others were lost.
     #[inline]
     pub fn send(&mut self, message: Message<'_>) -> Result<Sent, Refusal> {
+        if self.peers[message.to].lost.is_some() {
+            return self.tell_lost(message.to);
+        }
         let units = Known::units(message.body.len());
         if message.body.len() <= self.eager_bytes && self.peers[message.to].may_send(units) {
             return self.send_at_once(message, message.body.len(), units);
@@ -80,6 +89,12 @@ impl Endpoint {
             return self.send_in_pieces(message, units);
         }
         self.offer(message)
+    }
+
+    #[cold]
+    fn tell_lost(&mut self, to: Peer) -> Result<Sent, Refusal> {
+        let lost = self.peers[to].lost.take();
+        Err(Refusal::Lost(lost.expect("the caller looked")))
     }
 
     /// Sends all of a message in one packet, or its first piece of `length` bytes.
@@ -123,6 +138,7 @@ impl Endpoint {
         let send = Send::gathered(&words[..end], body.piece(0, length, &mut self.scratch))
             .to(peer.address)
             .with_immediate(tag.unwrap_or_default())
+            .context(if number.is_none() { FINISHED } else { 0 })
             .unsignaled();
         if let Err(refused) = self.function.post_send(pair, send) {
             if let Some(number) = number {

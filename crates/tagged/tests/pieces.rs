@@ -99,7 +99,7 @@ fn ends_that_find_no_room_come_later() {
             match world.sides[0].endpoint.send(message) {
                 Ok(sent) => break assert_eq!(sent, Sent::Now),
                 Err(Refusal::Again) => refused += 1,
-                Err(Refusal::Failed(error)) => panic!("{at}: {error}"),
+                Err(refused) => panic!("{at}: {refused:?}"),
             }
             world.turn();
         }
@@ -155,9 +155,48 @@ fn the_end_of_a_sender_ends_its_message() {
             let (mut next, mut into) = (pattern(LENGTH, 2), vec![0; LENGTH]);
             world.receive(0, any(2), &mut into, 6);
             world.settle();
-            world.send_from(1, 0, &span(&mut next).into(), Some(2), None, 2, How::Taken);
+            let (to, how, body) = (world.peer(1, 0), How::Taken, span(&mut next).into());
+            let message =
+                Message { to, tag: Some(2), data: None, body: &body, token: token(2), how };
+            let sent = world.sides[1].endpoint.send(message);
+            assert!(matches!(sent, Err(Refusal::Lost(_))), "the sender is told, too: {sent:?}");
+            world.send_from(1, 0, &body, Some(2), None, 2, How::Taken);
             world.settle();
             assert!(world.done(0, 6).outcome == Outcome::Success && into == next);
         }
+    }
+}
+
+/// Messages that were taken for sent, and are lost with a link, are told of before another one goes: what came in their place would meet their
+/// receives. Told once for all of them; whoever goes on then is heard.
+#[test]
+fn what_is_lost_is_told_before_more_is_sent() {
+    for length in [8, LENGTH] {
+        let mut world = narrow();
+        let [receiver, sender] = [1, 0].map(|node| FunctionAddress { node, function: 0 });
+        let (mut bytes, mut into) = (pattern(length, 1), vec![0; length]);
+        let to = world.peer(0, 1);
+        let body = span(&mut bytes).into();
+        let how = How::Taken;
+        let message = Message { to, tag: Some(1), data: None, body: &body, token: token(0), how };
+        // More than the link has room for.
+        for _ in 0..if length == 8 { 20 } else { 1 } {
+            assert_eq!(world.sides[0].endpoint.send(message).unwrap(), Sent::Now);
+        }
+        world.fabric.cut(sender, receiver, bellwire::Status::PeerGone);
+        world.settle();
+        let lost = world.sides[0].endpoint.send(message);
+        assert!(matches!(lost, Err(Refusal::Lost(bellwire::Status::PeerGone))), "{lost:?}");
+        // Some may have come before.
+        while world.sides[1].endpoint.unexpected() > 0 {
+            world.receive(1, any(1), &mut into, 7);
+        }
+        world.sides[1].done.clear();
+        bytes.fill(9);
+        world.receive(1, any(1), &mut into, 5);
+        assert_eq!(world.sides[0].endpoint.send(message).unwrap(), Sent::Now, "it goes on");
+        world.settle();
+        assert_eq!(world.done(1, 5).outcome, Outcome::Success);
+        assert_eq!(into, bytes);
     }
 }

@@ -99,7 +99,7 @@ impl World {
             match self.sides[from].endpoint.send(message) {
                 Ok(sent) => return sent,
                 Err(Refusal::Again) => drop(self.turn()),
-                Err(Refusal::Failed(error)) => panic!("{error}"),
+                Err(refused) => panic!("{refused:?}"),
             }
         }
         panic!("no room ever");
