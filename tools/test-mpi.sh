@@ -62,8 +62,8 @@ pingpong() {
     sleep 1
     fi_pingpong -p bellwire -e rdm -I 200 -c 127.0.0.1 && wait $server
 }
-# How many ranks said that all is good. What starts them may join their lines.
-good() { grep -o ': good' "$@" | wc -l; }
+# How many ranks said that all is good. What starts them may join their lines, and versions end in what is no text.
+good() { grep -ao ': good' "$@" | wc -l; }
 # ranks N PROGRAM FLAGS...: each of so many ranks says that all is good.
 ranks() {
     local ranks="$1" program="$2"
