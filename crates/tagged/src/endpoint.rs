@@ -334,7 +334,7 @@ impl Endpoint {
         }
         match head.kind {
             Kind::Eager => {
-                let mut label = Label::eager(peer, &head, tag, || reader.word())?;
+                let mut label = Label::read(peer, &head, tag, || reader.word())?;
                 if head.flags & PIECES != 0 {
                     return self.take_first_piece(label, reader.0, sink);
                 }
@@ -342,7 +342,7 @@ impl Endpoint {
                 self.arrive(label, reader.0, sink)?;
             }
             Kind::Offer => {
-                let label = Label::offer(peer, &head, tag, || reader.word())?;
+                let label = Label::read(peer, &head, tag, || reader.word())?;
                 let offer = read_offer(from, label.length, reader)?;
                 self.arrive_offer(label, offer, sink)?;
             }

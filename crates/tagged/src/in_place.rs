@@ -79,7 +79,7 @@ impl<S: Sink> InPlace<'_, S> {
         if head.kind != Kind::Eager || known.coming.is_some() {
             return None;
         }
-        let mut label = Label::eager(peer, &head, tag, || take_word(&mut bytes))?;
+        let mut label = Label::read(peer, &head, tag, || take_word(&mut bytes))?;
         if head.flags & PIECES != 0 {
             return self.take_first_piece(&head, label, bytes);
         }
@@ -91,7 +91,7 @@ impl<S: Sink> InPlace<'_, S> {
         let (into, token) = (receive.single()?, receive.token);
         into.write_at(0, bytes);
         let (length, start) = (bytes.len().min(into.len()), into.address());
-        posted.discard(at);
+        drop(posted.take(at));
         known.learn_credit(&head);
         let receipt = known.consume(&label);
         self.end(&label, receipt, token, length, start);

@@ -72,18 +72,11 @@ impl<T> Queue<T> {
     }
 
     /// Takes out what is there.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take(&mut self, at: u32) -> T {
         let value = self.slots[at as usize].value.take().expect("it was found there");
         self.unlink(at);
         value
-    }
-
-    /// Throws away what is there, without moving it.
-    #[inline(always)]
-    pub(crate) fn discard(&mut self, at: u32) {
-        drop(self.slots[at as usize].value.take());
-        self.unlink(at);
     }
 
     #[inline]

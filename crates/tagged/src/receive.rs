@@ -1,7 +1,7 @@
 //! Receives meet messages.
 
 use crate::endpoint::Endpoint;
-use crate::head::{ACKNOWLEDGE, DATA, Head, PIECES, TAGGED};
+use crate::head::{ACKNOWLEDGE, DATA, Head, Kind, PIECES, TAGGED};
 use crate::peers::Known;
 use crate::queue::Queue;
 use crate::transfer::Offer;
@@ -193,39 +193,23 @@ impl Label {
         }
     }
 
-    /// Of an eager message, from the words behind its head. The length is that of the whole if it comes in pieces; otherwise the
-    /// caller knows it.
+    /// Of an eager message or an offer, from the words behind its head (`head.rs`). Without a word for it the length is 0, and the caller knows it.
     #[inline(always)]
-    pub(crate) fn eager(
+    pub(crate) fn read(
         peer: Peer,
         head: &Head,
         tag: u64,
         mut word: impl FnMut() -> Option<u64>,
     ) -> Option<Label> {
+        let has = |flag| head.flags & flag != 0;
+        let offered = head.kind == Kind::Offer;
         Some(Label {
             peer,
-            tagged: head.flags & TAGGED != 0,
+            tagged: has(TAGGED),
             tag,
-            data: if head.flags & DATA != 0 { Some(word()?) } else { None },
-            number: if head.flags & ACKNOWLEDGE != 0 { Some(word()?) } else { None },
-            length: if head.flags & PIECES != 0 { usize::try_from(word()?).ok()? } else { 0 },
-        })
-    }
-
-    /// Of an offer.
-    pub(crate) fn offer(
-        peer: Peer,
-        head: &Head,
-        tag: u64,
-        mut word: impl FnMut() -> Option<u64>,
-    ) -> Option<Label> {
-        Some(Label {
-            peer,
-            tagged: head.flags & TAGGED != 0,
-            tag,
-            data: if head.flags & DATA != 0 { Some(word()?) } else { None },
-            number: Some(word()?),
-            length: usize::try_from(word()?).ok()?,
+            data: if has(DATA) { Some(word()?) } else { None },
+            number: if offered || has(ACKNOWLEDGE) { Some(word()?) } else { None },
+            length: if offered || has(PIECES) { usize::try_from(word()?).ok()? } else { 0 },
         })
     }
 
