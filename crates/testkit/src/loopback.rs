@@ -224,12 +224,15 @@ impl State {
         LinkId(place as u32)
     }
 
-    /// Whether an accident that happens once in `each` times happens now. Scattered, as a regular one could hit the same victim
-    /// every time.
+    /// Whether an accident that happens once in `each` times happens now. As if by chance (SplitMix64, by Steele, Lea and Flood), because a
+    /// sequence with any regularity, a product with the golden ratio for one, hits the victim every time whose tries are in step with it.
     fn is_due(&mut self, each: u64) -> bool {
-        self.clock += 1;
-        let scattered = self.clock.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        each > 0 && scattered.is_multiple_of(each)
+        self.clock = self.clock.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.clock;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^= mixed >> 31;
+        each > 0 && mixed.is_multiple_of(each)
     }
 }
 
