@@ -170,6 +170,11 @@ impl Core {
         header: PacketHeader,
         payload: View<'_>,
     ) -> Verdict {
+        // The program has something to take, and may well post a receive before it comes back. Until then the message stays where it is, which
+        // spares it a copy and the way through the backlog.
+        if self.hand.is_full() {
+            return self.stalled();
+        }
         let waiting = Waiting {
             kind: Kind::Send,
             flags: header.flags,

@@ -264,3 +264,26 @@ fn silent_sends_leave_no_reservation() {
     assert_eq!(world.sides[1].take_all(Operation::Receive).len(), 80);
     assert!(world.sides[0].function.poll(small).unwrap().is_none());
 }
+
+/// What finds no receive is left in its link while the program has something to take, as it may post one before it comes back; if it has not,
+/// the message goes to the backlog.
+#[test]
+fn messages_wait_in_their_link_while_others_are_taken() {
+    let mut world = World::pair();
+    let to = world.sides[1].address();
+    world.sides[1].receive(8, 1);
+    (0..3).for_each(|number| world.sides[0].send(to, b"message", number));
+    world.sides[0].turn();
+    let backlogged = |b: &Side| b.state().counters.messages_backlogged;
+    let poll = |b: &mut Side| b.function.poll(b.cq).unwrap().map(|done| done.context);
+    while poll(&mut world.sides[1]) != Some(1) {
+        world.sides[0].turn();
+    }
+    let b = &mut world.sides[1];
+    assert_eq!((b.function.counters().function.packets_stalled, backlogged(b)), (1, 0));
+    b.receive(8, 2);
+    assert_eq!((poll(b), backlogged(b)), (Some(2), 0));
+    assert_eq!((poll(b), backlogged(b)), (None, 1));
+    b.receive(8, 3);
+    assert_eq!(poll(b), Some(3));
+}
