@@ -14,6 +14,8 @@ pub enum Op {
     PutLatency,
     /// Two-sided messages in one direction, `count` of them, ended by one message back.
     Rate,
+    /// As [`Op::Rate`], posted [`BATCH`] at a time with one call.
+    BatchRate,
     /// Two-sided messages from [`FAN_IN_SENDERS`] senders into one receiver, which stops after `count` in total.
     FanIn,
     /// Two-sided messages in one direction, from [`STREAM_WINDOW`] source buffers to as many destination buffers in turn,
@@ -27,6 +29,9 @@ pub enum Op {
     /// time meanwhile.
     Idle,
 }
+
+/// Messages of one call in [`Op::BatchRate`].
+pub const BATCH: usize = 16;
 
 /// Senders in [`Op::FanIn`].
 pub const FAN_IN_SENDERS: usize = 8;
@@ -70,10 +75,11 @@ impl Unit {
 
 impl Op {
     /// Every operation, in the order of the report.
-    pub const ALL: [Op; 8] = [
+    pub const ALL: [Op; 9] = [
         Op::Latency,
         Op::PutLatency,
         Op::Rate,
+        Op::BatchRate,
         Op::FanIn,
         Op::Stream,
         Op::PutStream,
@@ -87,6 +93,7 @@ impl Op {
             Op::Latency => "latency",
             Op::PutLatency => "put_latency",
             Op::Rate => "rate",
+            Op::BatchRate => "batch_rate",
             Op::FanIn => "fan_in",
             Op::Stream => "stream",
             Op::PutStream => "put_stream",
@@ -104,7 +111,7 @@ impl Op {
     pub fn unit(self) -> Unit {
         match self {
             Op::Latency | Op::PutLatency | Op::BlockingLatency => Unit::Nanoseconds,
-            Op::Rate | Op::FanIn => Unit::MillionPerSecond,
+            Op::Rate | Op::BatchRate | Op::FanIn => Unit::MillionPerSecond,
             Op::Stream | Op::PutStream => Unit::GigabytesPerSecond,
             Op::Idle => Unit::Percent,
         }
@@ -180,6 +187,7 @@ pub const MEMORY_ROWS: &[Row] = &[
     memory(Op::Latency, 8),
     memory(Op::PutLatency, 8),
     memory(Op::Rate, 8),
+    memory(Op::BatchRate, 8),
     memory(Op::FanIn, 8),
     memory(Op::Stream, 64 << 10),
     memory(Op::Stream, 1 << 20),
@@ -228,7 +236,7 @@ impl Row {
     /// The limits that this row's figures are held against; the best of them counts.
     pub fn yardsticks(self) -> &'static [&'static str] {
         match (self.wire, self.op) {
-            (Wire::Memory, Op::Latency | Op::Rate | Op::FanIn) => &["ring"],
+            (Wire::Memory, Op::Latency | Op::Rate | Op::BatchRate | Op::FanIn) => &["ring"],
             (Wire::Memory, Op::PutLatency) => &["line"],
             (Wire::Memory, Op::Stream) => &["copy-straight", "copy-through", "attach"],
             (Wire::Memory, _) => &["memcpy", "memcpy-nt"],
@@ -250,6 +258,7 @@ impl Row {
             Op::Latency => format!("Send, {size}, one way"),
             Op::PutLatency => format!("Put, {size}, one way"),
             Op::Rate => format!("Send rate, {size}, one pair"),
+            Op::BatchRate => format!("Send rate, {size}, one pair, posted {BATCH} at a time"),
             Op::FanIn => format!("Send rate, {size}, {FAN_IN_SENDERS} senders to 1 receiver"),
             Op::Stream => format!("Send stream, {size}"),
             Op::PutStream => format!("Put stream into library memory, {size}"),

@@ -47,6 +47,9 @@ pub enum Kind {
     Reject = 12,
     /// The connection ends.
     Disconnect = 13,
+    /// Several short messages for one queue pair; payload: one record for each. Only on links that
+    /// [carry batches](crate::Transport::carries_batches).
+    Batch = 14,
 }
 
 impl Kind {
@@ -67,6 +70,7 @@ impl Kind {
             11 => Kind::Accept,
             12 => Kind::Reject,
             13 => Kind::Disconnect,
+            14 => Kind::Batch,
             _ => return None,
         })
     }

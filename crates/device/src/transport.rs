@@ -166,6 +166,14 @@ pub trait Transport: Send {
             && self.send(link, header, head, body).is_ok()
     }
 
+    /// Whether several short messages are better sent as one packet ([`crate::Kind::Batch`]) by this link: its peer knows the kind, packets cost
+    /// more than bytes, and what was taken has arrived.
+    #[inline]
+    fn carries_batches(&self, link: LinkId) -> bool {
+        let _ = link;
+        false
+    }
+
     /// For a device that [delivers later](Transport::DELIVERS_LATER): the number of the message packet that was sent last on this link.
     /// [`Sink::delivered`] tells when the peer has it, and the device wakes a sleeper for that; if [`Sink::link_down`] comes first, it
     /// may or may not have. `None`: it is there already.

@@ -14,7 +14,7 @@
 /// "BELLWIRE", little-endian.
 const MAGIC: u64 = 0x4552_4957_4c4c_4542;
 /// Version of everything that two processes share: control messages, lane layout, packet header.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Bytes of the longest record.
 pub const RECORD_BYTES: usize = 96;
 

@@ -391,6 +391,11 @@ impl Transport for ShmTransport {
         true
     }
 
+    #[inline(always)]
+    fn carries_batches(&self, _link: LinkId) -> bool {
+        true
+    }
+
     /// The shortest way first, for a pair that is alone: a look at one line, and at most one packet. Whatever else there may be to
     /// do is left to `poll_all`, in this call or in the next.
     #[inline(always)]

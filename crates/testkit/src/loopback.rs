@@ -406,6 +406,10 @@ impl Transport for Loopback {
         Ok(())
     }
 
+    fn carries_batches(&self, _link: LinkId) -> bool {
+        true
+    }
+
     fn poll(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
         self.welcome();
         let mut taken = 0;

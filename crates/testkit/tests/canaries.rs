@@ -66,6 +66,12 @@ fn a_message_out_of_turn() {
     notices("inbox::messages_keep_their_order", "shown-too-early");
 }
 
+/// A batch of which a part found no room is offered whole again.
+#[test]
+fn a_batch_from_its_start() {
+    notices("batch::messages_keep_their_order", "batch-starts-again");
+}
+
 /// The end of a peer is not noticed.
 #[test]
 fn an_unnoticed_death() {

@@ -41,6 +41,12 @@ impl CompletionRing {
         self.length + self.reserved < self.slots.len()
     }
 
+    /// Entries that can be used or reserved.
+    #[inline(always)]
+    pub(crate) fn room(&self) -> usize {
+        self.slots.len() - self.length - self.reserved
+    }
+
     /// Keeps an entry free for later; `false` if there is none.
     #[inline]
     pub(crate) fn reserve(&mut self) -> bool {

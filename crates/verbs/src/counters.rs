@@ -88,7 +88,7 @@ counters! {
 counters! {
     /// What one function has done, beside what its queue pairs did.
     FunctionCounters {
-        /// Packets that were taken.
+        /// Packets that were taken; each message of a batch counts as one.
         packets_taken,
         /// Times that a packet had to stay in its link for want of room.
         packets_stalled,

@@ -294,6 +294,28 @@ impl Function {
         }
     }
 
+    /// Posts messages in turn, with one ring of the bell: short ones for the same destination share a packet where the device gains by it
+    /// (`shm`, and `auto:` on one host). To the receiver, and in every completion, they are as if each had been posted by
+    /// [`Function::post_send`]; what was posted keeps no payload here.
+    ///
+    /// # Errors
+    /// Those of [`Function::post_send`] for the first message that is refused, with the number of those before it, which are posted. It and
+    /// those behind it are as they were.
+    pub fn post_sends(
+        &mut self,
+        queue_pair: QueuePair,
+        sends: &mut [Send<'_>],
+    ) -> Result<(), Refused<usize>> {
+        let mut posted = 0;
+        if !self.fork.is_same_process() {
+            return Err(Refused::new(Error::Forked, posted));
+        }
+        match self.port.post_sends(&mut self.core, queue_pair, sends, &mut posted) {
+            Ok(()) => Ok(()),
+            Err(error) => Err(Refused::new(error, posted)),
+        }
+    }
+
     /// Posts a buffer for one message; it reserves an entry of the receive completion queue.
     ///
     /// # Errors

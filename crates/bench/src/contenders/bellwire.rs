@@ -12,7 +12,7 @@ use bellwire::{
 
 use super::copy_straight::{LARGEST_STREAM_BYTES, stamp};
 use super::{Contender, Kind, Start};
-use crate::op::{LARGEST_BYTES, Op, STREAM_WINDOW, Wire};
+use crate::op::{BATCH, LARGEST_BYTES, Op, STREAM_WINDOW, Wire};
 use crate::worker::{
     InHouse, Outcome, Party, SharedMemory, Side, check_arrived, meet, spin_until, touched,
 };
@@ -24,7 +24,7 @@ pub const LIBRARY_MEMORY: Contender = Contender {
     kind: Kind::Bellwire,
     wires: &[Wire::Memory],
     start: Start::InHouse(InHouse {
-        ops: &[Op::Latency, Op::PutLatency, Op::Rate, Op::Stream, Op::PutStream],
+        ops: &[Op::Latency, Op::PutLatency, Op::Rate, Op::BatchRate, Op::Stream, Op::PutStream],
         followers: 1,
         shared_bytes: 0,
         open: |party| Ok(Box::new(Pair::open(party, Memory::Library)?)),
@@ -230,6 +230,36 @@ impl Pair {
         self.send_small(count)
     }
 
+    /// The same, with many posted by one call. The receiver's part is that of [`Pair::rate`].
+    fn batch_rate(&mut self, count: u64) -> Result<()> {
+        if !self.leads() {
+            return self.rate(count);
+        }
+        self.post_small_receive()?;
+        let (mut posted, mut in_flight) = (0, 0);
+        while posted < count {
+            let batch = BATCH.min((count - posted) as usize);
+            while in_flight + batch > RATE_WINDOW {
+                self.sent()?;
+                in_flight -= 1;
+            }
+            let numbers: [[u8; 8]; BATCH] =
+                std::array::from_fn(|place| (posted + place as u64).to_ne_bytes());
+            let mut sends = numbers.each_ref().map(|bytes| Send::immediate(bytes).to(self.peer));
+            let sends = &mut sends[..batch];
+            self.function.post_sends(self.queue_pair, sends).map_err(Error::from)?;
+            posted += batch as u64;
+            in_flight += batch;
+        }
+        for _ in 0..=in_flight {
+            let done = self.next()?;
+            if done.operation == Operation::Receive {
+                self.take_small(count, done)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Waits for one send to complete.
     fn sent(&mut self) -> Result<()> {
         let done = self.next()?;
@@ -401,6 +431,7 @@ impl Side for Pair {
             Op::Latency => self.ping_pong(count)?,
             Op::PutLatency => self.put_ping_pong(count)?,
             Op::Rate => self.rate(count)?,
+            Op::BatchRate => self.batch_rate(count)?,
             Op::Stream => self.stream(bytes, count)?,
             _ if self.leads() => self.put_stream(bytes, count)?,
             _ => {}

@@ -36,6 +36,8 @@ enum Against {
     Limit,
     /// The best peer in the row.
     Peer,
+    /// The best peer in another row.
+    PeerIn(Row),
     /// Bellwire's own figure in another row.
     Own(Row),
 }
@@ -77,6 +79,7 @@ pub fn judge(lines: &[Line]) -> Vec<Goal> {
             let opponent = match against {
                 Against::Limit => format!("the limit ({})", row.yardsticks().join(", ")),
                 Against::Peer => "the best peer".to_string(),
+                Against::PeerIn(other) => format!("the best peer in \"{}\"", other.title()),
                 Against::Own(other) => format!("\"{}\"", other.title()),
             };
             goals.push(Goal {
@@ -98,6 +101,8 @@ fn wanted(op: Op) -> Vec<(Against, Bound)> {
         }
         Op::PutLatency => vec![(Against::Peer, Bound::AtMost(1.0))],
         Op::Rate => vec![(Against::Peer, Bound::AtLeast(2.0))],
+        // No peer has a call for several messages, so that theirs are posted one by one.
+        Op::BatchRate => vec![(Against::PeerIn(one_pair), Bound::AtLeast(2.0))],
         Op::FanIn => vec![(Against::Own(one_pair), Bound::AtLeast(0.8))],
         Op::Stream => {
             vec![(Against::Limit, Bound::AtLeast(0.9)), (Against::Peer, Bound::AtLeast(1.0))]
@@ -118,6 +123,7 @@ fn opponent(
             best(lines, row, distance, |line| row.yardsticks().contains(&line.contender))
         }
         Against::Peer => best(lines, row, distance, |line| line.kind == Kind::Peer),
+        Against::PeerIn(other) => best(lines, *other, distance, |line| line.kind == Kind::Peer),
         Against::Own(other) => best(lines, *other, distance, |line| line.kind == Kind::Bellwire),
     }
 }

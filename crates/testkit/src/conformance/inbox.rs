@@ -7,21 +7,24 @@ use bellwire::{Address, CompletionQueue, Inbox, Operation, QueuePair, Send};
 use bellwire_ring::memory::View;
 
 /// Takes some of what it is shown.
-struct Picky {
+pub struct Picky {
     takes: Box<dyn FnMut(usize) -> bool>,
-    shown: Vec<Shown>,
+    /// What it has taken, until the check looks.
+    pub shown: Vec<Shown>,
 }
 
 /// What an inbox has taken.
-struct Shown {
-    queue_pair: QueuePair,
-    from: Address,
-    immediate: Option<u64>,
-    bytes: Vec<u8>,
+#[allow(missing_docs)]
+pub struct Shown {
+    pub queue_pair: QueuePair,
+    pub from: Address,
+    pub immediate: Option<u64>,
+    pub bytes: Vec<u8>,
 }
 
 impl Picky {
-    fn new(takes: impl FnMut(usize) -> bool + 'static) -> Picky {
+    /// Takes a message if `takes` says so of its length.
+    pub fn new(takes: impl FnMut(usize) -> bool + 'static) -> Picky {
         Picky { takes: Box::new(takes), shown: Vec::new() }
     }
 }

@@ -25,6 +25,7 @@
 //! | [`fault`] | what is accepted and cannot be carried out: keys, bounds, rights, absent peers |
 //! | [`order`] | order |
 //! | [`flow`] | flow control |
+//! | [`batch`] | messages that are posted together |
 //! | [`channel`] | channels |
 //! | [`connection`] | connections |
 //! | [`function`] | functions of a device |
@@ -36,6 +37,7 @@
 //! | [`host`] | devices of one host: functions as configured, weights, counters of refusals |
 //! | [`process`] | several processes |
 
+pub mod batch;
 pub mod bytes;
 pub mod channel;
 pub mod child;
@@ -146,6 +148,7 @@ macro_rules! conformance_checks {
             flow: a_receiver_that_does_not_receive a_slow_receiver a_stopped_queue_pair_holds_up_nobody_else
                 many_senders_to_one_receiver a_full_completion_queue_loses_nothing operations_under_way_are_limited
                 floods_both_ways;
+            batch: messages_keep_their_order a_refusal_leaves_the_rest a_small_completion_queue_takes_what_fits;
             inbox: messages_keep_their_order other_queues_are_not_shown;
             channel: the_same_number_talks a_second_owner_is_refused one_wait_for_all_peers barriers_and_exchanges
                 strangers_are_not_heard;

@@ -310,6 +310,15 @@ impl<N: Transport> Transport for AutoTransport<N> {
     }
 
     #[inline]
+    fn carries_batches(&self, link: LinkId) -> bool {
+        match self.links.way(link.0) {
+            Some(Way::Near(near)) => self.near.carries_batches(near),
+            Some(Way::Far(far)) => self.far.carries_batches(far),
+            Some(Way::Sought { .. } | Way::Gone(_)) | None => false,
+        }
+    }
+
+    #[inline]
     fn receipt(&self, link: LinkId) -> Option<u64> {
         match self.links.way(link.0)? {
             Way::Far(far) => self.far.receipt(far),

@@ -1,7 +1,7 @@
 //! Messages that a program takes where they lie, without a receive.
 
 use super::*;
-use bellwire_device::{Address, Kind, PacketFlags, QueuePair, Sink};
+use bellwire_device::{Address, Kind, PacketFlags, PacketHeader, QueuePair, Sink};
 use bellwire_ring::canary::planted;
 
 /// Takes messages while they are still in the device's memory ([`crate::Function::poll_with`]): for programs that know from a message's first
@@ -70,6 +70,15 @@ impl Sink for Shown<'_> {
     ) -> Verdict {
         if header[0] as u8 == Kind::Send as u8 && self.is_taken(from, header, payload) {
             return Verdict::Taken;
+        }
+        if header[0] as u8 == Kind::Batch as u8 {
+            let Shown { core, queue, inbox } = self;
+            let queue = *queue;
+            core.learn(link, from);
+            let header = PacketHeader::from_words(header);
+            return core.on_batch(link, header, payload, |core, header, payload| {
+                Shown { core, queue, inbox: &mut **inbox }.packet(link, from, header, payload)
+            });
         }
         self.core.packet(link, from, header, payload)
     }

@@ -33,6 +33,8 @@ pub(crate) struct Link {
     pub(crate) undelivered: VecDeque<Undelivered>,
     /// Puts of the peer of which a piece failed, until their last piece.
     pub(crate) failed_puts: VecDeque<(u64, Status)>,
+    /// How far the batch at the front was taken, which had no room for the rest. 0: there is none.
+    pub(crate) in_batch: usize,
 }
 
 impl Links {
@@ -89,6 +91,7 @@ impl Links {
             outbox: Outbox::default(),
             undelivered: VecDeque::new(),
             failed_puts: VecDeque::new(),
+            in_batch: 0,
         });
         self.by_peer.entry(peer).or_insert(link);
         true

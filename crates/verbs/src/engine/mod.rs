@@ -9,6 +9,7 @@
 //! | `send.rs` | posting a message; the eager path |
 //! | `receive.rs` | a packet arrives; matching it with a receive, or with the `backlog.rs` |
 //! | `inbox.rs` | messages that the program takes where they lie |
+//! | `batch.rs` | several short messages in one packet, at both ends |
 //! | `waiting.rs` | descriptors that could not leave at once |
 //! | `undelivered.rs` | short messages that have left and may still be lost |
 //! | `rendezvous.rs` | messages longer than a packet |
@@ -24,6 +25,7 @@
 
 mod atomic;
 mod backlog;
+mod batch;
 mod chain;
 mod close;
 mod connect;
@@ -53,6 +55,7 @@ use crate::shared_receive::SharedReceives;
 use crate::table::Table;
 use crate::{CompletionQueue, FunctionCounters, FunctionOptions, Limits, QueuePairCounters};
 use backlog::Backlog;
+use batch::Batch;
 use bellwire_device::{
     Completion, Error, FunctionAddress, Gate, LinkId, Result, Status, Transport, TransportLimits,
     Verdict,
@@ -100,6 +103,8 @@ pub struct Core {
     hand: Hand,
     links: Links,
     regions: Regions,
+    /// Short messages that are to leave together.
+    batch: Batch,
     backlog: Backlog,
     operations: Outstanding<Operation>,
     transfers: Outstanding<Transfer>,
@@ -181,6 +186,7 @@ impl Core {
             hand: Hand::new(),
             links: Links::new(),
             regions: Regions::new(address, limits.regions, seed),
+            batch: batch::room(),
             backlog: Backlog::new(options.backlog_bytes, limits.queue_pairs),
             operations: Outstanding::new(options.outstanding as u16),
             transfers: Outstanding::new(TRANSFERS),

@@ -31,6 +31,13 @@ pub trait Port: std::marker::Send {
         queue_pair: QueuePair,
         send: &mut Send<'_>,
     ) -> Result<()>;
+    fn post_sends(
+        &mut self,
+        core: &mut Core,
+        queue_pair: QueuePair,
+        sends: &mut [Send<'_>],
+        posted: &mut usize,
+    ) -> Result<()>;
     fn post_put(&mut self, core: &mut Core, queue_pair: QueuePair, put: &mut Put<'_>)
     -> Result<()>;
     fn post_get(
@@ -118,6 +125,16 @@ impl<T: Transport> Port for T {
         send: &mut Send<'_>,
     ) -> Result<()> {
         core.post_send(self, queue_pair, send)
+    }
+
+    fn post_sends(
+        &mut self,
+        core: &mut Core,
+        queue_pair: QueuePair,
+        sends: &mut [Send<'_>],
+        posted: &mut usize,
+    ) -> Result<()> {
+        core.post_sends(self, queue_pair, sends, posted)
     }
 
     fn post_put(

@@ -31,7 +31,9 @@ impl Sink for Core {
             return Verdict::Taken;
         }
         let verdict = self.on_packet(link, from, [first, ends, argument], payload);
-        self.counters.packets_taken += (verdict == Verdict::Taken) as u64;
+        // The messages of a batch were counted one by one.
+        let counts = verdict == Verdict::Taken && first as u8 != Kind::Batch as u8;
+        self.counters.packets_taken += counts as u64;
         verdict
     }
 
@@ -80,6 +82,9 @@ impl Core {
             Kind::Accept => self.on_accept(link, from, header, payload),
             Kind::Reject => self.on_reject(link, from, header, payload),
             Kind::Disconnect => self.on_disconnect(from, header),
+            Kind::Batch => self.on_batch(link, header, payload, |core, header, payload| {
+                core.packet(link, from, header, payload)
+            }),
         }
     }
 

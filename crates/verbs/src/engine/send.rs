@@ -36,19 +36,8 @@ impl Core {
     ) -> bool {
         let QueuePair { slot, generation, .. } = queue_pair;
         let Some(entry) = self.queue_pairs.find_mut(slot, generation) else { return false };
-        let link = match entry.routing.again(send.to, self.links.epoch()) {
-            Some(link) => link,
-            None => match look_up(&self.links, entry, send.to) {
-                Some(link) => link,
-                None => return false,
-            },
-        };
-        let (head, body): (&[u8], _) = match &send.payload {
-            Payload::Immediate(bytes) => (&[], View::of(bytes)),
-            Payload::Gathered(head, body) => (head, *body),
-            Payload::Buffer(buffer) if registered(&self.regions, buffer) => (&[], buffer.view()),
-            Payload::Buffer(_) => return false,
-        };
+        let Some(link) = entry.way(&self.links, send.to) else { return false };
+        let Some((head, body)) = send.payload.parts(&self.regions) else { return false };
         let length = head.len() + body.len();
         // What is needed after the message has gone is looked up again then: kept, it would be put aside and fetched on the way.
         let ring = entry.send_completions;
@@ -75,25 +64,7 @@ impl Core {
             self.await_delivery(link, message);
             return true;
         }
-        entry.sent_at_once.count(length);
-        if send.signaled {
-            let completion = self.completion_queues[entry.send_completions].push(Completion {
-                queue_pair: entry.handle,
-                peer: entry.routing.lately(),
-                operation: Finished::Send,
-                status: Status::Success,
-                context: send.context,
-                length,
-                buffer: None,
-                has_immediate: false,
-                word: 0,
-                rest: None,
-            });
-            // Put in its place afterwards, because a choice of two would be made in memory first.
-            if let Some(buffer) = send.take_buffer() {
-                completion.buffer = Some(buffer);
-            }
-        }
+        entry.tell_sent(&mut self.completion_queues, send, length);
         true
     }
 
@@ -246,6 +217,62 @@ impl Core {
                 Ok((self.link_to(transport, to.function_address())?, to))
             }
             (route, to) => Err(no_route(route, to)),
+        }
+    }
+}
+
+impl Payload<'_> {
+    /// The bytes, as head and body; `None` if they are in a region that is not registered any more.
+    #[inline(always)]
+    pub(super) fn parts(&self, regions: &Regions) -> Option<(&[u8], View<'_>)> {
+        match self {
+            Payload::Immediate(bytes) => Some((&[], View::of(bytes))),
+            Payload::Gathered(head, body) => Some((head, *body)),
+            Payload::Buffer(buffer) => {
+                registered(regions, buffer).then(|| (&[] as &[u8], buffer.view()))
+            }
+        }
+    }
+}
+
+impl Entry {
+    /// The link to whom a descriptor names, if there is one and the queue pair may send there.
+    #[inline(always)]
+    pub(super) fn way(&mut self, links: &Links, named: Destination) -> Option<LinkId> {
+        match self.routing.again(named, links.epoch()) {
+            Some(link) => Some(link),
+            None => look_up(links, self, named),
+        }
+    }
+
+    /// Counts a message that has left and arrived at once, and tells of it if somebody wants to hear of it.
+    #[inline(always)]
+    pub(super) fn tell_sent(
+        &mut self,
+        queues: &mut Table<CompletionRing>,
+        send: &mut Send<'_>,
+        length: usize,
+    ) {
+        self.sent_at_once.count(length);
+        let buffer = send.take_buffer();
+        if !send.signaled {
+            return;
+        }
+        let completion = queues[self.send_completions].push(Completion {
+            queue_pair: self.handle,
+            peer: self.routing.lately(),
+            operation: Finished::Send,
+            status: Status::Success,
+            context: send.context,
+            length,
+            buffer: None,
+            has_immediate: false,
+            word: 0,
+            rest: None,
+        });
+        // Put in its place afterwards, because a choice of two would be made in memory first.
+        if buffer.is_some() {
+            completion.buffer = buffer;
         }
     }
 }

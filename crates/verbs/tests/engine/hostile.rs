@@ -40,7 +40,7 @@ pub fn send(mut hostile: Loopback, world: &mut World, forge: impl Fn(&mut Packet
 fn unknown_kinds_are_dropped_and_short_packets_close_the_link() {
     let mut world = World::pair();
     let address = |node| FunctionAddress { node, function: 0 };
-    for kind in [0, 14, 200, 255] {
+    for kind in [0, 15, 200, 255] {
         let hostile = world.fabric.transport(address(50));
         send(hostile, &mut world, |header| header.kind = kind);
     }
@@ -61,6 +61,89 @@ fn unknown_kinds_are_dropped_and_short_packets_close_the_link() {
     world.sides[0].send(to, b"fine", 1);
     world.settle();
     assert_eq!(bytes(world.sides[1].take()), b"fine");
+}
+
+/// Keeps kind and payload of each packet.
+#[derive(Default)]
+struct Curious(Vec<(u8, Vec<u8>)>);
+
+impl Sink for Curious {
+    fn packet(
+        &mut self,
+        _: LinkId,
+        _: FunctionAddress,
+        header: [u64; 3],
+        bytes: View<'_>,
+    ) -> Verdict {
+        let mut payload = vec![0; bytes.len()];
+        bytes.read(0, &mut payload);
+        self.0.push((header[0] as u8, payload));
+        Verdict::Taken
+    }
+
+    fn link_down(&mut self, _: LinkId, _: FunctionAddress, _: Status) {}
+}
+
+/// Messages that are posted together are one packet, and what fills its records up is nothing of what was sent to others.
+#[test]
+fn a_batch_is_one_packet_and_tells_nothing_else() {
+    let mut world = World::pair();
+    let secret = world.sides[1].address();
+    let mut curious = world.fabric.transport(FunctionAddress { node: 50, function: 0 });
+    curious.set_gate(3, bellwire_device::Gate::Open);
+    let to = Address::new(50, 0, 3);
+    let mut found = Curious::default();
+    for number in 0..2 {
+        let a = &mut world.sides[0];
+        let mut sends = [(); 3].map(|()| Send::immediate(&[0xff; 200]).to(secret));
+        a.function.post_sends(a.qp, &mut sends).unwrap();
+        let mut sends = [&b"1"[..], b"", b"seven b"].map(|bytes| Send::immediate(bytes).to(to));
+        a.function.post_sends(a.qp, &mut sends).unwrap();
+        for _ in 0..10 {
+            world.sides.iter_mut().for_each(|side| {
+                side.turn();
+            });
+            curious.poll(&mut found, 64);
+        }
+        // The first time the link was not there yet, so that each message waited on its own.
+        assert_eq!(found.0.len(), if number == 0 { 3 } else { 4 });
+    }
+    let (kind, payload) = found.0.pop().unwrap();
+    assert_eq!(kind, Kind::Batch as u8);
+    assert_eq!(payload, b"\x01\0\0\x001\0\0\0\0\0\0\0\x07\0\0\0seven b\0");
+}
+
+/// A batch whose records do not lie inside it closes the link; those before the bad one were messages. One of none is nothing.
+#[test]
+fn batches_must_hold_their_records() {
+    let record = |length: u16, flags: u8| [length as u8, (length >> 8) as u8, flags, 0];
+    let good = [record(4, 0), *b"good"].concat();
+    let bad: [&[u8]; 6] = [
+        &[1],
+        &record(1, 0),
+        &record(u16::MAX, 0),
+        &[record(0, 1), [0; 4]].concat(),
+        &[&record(5, 0)[..], b"four"].concat(),
+        &[&record(4, 1)[..], &[0; 8], b"abc"].concat(),
+    ];
+    let mut world = World::pair();
+    for (number, bad) in bad.into_iter().enumerate() {
+        let mut hostile = world.fabric.transport(FunctionAddress { node: 50, function: 0 });
+        let link = link(&mut hostile);
+        world.sides[1].receive(8, number as u64);
+        world.settle();
+        let header = PacketHeader::new(Kind::Batch, 1, 1, 0);
+        hostile.send(link, header, &[], View::empty()).unwrap();
+        hostile.send(link, header, &good, View::of(bad)).unwrap();
+        world.settle();
+        assert_eq!(bytes(world.sides[1].take()), b"good");
+        let counters = world.sides[1].function.counters().function;
+        assert_eq!(
+            (counters.violations, counters.links_lost),
+            (number as u64 + 1, number as u64 + 1)
+        );
+    }
+    world.check_counters();
 }
 
 /// A forged or late answer to an operation is counted and changes nothing.
@@ -167,12 +250,17 @@ proptest! {
         region.read(0, &mut found);
         prop_assert_eq!(found, [0; 64]);
         world.sides[1].done.clear();
-        // More receives than the hostile peer can have messages waiting for.
-        for number in 0..200 {
-            world.sides[1].receive(3000, 100 + number);
+        // Until nothing of the hostile peer waits any more; a batch of it may have had many messages.
+        loop {
+            let b = &mut world.sides[1];
+            let state = b.function.query(b.qp).unwrap();
+            (state.posted_receives..200).for_each(|number| b.receive(3000, number as u64));
+            world.settle();
+            world.sides[1].done.clear();
+            if state.backlog_messages == 0 {
+                break;
+            }
         }
-        world.settle();
-        world.sides[1].done.clear();
         world.sides[0].send(to, &pattern(3000, 1), 9);
         world.settle();
         let received = world.sides[1].take_all(Operation::Receive);

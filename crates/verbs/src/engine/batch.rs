@@ -1,0 +1,190 @@
+//! Several short messages in one packet: both ends.
+//!
+//! A message of its own takes a line of a lane, which another core must first hand over, and a turn of everything on its way. Messages that are
+//! posted together ([`crate::Function::post_sends`]) share both: they travel as records of one packet, one behind the other.
+//!
+//! ```text
+//!        0        1        2        3        4
+//!   +--------+--------+--------+--------+-- - - - - - - --+-- - - - - - - - - - - - --+
+//!   |  payload bytes  | flags  |   0    |  immediate (8)  |  payload, filled up to 4  |
+//!   +--------+--------+--------+--------+-- - - - - - - --+-- - - - - - - - - - - - --+
+//! ```
+//! All little-endian. Flags are those of a packet; the immediate is there if its flag is set. The receiver treats each record as the packet of
+//! a message, so that nothing but the way is different for it.
+
+use super::*;
+use crate::Send;
+use bellwire_device::{Kind, PacketFlags, PacketHeader, QueuePair};
+use bellwire_ring::canary::planted;
+
+/// Most bytes of a batch: what a core can read as fast as it comes, and not much longer than the first message can wait for the last.
+const BATCH_BYTES: usize = 1024;
+/// Longest payload of a record. A longer message gains little, and would be copied twice.
+const RECORD_BYTES: usize = 256;
+const HEAD_BYTES: usize = 4;
+const IMMEDIATE_BYTES: usize = 8;
+
+/// Room for a packet that is being put together.
+pub(super) type Batch = Box<[u8; BATCH_BYTES]>;
+
+pub(super) fn room() -> Batch {
+    Box::new([0; BATCH_BYTES])
+}
+
+/// Where a record ends that ends so: the next multiple of four, in a form that is two instructions.
+#[inline(always)]
+fn filled_up(end: usize) -> usize {
+    (end + HEAD_BYTES - 1) & !(HEAD_BYTES - 1)
+}
+
+/// Writes a record at `at`. Returns where it ends; `None` if that is too long a record, or not in `batch`.
+#[inline(always)]
+fn add(
+    batch: &mut [u8],
+    at: usize,
+    immediate: Option<u64>,
+    head: &[u8],
+    body: View<'_>,
+) -> Option<usize> {
+    let length = head.len() + body.len();
+    let start = HEAD_BYTES + if immediate.is_some() { IMMEDIATE_BYTES } else { 0 };
+    if length > RECORD_BYTES {
+        return None;
+    }
+    let end = filled_up(at + start + length);
+    let record = batch.get_mut(at..end)?;
+    // First, because the rest covers all but what fills it up, where bytes of an earlier message may be, which was for somebody else.
+    *record.last_chunk_mut()? = [0; HEAD_BYTES];
+    let flag = if immediate.is_some() { PacketFlags::IMMEDIATE.bits() } else { 0 };
+    let first = length as u32 | u32::from(flag) << 16;
+    record[..HEAD_BYTES].copy_from_slice(&first.to_le_bytes());
+    if let Some(immediate) = immediate {
+        record[HEAD_BYTES..start].copy_from_slice(&immediate.to_le_bytes());
+    }
+    let mut payload = &mut record[start..start + length];
+    if !head.is_empty() {
+        payload[..head.len()].copy_from_slice(head);
+        payload = &mut payload[head.len()..];
+    }
+    body.read(0, payload);
+    Some(end)
+}
+
+/// The next record of a batch that a peer sent, and where it ends; `None` if it does not lie inside.
+#[inline(always)]
+fn record(batch: View<'_>, at: usize) -> Option<(PacketFlags, u64, View<'_>, usize)> {
+    let mut first = [0; HEAD_BYTES];
+    batch.part(at, HEAD_BYTES)?.read(0, &mut first);
+    let first = u32::from_le_bytes(first);
+    let (length, flags) =
+        (first as u16 as usize, PacketFlags::from_bits_truncate((first >> 16) as u8));
+    let (mut start, mut immediate) = (at + HEAD_BYTES, [0; IMMEDIATE_BYTES]);
+    if flags.contains(PacketFlags::IMMEDIATE) {
+        batch.part(start, IMMEDIATE_BYTES)?.read(0, &mut immediate);
+        start += IMMEDIATE_BYTES;
+    }
+    let payload = batch.part(start, length)?;
+    Some((flags, u64::from_le_bytes(immediate), payload, filled_up(start + length)))
+}
+
+impl Core {
+    /// Posts messages in turn. The first ones, as many as `posted` counts, are posted, whatever comes back; the others are as they were.
+    pub(super) fn post_sends<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        queue_pair: QueuePair,
+        sends: &mut [Send<'_>],
+        posted: &mut usize,
+    ) -> Result<()> {
+        while *posted < sends.len() {
+            let together = self.send_batch(transport, queue_pair, &mut sends[*posted..]);
+            *posted += together;
+            if together == 0 {
+                // Alone it goes its way, or says why it cannot.
+                self.post_send(transport, queue_pair, &mut sends[*posted])?;
+                *posted += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends as many of the first messages in one packet as belong together and fit, if there are at least two and the way is free. Returns how
+    /// many went.
+    #[inline(always)]
+    fn send_batch<T: Transport>(
+        &mut self,
+        transport: &mut T,
+        queue_pair: QueuePair,
+        sends: &mut [Send<'_>],
+    ) -> usize {
+        let QueuePair { slot, generation, .. } = queue_pair;
+        let to = match sends {
+            [first, _, ..] => first.to,
+            _ => return 0,
+        };
+        let Some(entry) = self.queue_pairs.find_mut(slot, generation) else { return 0 };
+        let Some(link) = entry.way(&self.links, to) else { return 0 };
+        if !entry.sends.is_empty() || !transport.carries_batches(link) {
+            return 0;
+        }
+        let batch = &mut self.batch[..BATCH_BYTES.min(self.limits.eager_bytes)];
+        let mut room = self.completion_queues[entry.send_completions].room();
+        let (mut count, mut length) = (0, 0);
+        for send in &*sends {
+            let Some((head, body)) = send.payload.parts(&self.regions) else { break };
+            if send.to != to || send.signaled && room == 0 {
+                break;
+            }
+            let Some(end) = add(batch, length, send.immediate, head, body) else { break };
+            length = end;
+            room -= usize::from(send.signaled);
+            count += 1;
+        }
+        let (from, to) = (entry.handle.number, entry.routing.lately().queue_pair);
+        let header = PacketHeader::new(Kind::Batch, to, from, 0);
+        let records = View::of(&batch[..length]);
+        if count < 2 || !transport.send_message(link, header, &[], records) {
+            return 0;
+        }
+        for send in &mut sends[..count] {
+            let length = send.len();
+            entry.tell_sent(&mut self.completion_queues, send, length);
+        }
+        count
+    }
+
+    /// Offers the messages of a batch in turn, from the one on that had no room last time.
+    #[inline(always)]
+    pub(super) fn on_batch(
+        &mut self,
+        link: LinkId,
+        header: PacketHeader,
+        batch: View<'_>,
+        mut offer: impl FnMut(&mut Core, [u64; 3], View<'_>) -> Verdict,
+    ) -> Verdict {
+        let Some(entry) = self.links.find_mut(link) else { return Verdict::Taken };
+        let mut at = std::mem::take(&mut entry.in_batch);
+        while at < batch.len() {
+            let Some((flags, immediate, payload, end)) = record(batch, at) else {
+                return self.violation();
+            };
+            let mut message =
+                PacketHeader::new(Kind::Send, header.destination, header.source, immediate);
+            message.flags = flags;
+            message.length = payload.len() as u32;
+            match offer(self, message.to_words(), payload) {
+                Verdict::Taken => at = end,
+                Verdict::Stalled => {
+                    if let Some(entry) = self.links.find_mut(link)
+                        && !planted("batch-starts-again")
+                    {
+                        entry.in_batch = at;
+                    }
+                    return Verdict::Stalled;
+                }
+                Verdict::Violation => return Verdict::Violation,
+            }
+        }
+        Verdict::Taken
+    }
+}
