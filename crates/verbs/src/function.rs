@@ -298,6 +298,16 @@ impl Function {
     /// (`shm`, and `auto:` on one host). To the receiver, and in every completion, they are as if each had been posted by
     /// [`Function::post_send`]; what was posted keeps no payload here.
     ///
+    /// ```no_run
+    /// # use bellwire::{Address, Function, QueuePair, Result, Send};
+    /// /// Tells a peer three numbers, as a message each.
+    /// fn tell(function: &mut Function, queue_pair: QueuePair, peer: Address) -> Result<()> {
+    ///     let numbers = [3u64, 4, 5].map(u64::to_le_bytes);
+    ///     let mut sends = numbers.each_ref().map(|bytes| Send::immediate(bytes).to(peer));
+    ///     Ok(function.post_sends(queue_pair, &mut sends)?)
+    /// }
+    /// ```
+    ///
     /// # Errors
     /// Those of [`Function::post_send`] for the first message that is refused, with the number of those before it, which are posted. It and
     /// those behind it are as they were.

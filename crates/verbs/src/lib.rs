@@ -24,6 +24,10 @@
 //! [`Function::post_send`] -> `engine/send.rs` -> the device's `Transport::send` ... the peer's device polls ->
 //! `engine/receive.rs` -> its completion queue -> [`Function::poll`].
 //!
+//! # Many small messages
+//! Messages that are ready together go by one call, [`Function::post_sends`], and by few packets. A program that knows from a message's first
+//! bytes where the rest belongs takes it where it lies ([`Function::poll_with`]), and posts no receive for it.
+//!
 //! # Order
 //! - Descriptors of one queue pair start in the order of posting. Messages between two queue pairs are received, and their
 //!   receive completions come, in the order of posting, whatever their lengths.
@@ -67,6 +71,7 @@ pub use bellwire_device::{
     Address, Buffer, Completion, Error, FunctionAddress, MemoryRegion, Operation, QueuePair,
     RegionSlice, RemoteAt, RemoteKey, RemoteSlice, Result, Rights, Status, VirtualTime,
 };
+pub use bellwire_ring::memory::View;
 pub use completion_queue::CompletionQueue;
 pub use connection::{ConnectionProgress, ConnectionRequest, Listener};
 pub use counters::{Counters, FunctionCounters, QueuePairCounters};

@@ -162,8 +162,8 @@ impl Core {
         batch: View<'_>,
         mut offer: impl FnMut(&mut Core, [u64; 3], View<'_>) -> Verdict,
     ) -> Verdict {
-        let Some(entry) = self.links.find_mut(link) else { return Verdict::Taken };
-        let mut at = std::mem::take(&mut entry.in_batch);
+        let place = self.links.find_mut(link).map(|entry| &mut entry.in_batch);
+        let mut at = place.map_or(0, std::mem::take);
         while at < batch.len() {
             let Some((flags, immediate, payload, end)) = record(batch, at) else {
                 return self.violation();

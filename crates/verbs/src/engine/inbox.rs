@@ -6,6 +6,29 @@ use bellwire_ring::canary::planted;
 
 /// Takes messages while they are still in the device's memory ([`crate::Function::poll_with`]): for programs that know from a message's first
 /// bytes where the others belong, and would copy them there from the buffer of a receive.
+///
+/// ```
+/// use bellwire::{Address, Inbox, QueuePair, View};
+///
+/// /// A table of numbers that peers fill: each message has a place and what belongs there.
+/// struct Table([u64; 100]);
+///
+/// impl Inbox for Table {
+///     fn message(&mut self, _: QueuePair, _: Address, _: Option<u64>, bytes: View<'_>) -> bool {
+///         let mut entry = [[0; 8]; 2];
+///         if bytes.len() != entry.as_flattened().len() {
+///             return false;
+///         }
+///         bytes.read(0, entry.as_flattened_mut());
+///         let [place, value] = entry.map(u64::from_le_bytes);
+///         match self.0.get_mut(place as usize) {
+///             Some(number) => *number = value,
+///             None => return false,
+///         }
+///         true
+///     }
+/// }
+/// ```
 pub trait Inbox {
     /// A whole message came for `queue_pair`, and all messages before it have been told. `true`: it was taken, and nobody hears of it again;
     /// `false`: it meets a receive, as if nobody had asked.
