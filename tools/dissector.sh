@@ -14,7 +14,7 @@ printf '== dissector: the frames of examples/capture.rs, read by tshark\n'
 cargo run -q -p bellwire-protocol --example capture -- "$folder/frames.pcapng" >"$folder/expected"
 
 fields=(kind function from length token sequence acknowledged credit.requests check.status section packet
-    packet.length news.queue_pair received.bitmap open.incarnation)
+    packet.length news.queue_pair received.bitmap open.incarnation seek.nonce challenge.cookie)
 tshark -r "$folder/frames.pcapng" -X "lua_script:$(dirname "$0")/dissector/bellwire.lua" \
     -T fields -E separator=/t -E occurrence=a -E aggregator=, "${fields[@]/#/-ebellwire.}" \
     >"$folder/actual" 2>"$folder/complaints"
@@ -25,7 +25,7 @@ if grep -i 'lua.*error' "$folder/complaints" || ! diff "$folder/expected" "$fold
 fi
 
 # Each kind of frame and of section must have been there, once as Ethernet and once as UDP, and a damaged frame.
-for kind in 1 2 3 4 5 6 7 8 9; do
+for kind in 1 2 3 4 5 6 7 8 9 10; do
     cut -f1 "$folder/actual" | grep -qx "$kind" || { echo "error: no frame of kind $kind" >&2; exit 1; }
     cut -f10 "$folder/actual" | tr , '\n' | grep -qx "$kind" || [ "$kind" -gt 5 ] ||
         { echo "error: no section of kind $kind" >&2; exit 1; }

@@ -12,7 +12,7 @@ local MAGIC, HEADER, CHECK, OVERHEAD = 0xb1, 32, 4, 36
 
 local kinds = {
     [1] = "Open", [2] = "Accept", [3] = "Refuse", [4] = "Data", [5] = "Acknowledge",
-    [6] = "Close", [7] = "Unknown", [8] = "Seek", [9] = "Here",
+    [6] = "Close", [7] = "Unknown", [8] = "Seek", [9] = "Here", [10] = "Challenge",
 }
 local section_kinds = {
     [1] = "Requests", [2] = "Responses", [3] = "News", [4] = "Received", [5] = "Part",
@@ -22,7 +22,7 @@ local packet_kinds = {
     [8] = "Atomic", [9] = "Event", [10] = "Connect", [11] = "Accept", [12] = "Reject", [13] = "Disconnect",
 }
 local news_kinds = { [0] = "closed", [1] = "open", [2] = "stopped", [3] = "tell me yours" }
-local refusals = { [1] = "no common version", [2] = "a demanded feature is missing", [3] = "not here", [4] = "full" }
+local refusals = { [1] = "no common version", [2] = "a demanded feature is missing", [3] = "not here", [4] = "full", [5] = "the node is elsewhere" }
 local closings = { [1] = "done", [2] = "the protocol was broken" }
 
 local f = {}
@@ -92,6 +92,8 @@ field("close.reason", ProtoField.uint8, "Reason", base.DEC, closings)
 field("seek.from_node", ProtoField.uint32, "Node that sends")
 field("seek.to_node", ProtoField.uint32, "Node that is meant")
 field("seek.frame_bytes", ProtoField.uint32, "Longest frame")
+field("seek.nonce", ProtoField.uint64, "Nonce", base.HEX)
+field("challenge.cookie", ProtoField.uint64, "Cookie", base.HEX)
 
 local all = {}
 for _, entry in pairs(f) do
@@ -241,10 +243,15 @@ local bodies = {
         { "refuse.features", 4, 4 }, { "refuse.token", 8, 8 },
     },
     close = { { "close.reason", 0, 1 } },
-    seek = { { "seek.from_node", 0, 4 }, { "seek.to_node", 4, 4 }, { "seek.frame_bytes", 8, 4 } },
+    seek = {
+        { "seek.from_node", 0, 4 }, { "seek.to_node", 4, 4 }, { "seek.frame_bytes", 8, 4 }, { "seek.nonce", 16, 8 },
+    },
+    challenge = { { "challenge.cookie", 0, 8 } },
 }
-local body_of = { [1] = "open", [2] = "open", [3] = "refuse", [6] = "close", [8] = "seek", [9] = "seek" }
-local body_bytes = { open = 72, refuse = 16, close = 1, seek = 12 }
+local body_of = {
+    [1] = "open", [2] = "open", [3] = "refuse", [6] = "close", [8] = "seek", [9] = "seek", [10] = "challenge",
+}
+local body_bytes = { open = 72, refuse = 16, close = 1, seek = 24, challenge = 8 }
 
 function bellwire.dissector(buffer, pinfo, root)
     if buffer:len() < OVERHEAD or buffer(0, 1):uint() ~= MAGIC then return 0 end

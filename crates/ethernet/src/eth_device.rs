@@ -224,7 +224,7 @@ impl Station for EthDevice {
             if let Some((node, place)) =
                 lookup::ask(io, self.node, EVERY_FUNCTION, function, *mac, &mut asked)
             {
-                known.insert(node, place);
+                known.lock().found(node, place);
                 return Ok(node);
             }
         }

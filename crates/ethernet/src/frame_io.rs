@@ -15,7 +15,7 @@ use std::os::fd::BorrowedFd;
 /// Frames in and out of one function of one device.
 pub trait FrameIo: Send {
     /// Where a frame goes to, or came from.
-    type Path: Copy + Eq + Hash + Debug + Display + Send;
+    type Path: Copy + Ord + Hash + Debug + Display + Send;
 
     /// What frames begin with in a capture.
     const LINK_TYPE: LinkType;

@@ -1,8 +1,8 @@
 //! Finding a node by the name of its host.
 
 use crate::frame_io::FrameIo;
-use crate::seek::{self, ANYBODY, Said};
 use bellwire_device::{Address, Error};
+use bellwire_protocol::discovery::seek::{self, ANYBODY, Said};
 use bellwire_wire::frame::seek::SeekBody;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::time::{Duration, Instant};
@@ -89,9 +89,10 @@ pub(crate) fn ask<Io: FrameIo>(
     asked: &mut Asked,
 ) -> Option<(u32, Io::Path)> {
     let mut questions = 0;
+    let nonce = bellwire_device::random();
     while !asked.left().is_zero() {
         let frame_bytes = io.frame_bytes() as u32;
-        let body = SeekBody { from: own, to: ANYBODY, frame_bytes };
+        let body = SeekBody { from: own, to: ANYBODY, frame_bytes, nonce };
         if let Some(room) = io.room() {
             seek::emit(Said::Where(body), answer_to, function, room);
             io.stage(to, seek::FRAME_BYTES);
@@ -102,7 +103,10 @@ pub(crate) fn ask<Io: FrameIo>(
         let mut found = None;
         while found.is_none() && Instant::now() < until {
             let got = io.receive(16, |from, bytes| {
-                if let Some((Said::Here(body), _)) = seek::parse(bytes) {
+                // Only who was asked knows the nonce, and only what comes from there answers.
+                if let Some((Said::Here(body), _)) = seek::parse(bytes)
+                    && (body.nonce, from) == (nonce, to)
+                {
                     found = Some((body.from, from));
                 }
             });

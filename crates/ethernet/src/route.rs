@@ -3,18 +3,15 @@
 use crate::link_header::Mac;
 use crate::several::Hop;
 use bellwire_device::FunctionAddress;
+use bellwire_protocol::discovery::{Book, Nodes, Owner};
 use bellwire_wire::frame::UDP_PORT_BASE;
-use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Nodes whose places are remembered, at most.
-const NODES: usize = 65_536;
-
 /// How a device finds the place of a node's function.
-pub trait Route: Send {
+pub trait Route: Book<Self::Path> + Send {
     /// What a frame is sent to.
-    type Path;
+    type Path: Copy + Ord;
 
     /// The place of a function; `None`: ask around for it.
     fn find(&self, peer: FunctionAddress) -> Option<Self::Path>;
@@ -29,19 +26,12 @@ pub trait Route: Send {
         false
     }
 
-    /// A frame that came from `path` told that `node` is there. Tells whether that is a further place, by an interface by which the
-    /// node was not reached before.
-    fn learn(&mut self, node: u32, path: Self::Path) -> bool;
-
-    /// Nobody answers for the node where it was told to be.
-    fn forget(&mut self, _node: u32) {}
-
     /// What a question for a node is sent to, if the network can carry one to everybody.
     fn everybody(&self) -> Option<Self::Path>;
 }
 
 /// What the functions of one device know together.
-pub struct Known<P>(Arc<Mutex<HashMap<u32, P>>>);
+pub struct Known<P>(Arc<Mutex<Nodes<P>>>);
 
 impl<P> Clone for Known<P> {
     fn clone(&self) -> Self {
@@ -49,61 +39,53 @@ impl<P> Clone for Known<P> {
     }
 }
 
-impl<P: Copy> Known<P> {
+impl<P: Copy + Eq> Known<P> {
     /// Nothing yet.
     pub fn new() -> Known<P> {
         Known(Arc::default())
     }
 
-    /// Remembers the place of a node.
-    pub fn insert(&self, node: u32, place: P) {
-        let mut known = self.lock();
-        if known.len() < NODES || known.contains_key(&node) {
-            known.insert(node, place);
-        }
-    }
-
     /// The place of a node.
     pub fn place(&self, node: u32) -> Option<P> {
-        self.lock().get(&node).copied()
+        self.lock().place(node)
     }
 
-    fn remove(&self, node: u32) {
-        self.lock().remove(&node);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<u32, P>> {
+    /// What is known, for a change.
+    pub fn lock(&self) -> MutexGuard<'_, Nodes<P>> {
         // Nothing that holds the lock can panic half way through a change.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<P: Copy> Default for Known<P> {
+impl<P: Copy + Eq> Default for Known<P> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-/// Nodes by IP: a node's number is its IPv4 address, unless it has told another.
+/// Nodes by IP: a node's number is its IPv4 address, unless it has chosen another.
 pub struct IpRoute {
-    /// Addresses that nodes have told.
-    pub known: Known<IpAddr>,
+    /// Where nodes were heard or found.
+    pub known: Known<SocketAddr>,
     /// Function 0 listens on this port, and the others on those that follow.
     pub port: u16,
+    /// Our own node number and address.
+    pub own: (u32, IpAddr),
+}
+
+/// Whether a number is an IPv4 address that a host may have, and so belongs to that host.
+pub(crate) fn is_host(node: u32) -> bool {
+    // 0.x is nobody's, from 224.x on they are for groups or reserved (RFC 6890).
+    (1..224).contains(&(node >> 24))
 }
 
 impl Route for IpRoute {
     type Path = SocketAddr;
 
     fn find(&self, peer: FunctionAddress) -> Option<SocketAddr> {
-        let told = self.known.place(peer.node);
-        let ip = told.unwrap_or_else(|| IpAddr::V4(Ipv4Addr::from(peer.node)));
+        let known = self.known.place(peer.node).map(|place| place.ip());
+        let ip = known.unwrap_or_else(|| IpAddr::V4(Ipv4Addr::from(peer.node)));
         Some(SocketAddr::new(ip, self.port.checked_add(peer.function.into())?))
-    }
-
-    fn learn(&mut self, node: u32, path: SocketAddr) -> bool {
-        self.known.insert(node, path.ip());
-        false
     }
 
     fn everybody(&self) -> Option<SocketAddr> {
@@ -111,8 +93,53 @@ impl Route for IpRoute {
     }
 }
 
+impl Book<SocketAddr> for IpRoute {
+    fn owner(&self, node: u32, place: SocketAddr) -> Owner {
+        let (own, ip) = self.own;
+        let is_made_from = match place.ip() {
+            IpAddr::V4(ip) => u32::from(ip) == node,
+            IpAddr::V6(ip) => u128::from(ip) as u32 == node,
+        };
+        if is_made_from || node == own && place.ip() == ip {
+            Owner::This
+        } else if node == own || place.is_ipv4() && is_host(node) {
+            Owner::Other
+        } else {
+            Owner::Anybody
+        }
+    }
+
+    fn other_place(&self, node: u32, place: SocketAddr) -> Option<SocketAddr> {
+        self.known.place(node).filter(|known| known.ip() != place.ip())
+    }
+
+    fn heard(&mut self, node: u32, place: SocketAddr) {
+        self.known.lock().heard(node, place);
+    }
+
+    /// Nobody is asked, so nobody answers.
+    fn told(&mut self, _: u32, _: SocketAddr) -> bool {
+        false
+    }
+
+    fn forget(&mut self, node: u32) {
+        self.known.lock().forget(node);
+    }
+}
+
 /// The port of function 0 unless told otherwise.
 pub const PORT: u16 = UDP_PORT_BASE;
+
+/// To whom a node number belongs, as seen from the station `mac`. `own`: our own number, and whether that station is ours.
+fn owner_of(node: u32, mac: Mac, (own, is_own): (u32, bool)) -> Owner {
+    if mac.node() == node || node == own && is_own {
+        Owner::This
+    } else if node == own {
+        Owner::Other
+    } else {
+        Owner::Anybody
+    }
+}
 
 /// Nodes by Ethernet address, which they tell when they are asked.
 pub struct MacRoute {
@@ -129,19 +156,35 @@ impl Route for MacRoute {
         if peer.node == self.own.0 { Some(self.own.1) } else { self.known.place(peer.node) }
     }
 
-    fn learn(&mut self, node: u32, path: Mac) -> bool {
-        if path.is_unicast() && path != self.own.1 {
-            self.known.insert(node, path);
+    fn everybody(&self) -> Option<Mac> {
+        Some(Mac::BROADCAST)
+    }
+}
+
+impl Book<Mac> for MacRoute {
+    fn owner(&self, node: u32, place: Mac) -> Owner {
+        owner_of(node, place, (self.own.0, place == self.own.1))
+    }
+
+    fn other_place(&self, node: u32, place: Mac) -> Option<Mac> {
+        self.known.place(node).filter(|known| *known != place)
+    }
+
+    fn heard(&mut self, node: u32, place: Mac) {
+        if place != self.own.1 {
+            self.known.lock().heard(node, place);
+        }
+    }
+
+    fn told(&mut self, node: u32, place: Mac) -> bool {
+        if place.is_unicast() && self.known.place(node).is_none() {
+            self.heard(node, place);
         }
         false
     }
 
     fn forget(&mut self, node: u32) {
-        self.known.remove(node);
-    }
-
-    fn everybody(&self) -> Option<Mac> {
-        Some(Mac::BROADCAST)
+        self.known.lock().forget(node);
     }
 }
 
@@ -158,6 +201,12 @@ impl HopRoute {
         let hop =
             |(through, to): (usize, Option<Mac>)| Some(Hop { through: through as u8, to: to? });
         self.known.iter().map(move |known| known.place(peer.node)).enumerate().filter_map(hop)
+    }
+
+    /// What is known of the interface of a place; `None` if that place is ours.
+    fn known_by(&self, place: Hop) -> Option<&Known<Mac>> {
+        let known = self.known.get(usize::from(place.through))?;
+        (!self.own.1.contains(&place.to)).then_some(known)
     }
 }
 
@@ -179,24 +228,81 @@ impl Route for HopRoute {
         node != self.own.0 && self.known.iter().any(|known| known.place(node).is_none())
     }
 
-    fn learn(&mut self, node: u32, Hop { through, to }: Hop) -> bool {
-        let (Some(known), false) = (self.known.get(usize::from(through)), self.own.1.contains(&to))
-        else {
-            return false;
-        };
-        if !to.is_unicast() || node == self.own.0 {
-            return false;
+    fn everybody(&self) -> Option<Hop> {
+        Some(Hop::EVERYBODY)
+    }
+}
+
+impl Book<Hop> for HopRoute {
+    fn owner(&self, node: u32, place: Hop) -> Owner {
+        owner_of(node, place.to, (self.own.0, self.own.1.contains(&place.to)))
+    }
+
+    fn other_place(&self, node: u32, place: Hop) -> Option<Hop> {
+        let to = self.known_by(place)?.place(node).filter(|known| *known != place.to)?;
+        Some(Hop { to, ..place })
+    }
+
+    fn heard(&mut self, node: u32, place: Hop) {
+        if let Some(known) = self.known_by(place) {
+            known.lock().heard(node, place.to);
         }
-        let is_further = known.place(node).is_none();
-        known.insert(node, to);
+    }
+
+    fn told(&mut self, node: u32, place: Hop) -> bool {
+        let is_further = place.to.is_unicast()
+            && node != self.own.0
+            && self.known_by(place).is_some_and(|known| known.place(node).is_none());
+        if is_further {
+            self.heard(node, place);
+        }
         is_further
     }
 
     fn forget(&mut self, node: u32) {
-        self.known.iter().for_each(|known| known.remove(node));
+        self.known.iter().for_each(|known| known.lock().forget(node));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A number that is an address belongs to the host with that address, our own to us, and a chosen one to whoever was there first.
+    #[test]
+    fn numbers_belong_to_addresses() {
+        let ip = |text: &str| text.parse::<IpAddr>().expect("an address");
+        let at = |text: &str| SocketAddr::new(ip(text), 49_664);
+        let number = |text: &str| u32::from(text.parse::<Ipv4Addr>().expect("an IPv4 address"));
+        let mut route = IpRoute { known: Known::new(), port: PORT, own: (5, ip("10.0.0.1")) };
+        assert_eq!(route.owner(number("10.0.0.2"), at("10.0.0.2")), Owner::This);
+        assert_eq!(route.owner(number("10.0.0.2"), at("10.0.0.3")), Owner::Other);
+        assert_eq!(route.owner(5, at("10.0.0.1")), Owner::This);
+        assert_eq!(route.owner(5, at("10.0.0.3")), Owner::Other);
+        assert_eq!(route.owner(7, at("10.0.0.3")), Owner::Anybody);
+        assert_eq!(route.owner(0x3344_5566, at("fd00::3344:5566")), Owner::This);
+        assert_eq!(route.owner(0x3344_5566, at("fd00::1")), Owner::Anybody);
+        assert_eq!(route.other_place(7, at("10.0.0.3")), None);
+        route.heard(7, at("10.0.0.3"));
+        assert_eq!(route.other_place(7, at("10.0.0.3")), None);
+        assert_eq!(route.other_place(7, at("10.0.0.4")), Some(at("10.0.0.3")));
+        assert!(!route.told(7, at("10.0.0.4")));
+        assert_eq!(route.known.place(7), Some(at("10.0.0.3")));
     }
 
-    fn everybody(&self) -> Option<Hop> {
-        Some(Hop::EVERYBODY)
+    /// The same by Ethernet addresses; and an answer does not move a node that is known.
+    #[test]
+    fn numbers_belong_to_stations() {
+        let mac = |last: u8| Mac([2, 0, 0, 0, 0, last]);
+        let mut route = MacRoute { known: Known::new(), own: (5, mac(1)) };
+        assert_eq!(route.owner(2, mac(2)), Owner::This);
+        assert_eq!(route.owner(2, mac(3)), Owner::Anybody);
+        assert_eq!(route.owner(5, mac(1)), Owner::This);
+        assert_eq!(route.owner(5, mac(3)), Owner::Other);
+        route.told(7, mac(3));
+        route.told(7, mac(4));
+        assert_eq!(route.other_place(7, mac(4)), Some(mac(3)));
+        route.forget(7);
+        assert_eq!(route.other_place(7, mac(4)), None);
     }
 }

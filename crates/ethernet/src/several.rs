@@ -20,7 +20,7 @@ pub const INTERFACES: usize = bellwire_protocol::reliable::PATHS;
 const TURN: usize = 8;
 
 /// An address, and by which interface frames go there or come from there.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Hop {
     /// Place of the interface in the device's name; [`Hop::ALL`]: all of them.
     pub through: u8,

@@ -1,7 +1,7 @@
 //! What only tests need: a door for the fuzzers to what is private here, and what belongs to [namespaces](crate::namespace).
 
 use crate::link_header::{self, Mac};
-use crate::seek;
+use bellwire_protocol::discovery::seek;
 
 pub use crate::namespace::{enter_new_namespace, ip};
 

@@ -3,12 +3,12 @@
 use crate::interface;
 use crate::lookup::{self, Asked};
 use crate::pcapng::{Capture, LinkType};
-use crate::route::{IpRoute, Known, PORT};
+use crate::route::{IpRoute, Known, PORT, is_host};
 use crate::transport::{EthernetTransport, unavailable};
 use crate::udp::UdpIo;
 use bellwire_device::{Error, FunctionAddress, Station};
 use std::io;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub struct UdpDevice {
     node: u32,
     port: u16,
     mtu: usize,
-    known: Known<IpAddr>,
+    known: Known<SocketAddr>,
     capture: Option<Arc<Capture>>,
 }
 
@@ -55,10 +55,18 @@ impl UdpDevice {
             _ => Error::BadDeviceName { name: name.clone(), why: error.to_string() },
         })?;
         let capture = open_capture(&name, options.capture.as_ref(), LinkType::Ip)?;
-        let node = options.node.unwrap_or(match ip {
+        let own = match ip {
             IpAddr::V4(ip) => ip.into(),
             IpAddr::V6(ip) => u128::from(ip) as u32,
-        });
+        };
+        let node = options.node.unwrap_or(own);
+        if ip.is_ipv4() && node != own && is_host(node) {
+            let why = format!(
+                "node {node} is the number of {}, and peers take it from there only; choose one below 2^24",
+                Ipv4Addr::from(node)
+            );
+            return Err(Error::BadDeviceName { name, why });
+        }
         let port = options.port.unwrap_or(PORT);
         let mtu = interface::mtu_of(ip).unwrap_or(1500);
         Ok(UdpDevice { ip, node, port, mtu, known: Known::new(), capture })
@@ -67,7 +75,7 @@ impl UdpDevice {
     /// Tells of a node whether [`UdpDevice::lookup`] or the node itself has told that it is on another host.
     pub fn elsewhere(&self) -> impl Fn(u32) -> bool + Send + 'static {
         let known = self.known.clone();
-        move |node| known.place(node).is_some_and(|ip| !is_own(ip))
+        move |node| known.place(node).is_some_and(|place| !is_own(place.ip()))
     }
 
     /// Opens a function.
@@ -90,7 +98,8 @@ impl UdpDevice {
                 }
             })?;
         let address = FunctionAddress { node: self.node, function };
-        let route = IpRoute { known: self.known.clone(), port: self.port };
+        let own = (self.node, self.ip);
+        let route = IpRoute { known: self.known.clone(), port: self.port, own };
         EthernetTransport::new(address, io, route, self.capture.clone())
     }
 }
@@ -119,7 +128,7 @@ impl Station for UdpDevice {
             let io = UdpIo::open(SocketAddr::new(self.ip, 0), 1500)
                 .map_err(|cause| Error::System { what: "open a UDP socket", cause })?;
             if let Some((node, _)) = lookup::ask(io, self.node, 0, function, to, &mut asked) {
-                self.known.insert(node, ip);
+                self.known.lock().found(node, to);
                 return Ok(node);
             }
         }

@@ -4,9 +4,11 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
+use bellwire_protocol::Secret;
 use bellwire_protocol::reliable::{
     Channel, Config, Endpoint, FunctionId, GateState, PathId, PeerId, Verdict,
 };
+use bellwire_wire::frame::challenge::ChallengeBody;
 use bellwire_wire::frame::check::{is_sound, seal};
 use bellwire_wire::frame::header::{FrameHeader, FrameKind, HEADER_BYTES};
 use bellwire_wire::frame::open::OpenBody;
@@ -43,9 +45,9 @@ fn conversation() -> Vec<Vec<u8>> {
     let address = |node| FunctionId { node, function: node as u8 };
     let config = Config::new(1500);
     let mut ends = [
-        Endpoint::new(config, address(0), 5, 1).expect("the settings are sound"),
-        Endpoint::new(config, address(1), 6, 2).expect("the settings are sound"),
-        Endpoint::new(Config { versions: [7, 9], ..config }, address(2), 7, 3)
+        Endpoint::new(config, address(0), 5, Secret::from_seed(1)).expect("the settings are sound"),
+        Endpoint::new(config, address(1), 6, Secret::from_seed(2)).expect("the settings are sound"),
+        Endpoint::new(Config { versions: [7, 9], ..config }, address(2), 7, Secret::from_seed(3))
             .expect("the settings are sound"),
     ];
     let mut frames: Vec<Vec<u8>> = Vec::new();
@@ -64,7 +66,7 @@ fn conversation() -> Vec<Vec<u8>> {
                         let mut sink =
                             |_: PeerId, _: Channel, _: [u64; 3], _: &[u8]| Verdict::Taken;
                         ends[transmit.path.0 as usize].handle_frame(
-                            PathId(from as u32),
+                            PathId(from as u64),
                             &buffer[..transmit.length],
                             now_ns,
                             &mut sink,
@@ -112,7 +114,7 @@ fn conversation() -> Vec<Vec<u8>> {
         frames.push(buffer[..transmit.length].to_vec());
     }
     for kind in [FrameKind::Seek, FrameKind::Here] {
-        let body = SeekBody { from: 1, to: 0xfeed, frame_bytes: 1500 }.emit();
+        let body = SeekBody { from: 1, to: 0xfeed, frame_bytes: 1500, nonce: 0x7e57 }.emit();
         let mut frame = vec![0; HEADER_BYTES + body.len() + 4];
         let header = FrameHeader { length: frame.len() as u16, ..FrameHeader::new(kind, 2, 3, 0) };
         header.emit(&mut frame).expect("room for it");
@@ -136,8 +138,15 @@ fn expectation(frame: &[u8]) -> String {
         let comma = if text.is_empty() { "" } else { "," };
         let _ = write!(text, "{comma}{value}");
     };
+    let [mut nonce, mut cookie] = [const { String::new() }; 2];
     let mut sections = String::new();
     match header.kind {
+        FrameKind::Seek | FrameKind::Here => {
+            nonce = format!("{:#018x}", SeekBody::parse(body).expect("our own").nonce);
+        }
+        FrameKind::Challenge => {
+            cookie = format!("{:#018x}", ChallengeBody::parse(body).expect("our own").cookie);
+        }
         FrameKind::Open | FrameKind::Accept => {
             let open = OpenBody::parse(body).expect("our own");
             incarnation = open.incarnation.to_string();
@@ -185,7 +194,7 @@ fn expectation(frame: &[u8]) -> String {
     }
     let status = is_sound(&frame[..header.length as usize]) as u8;
     format!(
-        "{}\t{}\t{}\t{}\t{:#018x}\t{}\t{}\t{}\t{status}\t{sections}\t{kinds}\t{lengths}\t{news}\t{bitmap}\t{incarnation}",
+        "{}\t{}\t{}\t{}\t{:#018x}\t{}\t{}\t{}\t{status}\t{sections}\t{kinds}\t{lengths}\t{news}\t{bitmap}\t{incarnation}\t{nonce}\t{cookie}",
         header.kind as u8,
         header.function,
         header.from,

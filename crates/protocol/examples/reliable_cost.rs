@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use bellwire_protocol::Secret;
 use bellwire_protocol::reliable::{Channel, Config, Endpoint, FunctionId, PathId, PeerId, Verdict};
 
 fn main() {
@@ -27,8 +28,8 @@ fn measure(frame_bytes: usize, packet_bytes: usize, at_once: u64) {
     let config = Config::new(frame_bytes);
     let address = |node| FunctionId { node, function: 0 };
     let mut ends = [
-        Endpoint::new(config, address(0), 1, 1).unwrap(),
-        Endpoint::new(config, address(1), 1, 2).unwrap(),
+        Endpoint::new(config, address(0), 1, Secret::from_seed(1)).unwrap(),
+        Endpoint::new(config, address(1), 1, Secret::from_seed(2)).unwrap(),
     ];
     let path = PathId(0);
     let mut now_ns = 1;

@@ -22,6 +22,7 @@ mod reliable {
     pub mod flow;
     pub mod gates;
     pub mod handshake;
+    pub mod identity;
     pub mod liveness;
     pub mod lives;
     pub mod net;
@@ -308,6 +309,29 @@ fn an_open_instead_of_an_answer_is_noticed() {
     scenario_notices(
         "reliable-open-instead-of-accept",
         reliable::handshake::an_answer_goes_even_when_its_sender_asks_again_just_then,
+    );
+}
+
+/// Whoever uses a peer's name from elsewhere is noticed, if nobody looks where he is.
+#[test]
+fn names_that_are_believed_are_noticed() {
+    scenario_notices("reliable-skip-source", reliable::identity::a_name_from_elsewhere_is_nobodys);
+    scenario_notices(
+        "reliable-skip-source",
+        reliable::identity::who_is_asked_for_is_where_he_is_asked,
+    );
+}
+
+/// State for somebody who has proved nothing is noticed, and so is a new address that is sent to like an old one.
+#[test]
+fn addresses_without_proof_are_noticed() {
+    scenario_notices(
+        "reliable-skip-cookie",
+        reliable::identity::nothing_is_remembered_before_a_proof,
+    );
+    scenario_notices(
+        "reliable-believe-new-path",
+        reliable::identity::a_new_address_is_tried_with_care,
     );
 }
 

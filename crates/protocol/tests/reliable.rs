@@ -12,6 +12,8 @@ mod gates;
 mod handshake;
 #[path = "reliable/hostile.rs"]
 mod hostile;
+#[path = "reliable/identity.rs"]
+mod identity;
 #[path = "reliable/liveness.rs"]
 mod liveness;
 #[path = "reliable/lives.rs"]

@@ -18,7 +18,7 @@ pub struct Total {
 impl Total {
     /// Adds the outcome of one more world.
     pub fn add(&mut self, outcome: &Outcome) {
-        let Traffic { sent, repeated, lost, arrived, damaged, bytes } = outcome.traffic;
+        let Traffic { sent, repeated, lost, arrived, damaged, bytes, forged } = outcome.traffic;
         let sum = &mut self.sum;
         self.worlds += 1;
         sum.hash = fold(sum.hash, outcome.hash);
@@ -28,6 +28,7 @@ impl Total {
         sum.traffic.arrived += arrived;
         sum.traffic.damaged += damaged;
         sum.traffic.bytes += bytes;
+        sum.traffic.forged += forged;
         sum.packets += outcome.packets;
         sum.downs += outcome.downs;
         sum.restarts += outcome.restarts;

@@ -69,7 +69,7 @@ fn report(arguments: &Arguments, total: &Total, elapsed: Duration, busy: Duratio
     if arguments.json {
         let line = serde_json::json!({
             "seed": arguments.seed, "worlds": worlds, "frames": sum.traffic.sent, "packets": sum.packets,
-            "lost": sum.traffic.lost, "repeated": sum.traffic.repeated, "damaged": sum.traffic.damaged,
+            "lost": sum.traffic.lost, "repeated": sum.traffic.repeated, "damaged": sum.traffic.damaged, "forged": sum.traffic.forged,
             "resent": sum.resent, "restarts": sum.restarts, "links_ended": sum.downs,
             "virtual_seconds": sum.ns / 1_000_000_000, "seconds": elapsed.as_secs_f64(),
             "processor_seconds": busy.as_secs_f64(), "frames_per_processor_second": rate as u64,
@@ -84,6 +84,7 @@ fn report(arguments: &Arguments, total: &Total, elapsed: Duration, busy: Duratio
         "of which       {} lost, {} damaged, {} resent; {} copies and old frames more",
         sum.traffic.lost, sum.traffic.damaged, sum.resent, sum.traffic.repeated
     );
+    println!("forged         {} by adversaries", sum.traffic.forged);
     println!("packets        {}, each compared", sum.packets);
     println!("restarts       {}, links ended {}", sum.restarts, sum.downs);
     println!("virtual time   {} s", sum.ns / 1_000_000_000);

@@ -3,9 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use bellwire_protocol::reliable::PathId;
-
 use crate::chance::Chance;
+use crate::device::{self, Place};
 use crate::scenario::{Scenario, Weather};
 
 /// Frames of the past that are kept for coming again.
@@ -15,7 +14,7 @@ const LONGEST_QUEUE_NS: u64 = 2_000_000;
 /// Room behind the longest frame, for padding.
 const PADDING_BYTES: usize = 16;
 
-/// What became of all frames: sent + repeated = lost + arrived + under way.
+/// What became of all frames: sent + repeated + forged = lost + arrived + under way.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Traffic {
     /// Frames that functions sent.
@@ -30,14 +29,16 @@ pub struct Traffic {
     pub damaged: u64,
     /// Bytes that functions sent.
     pub bytes: u64,
+    /// Frames that an adversary made.
+    pub forged: u64,
 }
 
 /// A frame on its way.
 pub struct Frame {
     /// To which function.
     pub to: usize,
-    /// By which path, as that function names it.
-    pub path: PathId,
+    /// Where it comes from.
+    pub from: Place,
     /// How long it is, padding included.
     pub length: usize,
     bytes: Box<[u8]>,
@@ -72,14 +73,9 @@ pub struct Network {
     /// Time of arrival; then order of sending and place in `frames`.
     arrivals: BinaryHeap<Reverse<(u64, u64)>>,
     order: u64,
-    archive: Vec<(usize, PathId, Vec<u8>)>,
+    archive: Vec<(usize, Place, Vec<u8>)>,
     archive_turn: usize,
     longest: usize,
-}
-
-/// The path to function `to` by an interface.
-pub fn path(to: usize, interface: u32) -> PathId {
-    PathId(interface << 16 | to as u32)
 }
 
 impl Network {
@@ -113,7 +109,7 @@ impl Network {
         self.free.pop().unwrap_or_else(|| {
             self.frames.push(Frame {
                 to: 0,
-                path: PathId(0),
+                from: 0,
                 length: 0,
                 bytes: vec![0; self.longest + PADDING_BYTES].into(),
             });
@@ -132,13 +128,13 @@ impl Network {
         self.free.push(place);
     }
 
-    /// Carries the frame of `length` bytes in `place` from a function by one of its paths.
-    pub fn send(&mut self, place: u32, from: usize, by: PathId, length: usize, now_ns: u64) {
-        let (to, interface) = ((by.0 & 0xffff) as usize, (by.0 >> 16) as usize);
+    /// Carries the frame of `length` bytes in `place` from a function to another.
+    pub fn send(&mut self, place: u32, from: usize, by: Place, length: usize, now_ns: u64) {
+        let (to, interface) = (device::host(by), (by >> 16) as usize);
         self.traffic.sent += 1;
         self.traffic.bytes += length as u64;
         let frame = &mut self.frames[place as usize];
-        (frame.to, frame.path, frame.length) = (to, path(from, interface as u32), length);
+        (frame.to, frame.from, frame.length) = (to, device::place(from, interface as u32), length);
         if length > self.mtu || self.cut[from][to] || self.dead[interface] {
             self.traffic.lost += 1;
             return self.release(place);
@@ -165,6 +161,25 @@ impl Network {
         }
         let late_ns = if happens(20, weather.late) { self.chance.below(100_000) } else { 0 };
         self.schedule(place, interface, now_ns + late_ns);
+    }
+
+    /// Notes that a function sent a frame of `length` bytes, in `place`, that is not to be carried.
+    pub fn swallow(&mut self, place: u32, length: usize) {
+        self.traffic.sent += 1;
+        self.traffic.bytes += length as u64;
+        self.traffic.lost += 1;
+        self.release(place);
+    }
+
+    /// Carries a frame that an adversary made, by the first interface.
+    pub fn forge(&mut self, from: usize, to: usize, bytes: &[u8], now_ns: u64) {
+        let place = self.reserve();
+        let frame = &mut self.frames[place as usize];
+        let length = bytes.len().min(frame.bytes.len());
+        (frame.to, frame.from, frame.length) = (to, device::place(from, 0), length);
+        frame.bytes[..length].copy_from_slice(&bytes[..length]);
+        self.traffic.forged += 1;
+        self.push(place, now_ns + self.latency_ns[0]);
     }
 
     /// When the next frame arrives.
@@ -206,8 +221,8 @@ impl Network {
 
     /// Whether what was sent is where it must be.
     pub fn balances(&self) -> bool {
-        let Traffic { sent, repeated, lost, arrived, .. } = self.traffic;
-        sent + repeated == lost + arrived + self.under_way() as u64
+        let Traffic { sent, repeated, lost, arrived, forged, .. } = self.traffic;
+        sent + repeated + forged == lost + arrived + self.under_way() as u64
     }
 
     fn schedule(&mut self, place: u32, interface: usize, now_ns: u64) {
@@ -246,7 +261,7 @@ impl Network {
                 // A place that is reserved is not given out again.
                 |_| unreachable!("a copy has a place of its own"),
             );
-        (to.to, to.path, to.length) = (from.to, from.path, from.length);
+        (to.to, to.from, to.length) = (from.to, from.from, from.length);
         to.bytes[..from.length].copy_from_slice(&from.bytes[..from.length]);
         copy
     }
@@ -272,12 +287,12 @@ impl Network {
 
     /// Keeps a copy of a frame for later.
     fn keep(&mut self, place: u32) {
-        let Frame { to, path, length, .. } = self.frames[place as usize];
+        let Frame { to, from, length, .. } = self.frames[place as usize];
         let bytes = self.frames[place as usize].bytes[..length].to_vec();
         if self.archive.len() < ARCHIVE_FRAMES {
-            self.archive.push((to, path, bytes));
+            self.archive.push((to, from, bytes));
         } else {
-            self.archive[self.archive_turn % ARCHIVE_FRAMES] = (to, path, bytes);
+            self.archive[self.archive_turn % ARCHIVE_FRAMES] = (to, from, bytes);
             self.archive_turn += 1 + self.chance.below(3) as usize;
         }
     }
@@ -292,9 +307,9 @@ impl Network {
             return;
         }
         let place = self.reserve();
-        let (to, path, bytes) = &self.archive[chosen];
+        let (to, from, bytes) = &self.archive[chosen];
         let frame = &mut self.frames[place as usize];
-        (frame.to, frame.path, frame.length) = (*to, *path, bytes.len());
+        (frame.to, frame.from, frame.length) = (*to, *from, bytes.len());
         frame.bytes[..bytes.len()].copy_from_slice(bytes);
         self.traffic.repeated += 1;
         self.push(place, now_ns + 1);

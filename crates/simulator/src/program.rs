@@ -3,14 +3,16 @@
 use std::collections::VecDeque;
 
 use bellwire_protocol::canary::planted;
+use bellwire_protocol::discovery::Book;
 use bellwire_protocol::reliable::{
-    Body, Channel, Endpoint, Event, PeerId, SendError, Sink, Verdict, Why,
+    Body, Channel, Endpoint, Event, PathId, PeerId, SendError, Sink, Standing, Verdict, Why,
 };
 
+use crate::adversary::MADE_UP;
 use crate::chance::Chance;
-use crate::network;
+use crate::device::{self, Device};
 use crate::oracle::{ANSWER, Memory, Oracle, QUESTION, perform};
-use crate::scenario::Scenario;
+use crate::scenario::{Attack, Scenario};
 
 /// Answers that a program owes one partner, at most; then it takes no more questions (C-26, C-27).
 const MOST_OWED: usize = 4;
@@ -38,6 +40,8 @@ pub struct Partner {
     memory: Memory,
     /// Answers to questions that were taken, still to be sent.
     pub owed: VecDeque<u64>,
+    /// There was a link with it.
+    pub has_met: bool,
     /// Packets sent since the faults stopped, on this link.
     pub calm_packets: u32,
     /// The gates of all its queue pairs are known, and therefore always will be on this link.
@@ -57,6 +61,8 @@ pub struct Program {
     links: Vec<(PeerId, usize, u32)>,
     /// Links of which it was told the end, or closed.
     ended: Vec<PeerId>,
+    /// Links with somebody whom it does not know.
+    strangers: Vec<PeerId>,
     /// Until when it refuses packets of each channel.
     pub refuses_until_ns: [u64; 2],
     /// When it sends next.
@@ -80,6 +86,8 @@ pub struct Turn<'a> {
     pub life: u32,
     /// The truth.
     pub oracle: &'a mut Oracle,
+    /// What its function knows of places.
+    pub device: &'a mut Device,
     /// The world's settings.
     pub scenario: &'a Scenario,
     /// Whether the faults have stopped.
@@ -92,6 +100,8 @@ pub struct Taker<'a> {
     pub program: &'a mut Program,
     /// The truth.
     pub oracle: &'a mut Oracle,
+    /// What its function knows of places.
+    pub device: &'a mut Device,
     /// Whether it may refuse for no reason.
     pub may_refuse: bool,
     /// The function's life.
@@ -123,6 +133,9 @@ impl Sink for Taker<'_> {
             return Verdict::Stalled;
         }
         let Some(&(_, place, asked)) = program.links.iter().find(|link| link.0 == peer) else {
+            if program.strangers.contains(&peer) {
+                return Verdict::Violation;
+            }
             if program.ended.contains(&peer) {
                 program.fail(format!("a packet came by {peer:?} after its end"));
             }
@@ -152,6 +165,11 @@ impl Sink for Taker<'_> {
         }
         self.hash = fold(self.hash, words[1] ^ (channel as u64) << 63 ^ words[2]);
         Verdict::Taken
+    }
+
+    fn standing(&mut self, node: u32, path: PathId) -> Standing {
+        let Device { discovery, directory, .. } = self.device;
+        discovery.standing(directory, node, path, self.now_ns)
     }
 
     #[inline]
@@ -198,6 +216,7 @@ impl Program {
                 streams: [0; 2],
                 memory: Memory::default(),
                 owed: VecDeque::new(),
+                has_met: false,
                 calm_packets: 0,
                 knows_gates: false,
                 retry_ns: late.map_or(0, |race| race.joins_ns),
@@ -208,6 +227,7 @@ impl Program {
             partners,
             links: Vec::new(),
             ended: Vec::new(),
+            strangers: Vec::new(),
             refuses_until_ns: [0; 2],
             send_ns: now_ns,
             is_blocked: false,
@@ -228,6 +248,21 @@ impl Program {
                     log.push(format!("{} has {peer:?} to {address}", self.index));
                     let functions = &turn.scenario.functions;
                     let index = functions.iter().position(|(of, _)| *of == address);
+                    let heard =
+                        endpoint.place_of(peer).and_then(|path| turn.device.discovery.place(path));
+                    if address.node > MADE_UP {
+                        self.strangers.push(peer);
+                        if self.chance.hits(500) {
+                            endpoint.close(peer, turn.now_ns);
+                        }
+                        continue;
+                    }
+                    if heard.map(device::host) != index {
+                        self.fail(format!("somebody at {heard:?} passes for {address}"));
+                    }
+                    if let Some(place) = heard {
+                        turn.device.directory.heard(address.node, place);
+                    }
                     let place = self.partners.iter().position(|of| Some(of.index) == index);
                     let Some(place) = place else {
                         self.fail(format!("a link to {address}, which nobody wants"));
@@ -235,9 +270,12 @@ impl Program {
                     };
                     let partner = &mut self.partners[place];
                     for interface in 1..turn.scenario.interfaces {
-                        endpoint.add_path(peer, network::path(partner.index, interface));
+                        let place = device::place(partner.index, interface);
+                        let path = turn.device.name(place, endpoint);
+                        endpoint.add_path(peer, path);
                     }
                     partner.peer = Some(peer);
+                    partner.has_met = true;
                     partner.asked = None;
                     partner.memory = Memory::default();
                     partner.owed.clear();
@@ -246,6 +284,10 @@ impl Program {
                     partner.streams = [Channel::Request, Channel::Response]
                         .map(|channel| turn.oracle.open(self.index, partner.index, channel));
                     self.links.push((peer, place, partner.streams[0]));
+                }
+                Event::Down { peer, .. } if self.strangers.contains(&peer) => {
+                    self.strangers.retain(|stranger| *stranger != peer);
+                    endpoint.close(peer, turn.now_ns);
                 }
                 Event::Down { peer, why, .. } => {
                     log.push(format!("{} lost {peer:?}: {why:?}", self.index));
@@ -288,7 +330,8 @@ impl Program {
                 && turn.now_ns >= partner.retry_ns
             {
                 let address = turn.scenario.functions[partner.index].0;
-                let path = network::path(partner.index, 0);
+                let Some(place) = turn.device.find(partner.index, turn.now_ns) else { continue };
+                let path = turn.device.name(place, endpoint);
                 let patience_ns = PATIENCE_NS[turn.scenario.is_patient as usize];
                 partner.asked = endpoint.connect(address, path, patience_ns, turn.now_ns);
                 partner.retry_ns = turn.now_ns + 10_000_000;
@@ -320,7 +363,8 @@ impl Program {
         let mut deadline_ns = self.send_ns;
         for partner in &self.partners {
             if partner.asks && partner.peer.is_none() && partner.asked.is_none() {
-                deadline_ns = deadline_ns.min(partner.retry_ns);
+                // A node that is sought is asked for by the device.
+                deadline_ns = deadline_ns.min(partner.retry_ns.max(now_ns + 100_000));
             }
         }
         if endpoint.has_deliverable() {
@@ -452,8 +496,9 @@ impl Program {
 /// Whether a link may end for this reason in such a world.
 fn is_allowed(why: Why, scenario: &Scenario) -> bool {
     match why {
+        _ if scenario.attack == Some(Attack::OnPath) => true,
         Why::Version { .. } | Why::Feature { .. } | Why::NotHere => false,
-        Why::Accused | Why::Violation => false,
+        Why::Accused | Why::Violation | Why::Elsewhere => false,
         Why::Closed => scenario.closes || scenario.links_may_end(),
         Why::NoAnswer | Why::Dead => !scenario.is_patient || scenario.restarts,
         Why::Restarted | Why::Full => scenario.links_may_end(),

@@ -11,6 +11,17 @@ const MOST_FUNCTIONS: u64 = 9;
 /// Functions in a world where all but the first talk with the first only: an incast of 16.
 const INCAST_FUNCTIONS: u64 = 17;
 
+/// Who wants to do harm, and what he can do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Attack {
+    /// He sends anything from any address, and sees only what is sent to his own. Node numbers follow from addresses.
+    OffPath,
+    /// The same where node numbers are chosen, and nodes are found by asking for them.
+    OffPathSeeking,
+    /// He sees, delays, drops and repeats what goes by, and makes up or alters what carries no packets.
+    OnPath,
+}
+
 /// A world before its first event.
 #[derive(Clone, Debug)]
 pub struct Scenario {
@@ -54,6 +65,8 @@ pub struct Scenario {
     pub frames: u64,
     /// A race for the line into the first function, in which all others send it all they can.
     pub race: Option<Race>,
+    /// Somebody wants to do harm.
+    pub attack: Option<Attack>,
     /// After that no program sends or asks anything new, so that a peer that is gone shows only by its silence.
     pub is_silent: bool,
 }
@@ -116,7 +129,7 @@ impl Scenario {
             damage: if is_fair { worst(5) } else { worst(100) },
             replay: if is_fair { worst(3) } else { worst(30) },
         };
-        Scenario {
+        let mut scenario = Scenario {
             seed,
             functions,
             pairs,
@@ -143,7 +156,24 @@ impl Scenario {
             frames: 1 << chance.between(8, 15),
             race: None,
             is_silent: chance.hits(300),
+            attack: None,
+        };
+        scenario.attack = chance.pick(&[
+            None,
+            None,
+            Some(Attack::OffPath),
+            Some(Attack::OffPath),
+            Some(Attack::OffPathSeeking),
+            Some(Attack::OnPath),
+        ]);
+        if scenario.seeks() {
+            // Who does not answer at the old place is elsewhere: so here they answer.
+            (scenario.cuts, scenario.death, scenario.interfaces) = (false, false, 1);
+            // Who is started again knows nothing of who was first.
+            scenario.restarts = false;
+            scenario.worst = Weather { loss: scenario.worst.loss.min(20), ..Weather::default() };
         }
+        scenario
     }
 
     /// Seven senders have the line into the first function for themselves for a while; then an eighth joins. Nothing is disturbed.
@@ -178,15 +208,21 @@ impl Scenario {
             longest_bytes: 1024,
             pause_ns: 500,
             frames: u64::MAX,
+            attack: None,
             race: Some(Race { joins_ns: 20 * MS, watched_from_ns: 40 * MS, ends_ns: 80 * MS }),
             is_silent: true,
             ..Scenario::new(seed)
         }
     }
 
+    /// Whether node numbers are chosen, and nodes sought.
+    pub fn seeks(&self) -> bool {
+        self.attack == Some(Attack::OffPathSeeking)
+    }
+
     /// Whether links may end while nothing in the world is broken for good.
     pub fn links_may_end(&self) -> bool {
-        self.restarts || self.closes || !self.is_patient
+        self.attack == Some(Attack::OnPath) || self.restarts || self.closes || !self.is_patient
     }
 }
 

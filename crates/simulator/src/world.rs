@@ -2,9 +2,15 @@
 
 use std::collections::VecDeque;
 
+use bellwire_protocol::Secret;
+use bellwire_protocol::discovery::Heard;
+use bellwire_protocol::discovery::seek::{self, Said};
 use bellwire_protocol::reliable::{Channel, Endpoint, GateState, PeerId};
+use bellwire_wire::frame::seek::SeekBody;
 
+use crate::adversary::{Adversary, Fate, Forged};
 use crate::chance::{Chance, scatter};
+use crate::device::{self, Device};
 use crate::network::{Network, Traffic};
 use crate::oracle::Oracle;
 use crate::program::{Program, Taker, Turn, fold};
@@ -75,9 +81,12 @@ struct Function {
     /// `None`: gone for good.
     endpoint: Option<Endpoint>,
     program: Program,
+    device: Device,
     life: u32,
     /// It does not look before.
     stalled_until_ns: u64,
+    /// Who asked for its place, and what it answers.
+    answers: Vec<(device::Place, SeekBody, u8)>,
 }
 
 struct World<'a> {
@@ -88,6 +97,7 @@ struct World<'a> {
     wakes_ns: Vec<u64>,
     network: Network,
     oracle: Oracle,
+    adversary: Option<Adversary>,
     chance: Chance,
     fault_ns: u64,
     fault_pause_ns: u64,
@@ -128,6 +138,7 @@ impl<'a> World<'a> {
             functions: Vec::with_capacity(count),
             wakes_ns: vec![1; count],
             network: Network::new(scenario),
+            adversary: Adversary::new(scenario),
             oracle: Oracle::new(scenario.seed, count, scenario.longest_bytes, scenario.race),
             chance,
             fault_ns: 1,
@@ -149,12 +160,15 @@ impl<'a> World<'a> {
     fn birth(&mut self, index: usize, life: u32) -> Function {
         let (address, config) = self.scenario.functions[index];
         let seed = scatter(self.scenario.seed ^ (index as u64) << 32 ^ life as u64);
-        let endpoint = Endpoint::new(config, address, 1000 + life as u64, seed);
+        let secret = Secret::from_seed(seed);
+        let endpoint = Endpoint::new(config, address, 1000 + life as u64, secret);
         Function {
+            device: Device::new(self.scenario, address.node, config.frame_bytes, secret),
             endpoint: Some(endpoint.expect("the scenario's settings can work")),
             program: Program::new(index, self.scenario, self.now_ns, scatter(seed)),
             life,
             stalled_until_ns: 0,
+            answers: Vec::new(),
         }
     }
 
@@ -162,7 +176,8 @@ impl<'a> World<'a> {
         loop {
             let arrival_ns = self.network.next_arrival_ns();
             let (index, wake_ns) = self.next_wake();
-            let next_ns = arrival_ns.min(wake_ns).min(self.fault_ns);
+            let attack_ns = self.adversary.as_ref().map_or(u64::MAX, |adversary| adversary.next_ns);
+            let next_ns = arrival_ns.min(wake_ns).min(self.fault_ns).min(attack_ns);
             if next_ns == u64::MAX {
                 if self.calm_since_ns.is_some() && self.has_finished() && self.is_over()? {
                     return self.finish();
@@ -172,6 +187,8 @@ impl<'a> World<'a> {
             self.now_ns = self.now_ns.max(next_ns);
             if self.fault_ns <= next_ns {
                 self.disturb()?;
+            } else if attack_ns <= next_ns {
+                self.attack();
             } else if arrival_ns <= wake_ns {
                 self.arrive()?;
             } else {
@@ -203,11 +220,20 @@ impl<'a> World<'a> {
         next
     }
 
+    /// The adversary acts.
+    fn attack(&mut self) {
+        if let Some(adversary) = &mut self.adversary {
+            for Forged { from, to, bytes } in adversary.act(self.now_ns) {
+                self.network.forge(from, to, &bytes, self.now_ns);
+            }
+        }
+    }
+
     /// A frame arrives.
     fn arrive(&mut self) -> Result<(), String> {
         let Some(place) = self.network.arrive() else { return Ok(()) };
         let frame = self.network.frame(place);
-        let (index, path) = (frame.to, frame.path);
+        let (index, from) = (frame.to, frame.from);
         let function = &mut self.functions[index];
         let Some(endpoint) = &mut function.endpoint else {
             self.network.lose(place);
@@ -221,16 +247,26 @@ impl<'a> World<'a> {
         let bytes = frame.bytes();
         let check = bytes.last_chunk::<4>().map_or(0, |check| u32::from_le_bytes(*check));
         let seen = fold(self.outcome.hash, self.now_ns ^ (check as u64) << 32 ^ index as u64);
-        let mut taker = Taker {
-            program: &mut function.program,
-            oracle: &mut self.oracle,
-            may_refuse: self.scenario.stalls && self.calm_since_ns.is_none(),
-            life: function.life,
-            now_ns: self.now_ns,
-            hash: seen,
-        };
-        endpoint.handle_frame(path, bytes, self.now_ns, &mut taker);
-        self.outcome.hash = taker.hash;
+        self.outcome.hash = seen;
+        let device = &mut function.device;
+        if let Some(said) = seek::parse(bytes) {
+            let Device { discovery, directory, .. } = device;
+            if let Heard::Asked(answer, to) = discovery.hear(directory, from, said, self.now_ns) {
+                function.answers.push((from, answer, to));
+            }
+        } else if let Some(path) = device.name_of_sender(from, bytes, endpoint) {
+            let mut taker = Taker {
+                program: &mut function.program,
+                oracle: &mut self.oracle,
+                device,
+                may_refuse: self.scenario.stalls && self.calm_since_ns.is_none(),
+                life: function.life,
+                now_ns: self.now_ns,
+                hash: seen,
+            };
+            endpoint.handle_frame(path, bytes, self.now_ns, &mut taker);
+            self.outcome.hash = taker.hash;
+        }
         self.network.release(place);
         function.program.wake(self.now_ns);
         if self.scenario.batch_ns == 0 {
@@ -259,6 +295,7 @@ impl<'a> World<'a> {
             now_ns: self.now_ns,
             life: function.life,
             oracle: &mut self.oracle,
+            device: &mut function.device,
             scenario: self.scenario,
             is_calm,
         };
@@ -267,6 +304,7 @@ impl<'a> World<'a> {
             let mut taker = Taker {
                 program,
                 oracle: turn.oracle,
+                device: turn.device,
                 may_refuse: self.scenario.stalls && !is_calm,
                 life: function.life,
                 now_ns: self.now_ns,
@@ -276,6 +314,7 @@ impl<'a> World<'a> {
             self.outcome.hash = taker.hash;
         }
         program.act(endpoint, &mut turn);
+        let mut post = Vec::new();
         loop {
             let place = self.network.reserve();
             let buffer = self.network.buffer(place);
@@ -283,14 +322,40 @@ impl<'a> World<'a> {
                 self.network.release(place);
                 break;
             };
-            self.network.send(place, index, transmit.path, transmit.length, self.now_ns);
             self.idle_turns = 0;
+            // Places that only answers go to may be forgotten before.
+            match turn.device.discovery.place(transmit.path) {
+                Some(to) => post.push((place, to, transmit.length)),
+                None => self.network.swallow(place, transmit.length),
+            }
         }
+        post.extend(device_frames(
+            index,
+            turn.device,
+            &mut function.answers,
+            &mut self.network,
+            self.scenario,
+            self.now_ns,
+        ));
         log.extend(program.read_news(endpoint, &mut turn));
         let program_ns = program.deadline_ns(endpoint, self.now_ns);
-        self.wakes_ns[index] = endpoint.next_deadline().min(program_ns).max(self.now_ns + 1);
+        let device_ns = turn.device.deadline_ns();
+        self.wakes_ns[index] =
+            endpoint.next_deadline().min(program_ns).min(device_ns).max(self.now_ns + 1);
         if let Some(error) = program.error.take() {
             return Err(error);
+        }
+        turn.device.check()?;
+        for (place, to, length) in post {
+            self.carry(place, index, to, length)?;
+        }
+        if let Some(adversary) = self.adversary.as_mut().filter(|_| !log.is_empty())
+            && adversary.is_waiting
+        {
+            let mut partners = self.functions.iter().flat_map(|of| &of.program.partners);
+            if partners.all(|partner| partner.has_met) {
+                adversary.all_met();
+            }
         }
         for line in log {
             // A link has come or gone: there may be something to send.
@@ -298,6 +363,34 @@ impl<'a> World<'a> {
             self.wakes_ns[index] = self.now_ns + 1;
             self.note(line);
         }
+        Ok(())
+    }
+
+    /// Carries a frame of a function to where it goes, past the adversary.
+    fn carry(
+        &mut self,
+        place: u32,
+        from: usize,
+        to: device::Place,
+        length: usize,
+    ) -> Result<(), String> {
+        let host = device::host(to);
+        if let Some(adversary) = &mut self.adversary {
+            let bytes = &mut self.network.buffer(place)[..length];
+            if host >= self.functions.len() {
+                let answers = adversary.receive(host, from, bytes)?;
+                self.network.swallow(place, length);
+                for Forged { from, to, bytes } in answers {
+                    self.network.forge(from, to, &bytes, self.now_ns);
+                }
+                return Ok(());
+            }
+            if let Fate::Stays = adversary.see(from, host, bytes, self.now_ns) {
+                self.network.swallow(place, length);
+                return Ok(());
+            }
+        }
+        self.network.send(place, from, to, length, self.now_ns);
         Ok(())
     }
 
@@ -414,6 +507,7 @@ impl<'a> World<'a> {
             now_ns: self.now_ns,
             life: function.life,
             oracle: &mut self.oracle,
+            device: &mut function.device,
             scenario: self.scenario,
             is_calm: false,
         };
@@ -438,6 +532,9 @@ impl<'a> World<'a> {
         self.calm_since_ns = Some(self.now_ns);
         self.network.weather = Weather::default();
         self.network.mtu = usize::MAX;
+        if let Some(adversary) = &mut self.adversary {
+            adversary.calm_down();
+        }
         self.network.dead = [false; 3];
         for row in &mut self.network.cut {
             row.fill(false);
@@ -546,6 +643,35 @@ impl<'a> World<'a> {
         self.outcome.ns = self.now_ns;
         Ok(())
     }
+}
+
+/// The questions and answers that a device has for others: place in the network, where to, length.
+fn device_frames(
+    index: usize,
+    device: &mut Device,
+    answers: &mut Vec<(device::Place, SeekBody, u8)>,
+    network: &mut Network,
+    scenario: &Scenario,
+    now_ns: u64,
+) -> Vec<(u32, device::Place, usize)> {
+    let mut frames = Vec::new();
+    let mut say = |to, said, function| {
+        let place = network.reserve();
+        seek::emit(said, 0, function, network.buffer(place));
+        frames.push((place, to, seek::FRAME_BYTES));
+    };
+    for (to, answer, function) in answers.drain(..) {
+        say(to, Said::Here(answer), function);
+    }
+    while let Some((to, question)) = device.discovery.poll_question(now_ns) {
+        say(to, Said::Where(question), 255);
+    }
+    for question in device.questions(now_ns) {
+        for other in (0..scenario.functions.len()).filter(|&other| other != index) {
+            say(device::place(other, 0), Said::Where(question), 255);
+        }
+    }
+    frames
 }
 
 /// Whether an endpoint knows the gates of its peer as they are.

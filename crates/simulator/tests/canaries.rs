@@ -6,11 +6,11 @@ use bellwire_simulator::campaign;
 /// First of the seeds that are tried.
 const SEED: u64 = 40_000_000;
 /// Frames within which each fault must be caught.
-const FRAMES: u64 = 2_000_000;
+const FRAMES: u64 = 4_000_000;
 
 /// Faults that break what the oracle watches. The others break speed, fairness or manners only, and the scenarios of
 /// `bellwire-protocol` catch them.
-const FAULTS: [&str; 17] = [
+const FAULTS: [&str; 23] = [
     "reliable-skip-sequence",
     "reliable-skip-check",
     "reliable-deliver-repeated",
@@ -27,6 +27,14 @@ const FAULTS: [&str; 17] = [
     "reliable-gate-untold",
     "reliable-no-keep-alive",
     "reliable-deliver-discarded",
+    // What the adversary waits for: who somebody is does not depend on where he is, state before a proof, answers and claims that are
+    // believed, a table without end, a new address that is sent to like a proved one.
+    "reliable-skip-source",
+    "reliable-skip-cookie",
+    "reliable-believe-new-path",
+    "discovery-believe-unasked",
+    "discovery-believe-claims",
+    "discovery-endless-places",
     // In the program: what a question does is done twice.
     "simulator-ask-twice",
 ];

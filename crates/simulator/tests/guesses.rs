@@ -1,5 +1,6 @@
 //! Frames of somebody who cannot read what is sent: damaged ones, and ones with guessed tokens.
 
+use bellwire_protocol::Secret;
 use bellwire_protocol::reliable::{
     Channel, Config, Endpoint, Event, FunctionId, PathId, PeerId, Verdict,
 };
@@ -31,8 +32,9 @@ fn flipped_headers_never_pass() {
         (FrameKind::Acknowledge, 0),
         (FrameKind::Close, 1),
         (FrameKind::Unknown, 0),
-        (FrameKind::Seek, 12),
-        (FrameKind::Here, 12),
+        (FrameKind::Seek, 24),
+        (FrameKind::Here, 24),
+        (FrameKind::Challenge, 8),
     ];
     for (kind, body) in kinds {
         let mut bytes = frame(kind, 0x1122_3344_5566_7788, body);
@@ -56,8 +58,9 @@ fn flipped_headers_never_pass() {
 /// Two endpoints with a link between them.
 fn linked() -> [Endpoint; 2] {
     let function = |node| FunctionId { node, function: 3 };
-    let mut ends =
-        [1, 2].map(|node| Endpoint::new(Config::new(512), function(node), 1, node as u64).unwrap());
+    let mut ends = [1, 2].map(|node| {
+        Endpoint::new(Config::new(512), function(node), 1, Secret::from_seed(node as u64)).unwrap()
+    });
     ends[0].connect(function(2), PathId(0), 1_000_000_000, 1).unwrap();
     let mut buffer = [0; 512];
     for _ in 0..4 {

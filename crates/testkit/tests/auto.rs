@@ -6,6 +6,7 @@ use bellwire_testkit::conformance::child::{DEVICE, PEER, Process, ROLE};
 use bellwire_testkit::conformance::stage::{A, B};
 use bellwire_testkit::conformance::{self, Fixture, Node, Patience, Stage};
 use bellwire_testkit::network::{Carrier, Network, WIRE, ip_of};
+use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -37,7 +38,11 @@ impl Auto {
     fn node(&self, kind: &str, number: u32, options: &DeviceOptions) -> Result<Device> {
         let mut options = options.clone();
         options.port = Some(self.port);
-        Device::open_with(&format!("{kind}:{}", self.address(number)), &options)
+        // A number that is an address is to be had at that address only.
+        let own = options.node.filter(|node| node >> 16 == 127 << 8 | self.network);
+        let own = own.map(|own| Ipv4Addr::from(own).to_string());
+        let address = own.unwrap_or_else(|| self.address(number));
+        Device::open_with(&format!("{kind}:{address}"), &options)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use bellwire::{Device, DeviceOptions, Error, Result, Send, Wait};
 use bellwire_testkit::conformance::{self, Fixture, Node, Stage};
+use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -29,7 +30,10 @@ impl Fixture for Udp {
         let mut options = options.clone();
         options.port = Some(self.port);
         let (network, high, low) = (self.network, node / 250, 1 + node % 250);
-        Device::open_with(&format!("udp:127.{network}.{high}.{low}"), &options)
+        // A number that is an address is to be had at that address only.
+        let own = options.node.filter(|node| node >> 16 == 127 << 8 | network).map(Ipv4Addr::from);
+        let address = own.map_or(format!("127.{network}.{high}.{low}"), |own| own.to_string());
+        Device::open_with(&format!("udp:{address}"), &options)
     }
 
     fn name(&self) -> Option<&str> {

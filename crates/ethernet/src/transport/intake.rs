@@ -1,19 +1,24 @@
 //! What the protocol and the engine hand each other: packets that came, and bytes to be sent.
 
 use crate::links::Links;
+use crate::route::Route;
 use bellwire_device::{LinkId, Sink, Verdict};
-use bellwire_protocol::reliable::{self, Body, Channel, PeerId};
+use bellwire_protocol::discovery::Discovery;
+use bellwire_protocol::reliable::{self, Body, Channel, PathId, PeerId, Standing};
 use bellwire_ring::memory::View;
 
 /// Packets on their way from the protocol to the engine.
-pub(super) struct Intake<'a, S> {
+pub(super) struct Intake<'a, S, R: Route> {
     pub links: &'a mut Links,
     pub sink: &'a mut S,
+    pub discovery: &'a mut Discovery<R::Path>,
+    pub route: &'a mut R,
+    pub now_ns: u64,
     /// Packets that were taken.
     pub packets: usize,
 }
 
-impl<S: Sink> reliable::Sink for Intake<'_, S> {
+impl<S: Sink, R: Route> reliable::Sink for Intake<'_, S, R> {
     #[inline]
     fn packet(
         &mut self,
@@ -36,6 +41,10 @@ impl<S: Sink> reliable::Sink for Intake<'_, S> {
             Verdict::Stalled => reliable::Verdict::Stalled,
             Verdict::Violation => reliable::Verdict::Violation,
         }
+    }
+
+    fn standing(&mut self, node: u32, path: PathId) -> Standing {
+        self.discovery.standing(self.route, node, path, self.now_ns)
     }
 
     #[inline]

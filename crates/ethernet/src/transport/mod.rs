@@ -14,16 +14,17 @@ use crate::frame_io::FrameIo;
 use crate::links::{Link, Links, OWN_PACKETS, State};
 use crate::memory;
 use crate::pcapng::{Capture, Direction};
-use crate::places::Places;
 use crate::route::Route;
-use crate::seek::{self, ANYBODY, Said};
 use crate::sleep::Sleeper;
 use bellwire_device::{
     Error, FunctionAddress, Gate, LinkId, PacketHeader, Refusal, Rights, Sink, Status, Transport,
     TransportLimits, Verdict,
 };
+use bellwire_protocol::Secret;
+use bellwire_protocol::discovery::seek::{self, Said};
+use bellwire_protocol::discovery::{Discovery, Heard};
 use bellwire_protocol::reliable::{
-    self, Channel, Config, Endpoint, Event, FunctionId, GateState, PeerId, SendError, Why,
+    self, Channel, Config, Endpoint, Event, FunctionId, GateState, PathId, PeerId, SendError, Why,
 };
 use bellwire_ring::memory::{Memory, View};
 use bellwire_wire::frame::seek::SeekBody;
@@ -35,6 +36,9 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 use whereabouts::{ASK_PAUSE_NS, TOLD};
+
+/// The name of no place, for frames that are only counted.
+const NOWHERE: PathId = PathId(u64::MAX);
 
 /// Longest payload of a packet, whatever the network's frames carry, so that all devices agree: in one frame over loopback, in
 /// many elsewhere (H-25).
@@ -77,7 +81,7 @@ pub struct EthernetTransport<Io: FrameIo, R: Route<Path = Io::Path>> {
     pub(crate) sleeper: Sleeper,
     address: FunctionAddress,
     route: R,
-    places: Places<Io::Path>,
+    discovery: Discovery<Io::Path>,
     pub(crate) links: Links,
     gates: HashMap<u32, Gate>,
     /// News that came up outside of a poll.
@@ -88,7 +92,7 @@ pub struct EthernetTransport<Io: FrameIo, R: Route<Path = Io::Path>> {
     told: Vec<(u32, Io::Path)>,
     /// When nodes are next asked for, that may be at further places.
     next_round_ns: u64,
-    /// Who asked for our place, and which function of his.
+    /// Who asked for our place, what to answer, and which function of his.
     answers: Vec<(Io::Path, SeekBody, u8)>,
     capture: Option<Arc<Capture>>,
     /// The kernel took not all that was staged.
@@ -128,12 +132,15 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         };
         let clock = Clock::new();
         let me = FunctionId { node: address.node, function: address.function };
-        let endpoint = Endpoint::new(config, me, clock.incarnation(), bellwire_device::random())
-            .map_err(|_| Error::OutOfRange {
+        let secret = Secret::new([bellwire_device::random(), bellwire_device::random()]);
+        let endpoint = Endpoint::new(config, me, clock.incarnation(), secret).map_err(|_| {
+            Error::OutOfRange {
                 parameter: "the interface's MTU",
                 value: io.frame_bytes() as u64,
                 range: "256 to 65535 bytes: ip link set IFACE mtu 1500",
-            })?;
+            }
+        })?;
+        let discovery = Discovery::new(address.node, io.frame_bytes(), secret);
         let sleeper = Sleeper::new()
             .map_err(|cause| Error::System { what: "create descriptors to wait for", cause })?;
         Ok(EthernetTransport {
@@ -143,7 +150,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
             sleeper,
             address,
             route,
-            places: Places::new(),
+            discovery,
             links: Links::new(),
             gates: HashMap::new(),
             events: VecDeque::new(),
@@ -165,13 +172,13 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
     /// Sends all frames that the protocol has for now.
     pub(crate) fn pump(&mut self, now_ns: u64) {
         let mut staged = !self.answers.is_empty();
-        while let Some((path, asked, function)) = self.answers.pop() {
-            let body = SeekBody { from: self.address.node, to: asked.from, ..self.seek_body() };
-            self.say(path, Said::Here(body), function);
+        while let Some((path, answer, function)) = self.answers.pop() {
+            self.say(path, Said::Here(answer), function);
         }
         while let Some(room) = self.io.room() {
             let Some(frame) = self.endpoint.poll_transmit(now_ns, room) else { break };
-            let to = self.places.place(frame.path);
+            // Places that only answers go to may be forgotten before; then it is as good as lost on its way.
+            let Some(to) = self.discovery.place(frame.path) else { continue };
             if let Some(capture) = &self.capture {
                 let bytes = &room[..frame.length];
                 let bytes = bytes.to_vec();
@@ -191,12 +198,11 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
 
     /// Takes in frames and what they complete. Returns how much happened.
     fn take_frames(&mut self, sink: &mut impl Sink, budget: usize, now_ns: u64) -> usize {
-        let own = self.address.node;
         let Self {
             io,
             endpoint,
             links,
-            places,
+            discovery,
             route,
             answers,
             further,
@@ -205,7 +211,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
             events,
             ..
         } = self;
-        let mut intake = Intake { links, sink, packets: 0 };
+        let mut intake = Intake { links, sink, discovery, route, now_ns, packets: 0 };
         // Those who were refused come first: else whose frames come next would take the room that they wait for.
         if endpoint.has_deliverable() {
             endpoint.deliver(&mut intake);
@@ -215,21 +221,30 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
             if capture.is_some() {
                 heard.push((from, bytes.to_vec()));
             }
-            if let Some((said, function)) = seek::parse(bytes) {
-                let (Said::Where(body) | Said::Here(body)) = said;
-                if route.learn(body.from, from) {
-                    further.push((body.from, from));
-                }
-                if !intake.links.asked.is_empty() && told.len() < TOLD {
-                    told.push((body.from, from));
-                }
-                let ours = body.to == own || body.to == ANYBODY;
-                if matches!(said, Said::Where(_)) && ours && answers.len() < ANSWERS {
-                    answers.push((from, body, function));
+            if let Some(said) = seek::parse(bytes) {
+                match intake.discovery.hear(intake.route, from, said, now_ns) {
+                    Heard::Asked(answer, function) if answers.len() < ANSWERS => {
+                        answers.push((from, answer, function));
+                    }
+                    Heard::Answered { node, is_further } => {
+                        if is_further {
+                            further.push((node, from));
+                        }
+                        if !intake.links.asked.is_empty() && told.len() < TOLD {
+                            told.push((node, from));
+                        }
+                    }
+                    Heard::Asked(..) | Heard::Nothing => {}
                 }
                 return;
             }
-            let Some(path) = places.number(from) else { return };
+            let places = intake.discovery.places();
+            let path = match places.known(from) {
+                Some(path) => path,
+                // Who has not been heard yet has no name before a frame of his is sound.
+                None if !reliable::is_sound_frame(bytes) => NOWHERE,
+                None => places.name(from, || endpoint.paths()),
+            };
             endpoint.handle_frame(path, bytes, now_ns, &mut intake);
             while let Some(event) = endpoint.poll_event() {
                 // Packets of a new link may be in the very next frame; the rest can wait.
@@ -237,7 +252,10 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
                     Event::Up { peer, address } => {
                         intake.links.came_up(peer, address);
                         // Wherever it was told to be: it is here.
-                        route.learn(address.node, from);
+                        let place = endpoint.place_of(peer);
+                        if let Some(place) = place.and_then(|path| intake.discovery.place(path)) {
+                            intake.route.heard(address.node, place);
+                        }
                     }
                     other => events.push_back(other),
                 }
@@ -271,7 +289,18 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
                         self.route.forget(address.node);
                         self.endpoint.close(peer, self.clock.now_ns());
                     }
-                    Some(number) => self.links.lose(number, status_of(why)),
+                    Some(number) => {
+                        if why == Why::NotHere {
+                            self.route.forget(address.node);
+                        }
+                        if matches!(
+                            why,
+                            Why::Version { .. } | Why::Feature { .. } | Why::Full | Why::Elsewhere
+                        ) {
+                            tracing::warn!(peer = %address, %why, "the peer refused the link");
+                        }
+                        self.links.lose(number, status_of(why));
+                    }
                     None => self.endpoint.close(peer, self.clock.now_ns()),
                 },
             }
@@ -374,7 +403,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         for asked in &self.links.asked {
             next = next.min(asked.ask_again_ns);
         }
-        next
+        next.min(self.discovery.next_deadline())
     }
 
     #[cold]
@@ -395,9 +424,12 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
 
 fn status_of(why: Why) -> Status {
     match why {
-        Why::NoAnswer | Why::Version { .. } | Why::Feature { .. } | Why::NotHere | Why::Full => {
-            Status::Unreachable
-        }
+        Why::NoAnswer
+        | Why::Version { .. }
+        | Why::Feature { .. }
+        | Why::NotHere
+        | Why::Full
+        | Why::Elsewhere => Status::Unreachable,
         Why::Closed | Why::Dead | Why::Restarted => Status::PeerGone,
         Why::Accused | Why::Violation => Status::ProtocolViolation,
     }
@@ -555,6 +587,9 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
         if !self.links.asked.is_empty() {
             self.ask_again(now_ns);
         }
+        if now_ns >= self.discovery.next_deadline() {
+            self.ask_old_places(now_ns);
+        }
         done += self.take_events(sink);
         done += self.take_own(sink, budget);
         if now_ns >= self.next_tick_ns {
@@ -643,9 +678,10 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Drop for EthernetTransport<Io, R> {
             if self.endpoint.is_drained() || now_ns >= until_ns || std::thread::panicking() {
                 break;
             }
-            let Self { io, endpoint, places, .. } = self;
+            let Self { io, endpoint, discovery, .. } = self;
             io.receive(64, |from, bytes| {
-                if let Some(path) = places.number(from) {
+                // Nobody new is listened to.
+                if let Some(path) = discovery.places().known(from) {
                     endpoint.handle_frame(path, bytes, now_ns, &mut nobody);
                 }
             });

@@ -9,10 +9,9 @@ use crate::link_header::EVERY_FUNCTION;
 use crate::links::{Asked, Link, State};
 use crate::pcapng::Direction;
 use crate::route::Route;
-use crate::seek::{self, ANYBODY, Said};
 use bellwire_device::{FunctionAddress, LinkId, Sink, Status};
-use bellwire_protocol::reliable::{FunctionId, PeerId};
-use bellwire_wire::frame::seek::SeekBody;
+use bellwire_protocol::discovery::seek::{self, Said};
+use bellwire_protocol::reliable::{FunctionId, PathId, PeerId};
 
 /// Places that were told and are not looked at yet, at most.
 pub(super) const TOLD: usize = 64;
@@ -37,9 +36,12 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         self.unsent = true;
     }
 
-    pub(super) fn seek_body(&self) -> SeekBody {
-        let frame_bytes = self.io.frame_bytes() as u32;
-        SeekBody { from: self.address.node, to: ANYBODY, frame_bytes }
+    /// Asks at their old places for nodes that somebody says are elsewhere now.
+    #[cold]
+    pub(super) fn ask_old_places(&mut self, now_ns: u64) {
+        while let Some((place, body)) = self.discovery.poll_question(now_ns) {
+            self.say(place, Said::Where(body), EVERY_FUNCTION);
+        }
     }
 
     /// Looks for nodes that are being sought, and tells of links that are down.
@@ -91,13 +93,12 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         patience_ns: u64,
         now_ns: u64,
     ) -> Option<PeerId> {
-        let path = self.places.number(path)?;
+        let path = self.name(path);
         let id = FunctionId { node: peer.node, function: peer.function };
         let id = self.endpoint.connect(id, path, patience_ns, now_ns)?;
         for further in self.route.others(peer) {
-            if let Some(path) = self.places.number(further) {
-                self.endpoint.add_path(id, path);
-            }
+            let path = self.name(further);
+            self.endpoint.add_path(id, path);
         }
         // Now is a good time to ask whether there are more.
         self.next_round_ns = 0;
@@ -109,7 +110,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
     #[cold]
     pub(super) fn add_paths(&mut self) {
         for (node, place) in std::mem::take(&mut self.further) {
-            let Some(path) = self.places.number(place) else { continue };
+            let path = self.name(place);
             for id in self.links.of_node(node) {
                 self.endpoint.add_path(id, path);
             }
@@ -132,7 +133,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
     #[cold]
     pub(super) fn ask_again(&mut self, now_ns: u64) {
         for (node, place) in std::mem::take(&mut self.told) {
-            let Some(path) = self.places.number(place) else { continue };
+            let path = self.name(place);
             for id in self.links.of_node(node) {
                 self.endpoint.guess_path(id, path);
             }
@@ -164,16 +165,21 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
             return;
         }
         for place in self.route.find(peer).into_iter().chain(others) {
-            if let Some(path) = self.places.number(place) {
-                self.endpoint.add_path(id, path);
-            }
+            let path = self.name(place);
+            self.endpoint.add_path(id, path);
         }
+    }
+
+    /// The name of a place that a link goes to.
+    fn name(&mut self, place: Io::Path) -> PathId {
+        let Self { discovery, endpoint, .. } = self;
+        discovery.places().name(place, || endpoint.paths())
     }
 
     /// Asks everybody for the place of a node.
     fn ask_for(&mut self, node: u32) {
         if let Some(everybody) = self.route.everybody() {
-            let body = SeekBody { to: node, ..self.seek_body() };
+            let body = self.discovery.question(node, self.clock.now_ns());
             self.say(everybody, Said::Where(body), EVERY_FUNCTION);
         }
     }

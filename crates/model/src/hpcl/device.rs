@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use bellwire_protocol::Secret;
 use bellwire_protocol::reliable::{
     Channel as Way, Config as Protocol, Endpoint, Event as News, FunctionId, PathId, PeerId,
     Verdict,
@@ -146,7 +147,7 @@ impl Channel {
     ) -> Channel {
         let frame_bytes = config.frame.count() as usize;
         let me = address(node, number);
-        let endpoint = Endpoint::new(protocol(config), me, incarnation, seed)
+        let endpoint = Endpoint::new(protocol(config), me, incarnation, Secret::from_seed(seed))
             .expect("the configuration was checked");
         Channel {
             number,

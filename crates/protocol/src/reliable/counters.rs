@@ -49,6 +49,10 @@ pub struct Counters {
     pub frames_unknown: u64,
     /// Handshake frames of an earlier incarnation or an earlier link.
     pub frames_stale: u64,
+    /// Opens whose sender had not proved its address, and was asked to.
+    pub frames_challenged: u64,
+    /// Opens in the name of a peer that is at another address.
+    pub frames_elsewhere: u64,
     /// Links that came up.
     pub links_up: u64,
     /// Links that went down.
@@ -57,7 +61,7 @@ pub struct Counters {
 
 impl Counters {
     /// All counters by name.
-    pub fn entries(&self) -> [(&'static str, u64); 25] {
+    pub fn entries(&self) -> [(&'static str, u64); 27] {
         [
             ("packets_queued", self.packets_queued),
             ("packets_acknowledged", self.packets_acknowledged),
@@ -82,6 +86,8 @@ impl Counters {
             ("frames_malformed", self.frames_malformed),
             ("frames_unknown", self.frames_unknown),
             ("frames_stale", self.frames_stale),
+            ("frames_challenged", self.frames_challenged),
+            ("frames_elsewhere", self.frames_elsewhere),
             ("links_up", self.links_up),
             ("links_down", self.links_down),
         ]

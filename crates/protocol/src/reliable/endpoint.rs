@@ -6,6 +6,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::cell::RefCell;
 
+use bellwire_wire::frame::challenge::ChallengeBody;
 use bellwire_wire::frame::finish::{CloseReason, RefuseBody};
 use bellwire_wire::frame::record::{GateState, PACKET_COST_BYTES, PacketWords};
 use bellwire_wire::frame::{FunctionId, MIN_FRAME_BYTES};
@@ -14,6 +15,7 @@ use super::early::EarlyFrames;
 use super::gates::GateNumbers;
 use super::link::{Link, NEVER, State};
 use super::share::Shares;
+use crate::Secret;
 use crate::canary::planted;
 
 use super::{
@@ -24,6 +26,8 @@ use super::{
 const WANTED_GATES: usize = 64;
 /// Answers to frames without a link that wait to be sent; more are not answered.
 const REPLIES: usize = 64;
+/// Largest incarnation that is believed: clocks count ns up to there until the year 2262.
+pub(super) const MOST_INCARNATION: u64 = (1 << 63) - 1;
 /// How long a link that was closed by our user may take to send what was queued, in ns.
 const LINGER_NS: u64 = 5_000_000_000;
 
@@ -32,7 +36,9 @@ pub struct Endpoint {
     pub(super) config: Config,
     pub(super) me: FunctionId,
     pub(super) incarnation: u64,
-    pub(super) random: u64,
+    pub(super) secret: Secret,
+    /// Tokens that were made.
+    pub(super) tokens: u64,
     /// Longest frame that the network takes now.
     pub(super) frame_bytes: usize,
     pub(super) openings: u64,
@@ -76,13 +82,15 @@ pub(super) enum ReplyBody {
     Unknown,
     Close(CloseReason),
     Refuse(RefuseBody),
+    Challenge(ChallengeBody),
 }
 
 impl Endpoint {
     /// The endpoint of function `me`.
     ///
     /// `incarnation` is greater than that of any earlier endpoint with this address (the time at which the program began will
-    /// do), and not 0. `seed` is random: tokens, by which a link knows its frames, are made from it.
+    /// do), not 0 and below 2^63. From `secret` tokens are made, by which a link knows its frames, and cookies, by which a peer shows
+    /// that it receives at its address.
     ///
     /// # Errors
     /// What [`Config::check`] says.
@@ -90,11 +98,11 @@ impl Endpoint {
         config: Config,
         me: FunctionId,
         incarnation: u64,
-        seed: u64,
+        secret: Secret,
     ) -> Result<Self, &'static str> {
         config.check()?;
-        if incarnation == 0 {
-            return Err("an incarnation is a number greater than 0");
+        if !(1..=MOST_INCARNATION).contains(&incarnation) {
+            return Err("an incarnation is a number greater than 0 and less than 2^63");
         }
         let numbers = GateNumbers::new(config.queue_pairs);
         Ok(Endpoint {
@@ -102,7 +110,8 @@ impl Endpoint {
             me,
             incarnation,
             frame_bytes: config.frame_bytes,
-            random: seed ^ incarnation.rotate_left(32),
+            secret,
+            tokens: 0,
             openings: 0,
             slots: Vec::new(),
             free: Vec::new(),
@@ -155,8 +164,10 @@ impl Endpoint {
         patience_ns: u64,
         now_ns: u64,
     ) -> Option<PeerId> {
+        // Who asked from another place than the one that is to be asked may be somebody else.
+        let is_there = |link: &Link| link.state != State::Accepting || link.paths.contains(path);
         if let Some(&id) = self.by_peer.get(&peer)
-            && let Some(link) = self.link_mut(id)
+            && let Some(link) = self.link_mut(id).filter(|link| is_there(link))
         {
             link.paths.add(path);
             if link.state == State::Accepting {
@@ -207,6 +218,11 @@ impl Endpoint {
     /// Who is at the other end of a link, down or not.
     pub fn peer_address(&self, peer: PeerId) -> Option<FunctionId> {
         self.link(peer).map(|link| link.peer)
+    }
+
+    /// By which path a peer has shown that it receives, or is being asked.
+    pub fn place_of(&self, peer: PeerId) -> Option<PathId> {
+        self.link(peer).map(|link| link.paths.place())
     }
 
     /// Whether packets can be sent.
@@ -459,6 +475,13 @@ impl Endpoint {
             .filter_map(|slot| slot.link.as_ref())
             .filter(|link| link.state != State::Closing)
             .map(|link| link.id)
+    }
+
+    /// The paths that links have, and answers will go by: all that must keep their names.
+    pub fn paths(&self) -> impl Iterator<Item = PathId> {
+        let links = self.slots.iter().filter_map(|slot| slot.link.as_ref());
+        let replies = self.replies.iter().map(|reply| reply.path);
+        links.flat_map(|link| link.paths.ids()).chain(replies)
     }
 
     /// Links that take a place, in whatever state.

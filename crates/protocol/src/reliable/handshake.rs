@@ -3,19 +3,37 @@
 //! A link is up at one side when the other has shown that it can read what was sent to it: the side that asked, when the
 //! Accept carries the token of its Open; the side that answered, when any frame carries the token of its Accept. So neither an
 //! old Open that the network kept nor a forged one makes a link, or ends the one that there is.
+//!
+//! Who somebody is is where he is. An Open counts only with a cookie that was sent to its address, so its sender receives there. If
+//! there is a link with the peer that it names, it must come from a place where that peer was asked for or heard; else the peer is
+//! asked whether it is still there, and has to be found dead first.
 
-use bellwire_wire::frame::MIN_FRAME_BYTES;
+use bellwire_wire::frame::challenge::ChallengeBody;
 use bellwire_wire::frame::finish::{CloseReason, RefuseBody, RefuseReason};
 use bellwire_wire::frame::header::FrameHeader;
 use bellwire_wire::frame::open::OpenBody;
+use bellwire_wire::frame::{FunctionId, MIN_FRAME_BYTES};
 
-use super::endpoint::{Reply, ReplyBody};
+use super::endpoint::{MOST_INCARNATION, Reply, ReplyBody};
 use super::link::{Link, NEVER, State, first_number};
-use super::{Config, Endpoint, PathId, Why};
+use super::{Config, Endpoint, PathId, Sink, Standing, Why};
 use crate::canary::planted;
+use crate::secret::Purpose;
 
 /// How long an answered Open waits for its confirmation, in ns.
 const CONFIRMATION_NS: u64 = 2_000_000_000;
+/// One place may have this part of all links.
+const PLACE_SHARE: usize = 4;
+
+/// Which link an Open is about.
+enum Place {
+    /// None: it is dropped, or all that it needs is done.
+    Nowhere,
+    /// One that is not up yet: it takes over what the Open says.
+    HalfOpen(usize),
+    /// A new one.
+    New,
+}
 
 impl Endpoint {
     pub(super) fn handle_open(
@@ -24,6 +42,7 @@ impl Endpoint {
         header: &FrameHeader,
         body: &[u8],
         now_ns: u64,
+        sink: &mut impl Sink,
     ) {
         let Ok(open) = OpenBody::parse(body) else {
             self.counters.frames_malformed += 1;
@@ -46,68 +65,165 @@ impl Endpoint {
             self.counters.frames_malformed += 1;
             return;
         }
-        let age = (open.incarnation, open.opening);
-        let mut half_open = 0;
-        let mut place = None;
-        for (slot, entry) in self.slots.iter_mut().enumerate() {
-            let Some(link) = &mut entry.link else { continue };
-            half_open += (link.state == State::Accepting) as usize;
-            if link.peer != open.from || matches!(link.state, State::Down(_)) {
-                continue;
+        // Up to here nothing is remembered, and no link is looked at.
+        if !self.is_proved(path, header, &open, now_ns) && !planted("reliable-skip-cookie") {
+            return self.challenge(path, &open, now_ns);
+        }
+        match sink.standing(open.from.node, path) {
+            Standing::Belongs => {}
+            Standing::Elsewhere => {
+                self.counters.frames_elsewhere += 1;
+                return self.refuse(path, &open, RefuseReason::Elsewhere);
             }
-            let known = (link.peer_incarnation, link.peer_opening);
-            if known > age && !planted("reliable-accept-old-incarnation") {
-                self.counters.frames_stale += 1;
+            Standing::Doubtful => {
+                self.counters.frames_elsewhere += 1;
                 return;
             }
-            if known == age {
-                // Our answer was lost, or this one was repeated.
-                if link.peer_token != open.token {
-                    self.counters.frames_stale += 1;
-                    return;
-                }
-                link.paths.heard_by(path);
-                link.accept_due = true;
-                return self.settle(slot);
-            }
-            if matches!(link.state, State::Opening | State::Accepting) {
-                if link.after.is_some() {
-                    // Our own request waits for the end of an earlier link; the peer will ask again.
-                    return;
-                }
-                place = Some(slot);
-            }
         }
-        let slot = match place {
-            Some(slot) => {
+        let slot = match self.link_of(path, &open, now_ns) {
+            Place::Nowhere => return,
+            Place::HalfOpen(slot) => {
                 // Of two that ask each other only one asks anew; the other's answer is enough.
                 let asks_anew = self.me > open.from;
                 self.renew(slot, asks_anew, path, now_ns);
                 slot
             }
-            None => {
-                // Links that nobody confirmed may take half of the places at most.
-                let has_room = half_open <= self.config.links as usize / 2;
-                let added = has_room
-                    .then(|| self.add_link(open.from, State::Accepting, path, now_ns))
-                    .flatten();
-                let Some(id) = added else {
+            Place::New => {
+                let Some(slot) = self.add_half_open(path, &open, now_ns) else {
                     return self.refuse(path, &open, RefuseReason::Full);
                 };
-                if let Some(link) = self.link_mut(id) {
-                    link.give_up_ns = now_ns + CONFIRMATION_NS;
-                }
-                self.by_peer.entry(open.from).or_insert(id);
-                id.slot()
+                slot
             }
         };
         let (config, frame_bytes) = (self.config, self.frame_bytes);
         if let Some(link) = &mut self.slots[slot].link {
             learn(link, &config, frame_bytes, header, &open);
-            link.paths.heard_by(path);
+            link.paths.proved_by(path);
             link.accept_due = true;
         }
         self.settle(slot);
+    }
+
+    /// What a cookie speaks for: who asks, by which path, for which link.
+    fn cookie_words(path: PathId, open: &OpenBody) -> [u64; 6] {
+        let FunctionId { node, function } = open.from;
+        [path.0, node as u64, function as u64, open.incarnation, open.opening, open.token]
+    }
+
+    /// Whether the sender of an Open has read what was sent to its address a moment ago.
+    fn is_proved(&self, path: PathId, header: &FrameHeader, open: &OpenBody, now_ns: u64) -> bool {
+        let words = Self::cookie_words(path, open);
+        self.secret.is_fresh(Purpose::Cookie, words, header.token, now_ns)
+    }
+
+    /// Asks the sender of an Open to prove its address.
+    fn challenge(&mut self, path: PathId, open: &OpenBody, now_ns: u64) {
+        self.counters.frames_challenged += 1;
+        let words = Self::cookie_words(path, open);
+        let cookie = self.secret.derive_now(Purpose::Cookie, words, now_ns);
+        self.reply(Reply {
+            path,
+            function: open.from.function,
+            token: open.token,
+            body: ReplyBody::Challenge(ChallengeBody { cookie }),
+        });
+    }
+
+    /// The peer wants a proof that we receive at our address, for the Open that went by `path`.
+    pub(super) fn handle_challenge(&mut self, path: PathId, header: &FrameHeader, body: &[u8]) {
+        let Ok(ChallengeBody { cookie }) = ChallengeBody::parse(body) else {
+            self.counters.frames_malformed += 1;
+            return;
+        };
+        let slot = self.slot_of(header.token);
+        let link = slot.and_then(|slot| self.slots[slot].link.as_deref_mut());
+        let Some((slot, link)) = slot.zip(link).filter(|(_, link)| link.state == State::Opening)
+        else {
+            self.counters.frames_stale += 1;
+            return;
+        };
+        if let Some(is_first) = link.paths.challenge(path, cookie) {
+            link.open_due = link.after.is_none();
+            if is_first {
+                // Somebody is there: what was asked before does not count.
+                link.repeats = 0;
+            }
+            self.settle(slot);
+        }
+    }
+
+    /// Which link an Open is about, whose sender has proved that it receives at `path`.
+    fn link_of(&mut self, path: PathId, open: &OpenBody, now_ns: u64) -> Place {
+        let age = (open.incarnation, open.opening);
+        let mut place = Place::New;
+        for slot in 0..self.slots.len() {
+            let Some(link) = &mut self.slots[slot].link else { continue };
+            if link.peer != open.from || matches!(link.state, State::Down(_)) {
+                continue;
+            }
+            let known = (link.peer_incarnation, link.peer_opening);
+            if known == age && link.peer_token == open.token {
+                // Our answer was lost, or this one was repeated. Nobody else knows the token.
+                link.paths.proved_by(path);
+                link.accept_due = true;
+                self.settle(slot);
+                return Place::Nowhere;
+            }
+            if !link.paths.contains(path) && !planted("reliable-skip-source") {
+                // A peer is where it was asked for or heard. Of those that nobody confirmed, each has a link of its own.
+                if link.state != State::Accepting && !link.doubt(now_ns) {
+                    self.counters.frames_elsewhere += 1;
+                    self.settle(slot);
+                    return Place::Nowhere;
+                }
+                if link.state == State::Accepting {
+                    continue;
+                }
+            }
+            if known >= age && !planted("reliable-accept-old-incarnation") {
+                self.counters.frames_stale += 1;
+                return Place::Nowhere;
+            }
+            if matches!(link.state, State::Opening | State::Accepting) {
+                if link.after.is_some() {
+                    // Our own request waits for the end of an earlier link; the peer will ask again.
+                    return Place::Nowhere;
+                }
+                place = Place::HalfOpen(slot);
+            }
+        }
+        place
+    }
+
+    /// A link for an Open that no link is there for; its slot. `None`: there is no room.
+    fn add_half_open(&mut self, path: PathId, open: &OpenBody, now_ns: u64) -> Option<usize> {
+        let mut half_open = 0;
+        let mut from_here = 0;
+        let mut oldest = None;
+        for (slot, entry) in self.slots.iter().enumerate() {
+            let Some(link) = &entry.link else { continue };
+            from_here += link.paths.contains(path) as usize;
+            if link.state == State::Accepting {
+                half_open += 1;
+                let age = (link.give_up_ns, slot);
+                oldest = Some(oldest.map_or(age, |oldest: (u64, usize)| oldest.min(age)));
+            }
+        }
+        let links = self.config.links as usize;
+        if from_here >= (links / PLACE_SHARE).max(1) {
+            return None;
+        }
+        // Links that nobody confirmed may take half of all. The oldest makes room, because a peer that is there confirms soon.
+        let is_full = half_open > links / 2 || self.free.is_empty() && self.slots.len() >= links;
+        if let Some((_, slot)) = oldest.filter(|_| is_full) {
+            self.fail(slot, Why::NoAnswer);
+        }
+        let id = self.add_link(open.from, State::Accepting, path, now_ns)?;
+        if let Some(link) = self.link_mut(id) {
+            link.give_up_ns = now_ns + CONFIRMATION_NS;
+        }
+        self.by_peer.entry(open.from).or_insert(id);
+        Some(id.slot())
     }
 
     pub(super) fn handle_accept(
@@ -129,7 +245,9 @@ impl Endpoint {
             return;
         };
         let Some(link) = &mut self.slots[slot].link else { return };
+        // An Accept comes from where the Open went.
         let is_ours = accept.from == link.peer
+            && (link.paths.contains(path) || planted("reliable-skip-source"))
             && accept.peer_incarnation == incarnation
             && (low..=high).contains(&accept.version)
             && accept.features & !config.features[0] == 0
@@ -158,7 +276,7 @@ impl Endpoint {
         match link.state {
             State::Opening if age >= (link.peer_incarnation, link.peer_opening) => {
                 learn(link, &config, frame_bytes, header, &accept);
-                link.paths.heard_by(path);
+                link.paths.proved_by(path);
                 link.acknowledge.due = true;
                 self.come_up(slot, now_ns);
             }
@@ -171,18 +289,22 @@ impl Endpoint {
         }
     }
 
-    pub(super) fn handle_refuse(&mut self, body: &[u8]) {
+    pub(super) fn handle_refuse(&mut self, path: PathId, body: &[u8]) {
         let Ok(refuse) = RefuseBody::parse(body) else {
             self.counters.frames_malformed += 1;
             return;
         };
-        let slot = self.slot_of(refuse.token).filter(|&slot| {
-            self.slots[slot].link.as_ref().is_some_and(|link| link.state == State::Opening)
-        });
-        let Some(slot) = slot else {
+        let slot = self.slot_of(refuse.token);
+        let link = slot.and_then(|slot| self.slots[slot].link.as_deref_mut());
+        let Some((slot, link)) = slot.zip(link).filter(|(_, link)| link.state == State::Opening)
+        else {
             self.counters.frames_stale += 1;
             return;
         };
+        if link.paths.forget(path) {
+            // It was asked at other places, too.
+            return;
+        }
         let why = match refuse.reason {
             RefuseReason::Version => Why::Version {
                 ours: self.config.versions,
@@ -193,6 +315,7 @@ impl Endpoint {
             }
             RefuseReason::NotHere => Why::NotHere,
             RefuseReason::Full => Why::Full,
+            RefuseReason::Elsewhere => Why::Elsewhere,
         };
         self.fail(slot, why);
     }
@@ -225,9 +348,23 @@ impl Endpoint {
         }
     }
 
-    /// The peer has shown that it is there now.
-    pub(super) fn come_up(&mut self, slot: usize, now_ns: u64) {
-        let Some(link) = &mut self.slots[slot].link else { return };
+    /// The peer has shown that it is there now. `false`: somebody else has shown before that he is that peer, at another place, or is
+    /// being asked there.
+    pub(super) fn come_up(&mut self, slot: usize, now_ns: u64) -> bool {
+        let Some(link) = &self.slots[slot].link else { return false };
+        let is_late = link.state == State::Accepting
+            && self.slots.iter().filter_map(|slot| slot.link.as_deref()).any(|other| {
+                (other.id, other.peer) != (link.id, link.peer)
+                    && other.peer == link.peer
+                    && (other.is_running() || other.state == State::Opening)
+                    && !other.paths.share(&link.paths)
+            });
+        if is_late && !planted("reliable-skip-source") {
+            self.counters.frames_elsewhere += 1;
+            self.fail(slot, Why::NoAnswer);
+            return false;
+        }
+        let Some(link) = &mut self.slots[slot].link else { return false };
         let (id, peer, incarnation) = (link.id, link.peer, link.peer_incarnation);
         let age = (incarnation, link.peer_opening);
         if link.repeats == 1 {
@@ -263,6 +400,7 @@ impl Endpoint {
         }
         self.tell(slot);
         self.settle(slot);
+        true
     }
 
     fn refuse(&mut self, path: PathId, open: &OpenBody, reason: RefuseReason) {
@@ -317,7 +455,7 @@ fn is_workable(open: &OpenBody) -> bool {
     open.frame_bytes as usize >= MIN_FRAME_BYTES
         && open.window > 0
         && open.token != 0
-        && open.incarnation != 0
+        && (1..=MOST_INCARNATION).contains(&open.incarnation)
 }
 
 /// Takes over what the peer says of itself.

@@ -10,6 +10,7 @@ use super::endpoint::{Reply, ReplyBody, Slot};
 use super::link::{Link, NEVER, State};
 use super::{Endpoint, PathId, PeerId, Why};
 use crate::canary::planted;
+use crate::secret::Purpose;
 
 impl Endpoint {
     /// A new link, if there is a slot for it.
@@ -29,7 +30,7 @@ impl Endpoint {
             }
             None => return None,
         };
-        let token = self.next_random() & !0xffff | slot as u64;
+        let token = self.new_token(slot);
         self.openings += 1;
         let entry = &mut self.slots[slot as usize];
         entry.generation = entry.generation.wrapping_add(1);
@@ -43,7 +44,7 @@ impl Endpoint {
     /// A half-open link whose token an earlier link of the peer may have learnt gets another, as frames of that link must not count
     /// as frames of the new one. If it asks anew it has a later opening, since the peer drops another token under the same one.
     pub(super) fn renew(&mut self, slot: usize, asks_anew: bool, path: PathId, now_ns: u64) {
-        let token = self.next_random() & !0xffff | slot as u64;
+        let token = self.new_token(slot as u16);
         let Some(old) = self.slots[slot].link.as_deref() else { return };
         if old.peer_token == 0 {
             return;
@@ -197,12 +198,9 @@ impl Endpoint {
             .map(|link| link.id)
     }
 
-    /// Splitmix64 (Steele, Lea, Flood, OOPSLA 2014): the generator is only as secret as the seed, which is what tokens need.
-    fn next_random(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
+    /// A token for the link in `slot`: 48 bits that nobody can guess, not even who knows the tokens of other links.
+    fn new_token(&mut self, slot: u16) -> u64 {
+        self.tokens += 1;
+        self.secret.derive(Purpose::Token, &[self.incarnation, self.tokens]) & !0xffff | slot as u64
     }
 }

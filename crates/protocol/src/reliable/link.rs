@@ -1,8 +1,9 @@
 //! The state of one link: both its ends of two channels, and what is known of the peer.
 
-use bellwire_wire::frame::FunctionId;
+use bellwire_wire::frame::finish::CLOSE_BYTES;
 use bellwire_wire::frame::header::{FLAG_DISCARDS, FLAG_LOSE, FrameHeader, HELD_BACK_UNIT_NS};
 use bellwire_wire::frame::section::RECEIVED_FIXED_BYTES;
+use bellwire_wire::frame::{FRAME_OVERHEAD_BYTES, FunctionId};
 
 use super::acknowledge::Acknowledge;
 use super::backlog::Backlog;
@@ -23,6 +24,10 @@ pub(super) const NEVER: u64 = u64::MAX;
 const PROBES_PER_INTERVAL: u64 = 5;
 /// The first value of that limit; each shrinking adds two.
 const ATTEMPTS_BEFORE_SHRINKING: u32 = 6;
+/// Bytes of a Close.
+const CLOSE_FRAME_BYTES: usize = FRAME_OVERHEAD_BYTES + CLOSE_BYTES;
+/// So many Opens without an answer, and nobody is where they went: 0.6 s after the first.
+const OPENS_IN_VAIN: u32 = 8;
 /// First wait before an Open or Accept is repeated, in ns; it doubles up to 64 times that.
 const FIRST_REPEAT_NS: u64 = 5_000_000;
 /// Frames are not made shorter than this by suspicion.
@@ -261,6 +266,20 @@ impl Link {
         self.repeats += 1;
     }
 
+    /// Somebody else says that he is the peer, and receives at an address that is not the peer's. Whether the peer is still where it
+    /// was is asked at once, and then as often as of a silent peer. `true`: it has not been found where we ask for it.
+    pub fn doubt(&mut self, now_ns: u64) -> bool {
+        if self.state == State::Opening {
+            return self.repeats >= OPENS_IN_VAIN;
+        }
+        if self.probes == 0 && now_ns >= self.probed_ns + self.keep_alive_ns / PROBES_PER_INTERVAL {
+            self.probes = 1;
+            self.probed_ns = now_ns;
+            self.probe_due = true;
+        }
+        false
+    }
+
     /// When the link wants to be looked at.
     #[inline]
     pub fn deadline_ns(&self) -> u64 {
@@ -337,7 +356,7 @@ impl Link {
 
     /// Where the peer was heard last.
     pub fn way_back(&mut self) -> PathId {
-        let back = self.paths.back();
+        let back = self.paths.back(CLOSE_FRAME_BYTES);
         self.paths.at(back).id
     }
 
@@ -426,6 +445,9 @@ impl Link {
             || now_ns.saturating_sub(sent.sent_at_ns) >= self.round_trip.minimum_ns;
         if is_last {
             path.arrive(sent.stamp);
+        }
+        if sent.attempts == 1 {
+            path.prove();
         }
         if sent.attempts == 1 && newest.is_none_or(|newest| sent.sent_at_ns >= newest.sent_at_ns) {
             *newest = Some(sent);

@@ -6,7 +6,7 @@
 //! # How to drive it
 //! One [`Endpoint`] is one function with all its peers. It has no clock: `now_ns` is any clock that does not go back.
 //!
-//! 1. [`Endpoint::connect`] asks for a link. A link may also begin because a peer asked.
+//! 1. [`Endpoint::connect`] asks for a link. A link may also begin because a peer asked, which [`Sink::standing`] may object to.
 //! 2. [`Endpoint::send`] queues packets. Nothing goes out yet.
 //! 3. For each frame that came: [`Endpoint::handle_frame`]. Packets that it completes are offered to the [`Sink`] at once,
 //!    still in the frame's buffer. One that the sink refuses is kept, and offered again by [`Endpoint::deliver`].
@@ -50,6 +50,7 @@ pub use config::{Config, FEATURES, PATHS, Recovery, VERSIONS};
 pub use counters::Counters;
 pub use endpoint::Endpoint;
 pub use paths::PathId;
+pub use receive::is_sound_frame;
 
 /// A link to a peer function, as the endpoint numbers it. A number is used again only after [`Endpoint::close`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -88,6 +89,17 @@ pub enum Verdict {
     Violation,
 }
 
+/// What is known of the place of a node that asks for a link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Standing {
+    /// The node may be there.
+    Belongs,
+    /// The node's number belongs to another address: refuse, and say so.
+    Elsewhere,
+    /// The node was last somewhere else, where it is being asked for: say nothing for now.
+    Doubtful,
+}
+
 /// Who takes packets.
 pub trait Sink {
     /// A packet: words 1 to 3 of its header (the upper half of the first is the payload's length), and its payload.
@@ -98,6 +110,13 @@ pub trait Sink {
         words: [u64; 3],
         payload: &[u8],
     ) -> Verdict;
+
+    /// A function of `node` asks for a link by `path`, and has shown that it receives there. Is that where the node is?
+    #[inline]
+    fn standing(&mut self, node: u32, path: PathId) -> Standing {
+        let _ = (node, path);
+        Standing::Belongs
+    }
 
     /// Of the requests that were sent to `peer` over this link, the first `count` are delivered: its user has taken them, or its
     /// endpoint keeps them for it. What is behind them may be so, too; if the link goes down, that is never known.
@@ -207,6 +226,8 @@ pub enum Why {
     NotHere,
     /// The peer has no link left.
     Full,
+    /// To the peer, our node number belongs to another address than ours.
+    Elsewhere,
     /// The peer closed it.
     Closed,
     /// The peer says that we broke the protocol.
@@ -240,6 +261,10 @@ impl core::fmt::Display for Why {
             Why::Full => {
                 write!(f, "the peer has no link left; close some there, or raise its limit")
             }
+            Why::Elsewhere => write!(
+                f,
+                "our node number is that of another address than the one where the peer sees us; choose a number below 2^24 with ?node="
+            ),
             Why::Closed => write!(f, "the peer closed the link"),
             Why::Accused => write!(
                 f,

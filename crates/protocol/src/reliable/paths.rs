@@ -2,6 +2,10 @@
 //! flight, so that bandwidth adds up in proportion; losses are judged among the frames of one path, so that a path that is
 //! slower than another loses nothing by it. A path by which nothing arrives is left out, and tried with one frame from time to time.
 //!
+//! A path on which the peer appears by itself is not proved: somebody may have sent the peer's frames on from an address that is not
+//! the peer's. Until a frame that went there is acknowledged, it gets one Data frame at a time, and no more bytes of other frames than
+//! came from it (after RFC 9000, 8.1 and 9.3).
+//!
 //! Spreading makes frames arrive out of order. A receiver that cannot keep an early frame drops it, and a sender that goes back sends
 //! all again: for them spreading is all loss, so they get one path at a time.
 
@@ -16,9 +20,10 @@ const LONGEST_REST_NS: u64 = 2_000_000_000;
 /// How long frames are not spread after the peer dropped an early one, in ns.
 const NARROW_NS: u64 = 1_000_000_000;
 
-/// A path, as the device numbers it. To the protocol it is only a name.
+/// A path, as the device numbers it. To the protocol it is only a name. Two places never have the same name, not even one after the
+/// other, because cookies are bound to it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct PathId(pub u32);
+pub struct PathId(pub u64);
 
 #[derive(Clone, Copy)]
 pub(super) struct Path {
@@ -34,6 +39,10 @@ pub(super) struct Path {
     rest_until_ns: u64,
     /// The peer was heard by it.
     is_heard: bool,
+    /// What the peer's Challenge demanded of Opens that go there; 0: nothing yet.
+    pub cookie: u64,
+    /// Bytes without an acknowledgement that may still go there; `None` once the peer has shown that it receives there.
+    unproved_bytes: Option<u32>,
 }
 
 impl Path {
@@ -46,6 +55,8 @@ impl Path {
             failures: 0,
             rest_until_ns: 0,
             is_heard: false,
+            cookie: 0,
+            unproved_bytes: None,
         }
     }
 
@@ -58,6 +69,12 @@ impl Path {
         }
     }
 
+    /// A frame that went by this path and no other has arrived.
+    #[inline]
+    pub fn prove(&mut self) {
+        self.unproved_bytes = None;
+    }
+
     /// What was sent by it did not arrive, while time enough passed.
     pub fn fail(&mut self, timeout_ns: u64, now_ns: u64) {
         let rest_ns = (REST_TIMEOUTS * timeout_ns) << self.failures.min(10);
@@ -65,10 +82,17 @@ impl Path {
         self.failures += 1;
     }
 
+    /// Whether so many bytes that nobody acknowledges may go there.
+    #[inline]
+    fn may_have(&self, bytes: usize) -> bool {
+        self.unproved_bytes.is_none_or(|left| left as usize >= bytes)
+    }
+
     /// Whether it should carry the next frame only if all others should not either.
     #[inline]
     fn is_out(&self, now_ns: u64) -> bool {
-        self.failures > 0 && (self.in_flight > 0 || self.rest_until_ns > now_ns)
+        (self.failures > 0 || self.unproved_bytes.is_some())
+            && (self.in_flight > 0 || self.rest_until_ns > now_ns)
     }
 }
 
@@ -78,6 +102,8 @@ pub(super) struct Paths {
     count: u8,
     turn: u8,
     heard: u8,
+    /// The peer has demanded a cookie of the Open that went there.
+    challenged: Option<u8>,
     /// Some of them are guesses: only one where the peer is heard is kept.
     are_guesses: bool,
     /// Until then one path at a time is used.
@@ -93,6 +119,7 @@ impl Paths {
             count: 1,
             turn: 0,
             heard: 0,
+            challenged: None,
             are_guesses: false,
             narrow_until_ns: 0,
             timed_out_ns: 0,
@@ -105,12 +132,82 @@ impl Paths {
         self.index_of(id);
     }
 
-    /// A frame came by this path: what needs no acknowledgement itself best goes back there.
-    #[inline]
-    pub fn heard_by(&mut self, id: PathId) {
+    /// A path by which the peer has shown that it receives, the last one heard if it is one.
+    pub fn place(&self) -> PathId {
+        self.paths[self.back(usize::MAX) as usize].id
+    }
+
+    /// Whether this is one of them.
+    pub fn contains(&self, id: PathId) -> bool {
+        self.paths[..self.count as usize].iter().any(|path| path.id == id)
+    }
+
+    /// The names of all.
+    pub fn ids(&self) -> impl Iterator<Item = PathId> {
+        self.paths[..self.count as usize].iter().map(|path| path.id)
+    }
+
+    /// The peer was heard by this path, and has shown that it receives there.
+    pub fn proved_by(&mut self, id: PathId) {
         if let Some(index) = self.index_of(id) {
             self.heard = index;
             self.paths[index as usize].is_heard = true;
+            self.paths[index as usize].unproved_bytes = None;
+        }
+    }
+
+    /// A frame of `bytes` came by this path: what needs no acknowledgement itself best goes back there.
+    #[inline]
+    pub fn heard_by(&mut self, id: PathId, bytes: usize) {
+        let heard = &mut self.paths[self.heard as usize];
+        if heard.id == id && heard.is_heard && heard.unproved_bytes.is_none() {
+            return;
+        }
+        self.look_up(id, bytes);
+    }
+
+    fn look_up(&mut self, id: PathId, bytes: usize) {
+        let is_new = !self.contains(id);
+        let Some(index) = self.index_of(id) else { return };
+        let path = &mut self.paths[index as usize];
+        if is_new && !planted("reliable-believe-new-path") {
+            path.unproved_bytes = Some(0);
+        }
+        path.is_heard = true;
+        if let Some(left) = &mut path.unproved_bytes {
+            *left = left.saturating_add(bytes as u32);
+        }
+        self.heard = index;
+    }
+
+    /// Opens that go by this path shall carry this cookie, and the next one goes there. `None`: that is nothing new, or it is none of
+    /// the paths; else whether it is the first cookie of this path.
+    pub fn challenge(&mut self, id: PathId, cookie: u64) -> Option<bool> {
+        let count = self.count as usize;
+        let index = self.paths[..count].iter().position(|path| path.id == id)?;
+        let before = core::mem::replace(&mut self.paths[index].cookie, cookie);
+        if before == cookie {
+            return None;
+        }
+        self.challenged = Some(index as u8);
+        Some(before == 0)
+    }
+
+    /// The path for the next Open.
+    pub fn ask_by(&mut self, now_ns: u64) -> u8 {
+        self.challenged.take().unwrap_or_else(|| self.choose(now_ns))
+    }
+
+    /// Whether one of them is among the others.
+    pub fn share(&self, others: &Paths) -> bool {
+        self.ids().any(|id| others.contains(id))
+    }
+
+    /// A frame of `bytes`, which is not acknowledged, goes by this path.
+    #[inline]
+    pub fn spend(&mut self, index: u8, bytes: usize) {
+        if let Some(left) = &mut self.at(index).unproved_bytes {
+            *left = left.saturating_sub(bytes as u32);
         }
     }
 
@@ -126,15 +223,30 @@ impl Paths {
         true
     }
 
+    /// Whoever is there is not the peer. `false`: it is the only path. No frame may be in flight.
+    pub fn forget(&mut self, id: PathId) -> bool {
+        let count = self.count as usize;
+        let Some(index) = self.paths[..count].iter().position(|path| path.id == id) else {
+            return true;
+        };
+        if count == 1 {
+            return false;
+        }
+        self.paths.copy_within(index + 1..count, index);
+        self.count -= 1;
+        (self.turn, self.heard, self.challenged) = (0, 0, None);
+        true
+    }
+
     /// The peer was heard, so guesses are of no use any more. No frame may be in flight.
     pub fn forget_guesses(&mut self) {
         if !core::mem::take(&mut self.are_guesses) {
             return;
         }
-        let heard = self.paths[self.heard as usize].id;
+        let heard = self.place();
         let mut kept = 0;
         for index in 0..self.count as usize {
-            if self.paths[index].is_heard {
+            if self.paths[index].is_heard && self.paths[index].unproved_bytes.is_none() {
                 self.paths[kept] = self.paths[index];
                 kept += 1;
             }
@@ -142,13 +254,21 @@ impl Paths {
         self.count = kept.max(1) as u8;
         self.turn = 0;
         self.heard = 0;
-        self.heard_by(heard);
+        self.proved_by(heard);
     }
 
-    /// The path by which the peer was heard last.
+    /// The path for a frame of `bytes` that needs no acknowledgement: the one by which the peer was heard last, if it may have
+    /// so many.
     #[inline]
-    pub fn back(&self) -> u8 {
-        self.heard
+    pub fn back(&self, bytes: usize) -> u8 {
+        if self.paths[self.heard as usize].may_have(bytes) { self.heard } else { self.proved() }
+    }
+
+    /// The first path that is proved. There is one: the path by which the link was made.
+    #[cold]
+    fn proved(&self) -> u8 {
+        let is_proved = |index: &u8| self.paths[*index as usize].unproved_bytes.is_none();
+        (0..self.count).find(is_proved).unwrap_or(0)
     }
 
     #[inline]
@@ -226,7 +346,7 @@ impl Paths {
     fn most_reliable(&self, now_ns: u64) -> u8 {
         let failed = |index: &u8| {
             let path = &self.paths[*index as usize];
-            (path.is_out(now_ns), path.failures)
+            (path.is_out(now_ns), path.unproved_bytes.is_some(), path.failures)
         };
         (0..self.count).min_by_key(failed).unwrap_or(0)
     }

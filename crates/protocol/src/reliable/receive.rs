@@ -10,6 +10,11 @@ use super::link::State;
 use super::{Channel, Endpoint, PathId, Recovery, Sink, Why};
 use crate::canary::planted;
 
+/// Whether a frame is one of the protocol, and unaltered: for who gives paths their names only then.
+pub fn is_sound_frame(bytes: &[u8]) -> bool {
+    FrameHeader::parse(bytes).is_ok_and(|header| is_sound(&bytes[..header.length as usize]))
+}
+
 impl Endpoint {
     /// Takes in one frame that came by `path`; `bytes` may have padding behind it. Packets that it completes are offered to
     /// `sink` before this returns. Whatever the bytes are, nothing panics and nothing grows beyond its limit.
@@ -32,11 +37,12 @@ impl Endpoint {
             FrameKind::Data | FrameKind::Acknowledge => {
                 self.handle_running(path, &header, body, now_ns, sink)
             }
-            FrameKind::Open => self.handle_open(path, &header, body, now_ns),
+            FrameKind::Open => self.handle_open(path, &header, body, now_ns, sink),
             FrameKind::Accept => self.handle_accept(path, &header, body, now_ns),
-            FrameKind::Refuse => self.handle_refuse(body),
+            FrameKind::Refuse => self.handle_refuse(path, body),
             FrameKind::Close => self.handle_close(&header, body),
             FrameKind::Unknown => self.handle_unknown(&header),
+            FrameKind::Challenge => self.handle_challenge(path, &header, body),
             // These are between devices.
             FrameKind::Seek | FrameKind::Here => self.counters.frames_unknown += 1,
         }
@@ -61,13 +67,15 @@ impl Endpoint {
             State::Up | State::Closing => link.heard(now_ns),
             // A frame of the link before the Accept: whoever sends it has read our token.
             State::Opening | State::Accepting if link.peer_token != 0 => {
-                link.paths.heard_by(path);
-                self.come_up(slot, now_ns);
+                link.paths.heard_by(path, header.length as usize);
+                if !self.come_up(slot, now_ns) {
+                    return;
+                }
             }
             _ => return,
         }
         let Some(link) = self.slots[slot].link.as_deref_mut() else { return };
-        link.paths.heard_by(path);
+        link.paths.heard_by(path, header.length as usize);
         let received = match Section::split(body) {
             Ok(Some((section, _))) if section.kind == SectionKind::Received => Some(section.bytes),
             _ => None,

@@ -5,6 +5,7 @@ use bellwire_wire::frame::check::{CHECK_BYTES, seal};
 use bellwire_wire::frame::header::{
     FLAG_ANSWER, FLAG_DISCARDS, FLAG_LOSE, FrameHeader, FrameKind, HEADER_BYTES, HELD_BACK_UNIT_NS,
 };
+use bellwire_wire::frame::open::OPEN_BYTES;
 use bellwire_wire::frame::record::{NEWS_BYTES, News};
 use bellwire_wire::frame::section::{
     PART_FIXED_BYTES, RECEIVED_BITMAP_BYTES, RECEIVED_FIXED_BYTES, SECTION_BYTES, Section,
@@ -16,9 +17,13 @@ use alloc::vec::Vec;
 use super::endpoint::{Reply, ReplyBody};
 use super::flight::{STREAMS, Sent, SentState};
 use super::link::Link;
+use super::paths::Path;
 use super::stream::Piece;
 use super::{Config, Counters, Endpoint, GateState, Transmit};
 use crate::canary::planted;
+
+/// Bytes of an Open or Accept.
+const OPEN_FRAME_BYTES: usize = FRAME_OVERHEAD_BYTES + OPEN_BYTES;
 
 /// A section with less room than this is not begun.
 const LEAST_SECTION_BYTES: usize = 64;
@@ -112,7 +117,11 @@ impl Endpoint {
         let kind = if sent.is_some() { FrameKind::Data } else { FrameKind::Acknowledge };
         let (path, sequence) = match sent {
             Some(sent) => sent,
-            None => (link.paths.back(), link.flight.next()),
+            None => {
+                let path = link.paths.back(frame.at + CHECK_BYTES);
+                link.paths.spend(path, frame.at + CHECK_BYTES);
+                (path, link.flight.next())
+            }
         };
         let length = frame.at + CHECK_BYTES;
         // LOSE without the bitmap says that nothing was kept.
@@ -166,8 +175,11 @@ impl Endpoint {
             link.asked_ns = now_ns;
         }
         link.advertise(self.shares.bytes());
-        let path = if is_accept { link.paths.back() } else { link.paths.choose(now_ns) };
-        let path = link.paths.at(path).id;
+        let path = match is_accept {
+            true => link.paths.back(OPEN_FRAME_BYTES),
+            false => link.paths.ask_by(now_ns),
+        };
+        let Path { id: path, cookie, .. } = *link.paths.at(path);
         let link = self.slots[slot].link.as_deref()?;
         let header = FrameHeader {
             sequence: link.first_sequence,
@@ -176,7 +188,7 @@ impl Endpoint {
                 if is_accept { FrameKind::Accept } else { FrameKind::Open },
                 link.peer.function,
                 self.me.function,
-                link.peer_token,
+                if is_accept { link.peer_token } else { cookie },
             )
         };
         let length = write_whole(header, &self.open_body(link, is_accept).emit(), buffer)?;
@@ -193,6 +205,9 @@ impl Endpoint {
                 write_whole(header(FrameKind::Close), &[reason as u8], buffer)
             }
             ReplyBody::Refuse(body) => write_whole(header(FrameKind::Refuse), &body.emit(), buffer),
+            ReplyBody::Challenge(body) => {
+                write_whole(header(FrameKind::Challenge), &body.emit(), buffer)
+            }
         }?;
         Some(Transmit { path: reply.path, length })
     }

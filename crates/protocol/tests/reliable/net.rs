@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use bellwire_wire::frame::header::FrameKind;
 
+use bellwire_protocol::Secret;
 use bellwire_protocol::reliable::{
     Channel, Config, Endpoint, Event, FunctionId, PathId, PeerId, SendError, Sink, Verdict,
 };
@@ -96,7 +97,8 @@ pub struct Node {
 impl Node {
     pub fn new(config: Config, node: u32, incarnation: u64, seed: u64) -> Self {
         Node {
-            endpoint: Endpoint::new(config, function(node), incarnation, seed).unwrap(),
+            endpoint: Endpoint::new(config, function(node), incarnation, Secret::from_seed(seed))
+                .unwrap(),
             taken: Vec::new(),
             events: Vec::new(),
             delivered: BTreeMap::new(),
@@ -185,7 +187,7 @@ impl Net {
 
     /// The path from any node to node `to` by interface `interface`.
     pub fn path(to: usize, interface: u32) -> PathId {
-        PathId(interface << 16 | to as u32)
+        PathId((interface as u64) << 16 | to as u64)
     }
 
     pub fn connect(&mut self, from: usize, to: usize) -> PeerId {
@@ -228,7 +230,7 @@ impl Net {
                 self.nodes[from].endpoint.poll_transmit(self.now_ns, &mut buffer)
             {
                 let to = (transmit.path.0 & 0xffff) as usize;
-                let interface = transmit.path.0 >> 16;
+                let interface = (transmit.path.0 >> 16) as u32;
                 let frame = &buffer[..transmit.length];
                 assert!(frame.len() <= self.nodes[from].endpoint.config().frame_bytes);
                 self.sent[(frame[1] & 0xf) as usize] += 1;
@@ -276,7 +278,7 @@ impl Net {
                 at += self.chance.below(100_000);
             }
             self.order += 1;
-            let path = PathId(interface << 16 | from as u32);
+            let path = PathId((interface as u64) << 16 | from as u64);
             self.wire.insert((at, self.order), (to, path, bytes));
         }
     }

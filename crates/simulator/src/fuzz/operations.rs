@@ -1,5 +1,6 @@
 //! Sequences of operations on two endpoints.
 
+use bellwire_protocol::Secret;
 use bellwire_protocol::reliable::{
     Channel, Config, Endpoint, FunctionId, GateState, PathId, PeerId, Verdict,
 };
@@ -54,7 +55,8 @@ fn endpoint(node: u32, life: u64) -> Endpoint {
         queue_pairs: 16,
         ..Config::new(FRAME_BYTES)
     };
-    Endpoint::new(config, function(node), life, life ^ (node as u64) << 8).expect("sound settings")
+    Endpoint::new(config, function(node), life, Secret::from_seed(life ^ (node as u64) << 8))
+        .expect("sound settings")
 }
 
 fn function(node: u32) -> FunctionId {

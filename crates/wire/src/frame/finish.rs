@@ -34,6 +34,8 @@ pub enum RefuseReason {
     NotHere = 3,
     /// All links are taken.
     Full = 4,
+    /// The node number belongs to another address than the Open came from.
+    Elsewhere = 5,
 }
 
 /// The body of Refuse.
@@ -63,6 +65,7 @@ impl RefuseBody {
             2 => RefuseReason::Feature,
             3 => RefuseReason::NotHere,
             4 => RefuseReason::Full,
+            5 => RefuseReason::Elsewhere,
             code => {
                 return Err(WireError::UnknownCode { field: "refusal", code: code as u64 });
             }

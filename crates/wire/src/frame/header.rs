@@ -20,6 +20,7 @@
 //! - `length` counts from byte 0 to the end of the check value.
 //! - `held back` is how long the acknowledgement waited at its sender, in units of 64 ns, saturating.
 //! - `token` tells the link, and that its sender has been part of the handshake: 48 of its bits cannot be guessed.
+//!   In an Open it is the cookie of the peer's Challenge, or 0.
 //! - `sequence`: of this frame if its kind is `Data`; else of the next `Data` frame, so that a lost last frame shows.
 //! - `credit`: up to which sum of packet costs (see [`super::record`]) the peer may send, as an absolute number modulo
 //!   2^32, so that a lost update does no harm (STOP and GO of HPCL, H-15, H-16).
@@ -58,6 +59,8 @@ pub enum FrameKind {
     Seek = 8,
     /// Answers [`FrameKind::Seek`].
     Here = 9,
+    /// Answers an Open whose cookie is missing or old: the sender shall ask again with this cookie.
+    Challenge = 10,
 }
 
 impl FrameKind {
@@ -74,6 +77,7 @@ impl FrameKind {
             7 => Self::Unknown,
             8 => Self::Seek,
             9 => Self::Here,
+            10 => Self::Challenge,
             _ => return Err(WireError::UnknownCode { field: "frame kind", code: code as u64 }),
         })
     }
@@ -103,7 +107,7 @@ pub struct FrameHeader {
     pub length: u16,
     /// How long the acknowledgement was held back, in [`HELD_BACK_UNIT_NS`].
     pub held_back: u16,
-    /// The receiver's token; 0 where none is known.
+    /// The receiver's token; of an Open its cookie ([`super::challenge`]). 0 where none is known.
     pub token: u64,
     /// Sequence number of this frame, or of the next one.
     pub sequence: u32,

@@ -16,9 +16,11 @@
 //! are little-endian. The check value covers everything before it, so no byte of a frame is without it.
 //!
 //! [`header`] is in front of every frame, [`section`] cuts the rest of a Data frame, [`record`] is one packet or one
-//! piece of news inside a section, [`open`] and [`finish`] are the bodies of the frames that begin and end a link, [`seek`]
-//! finds out on a plain Ethernet where a node is, and [`check`] is the check value.
+//! piece of news inside a section, [`open`] and [`finish`] are the bodies of the frames that begin and end a link,
+//! [`challenge`] has the sender of an Open prove its address, [`seek`] finds out on a plain Ethernet where a node is, and
+//! [`check`] is the check value.
 
+pub mod challenge;
 pub mod check;
 pub mod finish;
 pub mod header;
@@ -45,6 +47,9 @@ pub const MAX_FRAME_BYTES: usize = u16::MAX as usize;
 
 const _: () = assert!(UDP_PORT_BASE as u32 + 255 <= u16::MAX as u32);
 const _: () = assert!(FRAME_OVERHEAD_BYTES + open::OPEN_BYTES <= MIN_FRAME_BYTES);
+// Who has not proved its address is answered by no more bytes than it sent.
+const _: () = assert!(challenge::CHALLENGE_BYTES <= open::OPEN_BYTES);
+const _: () = assert!(finish::REFUSE_BYTES <= open::OPEN_BYTES);
 
 /// One function of one node, as frames name it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]

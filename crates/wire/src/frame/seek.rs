@@ -1,20 +1,22 @@
 //! The body of Seek and Here: where is this node?
 //!
 //! ```text
-//!   0                 4                 8                 12
-//!   +-----------------+-----------------+-----------------+
-//!   | node that sends | node that is meant | frame bytes  |
-//!   +-----------------+-----------------+-----------------+
+//!   0                 4                 8                 12                16                24
+//!   +-----------------+-----------------+-----------------+-----------------+-----------------+
+//!   | node that sends | node that is meant | frame bytes  | 0               | nonce           |
+//!   +-----------------+-----------------+-----------------+-----------------+-----------------+
 //! ```
-//! On Ethernet a Seek is broadcast, and whoever is the node that is meant answers with Here to the station that asked.
-//! Both teach their receiver the sender's place. `frame bytes` is the longest frame that the sender can take.
+//! On Ethernet a Seek is broadcast. The node that is meant answers with Here to the station that
+//! asked, and repeats the nonce: a Here with another nonce answers no question and teaches nothing.
+//! A Seek teaches nothing: its sender has proved nothing. `frame bytes` is the longest frame that
+//! the sender can take.
 
 use super::array;
 use super::open::exactly;
 use crate::WireError;
 
 /// Bytes of the body.
-pub const SEEK_BYTES: usize = 12;
+pub const SEEK_BYTES: usize = 24;
 
 /// The body's fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,17 +27,26 @@ pub struct SeekBody {
     pub to: u32,
     /// Longest frame that the sender takes.
     pub frame_bytes: u32,
+    /// Drawn by the node that asks, repeated by the node that answers.
+    pub nonce: u64,
 }
 
 impl SeekBody {
     /// Reads a body out of exactly its own bytes.
     ///
     /// # Errors
-    /// [`WireError::Truncated`], [`WireError::Excess`].
+    /// [`WireError::Truncated`], [`WireError::Excess`], [`WireError::Reserved`].
     pub fn parse(bytes: &[u8]) -> Result<Self, WireError> {
         exactly("seek frame", bytes, SEEK_BYTES)?;
         let word = |at| u32::from_le_bytes(array(bytes, at));
-        Ok(SeekBody { from: word(0), to: word(4), frame_bytes: word(8) })
+        if word(12) != 0 {
+            return Err(WireError::Reserved {
+                field: "blank of a seek frame",
+                value: word(12) as u64,
+            });
+        }
+        let nonce = u64::from_le_bytes(array(bytes, 16));
+        Ok(SeekBody { from: word(0), to: word(4), frame_bytes: word(8), nonce })
     }
 
     /// The bytes.
@@ -44,6 +55,7 @@ impl SeekBody {
         bytes[0..4].copy_from_slice(&self.from.to_le_bytes());
         bytes[4..8].copy_from_slice(&self.to.to_le_bytes());
         bytes[8..12].copy_from_slice(&self.frame_bytes.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.nonce.to_le_bytes());
         bytes
     }
 }

@@ -1,4 +1,5 @@
 use bellwire_wire::WireError;
+use bellwire_wire::frame::challenge::ChallengeBody;
 use bellwire_wire::frame::check::{crc32c, is_sound, seal};
 use bellwire_wire::frame::finish::{CloseReason, RefuseBody, RefuseReason};
 use bellwire_wire::frame::header::{
@@ -165,8 +166,10 @@ proptest! {
             token: words[1],
         };
         prop_assert_eq!(RefuseBody::parse(&refuse.emit()), Ok(refuse));
-        let seek = SeekBody { from: word(0), to: word(1), frame_bytes: word(2) };
+        let seek = SeekBody { from: word(0), to: word(1), frame_bytes: word(2), nonce: words[0] };
         prop_assert_eq!(SeekBody::parse(&seek.emit()), Ok(seek));
+        let challenge = ChallengeBody { cookie: words[1] };
+        prop_assert_eq!(ChallengeBody::parse(&challenge.emit()), Ok(challenge));
         for news in [
             News::Ask { queue_pair: word(0) },
             News::Gate { queue_pair: word(0), state: GateState::Stopped },
@@ -202,6 +205,7 @@ proptest! {
             prop_assert_eq!(&open.emit()[..], &body[..]);
         }
         let _ = (RefuseBody::parse(&bytes), SeekBody::parse(&bytes), CloseReason::parse(&bytes));
+        let _ = ChallengeBody::parse(&bytes);
     }
 }
 

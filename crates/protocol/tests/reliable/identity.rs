@@ -1,0 +1,203 @@
+//! Who somebody is is where he is: what others can do in a peer's name.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use bellwire_protocol::reliable::{Config, Event, Why};
+use bellwire_wire::frame::check::seal;
+use bellwire_wire::frame::header::FrameKind;
+
+use super::net::{Net, Node, function};
+
+/// Larger than any incarnation that a clock gives.
+const LATEST: u64 = (1 << 63) - 1;
+
+/// Node 1 has a link with node 0, and node 2 calls itself node 1.
+fn with_impostor() -> Net {
+    let mut net = Net::new(&[Config::new(1500); 3], 1);
+    net.link(1, 0);
+    net.nodes[2] = Node::new(Config::new(1500), 1, LATEST, 99);
+    net
+}
+
+/// Whether a node was told that a link is down.
+fn lost(net: &Net, node: usize) -> Option<Why> {
+    net.nodes[node].events.iter().find_map(|event| match event {
+        Event::Down { why, .. } => Some(*why),
+        _ => None,
+    })
+}
+
+/// Somebody elsewhere who goes through a whole handshake in a peer's name, with a later incarnation, does not touch the peer's link: it
+/// carries packets meanwhile and afterwards, and he never has one.
+#[test]
+pub fn a_name_from_elsewhere_is_nobodys() {
+    let mut net = with_impostor();
+    let peer = net.peer_of(1, function(0)).unwrap();
+    net.connect(2, 0);
+    for number in 0..2_000u32 {
+        net.run_for(1_000_000);
+        while net.send(1, peer, &number.to_le_bytes()).is_err() {
+            assert_eq!((lost(&net, 0), lost(&net, 1)), (None, None));
+            net.step();
+        }
+    }
+    net.run_until(|net| net.nodes[0].taken.len() == 2_000);
+    assert_eq!((lost(&net, 0), lost(&net, 1)), (None, None));
+    assert!(net.nodes[2].events.is_empty(), "{:?}", net.nodes[2].events);
+    let counters = net.nodes[0].endpoint.counters();
+    assert!(counters.frames_elsewhere > 5, "{counters:?}");
+    assert_eq!(counters.links_up, 1);
+}
+
+/// A peer that does not answer any more at its place is found dead there, and is then believed where it is now.
+#[test]
+pub fn who_has_moved_is_believed_in_the_end() {
+    let mut net = with_impostor();
+    net.nodes[1].is_asleep = true;
+    let moved = net.connect(2, 0);
+    let begin_ns = net.now_ns;
+    net.run_until(|net| net.nodes[2].endpoint.is_up(moved));
+    assert_eq!(lost(&net, 0), Some(Why::Dead));
+    assert!(net.now_ns - begin_ns > 3_000_000_000, "the old place is asked first");
+    net.send(2, moved, b"here").unwrap();
+    net.run_until(|net| net.nodes[0].taken.len() == 1);
+}
+
+/// Somebody who asks in a peer's name again and again, without ever confirming, does not keep the peer from a link.
+#[test]
+pub fn requests_in_a_name_do_not_hold_it_up() {
+    for latest in [1, LATEST] {
+        let mut net = Net::new(&[Config::new(1500); 3], 1);
+        // He receives at his address, but says nothing but Open.
+        net.drop_if = Box::new(|_, to, frame| to == 2 && frame[1] & 0xf == FrameKind::Accept as u8);
+        net.nodes[2] = Node::new(Config::new(1500), 1, latest, 99);
+        net.connect(2, 0);
+        net.run_for(1_000_000_000);
+        assert!(net.nodes[0].endpoint.link_count() > 0, "he has a link that is half open");
+        let peer = net.link(1, 0);
+        net.send(1, peer, b"served").unwrap();
+        net.run_until(|net| net.nodes[0].taken.len() == 1);
+        assert!(net.nodes[2].events.is_empty());
+    }
+}
+
+/// Whom our user asks for is not somebody else who asks meanwhile in that name.
+#[test]
+pub fn who_is_asked_for_is_where_he_is_asked() {
+    let mut net = Net::new(&[Config::new(1500); 3], 1);
+    net.nodes[2] = Node::new(Config::new(1500), 1, LATEST, 99);
+    net.connect(2, 0);
+    net.drop_if = Box::new(|from, _, frame| {
+        // The impostor's confirmation comes when we ask ourselves.
+        from == 2 && frame[1] & 0xf == FrameKind::Acknowledge as u8
+    });
+    net.run_for(50_000_000);
+    net.drop_if = Box::new(|_, _, _| false);
+    let peer = net.connect(0, 1);
+    net.run_until(|net| net.nodes[0].endpoint.is_up(peer));
+    net.send(0, peer, b"for 1").unwrap();
+    net.run_until(|net| net.nodes[1].taken.len() == 1);
+    // His link is half open still, and he asks for a sign of life.
+    net.run_for(1_500_000_000);
+    net.send(0, peer, b"for 1, too").unwrap();
+    net.run_until(|net| net.nodes[1].taken.len() == 2);
+    assert!(net.nodes[2].taken.is_empty());
+    assert_eq!(lost(&net, 0), None);
+}
+
+/// Whoever has not shown that he receives at his address is sent no more bytes than he sent, and nothing is remembered of him: neither an
+/// Open that is not repeated, nor thousands of different ones, nor ones with a cookie of another address or for another Open.
+#[test]
+pub fn nothing_is_remembered_before_a_proof() {
+    let mut net = Net::new(&[Config::new(1500); 3], 1);
+    let frames = Rc::new(RefCell::new(Vec::new()));
+    let tapped = frames.clone();
+    net.tap = Box::new(move |_, from, _, frame| tapped.borrow_mut().push((from, frame.to_vec())));
+    // Nothing of all this arrives by itself.
+    net.drop_if = Box::new(|_, _, _| true);
+    net.connect(1, 0);
+    net.transmit();
+    let (_, open) = frames.take().pop().expect("an Open");
+    let sent = Rc::new(Cell::new([0; 2]));
+    let count = sent.clone();
+    net.tap = Box::new(move |_, from, _, frame| {
+        let mut bytes = count.get();
+        bytes[(from != 0) as usize] += frame.len();
+        count.set(bytes);
+    });
+    let mut came = 0;
+    for number in 0..6_000_u64 {
+        let mut open = open.clone();
+        // Another node, another token, and some cookie.
+        open[32 + 16..32 + 20].copy_from_slice(&(number as u32 + 10).to_le_bytes());
+        open[32 + 48..32 + 56].copy_from_slice(&(number << 20).max(1).to_le_bytes());
+        open[8..16].copy_from_slice(&(number % 3).to_le_bytes());
+        seal(&mut open).unwrap();
+        net.hand(0, Net::path(1 + number as usize % 50, number as u32 % 4), &open);
+        came += open.len();
+        if number % 8 == 0 {
+            net.transmit();
+            net.nodes[1].is_asleep = true;
+        }
+    }
+    net.run_for(3_000_000_000);
+    let [to_them, _] = sent.get();
+    assert!(to_them > 0 && to_them <= came, "{came} bytes came, {to_them} went");
+    assert_eq!(net.nodes[0].endpoint.link_count(), 0);
+    assert_eq!(net.nodes[0].endpoint.counters().frames_challenged, 6_000);
+}
+
+/// Half-open links make room for new ones, the oldest first: whoever floods a node from addresses where he receives does not keep others
+/// out.
+#[test]
+pub fn half_open_links_make_room() {
+    const STRANGERS: usize = 40;
+    let config = Config { links: 16, ..Config::new(1500) };
+    let mut net = Net::new(&[config; STRANGERS + 2], 1);
+    // All but the last ask, and none of them confirms.
+    net.drop_if = Box::new(|_, to, frame| {
+        (1..=STRANGERS).contains(&to) && frame[1] & 0xf == FrameKind::Accept as u8
+    });
+    for stranger in 1..=STRANGERS {
+        net.connect(stranger, 0);
+    }
+    net.run_for(20_000_000);
+    assert!(net.nodes[0].endpoint.link_count() >= 8);
+    net.link(STRANGERS + 1, 0);
+    assert!(net.nodes[0].endpoint.link_count() <= 16);
+}
+
+/// A peer's frames that come from a new address do not turn its stream there: that address gets one frame at a time until one of them is
+/// acknowledged.
+#[test]
+pub fn a_new_address_is_tried_with_care() {
+    let mut net = Net::new(&[Config::new(1500); 3], 1);
+    let peer = net.link(1, 0);
+    net.run_until(Net::is_quiet);
+    // Somebody on the path has the peer's frames come from node 2's address, too.
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    let tapped = seen.clone();
+    let to_stranger = Rc::new(Cell::new(0));
+    let count = to_stranger.clone();
+    net.tap = Box::new(move |_, _, to, frame| match to {
+        0 => tapped.borrow_mut().push(frame.to_vec()),
+        2 => count.set(count.get() + 1),
+        _ => {}
+    });
+    net.nodes[2].is_asleep = true;
+    let back = net.peer_of(0, function(1)).unwrap();
+    net.send(1, peer, &[0; 8]).unwrap();
+    net.run_until(Net::is_quiet);
+    for frame in seen.take() {
+        net.hand(0, Net::path(2, 0), &frame);
+    }
+    for number in 0..2_000u32 {
+        while net.send(0, back, &[number as u8; 1200]).is_err() {
+            net.step();
+        }
+    }
+    net.run_until(|net| net.nodes[1].taken.len() == 2_000);
+    let strangers = to_stranger.get();
+    assert!((1..8).contains(&strangers), "{strangers} frames to a stranger");
+}
