@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`name`] | `shm:JOB`, and the abstract sockets by which processes find each other |
 //! | `device` | a node of a job |
+//! | `holder` | which user holds a name that is taken |
 //! | `transport` | one open function; the path of a packet out |
 //! | `service` | the path of a packet in: lanes in turn by weight, credits on demand, parking |
 //! | `sleep` | sleeping and being woken |
@@ -22,6 +23,7 @@ mod device;
 #[doc(hidden)]
 pub mod fuzz;
 mod key;
+mod holder;
 mod link;
 mod mapping;
 pub mod name;
@@ -39,3 +41,4 @@ mod transport;
 
 pub use device::{NODES, ShmDevice};
 pub use transport::{LINKS, ShmCounters, ShmTransport};
+pub use holder::Holders;

@@ -2,8 +2,10 @@
 
 use crate::control::Introduction;
 use crate::device::DeviceInner;
+use crate::holder::Holders;
 use crate::link::{GATES, GEOMETRY, Link, QUEUE_PAIRS, REGIONS, State, Up, gate_index};
 use crate::mapping::{self, PAGE_BYTES, Segment as Mapped, Sharing};
+use crate::name::{self, Job};
 use crate::region::{Export, Quarantined};
 use crate::service::{Delivered, End};
 use crate::stranger::Stranger;
@@ -115,6 +117,19 @@ pub(crate) fn board_of(memory: &Memory) -> Board<Segment> {
     Board::new(Segment::new(memory, 0, BOARD_BYTES), GATES, REGIONS)
 }
 
+/// Why a function cannot have its name.
+fn taken(job: &Job, at: FunctionAddress) -> Error {
+    let user = Holders::now().user_of(&job.function_socket(at));
+    match user.filter(|&user| !name::is_own(user)) {
+        Some(user) => Error::NameHeld {
+            what: format!("node {}, function {}", at.node, at.function),
+            job: job.name.clone(),
+            user,
+        },
+        None => Error::BadFunction { function: at.function, why: "it is open already" },
+    }
+}
+
 impl ShmTransport {
     pub(crate) fn open(
         device: Arc<DeviceInner>,
@@ -130,7 +145,7 @@ impl ShmTransport {
             .map_err(system("create an epoll descriptor"))?;
         let listener = match socket::listen(&device.job.function_socket(address)) {
             Err(rustix::io::Errno::ADDRINUSE) => {
-                return Err(Error::BadFunction { function, why: "it is open already" });
+                return Err(taken(&device.job, address));
             }
             other => other.map_err(system("listen at the function's socket"))?,
         };
