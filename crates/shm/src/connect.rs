@@ -181,6 +181,7 @@ impl ShmTransport {
                 // value tells, then this is its own attempt that crossed ours, void since it took ours. Otherwise it is an
                 // impostor, or a successor that will try again until we have noticed its predecessor's end.
                 if up.peer.probe_value == peer.probe_value {
+                    self.strangers.was_peer();
                     return refuse(Refused::Crossed);
                 }
                 self.counters.refused_links += 1;
@@ -197,6 +198,7 @@ impl ShmTransport {
                     }
                     State::Connecting { .. } => {
                         step("crossed");
+                        self.strangers.was_peer();
                         return refuse(Refused::Crossed);
                     }
                     _ => {
@@ -239,6 +241,7 @@ impl ShmTransport {
             return self.fail(number, Status::PeerGone);
         }
         step("welcome-sent");
+        self.strangers.was_peer();
         self.raise(number, connection, peer, memory.pool, memory.board);
     }
 

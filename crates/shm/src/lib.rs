@@ -9,7 +9,8 @@
 //! | `service` | the path of a packet in: lanes in turn by weight, credits on demand, parking |
 //! | `sleep` | sleeping and being woken |
 //! | `check` | the rare look at control sockets, deaths and deadlines |
-//! | `connect`, `control`, `socket`, `stranger` | how links come to be |
+//! | `connect`, `control`, `socket` | how links come to be |
+//! | `stranger` | connections that have not yet said who they are |
 //! | `link` | what two functions share |
 //! | `region`, `key`, `attach` | put, get and atomics on peers' memory, without their help |
 //! | `mapping`, `barrier` | sealed memory, and fences that cost the sender nothing |
@@ -22,8 +23,8 @@ mod control;
 mod device;
 #[doc(hidden)]
 pub mod fuzz;
-mod key;
 mod holder;
+mod key;
 mod link;
 mod mapping;
 pub mod name;
@@ -40,5 +41,5 @@ pub mod testing;
 mod transport;
 
 pub use device::{NODES, ShmDevice};
-pub use transport::{LINKS, ShmCounters, ShmTransport};
 pub use holder::Holders;
+pub use transport::{LINKS, ShmCounters, ShmTransport};

@@ -8,7 +8,7 @@ use crate::mapping::{self, PAGE_BYTES, Segment as Mapped, Sharing};
 use crate::name::{self, Job};
 use crate::region::{Export, Quarantined};
 use crate::service::{Delivered, End};
-use crate::stranger::Stranger;
+use crate::stranger::Strangers;
 use crate::{barrier, socket};
 use bellwire_device::{
     Direct, Error, FunctionAddress, Gate, LinkId, PacketHeader, Refusal, RemoteKey, Rights, Sink,
@@ -67,7 +67,7 @@ pub struct ShmTransport {
     pub(crate) links: Vec<Option<Box<Link>>>,
     pub(crate) by_peer: HashMap<FunctionAddress, u32>,
     pub(crate) free: Vec<u32>,
-    pub(crate) strangers: Vec<Option<Stranger>>,
+    pub(crate) strangers: Strangers,
     /// Lanes that are polled.
     pub(crate) active: Vec<u32>,
     pub(crate) turn: usize,
@@ -151,6 +151,9 @@ impl ShmTransport {
         };
         crate::check::watch(&epoll, &listener, crate::check::Source::Listener)
             .map_err(system("watch the function's socket"))?;
+        let strangers = Strangers::new()?;
+        crate::check::watch(&epoll, strangers.clock(), crate::check::Source::Tick)
+            .map_err(system("watch a timer"))?;
         let probe = Box::new(random());
         let introduction = Introduction {
             version: crate::control::VERSION,
@@ -179,7 +182,7 @@ impl ShmTransport {
             links: Vec::new(),
             by_peer: HashMap::new(),
             free: Vec::new(),
-            strangers: Vec::new(),
+            strangers,
             active: Vec::new(),
             turn: 0,
             rung: Vec::new(),
@@ -205,7 +208,7 @@ impl ShmTransport {
     }
 
     /// Name and value of everything that is counted or held now, for an outsider.
-    pub fn counter_rows(&self) -> [(&'static str, u64); 15] {
+    pub fn counter_rows(&self) -> [(&'static str, u64); 18] {
         let ShmCounters {
             packets_sent,
             packets_received,
@@ -235,6 +238,9 @@ impl ShmTransport {
             ("credit_chunks_free", self.credits.free_chunks().into()),
             ("went_to_host_memory", self.links.iter().flatten().map(|link| went_host(link)).sum()),
             ("lanes_waiting_for_credit", self.credits.waiting().into()),
+            ("silent_connections", self.strangers.count() as u64),
+            ("silent_connections_closed", self.strangers.closed),
+            ("listener_pauses", self.strangers.pauses),
         ]
     }
 
