@@ -168,7 +168,7 @@ pub fn open_function(device: &Device, wanted: Option<SocketAddrV4>) -> Result<En
     try_functions(device, wanted).map_err(|error| {
         log(Level::Warn, &format!("an endpoint cannot be opened: {error}"));
         match error {
-            Error::BadFunction { .. } => -error::EADDRINUSE,
+            Error::BadFunction { .. } | Error::NameHeld { .. } => -error::EADDRINUSE,
             _ => -error::ENODEV,
         }
     })
@@ -189,6 +189,11 @@ fn try_functions(device: &Device, wanted: Option<SocketAddrV4>) -> bellwire::Res
         }
     }
     Err(last)
+            // Another user can hold some names; who may have any function goes on with the next.
+            Err(error @ Error::NameHeld { .. }) => {
+                log(Level::Warn, &error.to_string());
+                last = error;
+            }
 }
 
 impl Ep {
