@@ -566,6 +566,7 @@ pub mod error {
     pub const EIO: c_int = libc::EIO;
     pub const EAGAIN: c_int = libc::EAGAIN;
     pub const ENOMEM: c_int = libc::ENOMEM;
+    pub const EBADF: c_int = libc::EBADF;
     pub const EBUSY: c_int = libc::EBUSY;
     pub const EINVAL: c_int = libc::EINVAL;
     pub const ENOSYS: c_int = libc::ENOSYS;

@@ -4,6 +4,7 @@ use crate::abi::{AtomicAttr, Ioc, MsgAtomic, Ops, error, flag, ops};
 use crate::domain::Domain;
 use crate::ep::{Ep, State};
 use crate::info::IOV_LIMIT;
+use crate::object::{given, is_memory};
 use crate::rma::Access;
 use bellwire_tagged::{Change, Form, Number, OPERAND_BYTES, Operands, Span, Spans};
 use std::ffi::{c_int, c_void};
@@ -56,19 +57,20 @@ struct Numbers {
 impl Numbers {
     const NONE: Numbers = Numbers { parts: null(), count: 0 };
 
-    /// As bytes. `None`: too many stretches.
+    /// As bytes. `None`: too many stretches, or one that cannot be memory.
     ///
     /// # Safety
     /// As many entries as are counted, whose memory is the program's until the access has ended.
     unsafe fn spans(self, size: usize) -> Option<Spans> {
-        if self.count > IOV_LIMIT {
+        if self.count > IOV_LIMIT || self.count > 0 && self.parts.is_null() {
             return None;
         }
         let span = |at: usize| {
             // SAFETY: the caller's.
             unsafe {
                 let part = &*self.parts.add(at);
-                Span::new(part.addr.cast(), part.count.saturating_mul(size))
+                let bytes = part.count.checked_mul(size)?;
+                is_memory(part.addr, bytes).then(|| Span::new(part.addr.cast(), bytes))
             }
         };
         Some(match self.count {
@@ -76,8 +78,8 @@ impl Numbers {
                 // SAFETY: no bytes at all.
                 unsafe { Span::new(null(), 0) }.into()
             }
-            1 => span(0).into(),
-            count => Spans::of(&(0..count).map(span).collect::<Vec<_>>()),
+            1 => span(0)?.into(),
+            count => Spans::of(&(0..count).map(span).collect::<Option<Vec<_>>>()?),
         })
     }
 }
@@ -102,6 +104,8 @@ impl State {
             return -(error::EOPNOTSUPP as isize);
         };
         let size = number.size();
+        // Reading needs no operands, whatever a program gives.
+        let operands = if change == Change::Read { Numbers::NONE } else { operands };
         // SAFETY: the caller's.
         let stretches =
             unsafe { (operands.spans(size), compared.spans(size), results.spans(size)) };
@@ -125,7 +129,7 @@ impl State {
     }
 }
 
-/// A call with one stretch of each; what is not there is null.
+/// A call with one stretch of each that it needs.
 #[allow(clippy::too_many_arguments)]
 #[inline]
 unsafe fn one(
@@ -140,11 +144,9 @@ unsafe fn one(
 ) -> isize {
     let [operand, compared, result] =
         [operand, compared, result.cast_const()].map(|at| Ioc { addr: at.cast_mut(), count });
-    let numbers = |ioc: &Ioc| match ioc.addr.is_null() {
-        true => Numbers::NONE,
-        false => Numbers { parts: ioc, count: 1 },
-    };
-    let (operands, compared, results) = (numbers(&operand), numbers(&compared), numbers(&result));
+    let [operands, compared, results] =
+        [(&operand, true), (&compared, call == Call::Compare), (&result, call != Call::Write)]
+            .map(|(parts, given)| if given { Numbers { parts, count: 1 } } else { Numbers::NONE });
     // SAFETY: the interface's pointers.
     unsafe {
         let mut state = (*ep).hold();
@@ -181,10 +183,11 @@ unsafe fn message(
     results: Numbers,
     flags: u64,
 ) -> isize {
+    given!(message);
     // SAFETY: the interface's pointers.
     unsafe {
         let message = &*message;
-        if message.rma_iov_count != 1 {
+        if message.rma_iov_count != 1 || message.rma_iov.is_null() {
             return -(error::EINVAL as isize);
         }
         let mut state = (*ep).hold();
@@ -433,6 +436,7 @@ pub unsafe extern "C" fn query(
     attr: *mut AtomicAttr,
     flags: u64,
 ) -> c_int {
+    given!(attr);
     let call = match flags {
         0 => Call::Write,
         flag::FETCH_ATOMIC => Call::Fetch,

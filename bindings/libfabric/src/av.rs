@@ -5,6 +5,7 @@ use crate::address;
 use crate::domain::Domain;
 use crate::eq::Eq;
 use crate::host;
+use crate::object::{CLOSED_AV, given, object, object_of, retire};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::net::SocketAddrV4;
 use std::ptr::null_mut;
@@ -28,6 +29,10 @@ pub struct Av {
     events: AtomicPtr<Eq>,
 }
 
+object!(Av, FidAv, FID, CLOSED_AV);
+
+/// Most addresses of one call.
+const MOST: usize = 1 << 24;
 /// Inserts are told by events.
 const EVENT: u64 = flag::EVENT;
 const READ: u64 = flag::READ;
@@ -45,6 +50,7 @@ pub unsafe extern "C" fn open(
     into: *mut *mut Av,
     context: *mut c_void,
 ) -> c_int {
+    given!(attr, into);
     // SAFETY: the interface's pointers.
     unsafe {
         let attr = &mut *attr;
@@ -55,8 +61,10 @@ pub unsafe extern "C" fn open(
         if attr.flags & !(EVENT | SYMMETRIC) != 0 {
             return -error::EBADFLAGS;
         }
-        if attr.kind == 0 {
-            attr.kind = value::AV_TABLE;
+        match attr.kind {
+            0 => attr.kind = value::AV_TABLE,
+            value::AV_MAP | value::AV_TABLE => {}
+            _ => return -error::EINVAL,
         }
         let fid = Fid { class: class::AV, context, ops: &FID };
         let av = Av {
@@ -147,13 +155,16 @@ impl Av {
 }
 
 unsafe extern "C" fn close(av: *mut Av) -> c_int {
-    // SAFETY: made by `open`, and closed once, before its domain.
+    // SAFETY: made by `open`, and open, as is its domain.
     unsafe {
         if (*av).users.load(Ordering::Relaxed) > 0 {
             return -error::EBUSY;
         }
+        if let Some(events) = (*av).events.load(Ordering::Acquire).as_ref() {
+            events.users.fetch_sub(1, Ordering::Relaxed);
+        }
         (*(*av).domain).users.fetch_sub(1, Ordering::Relaxed);
-        drop(Box::from_raw(av));
+        retire(av);
     }
     0
 }
@@ -161,11 +172,12 @@ unsafe extern "C" fn close(av: *mut Av) -> c_int {
 unsafe extern "C" fn bind(av: *mut Av, fid: *mut Fid, _flags: u64) -> c_int {
     // SAFETY: the interface's pointers.
     unsafe {
-        if (*fid).class != class::EQ {
-            return -error::EINVAL;
-        }
+        let Some(events) = object_of::<Eq>(fid) else { return -error::EINVAL };
+        events.users.fetch_add(1, Ordering::Relaxed);
         // Release pairs with the acquire of `put`.
-        (*av).events.store(fid.cast(), Ordering::Release);
+        if let Some(before) = (*av).events.swap(fid.cast(), Ordering::AcqRel).as_ref() {
+            before.users.fetch_sub(1, Ordering::Relaxed);
+        }
     }
     0
 }
@@ -180,6 +192,12 @@ unsafe extern "C" fn insert(
 ) -> c_int {
     if flags & !(flag::MORE | SYNC_ERR) != 0 {
         return -error::EBADFLAGS;
+    }
+    if count > MOST {
+        return -error::EINVAL;
+    }
+    if count > 0 {
+        given!(addresses);
     }
     // SAFETY: as many addresses and places as are counted.
     unsafe {
@@ -217,7 +235,8 @@ unsafe extern "C" fn insert_symmetric(
     if flags & !(flag::MORE | SYNC_ERR) != 0 {
         return -error::EBADFLAGS;
     }
-    if node.is_null() || service.is_null() {
+    given!(node, service);
+    if nodes.checked_mul(services).is_none_or(|all| all > MOST) || services > 1 << 16 {
         return -error::EINVAL;
     }
     // SAFETY: strings, and as many places as there are nodes and services.
@@ -228,9 +247,9 @@ unsafe extern "C" fn insert_symmetric(
         };
         let mut addresses = Vec::new();
         for node in 0..nodes as u32 {
-            for service in 0..services as u16 {
+            for service in 0..services {
                 let ip = u32::from(*first.ip()).wrapping_add(node);
-                let port = first.port().wrapping_add(service);
+                let port = first.port().wrapping_add(service as u16);
                 addresses.push(Some(SocketAddrV4::new(ip.into(), port)));
             }
         }
@@ -240,6 +259,9 @@ unsafe extern "C" fn insert_symmetric(
 }
 
 unsafe extern "C" fn remove(av: *mut Av, numbers: *mut u64, count: usize, _flags: u64) -> c_int {
+    if count > 0 {
+        given!(numbers);
+    }
     // SAFETY: as many numbers as are counted.
     unsafe {
         let mut entries = (*av).entries();
@@ -260,6 +282,7 @@ unsafe extern "C" fn look_up(
     into: *mut c_void,
     length: *mut usize,
 ) -> c_int {
+    given!(length);
     // SAFETY: the interface's pointers.
     unsafe {
         let address = (*av).entries().get(number as usize).copied().flatten();
@@ -275,7 +298,10 @@ unsafe extern "C" fn to_text(
     into: *mut c_char,
     length: *mut usize,
 ) -> *const c_char {
-    // SAFETY: an address, and a buffer as long as it says.
+    if length.is_null() {
+        return null_mut();
+    }
+    // SAFETY: an address or null, and a buffer as long as it says.
     unsafe {
         let text = match address::read(address) {
             Some(address) => format!("fi_sockaddr_in://{address}"),

@@ -1,6 +1,6 @@
 //! What an endpoint is bound to, and what it tells there.
 
-use crate::abi::{CqEntry, CqErrEntry, Fid, Info, class, error, flag, value};
+use crate::abi::{CqEntry, CqErrEntry, Fid, Info, error, flag, value};
 use crate::av::Av;
 use crate::cntr::Cntr;
 use crate::cq::Cq;
@@ -8,6 +8,7 @@ use crate::ep::Ep;
 use crate::eq::{Eq, Source};
 use crate::library::{Level, log};
 use crate::mr::Mr;
+use crate::object::object_of;
 use crate::shared::{Srx, Stx};
 use crate::wait::WaitObject;
 use bellwire::Status;
@@ -15,7 +16,7 @@ use bellwire_tagged::{ConnectionEvent, Done, Outcome, Sink, What};
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What it is bound to, and what happens there.
 pub struct Bound {
@@ -23,7 +24,6 @@ pub struct Bound {
     pub fid: *mut Fid,
     pub av: *mut Av,
     srx: *mut Srx,
-    stx: *mut Stx,
     pub eq: *mut Eq,
     pub tx_cq: *mut Cq,
     pub rx_cq: *mut Cq,
@@ -32,6 +32,8 @@ pub struct Bound {
     /// Of accesses to peers' memory that write, and that bring something back.
     write_cntr: *mut Cntr,
     read_cntr: *mut Cntr,
+    /// Counts of users of all that it was ever bound to, each raised by one.
+    held: Vec<*const AtomicUsize>,
     /// Of accesses by peers, if they are to be told.
     watches: bool,
     remote_write_cntr: *mut Cntr,
@@ -60,9 +62,7 @@ pub const WANTED: u64 = 1;
 
 /// The objects that know an endpoint. Their lists of endpoints have locks, under which they take the endpoint's, and so never the other way round.
 pub struct Objects {
-    av: *mut Av,
     srx: *mut Srx,
-    stx: *mut Stx,
     eq: *mut Eq,
     cqs: [*mut Cq; 2],
     cntrs: [*mut Cntr; 6],
@@ -104,12 +104,6 @@ impl Objects {
             if let Some(srx) = self.srx.as_ref() {
                 srx.remove(ep);
             }
-            if let Some(av) = self.av.as_ref() {
-                av.users.fetch_sub(1, Ordering::Relaxed);
-            }
-            if let Some(stx) = self.stx.as_ref() {
-                stx.users.fetch_sub(1, Ordering::Relaxed);
-            }
         }
     }
 
@@ -137,7 +131,6 @@ impl Bound {
                 fid: null_mut(),
                 av: null_mut(),
                 srx: null_mut(),
-                stx: null_mut(),
                 eq: null_mut(),
                 tx_cq: null_mut(),
                 rx_cq: null_mut(),
@@ -145,6 +138,7 @@ impl Bound {
                 rx_cntr: null_mut(),
                 write_cntr: null_mut(),
                 read_cntr: null_mut(),
+                held: Vec::new(),
                 watches: info.caps & flag::RMA_EVENT != 0,
                 remote_write_cntr: null_mut(),
                 remote_read_cntr: null_mut(),
@@ -179,7 +173,7 @@ impl Bound {
 
     /// All objects.
     pub fn objects(&self) -> Objects {
-        let Bound { av, srx, stx, eq, .. } = *self;
+        let Bound { srx, eq, .. } = *self;
         let cqs = [self.tx_cq, self.rx_cq];
         let cntrs = [
             self.tx_cntr,
@@ -189,7 +183,24 @@ impl Bound {
             self.remote_write_cntr,
             self.remote_read_cntr,
         ];
-        Objects { av, srx, stx, eq, cqs, cntrs }
+        Objects { srx, eq, cqs, cntrs }
+    }
+
+    /// The endpoint is being closed: what it was bound to may be closed after it.
+    ///
+    /// # Safety
+    /// All that is open.
+    pub unsafe fn release(&mut self) {
+        for users in self.held.drain(..) {
+            // SAFETY: the caller's.
+            unsafe { (*users).fetch_sub(1, Ordering::Relaxed) };
+        }
+    }
+
+    /// What it is bound to stays open as long as the endpoint.
+    fn keep(&mut self, users: &AtomicUsize) {
+        users.fetch_add(1, Ordering::Relaxed);
+        self.held.push(users);
     }
 
     /// What is missing before the endpoint can be used; 0: nothing.
@@ -213,62 +224,71 @@ impl Bound {
     /// `fi_ep_bind`.
     ///
     /// # Safety
-    /// The object is open, and closed after the endpoint.
+    /// As for [`object_of`].
     pub unsafe fn bind(&mut self, fid: *mut Fid, flags: u64) -> c_int {
-        // SAFETY: the caller's; the class says what it is.
+        // SAFETY: the caller's.
         unsafe {
-            match (*fid).class {
-                class::AV => {
-                    self.av = fid.cast();
-                    (*self.av).users.fetch_add(1, Ordering::Relaxed);
-                }
-                class::CQ => {
-                    if flags & !(flag::SEND | flag::RECV | flag::SELECTIVE_COMPLETION) != 0
-                        || flags & (flag::SEND | flag::RECV) == 0
-                    {
-                        return -error::EBADFLAGS;
-                    }
-                    let selective = flags & flag::SELECTIVE_COMPLETION != 0;
-                    if flags & flag::SEND != 0 {
-                        (self.tx_cq, self.tx_selective) = (fid.cast(), selective);
-                    }
-                    if flags & flag::RECV != 0 {
-                        (self.rx_cq, self.rx_selective) = (fid.cast(), selective);
-                    }
-                }
-                class::CNTR => {
-                    if flags & flag::SEND != 0 {
-                        self.tx_cntr = fid.cast();
-                    }
-                    if flags & flag::RECV != 0 {
-                        self.rx_cntr = fid.cast();
-                    }
-                    if flags & flag::WRITE != 0 {
-                        self.write_cntr = fid.cast();
-                    }
-                    if flags & flag::READ != 0 {
-                        self.read_cntr = fid.cast();
-                    }
-                    // Without FI_RMA_EVENT, one for accesses by peers counts nothing; MPICH binds one all the same.
-                    if self.watches && flags & flag::REMOTE_WRITE != 0 {
-                        self.remote_write_cntr = fid.cast();
-                    }
-                    if self.watches && flags & flag::REMOTE_READ != 0 {
-                        self.remote_read_cntr = fid.cast();
-                    }
-                }
+            if let Some(av) = object_of::<Av>(fid) {
+                self.av = fid.cast();
+                self.keep(&av.users);
+            } else if let Some(cq) = object_of::<Cq>(fid) {
+                return self.bind_cq(cq, flags);
+            } else if let Some(cntr) = object_of::<Cntr>(fid) {
+                self.bind_cntr(cntr, flags);
+            } else if let Some(srx) = object_of::<Srx>(fid) {
+                self.srx = fid.cast();
+                self.keep(&srx.users);
+            } else if let Some(stx) = object_of::<Stx>(fid) {
+                self.keep(&stx.users);
+            } else if let Some(eq) = object_of::<Eq>(fid) {
                 // Nothing is ever told of an endpoint without connections.
-                class::SRX_CTX => self.srx = fid.cast(),
-                class::STX_CTX => {
-                    self.stx = fid.cast();
-                    (*self.stx).users.fetch_add(1, Ordering::Relaxed);
+                if self.connected {
+                    self.eq = fid.cast();
+                    self.keep(&eq.users);
                 }
-                class::EQ if !self.connected => {}
-                class::EQ => self.eq = fid.cast(),
-                _ => return -error::EINVAL,
+            } else {
+                return -error::EINVAL;
             }
         }
         0
+    }
+
+    fn bind_cq(&mut self, cq: &Cq, flags: u64) -> c_int {
+        if flags & !(flag::SEND | flag::RECV | flag::SELECTIVE_COMPLETION) != 0
+            || flags & (flag::SEND | flag::RECV) == 0
+        {
+            return -error::EBADFLAGS;
+        }
+        let selective = flags & flag::SELECTIVE_COMPLETION != 0;
+        let bound = (&raw const *cq).cast_mut();
+        if flags & flag::SEND != 0 {
+            (self.tx_cq, self.tx_selective) = (bound, selective);
+        }
+        if flags & flag::RECV != 0 {
+            (self.rx_cq, self.rx_selective) = (bound, selective);
+        }
+        self.keep(&cq.users);
+        0
+    }
+
+    fn bind_cntr(&mut self, cntr: &Cntr, flags: u64) {
+        // Without FI_RMA_EVENT, a counter of accesses by peers counts nothing; MPICH binds one all
+        // the same.
+        let watches = self.watches;
+        let places = [
+            (flag::SEND, true, &mut self.tx_cntr),
+            (flag::RECV, true, &mut self.rx_cntr),
+            (flag::WRITE, true, &mut self.write_cntr),
+            (flag::READ, true, &mut self.read_cntr),
+            (flag::REMOTE_WRITE, watches, &mut self.remote_write_cntr),
+            (flag::REMOTE_READ, watches, &mut self.remote_read_cntr),
+        ];
+        for (which, counts, place) in places {
+            if counts && flags & which != 0 {
+                *place = (&raw const *cntr).cast_mut();
+            }
+        }
+        self.keep(&cntr.users);
     }
 
     /// What counts operations of ours with such a note.

@@ -4,9 +4,10 @@ use crate::abi::{CntrAttr, Fid, FidCntr, Ops, class, error, not_offered, ops};
 use crate::domain::Domain;
 use crate::ep::Ep;
 use crate::lock::Lock;
+use crate::object::{CLOSED_CNTR, given, object, retire};
 use crate::wait::{self, Looks, Patience, WaitObject};
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// A counter.
 #[repr(C)]
@@ -23,7 +24,11 @@ pub struct Cntr {
     everywhere: AtomicBool,
     endpoints: Lock<Vec<*mut Ep>>,
     looks: Looks,
+    /// Endpoints, regions and poll sets that it is bound to.
+    pub users: AtomicUsize,
 }
+
+object!(Cntr, FidCntr, FID, CLOSED_CNTR);
 
 static FID: Ops<6> = ops![close, not_offered, control, not_offered, not_offered, not_offered];
 static CNTR: Ops<7> = ops![read, read_errors, add, set, wait_for, add_errors, set_errors];
@@ -35,6 +40,7 @@ pub unsafe extern "C" fn open(
     into: *mut *mut Cntr,
     context: *mut c_void,
 ) -> c_int {
+    given!(attr, into);
     // SAFETY: the interface's pointers.
     unsafe {
         let attr = &*attr;
@@ -62,6 +68,7 @@ pub unsafe extern "C" fn open(
             everywhere: AtomicBool::new(false),
             endpoints: Lock::new(shared, Vec::new()),
             looks: Looks::default(),
+            users: AtomicUsize::new(0),
         };
         (*domain).users.fetch_add(1, Ordering::Relaxed);
         let cntr = Box::into_raw(Box::new(cntr));
@@ -167,16 +174,16 @@ impl Cntr {
 }
 
 unsafe extern "C" fn close(cntr: *mut Cntr) -> c_int {
-    // SAFETY: made by `open`, and closed once, before its domain.
+    // SAFETY: made by `open`, and open, as is its domain.
     unsafe {
-        if !(*cntr).endpoints.hold().is_empty() {
+        if (*cntr).users.load(Ordering::Relaxed) > 0 {
             return -error::EBUSY;
         }
         (*(*cntr).domain).users.fetch_sub(1, Ordering::Relaxed);
         if let Some(wait) = &(*cntr).wait {
             wait.leave(cntr.cast());
         }
-        drop(Box::from_raw(cntr));
+        retire(cntr);
     }
     0
 }

@@ -4,6 +4,7 @@ use crate::abi::{Ops, error, not_offered, ops, value};
 use crate::address;
 use crate::bound::Bound;
 use crate::ep::{self, Ep, State};
+use crate::object::given;
 use bellwire_tagged::{CONNECTION_BYTES, ConnectionEvent, Done, Endpoint, Request};
 use std::ffi::{c_int, c_void};
 use std::net::SocketAddrV4;
@@ -70,13 +71,14 @@ impl Bound {
     }
 }
 
-/// The program's words beside a request or an answer; `None`: too many.
+/// The program's words beside a request or an answer; `None`: too many, or none where there should be.
 ///
 /// # Safety
 /// `from` has `length` bytes, or is null.
 pub unsafe fn words<'a>(from: *const c_void, length: usize) -> Option<&'a [u8]> {
     match length {
         0 => Some(&[]),
+        _ if from.is_null() => None,
         // SAFETY: the caller's.
         1..=CONNECTION_BYTES => Some(unsafe { std::slice::from_raw_parts(from.cast(), length) }),
         _ => None,
@@ -150,6 +152,7 @@ unsafe extern "C" fn shutdown(ep: *mut Ep, flags: u64) -> c_int {
 }
 
 unsafe extern "C" fn peer(ep: *mut Ep, into: *mut c_void, length: *mut usize) -> c_int {
+    given!(length);
     // SAFETY: the interface's pointers.
     unsafe {
         match (*ep).hold().line.peer {

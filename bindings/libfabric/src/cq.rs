@@ -7,11 +7,12 @@ use crate::domain::Domain;
 use crate::entries::Entries;
 use crate::ep::Ep;
 use crate::lock::Lock;
+use crate::object::{CLOSED_CQ, given, object, retire};
 use crate::wait::{self, Looks, Patience, WaitObject};
 use std::collections::VecDeque;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// A completion queue.
 #[repr(C)]
@@ -30,7 +31,11 @@ pub struct Cq {
     looks: Looks,
     /// Endpoints that complete here.
     endpoints: Lock<Vec<*mut Ep>>,
+    /// Endpoints and poll sets that it is bound to.
+    pub users: AtomicUsize,
 }
+
+object!(Cq, FidCq, FID, CLOSED_CQ);
 
 struct Queue {
     entries: Entries,
@@ -51,6 +56,7 @@ pub unsafe extern "C" fn open(
     into: *mut *mut Cq,
     context: *mut c_void,
 ) -> c_int {
+    given!(attr, into);
     // SAFETY: the interface's pointers.
     unsafe {
         let attr = &mut *attr;
@@ -90,6 +96,7 @@ pub unsafe extern "C" fn open(
             queue: Lock::new(shared, queue),
             looks: Looks::default(),
             endpoints: Lock::new(shared, Vec::new()),
+            users: AtomicUsize::new(0),
         };
         (*domain).users.fetch_add(1, Ordering::Relaxed);
         let cq = Box::into_raw(Box::new(cq));
@@ -130,7 +137,7 @@ impl Cq {
     }
 
     /// Whether there is room for what a program posts next.
-    #[inline]
+    #[inline(always)]
     pub fn has_room(&self) -> bool {
         let queue = self.queue.hold();
         queue.entries.len() < queue.size
@@ -184,6 +191,9 @@ impl Cq {
     /// Gives out what is there, and makes progress if nothing is, or nothing is wanted.
     #[inline]
     unsafe fn take(&self, into: *mut c_void, count: usize, sources: *mut u64) -> isize {
+        if into.is_null() && count > 0 {
+            return -(error::EINVAL as isize);
+        }
         let mut queue = self.queue.hold();
         if queue.is_empty() || count == 0 {
             drop(queue);
@@ -247,16 +257,16 @@ impl Queue {
 }
 
 unsafe extern "C" fn close(cq: *mut Cq) -> c_int {
-    // SAFETY: made by `open`, and closed once, before its domain.
+    // SAFETY: made by `open`, and open, as is its domain.
     unsafe {
-        if !(*cq).endpoints.hold().is_empty() {
+        if (*cq).users.load(Ordering::Relaxed) > 0 {
             return -error::EBUSY;
         }
         (*(*cq).domain).users.fetch_sub(1, Ordering::Relaxed);
         if let Some(wait) = &(*cq).wait {
             wait.leave(cq.cast());
         }
-        drop(Box::from_raw(cq));
+        retire(cq);
     }
     0
 }
@@ -282,6 +292,7 @@ unsafe extern "C" fn read_from(
 }
 
 unsafe extern "C" fn read_error(cq: *mut Cq, into: *mut CqErrEntry, _flags: u64) -> isize {
+    given!(into);
     // SAFETY: the interface's pointers. Newer versions have a longer entry, whose end only matters with capabilities that we do not have.
     unsafe {
         let Some((_, error)) = (*cq).queue.hold().errors.pop_front() else {

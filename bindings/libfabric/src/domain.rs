@@ -6,6 +6,7 @@ use crate::info::ACCESS_CAPS;
 use crate::library::{Level, log};
 use crate::lock::Lock;
 use crate::mr::{self, Exposed};
+use crate::object::{CLOSED_DOMAIN, given, object, retire};
 use crate::progress::Progress;
 use bellwire::Device;
 use std::ffi::{CStr, c_int, c_void};
@@ -15,6 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[repr(C)]
 pub struct Domain {
     fid: FidDomain,
+    fabric: *mut Fabric,
     /// What its endpoints are functions of.
     pub device: Device,
     /// Whether several threads may use its objects at once.
@@ -26,6 +28,8 @@ pub struct Domain {
     /// Objects that are open in it.
     pub users: AtomicUsize,
 }
+
+object!(Domain, FidDomain, FID, CLOSED_DOMAIN);
 
 static FID: Ops<6> = ops![close, not_offered, not_offered, not_offered, not_offered, not_offered];
 static DOMAIN: Ops<11> = ops![
@@ -44,11 +48,12 @@ static DOMAIN: Ops<11> = ops![
 
 /// `fi_domain`.
 pub unsafe extern "C" fn open(
-    _fabric: *mut Fabric,
+    fabric: *mut Fabric,
     info: *mut Info,
     into: *mut *mut Domain,
     context: *mut c_void,
 ) -> c_int {
+    given!(into);
     // SAFETY: the interface's pointers; a domain's attributes are those that we gave, or a copy of them.
     unsafe {
         let Some(attr) = info.as_ref().and_then(|info| info.domain_attr.as_ref()) else {
@@ -90,7 +95,8 @@ pub unsafe extern "C" fn open(
         let fid = FidDomain { fid, ops: &DOMAIN, mr: &mr::MR };
         let users = AtomicUsize::new(0);
         let exposed = Lock::new(shared, Exposed::default());
-        let domain = Domain { fid, device, shared, progress, exposed, users };
+        (*fabric).users.fetch_add(1, Ordering::Relaxed);
+        let domain = Domain { fid, fabric, device, shared, progress, exposed, users };
         into.write(Box::into_raw(Box::new(domain)));
     }
     0
@@ -106,12 +112,13 @@ pub fn open_device(name: &str) -> bellwire::Result<Device> {
 }
 
 unsafe extern "C" fn close(domain: *mut Domain) -> c_int {
-    // SAFETY: made by `open`, and closed once.
+    // SAFETY: made by `open`, and open, as is its fabric.
     unsafe {
         if (*domain).users.load(Ordering::Relaxed) > 0 {
             return -error::EBUSY;
         }
-        drop(Box::from_raw(domain));
+        (*(*domain).fabric).users.fetch_sub(1, Ordering::Relaxed);
+        retire(domain);
     }
     0
 }

@@ -9,6 +9,7 @@ use crate::domain::Domain;
 use crate::info::{self, DATAGRAM_BYTES};
 use crate::library::{Level, library, log};
 use crate::lock::{Held, Lock};
+use crate::object::{CLOSED_EP, given, is_memory, object, retire};
 use crate::passive::{self, Origin};
 use crate::{atomic, receive, rma, transmit};
 use bellwire::{Device, Error};
@@ -30,6 +31,8 @@ pub struct Ep {
     turns: AtomicU64,
     state: Lock<State>,
 }
+
+object!(Ep, FidEp, FID, CLOSED_EP);
 
 /// What an endpoint has and does.
 pub struct State {
@@ -71,6 +74,7 @@ pub unsafe extern "C" fn open(
     into: *mut *mut Ep,
     context: *mut c_void,
 ) -> c_int {
+    given!(info, into);
     // SAFETY: the interface's pointers; the attributes are those that we gave, or a copy of them.
     unsafe {
         let info = &*info;
@@ -168,7 +172,7 @@ pub fn open_function(device: &Device, wanted: Option<SocketAddrV4>) -> Result<En
     try_functions(device, wanted).map_err(|error| {
         log(Level::Warn, &format!("an endpoint cannot be opened: {error}"));
         match error {
-            Error::BadFunction { .. } => -error::EADDRINUSE,
+            Error::BadFunction { .. } | Error::NameHeld { .. } => -error::EADDRINUSE,
             _ => -error::ENODEV,
         }
     })
@@ -185,6 +189,11 @@ fn try_functions(device: &Device, wanted: Option<SocketAddrV4>) -> bellwire::Res
         let function = ((first + step) % u32::from(address::FUNCTIONS)) as u8;
         match Endpoint::open(device, function, &options) {
             Err(error @ Error::BadFunction { .. }) => last = error,
+            // Another user can hold some names; who may have any function goes on with the next.
+            Err(error @ Error::NameHeld { .. }) => {
+                log(Level::Warn, &error.to_string());
+                last = error;
+            }
             other => return other,
         }
     }
@@ -305,7 +314,7 @@ impl State {
 }
 
 unsafe extern "C" fn close(ep: *mut Ep) -> c_int {
-    // SAFETY: made by `open`, and closed once, before what it is bound to.
+    // SAFETY: made by `open`, and open, as is what it is bound to.
     unsafe {
         if let Some(progress) = &(*(*ep).domain).progress {
             progress.remove(ep);
@@ -318,8 +327,9 @@ unsafe extern "C" fn close(ep: *mut Ep) -> c_int {
         }
         let objects = (*ep).hold().bound.objects();
         objects.forget(ep, (*ep).wait_fd);
+        (*ep).hold().bound.release();
         (*(*ep).domain).users.fetch_sub(1, Ordering::Relaxed);
-        drop(Box::from_raw(ep));
+        retire(ep);
     }
     0
 }
@@ -340,6 +350,9 @@ unsafe extern "C" fn control(ep: *mut Ep, command: c_int, argument: *mut c_void)
     unsafe {
         match command {
             value::CONTROL_ENABLE => enable(ep),
+            value::CONTROL_GETOPSFLAG | value::CONTROL_SETOPSFLAG if argument.is_null() => {
+                -error::EINVAL
+            }
             value::CONTROL_GETOPSFLAG => {
                 let flags = argument.cast::<u64>();
                 let bound = &(*ep).hold().bound;
@@ -386,6 +399,7 @@ pub unsafe fn enable(ep: *mut Ep) -> c_int {
 
 /// `fi_getname`.
 pub unsafe extern "C" fn name(ep: *mut Ep, into: *mut c_void, length: *mut usize) -> c_int {
+    given!(length);
     // SAFETY: the interface's pointers.
     match unsafe { address::write((*ep).address, into, length) } {
         true => 0,
@@ -427,8 +441,9 @@ pub unsafe extern "C" fn cm_data_size(
 /// Writes a size that an option has.
 ///
 /// # Safety
-/// `into` has as many bytes as `length` says.
+/// Either is null, or `into` has as many bytes as `length` says.
 unsafe fn size(into: *mut c_void, length: *mut usize, value: usize) -> c_int {
+    given!(into, length);
     // SAFETY: the caller's.
     unsafe {
         if *length < size_of::<usize>() {
@@ -450,7 +465,7 @@ unsafe extern "C" fn set_option(
     if (level, which) != (0, value::OPT_MIN_MULTI_RECV) {
         return -error::ENOPROTOOPT;
     }
-    if length < size_of::<usize>() {
+    if length < size_of::<usize>() || !is_memory(from, length) {
         return -error::EINVAL;
     }
     // SAFETY: the interface's pointers.

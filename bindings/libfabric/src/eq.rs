@@ -7,11 +7,13 @@ use crate::abi::{
 use crate::ep::Ep;
 use crate::fabric::Fabric;
 use crate::library::library;
+use crate::object::{CLOSED_EQ, given, is_memory, object, retire};
 use crate::passive::Pep;
 use crate::wait::{self, Patience, WaitObject};
 use std::collections::VecDeque;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// An event queue.
@@ -25,7 +27,12 @@ pub struct Eq {
     told: Mutex<Told>,
     /// Endpoints that tell of their connections here.
     sources: Mutex<Vec<Source>>,
+    fabric: *mut Fabric,
+    /// Endpoints, address vectors and poll sets that it is bound to.
+    pub users: AtomicUsize,
 }
+
+object!(Eq, FidEq, FID, CLOSED_EQ);
 
 /// An endpoint that tells of connections.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -52,6 +59,8 @@ struct Event {
     about: *mut Fid,
 }
 
+/// Longest event that the program may write.
+const EVENT_BYTES: usize = 1 << 16;
 /// The program may write events of its own.
 const WRITE: u64 = crate::abi::flag::WRITE;
 const PEEK: u64 = crate::abi::flag::PEEK;
@@ -66,6 +75,7 @@ pub unsafe extern "C" fn open(
     into: *mut *mut Eq,
     context: *mut c_void,
 ) -> c_int {
+    given!(attr, into);
     // SAFETY: the interface's pointers.
     unsafe {
         let attr = &mut *attr;
@@ -80,7 +90,9 @@ pub unsafe extern "C" fn open(
         let (wait_obj, fid) = (attr.wait_obj, FidEq { fid, ops: &EQ });
         let api_version = (*fabric).api_version();
         let (told, sources) = (Mutex::default(), Mutex::default());
-        let eq = Eq { fid, wait_obj, wait, api_version, told, sources };
+        let users = AtomicUsize::new(0);
+        (*fabric).users.fetch_add(1, Ordering::Relaxed);
+        let eq = Eq { fid, wait_obj, wait, api_version, told, sources, fabric, users };
         let eq = Box::into_raw(Box::new(eq));
         if let Some(wait) = &(*eq).wait {
             wait.join(eq.cast());
@@ -240,6 +252,9 @@ impl Eq {
     }
 
     unsafe fn take(&self, event: *mut u32, into: *mut c_void, length: usize, flags: u64) -> isize {
+        if event.is_null() || !is_memory(into, length) {
+            return -(error::EINVAL as isize);
+        }
         if self.told().is_empty() {
             self.progress();
         }
@@ -272,15 +287,16 @@ impl Told {
 }
 
 unsafe extern "C" fn close(eq: *mut Eq) -> c_int {
-    // SAFETY: made by `open`, and closed once.
+    // SAFETY: made by `open`, and open, as is its fabric.
     unsafe {
-        if !(*eq).sources().is_empty() {
+        if (*eq).users.load(Ordering::Relaxed) > 0 {
             return -error::EBUSY;
         }
         if let Some(wait) = &(*eq).wait {
             wait.leave(eq.cast());
         }
-        drop(Box::from_raw(eq));
+        (*(*eq).fabric).users.fetch_sub(1, Ordering::Relaxed);
+        retire(eq);
     }
     0
 }
@@ -302,6 +318,7 @@ unsafe extern "C" fn read(
 }
 
 unsafe extern "C" fn read_error(eq: *mut Eq, into: *mut EqErrEntry, flags: u64) -> isize {
+    given!(into);
     // SAFETY: the interface's pointers.
     unsafe {
         let mut told = (*eq).told();
@@ -311,7 +328,10 @@ unsafe extern "C" fn read_error(eq: *mut Eq, into: *mut EqErrEntry, flags: u64) 
         told.words = words;
         error.err_data = told.words.as_mut_ptr().cast();
         // A program of newer versions may have brought room of its own for the words.
-        if (*eq).api_version >= crate::info::VERSION_1_5 && (*into).err_data_size > 0 {
+        if (*eq).api_version >= crate::info::VERSION_1_5
+            && (*into).err_data_size > 0
+            && !(*into).err_data.is_null()
+        {
             let (room, data) = ((*into).err_data_size, (*into).err_data);
             error.err_data_size = told.words.len().min(room);
             let from = told.words.as_ptr();
@@ -336,6 +356,10 @@ unsafe extern "C" fn write(
 ) -> isize {
     if flags != 0 {
         return -(error::EBADFLAGS as isize);
+    }
+    given!(from);
+    if length > EVENT_BYTES {
+        return -(error::EINVAL as isize);
     }
     // SAFETY: the program's bytes.
     unsafe {

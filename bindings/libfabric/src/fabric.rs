@@ -2,14 +2,20 @@
 
 use crate::abi::{FabricAttr, Fid, FidFabric, Info, Ops, class, error, not_offered, ops};
 use crate::library::{Level, log};
+use crate::object::{CLOSED_FABRIC, given, object, retire};
 use crate::wait;
 use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A fabric.
 #[repr(C)]
 pub struct Fabric {
     fid: FidFabric,
+    /// Objects that are open in it.
+    pub users: AtomicUsize,
 }
+
+object!(Fabric, FidFabric, FID, CLOSED_FABRIC);
 
 static FID: Ops<6> = ops![close, not_offered, not_offered, not_offered, not_offered, not_offered];
 static FABRIC: Ops<6> = ops![
@@ -27,12 +33,13 @@ pub unsafe extern "C" fn open(
     into: *mut *mut Fabric,
     context: *mut c_void,
 ) -> c_int {
+    given!(attr, into);
     // SAFETY: the interface's pointers.
     unsafe {
         let fid = Fid { class: class::FABRIC, context, ops: &FID };
         let api_version = (*attr).api_version;
         let fid = FidFabric { fid, ops: &FABRIC, api_version };
-        into.write(Box::into_raw(Box::new(Fabric { fid })));
+        into.write(Box::into_raw(Box::new(Fabric { fid, users: AtomicUsize::new(0) })));
     }
     0
 }
@@ -45,8 +52,13 @@ impl Fabric {
 }
 
 unsafe extern "C" fn close(fabric: *mut Fabric) -> c_int {
-    // SAFETY: made by `open`, and closed once.
-    drop(unsafe { Box::from_raw(fabric) });
+    // SAFETY: made by `open`, and open.
+    unsafe {
+        if (*fabric).users.load(Ordering::Relaxed) > 0 {
+            return -error::EBUSY;
+        }
+        retire(fabric);
+    }
     0
 }
 
@@ -67,7 +79,11 @@ unsafe extern "C" fn domain_with_flags(
 
 /// Whether a program may sleep on the descriptors of these queues: not if there is something in them.
 unsafe extern "C" fn try_wait(_fabric: *mut Fabric, fids: *mut *mut Fid, count: c_int) -> c_int {
-    for at in 0..count as usize {
+    let Ok(count) = usize::try_from(count) else { return -error::EINVAL };
+    if count > 0 {
+        given!(fids);
+    }
+    for at in 0..count {
         // SAFETY: as many objects as are counted.
         match unsafe { wait::may_sleep(*fids.add(at)) } {
             Some(true) => {}

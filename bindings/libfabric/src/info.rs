@@ -110,6 +110,7 @@ pub unsafe extern "C" fn getinfo(
     hints: *const Info,
     into: *mut *mut Info,
 ) -> c_int {
+    crate::object::given!(into);
     // SAFETY: the program's strings, its hints, and a place for the answer.
     unsafe {
         let text = |text: *const c_char| (!text.is_null()).then(|| CStr::from_ptr(text));

@@ -10,10 +10,11 @@
 //! | `fabric.rs`, `domain.rs`, `av.rs`, `ep.rs` and `bound.rs`, `cq.rs` and `entries.rs`, `eq.rs`, `cntr.rs`, `mr.rs`, `poll.rs`, `waitset.rs`, `passive.rs`, `shared.rs` | one object each |
 //! | `connection.rs` | what connected endpoints do besides |
 //! | `transmit.rs`, `receive.rs`, `rma.rs`, `atomic.rs` | the calls of the data path |
+//! | `object.rs` | pointers from programs: what is null, not ours, or closed |
 //! | `lock.rs`, `wait.rs`, `progress.rs` | threads |
 //!
-//! Every function that the library or a program calls takes the pointers that the interface says, which is its safety contract and is not
-//! repeated at each.
+//! Every function that the library or a program calls takes the pointers that the interface says, or null. This is its safety
+//! contract and is not repeated at each. `object.rs` says what a program hears that comes with another pointer.
 #![allow(clippy::missing_safety_doc)]
 
 pub mod abi;
@@ -34,6 +35,7 @@ mod info;
 mod library;
 mod lock;
 mod mr;
+mod object;
 mod passive;
 mod poll;
 mod progress;

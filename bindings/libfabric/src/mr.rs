@@ -7,6 +7,7 @@ use crate::cntr::Cntr;
 use crate::domain::Domain;
 use crate::ep::Ep;
 use crate::library::{Level, log};
+use crate::object::{CLOSED_MR, given, object, object_of, retire};
 use bellwire::Rights;
 use bellwire_tagged::{Refusal, Span};
 use std::ffi::{c_int, c_void};
@@ -24,6 +25,8 @@ pub struct Mr {
     writes: AtomicPtr<Cntr>,
     reads: AtomicPtr<Cntr>,
 }
+
+object!(Mr, FidMr, FID, CLOSED_MR);
 
 /// The regions of a domain, and its endpoints.
 #[derive(Default)]
@@ -131,9 +134,7 @@ unsafe fn watch(cntr: *const Cntr, ep: *mut Ep) {
 unsafe extern "C" fn bind(mr: *mut Mr, fid: *mut Fid, flags: u64) -> c_int {
     // SAFETY: the interface's pointers.
     unsafe {
-        if (*fid).class != class::CNTR {
-            return -error::EINVAL;
-        }
+        let Some(counts) = object_of::<Cntr>(fid) else { return -error::EINVAL };
         if flags & !(flag::REMOTE_WRITE | flag::REMOTE_READ) != 0 || flags == 0 {
             return -error::EBADFLAGS;
         }
@@ -142,8 +143,9 @@ unsafe extern "C" fn bind(mr: *mut Mr, fid: *mut Fid, flags: u64) -> c_int {
             [(flag::REMOTE_WRITE, &(*mr).writes), (flag::REMOTE_READ, &(*mr).reads)]
         {
             if flags & which != 0 {
+                counts.users.fetch_add(1, Ordering::Relaxed);
                 // Release pairs with the acquire of `count`.
-                place.store(cntr, Ordering::Release);
+                release(place.swap(cntr, Ordering::AcqRel));
             }
         }
         (*cntr).count_everywhere();
@@ -153,12 +155,24 @@ unsafe extern "C" fn bind(mr: *mut Mr, fid: *mut Fid, flags: u64) -> c_int {
     0
 }
 
+/// A counter that was bound, or null, is bound no more.
+///
+/// # Safety
+/// It is open.
+unsafe fn release(cntr: *mut Cntr) {
+    // SAFETY: the caller's.
+    if let Some(cntr) = unsafe { cntr.as_ref() } {
+        cntr.users.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 unsafe extern "C" fn register_as(
     domain: *mut Domain,
     attr: *const MrAttr,
     flags: u64,
     into: *mut *mut Mr,
 ) -> c_int {
+    given!(attr, into);
     // SAFETY: the interface's pointers, and memory that stays the program's until the region is closed.
     unsafe {
         let attr = &*attr;
@@ -168,6 +182,7 @@ unsafe extern "C" fn register_as(
         if attr.count != 1 || attr.offset != 0 || attr.auth_key_size != 0 {
             return -error::EINVAL;
         }
+        given!(attr.iov);
         let part = *attr.iov;
         let start = part.iov_base as usize;
         let fits = part.iov_len <= isize::MAX as usize && start.checked_add(part.iov_len).is_some();
@@ -243,7 +258,7 @@ unsafe extern "C" fn control(_mr: *mut Mr, command: c_int, _argument: *mut c_voi
 }
 
 unsafe extern "C" fn close(mr: *mut Mr) -> c_int {
-    // SAFETY: made by `register_as`, and closed once, before its domain.
+    // SAFETY: made by `register_as`, and open, as is its domain.
     unsafe {
         let domain = (*mr).domain;
         {
@@ -251,8 +266,11 @@ unsafe extern "C" fn close(mr: *mut Mr) -> c_int {
             exposed.regions.retain(|&other| other != mr);
             exposed.endpoints.iter().for_each(|&ep| (*mr).withdraw(ep));
         }
+        for place in [&(*mr).writes, &(*mr).reads] {
+            release(place.load(Ordering::Acquire));
+        }
         (*domain).users.fetch_sub(1, Ordering::Relaxed);
-        drop(Box::from_raw(mr));
+        retire(mr);
     }
     0
 }

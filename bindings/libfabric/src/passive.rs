@@ -11,21 +11,26 @@ use crate::fabric::Fabric;
 use crate::info;
 use crate::library::{Level, library, log};
 use crate::lock::Lock;
+use crate::object::{CLOSED_PEP, given, object, object_of, retire};
 use bellwire::Device;
 use bellwire_tagged::{ConnectionEvent, Done, Endpoint, Request, Sink};
 use std::ffi::{CStr, c_int, c_void};
 use std::net::SocketAddrV4;
 use std::os::fd::AsRawFd;
 use std::ptr::null_mut;
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A passive endpoint.
 #[repr(C)]
 pub struct Pep {
     fid: FidPep,
+    fabric: *mut Fabric,
     device: Device,
     state: Lock<State>,
 }
+
+object!(Pep, FidPep, FID, CLOSED_PEP);
 
 struct State {
     /// What it listens by, once it has an address.
@@ -94,11 +99,12 @@ static CM: Ops<9> = ops![
 
 /// `fi_passive_ep`.
 pub unsafe extern "C" fn open(
-    _fabric: *mut Fabric,
+    fabric: *mut Fabric,
     info: *mut Info,
     into: *mut *mut Pep,
     context: *mut c_void,
 ) -> c_int {
+    given!(info, into);
     // SAFETY: the interface's pointers; the attributes are those that we gave, or a copy of them.
     unsafe {
         let (Some(library), Some(attr)) = (library(), (*info).domain_attr.as_ref()) else {
@@ -126,7 +132,8 @@ pub unsafe extern "C" fn open(
         let fid = FidPep { fid, ops: &EP, cm: &CM };
         let bell = Bell { pep: null_mut(), eq: null_mut(), info, name: None, too_many: Vec::new() };
         let state = Lock::new(true, State { endpoint: None, wanted, bell });
-        let pep = Box::into_raw(Box::new(Pep { fid, device, state }));
+        (*fabric).users.fetch_add(1, Ordering::Relaxed);
+        let pep = Box::into_raw(Box::new(Pep { fid, fabric, device, state }));
         (*pep).state.hold().bell.pep = pep;
         handles().push(pep as usize);
         into.write(pep);
@@ -246,12 +253,13 @@ impl Sink for Bell {
 }
 
 unsafe extern "C" fn close(pep: *mut Pep) -> c_int {
-    // SAFETY: made by `open`, and closed once, before its event queue.
+    // SAFETY: made by `open`, and open, as are its fabric and event queue.
     unsafe {
         forget(pep as usize);
         let eq = (*pep).state.hold().bell.eq;
         if let Some(eq) = eq.as_ref() {
             eq.remove(Source::Pep(pep));
+            eq.users.fetch_sub(1, Ordering::Relaxed);
         }
         for request in requests_to(pep) {
             reject(pep, request, null_mut(), 0);
@@ -259,7 +267,8 @@ unsafe extern "C" fn close(pep: *mut Pep) -> c_int {
         if let Some(library) = library() {
             library.free_info((*pep).state.hold().bell.info);
         }
-        drop(Box::from_raw(pep));
+        (*(*pep).fabric).users.fetch_sub(1, Ordering::Relaxed);
+        retire(pep);
     }
     0
 }
@@ -270,13 +279,12 @@ unsafe extern "C" fn bind(pep: *mut Pep, fid: *mut Fid, flags: u64) -> c_int {
     }
     // SAFETY: the interface's pointers.
     unsafe {
-        if (*fid).class != class::EQ {
-            return -error::EINVAL;
-        }
+        let Some(eq) = object_of::<Eq>(fid) else { return -error::EINVAL };
         let mut state = (*pep).state.hold();
         if !state.bell.eq.is_null() {
             return -error::EOPBADSTATE;
         }
+        eq.users.fetch_add(1, Ordering::Relaxed);
         state.bell.eq = fid.cast();
     }
     0
@@ -302,6 +310,7 @@ unsafe extern "C" fn set_name(pep: *mut Pep, name: *const c_void, length: usize)
 }
 
 unsafe extern "C" fn name(pep: *mut Pep, into: *mut c_void, length: *mut usize) -> c_int {
+    given!(length);
     // SAFETY: the interface's pointers.
     unsafe {
         match (*pep).state.hold().settle(&(*pep).device) {

@@ -5,8 +5,9 @@ use crate::cntr::Cntr;
 use crate::cq::Cq;
 use crate::domain::Domain;
 use crate::eq::Eq;
+use crate::object::{CLOSED_POLL, given, object, object_of, retire};
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A poll set.
@@ -16,6 +17,8 @@ pub struct PollSet {
     domain: *mut Domain,
     members: Mutex<Vec<Member>>,
 }
+
+object!(PollSet, FidPoll, FID, CLOSED_POLL);
 
 struct Member {
     fid: *mut Fid,
@@ -32,6 +35,7 @@ pub unsafe extern "C" fn open(
     attr: *const PollAttr,
     into: *mut *mut PollSet,
 ) -> c_int {
+    given!(into);
     // SAFETY: the interface's pointers.
     unsafe {
         if attr.as_ref().is_some_and(|attr| attr.flags != 0) {
@@ -72,16 +76,24 @@ impl Member {
 }
 
 unsafe extern "C" fn close(set: *mut PollSet) -> c_int {
-    // SAFETY: made by `open`, and closed once, before its domain.
+    // SAFETY: made by `open`, and open, as are its domain and members.
     unsafe {
+        for member in (*set).members().iter() {
+            if let Some(users) = users_of(member.fid) {
+                users.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
         (*(*set).domain).users.fetch_sub(1, Ordering::Relaxed);
-        drop(Box::from_raw(set));
+        retire(set);
     }
     0
 }
 
 /// Writes the contexts of those that have something to tell; returns how many.
 unsafe extern "C" fn poll(set: *mut PollSet, contexts: *mut *mut c_void, count: c_int) -> c_int {
+    if count < 0 || count > 0 && contexts.is_null() {
+        return -error::EINVAL;
+    }
     // SAFETY: the interface's pointers; queues leave before they are closed.
     unsafe {
         let mut found = 0;
@@ -104,11 +116,10 @@ unsafe extern "C" fn add(set: *mut PollSet, fid: *mut Fid, flags: u64) -> c_int 
     }
     // SAFETY: the interface's pointers.
     unsafe {
-        if ![class::CQ, class::EQ, class::CNTR].contains(&(*fid).class) {
-            return -error::EINVAL;
-        }
+        let Some(users) = users_of(fid) else { return -error::EINVAL };
         let mut members = (*set).members();
         if members.iter().all(|member| member.fid != fid) {
+            users.fetch_add(1, Ordering::Relaxed);
             members.push(Member { fid, counted: 0 });
         }
     }
@@ -123,5 +134,26 @@ unsafe extern "C" fn remove(set: *mut PollSet, fid: *mut Fid, flags: u64) -> c_i
     let mut members = unsafe { (*set).members() };
     let before = members.len();
     members.retain(|member| member.fid != fid);
-    if members.len() == before { -error::EINVAL } else { 0 }
+    if members.len() == before {
+        return -error::EINVAL;
+    }
+    // SAFETY: it was a member, and is therefore open.
+    if let Some(users) = unsafe { users_of(fid) } {
+        users.fetch_sub(1, Ordering::Relaxed);
+    }
+    0
+}
+
+/// The count of users of what can be a member. `None`: it cannot.
+///
+/// # Safety
+/// As for [`object_of`].
+unsafe fn users_of<'a>(fid: *mut Fid) -> Option<&'a AtomicUsize> {
+    // SAFETY: the caller's.
+    unsafe {
+        let cq = object_of::<Cq>(fid).map(|cq| &cq.users);
+        let eq = || object_of::<Eq>(fid).map(|eq| &eq.users);
+        let cntr = || object_of::<Cntr>(fid).map(|cntr| &cntr.users);
+        cq.or_else(eq).or_else(cntr)
+    }
 }

@@ -3,6 +3,7 @@
 use crate::abi::{Msg, MsgTagged, error, flag, value};
 use crate::bound::WANTED;
 use crate::ep::{Ep, State};
+use crate::object::{given, is_memory};
 use crate::transmit::spans;
 use bellwire_tagged::{Peek, Refusal, Selection, Span, Spans, Token};
 use std::ffi::c_void;
@@ -131,6 +132,9 @@ unsafe fn one<R: Receiver>(
     tag: Option<(u64, u64)>,
     context: *mut c_void,
 ) -> isize {
+    if !is_memory(into, length) {
+        return -(error::EINVAL as isize);
+    }
     // SAFETY: the interface's pointers.
     unsafe {
         let into = Span::new(into.cast(), length).into();
@@ -149,7 +153,10 @@ unsafe fn several<R: Receiver>(
     flags: Option<u64>,
 ) -> isize {
     // SAFETY: the interface's pointers.
-    unsafe { (*receiver).post(spans(into, parts), Receive { from, tag, context, flags, parts }) }
+    unsafe {
+        let Some(into) = spans(into, parts) else { return -(error::EINVAL as isize) };
+        (*receiver).post(into, Receive { from, tag, context, flags, parts })
+    }
 }
 
 /// `fi_recv`.
@@ -184,6 +191,7 @@ pub unsafe extern "C" fn recv_message<R: Receiver>(
     message: *const Msg,
     flags: u64,
 ) -> isize {
+    given!(message);
     // SAFETY: the interface's pointers.
     unsafe {
         let Msg { iov, iov_count, addr, context, .. } = *message;
@@ -229,6 +237,7 @@ pub unsafe extern "C" fn tagged_message<R: Receiver>(
     message: *const MsgTagged,
     flags: u64,
 ) -> isize {
+    given!(message);
     // SAFETY: the interface's pointers.
     unsafe {
         let MsgTagged { iov, iov_count, addr, tag, ignore, context, .. } = *message;

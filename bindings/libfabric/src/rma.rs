@@ -3,7 +3,8 @@
 use crate::abi::{MsgRma, Ops, error, flag, ops};
 use crate::bound::WANTED;
 use crate::ep::{Ep, State};
-use crate::info::{INJECT_BYTES, IOV_LIMIT};
+use crate::info::INJECT_BYTES;
+use crate::object::{given, is_memory};
 use crate::transmit::spans;
 use bellwire_tagged::{Place, Span, Spans, Token};
 use std::ffi::c_void;
@@ -87,6 +88,9 @@ unsafe extern "C" fn read(
     key: u64,
     context: *mut c_void,
 ) -> isize {
+    if !is_memory(into, length) {
+        return -(error::EINVAL as isize);
+    }
     // SAFETY: the interface's pointers.
     unsafe {
         let mut state = (*ep).hold();
@@ -106,18 +110,17 @@ unsafe extern "C" fn read_parts(
     key: u64,
     context: *mut c_void,
 ) -> isize {
-    if count > IOV_LIMIT {
-        return -(error::EINVAL as isize);
-    }
     // SAFETY: the interface's pointers.
     unsafe {
+        let Some(into) = spans(into, count) else { return -(error::EINVAL as isize) };
         let mut state = (*ep).hold();
         let flags = state.usual();
-        state.read(&spans(into, count), Access { to: from, offset, key, context, flags })
+        state.read(&into, Access { to: from, offset, key, context, flags })
     }
 }
 
 unsafe extern "C" fn read_message(ep: *mut Ep, message: *const MsgRma, flags: u64) -> isize {
+    given!(message);
     // SAFETY: the interface's pointers.
     unsafe {
         let mut state = (*ep).hold();
@@ -131,12 +134,12 @@ unsafe extern "C" fn read_message(ep: *mut Ep, message: *const MsgRma, flags: u6
 /// The stretches of a message, and where it goes; `None`: it is not one that we offer.
 unsafe fn message_of(message: &MsgRma, flags: u64) -> Option<(Spans, Access)> {
     let MsgRma { iov, iov_count, addr: to, rma_iov, rma_iov_count, context, .. } = *message;
-    if iov_count > IOV_LIMIT || rma_iov_count != 1 {
+    if rma_iov_count != 1 || rma_iov.is_null() {
         return None;
     }
     // SAFETY: the interface's pointers.
     unsafe {
-        let body = spans(iov, iov_count);
+        let body = spans(iov, iov_count)?;
         let there = &*rma_iov;
         let access = Access { to, offset: there.addr, key: there.key, context, flags };
         (there.len == body.len()).then_some((body, access))
@@ -156,6 +159,9 @@ unsafe fn write_one(
     context: *mut c_void,
     flags: Option<u64>,
 ) -> isize {
+    if !is_memory(from, length) {
+        return -(error::EINVAL as isize);
+    }
     // SAFETY: the interface's pointers.
     unsafe {
         let mut state = (*ep).hold();
@@ -189,18 +195,17 @@ unsafe extern "C" fn write_parts(
     key: u64,
     context: *mut c_void,
 ) -> isize {
-    if count > IOV_LIMIT {
-        return -(error::EINVAL as isize);
-    }
     // SAFETY: the interface's pointers.
     unsafe {
+        let Some(body) = spans(from, count) else { return -(error::EINVAL as isize) };
         let mut state = (*ep).hold();
         let flags = state.usual();
-        state.write(&spans(from, count), None, Access { to, offset, key, context, flags })
+        state.write(&body, None, Access { to, offset, key, context, flags })
     }
 }
 
 unsafe extern "C" fn write_message(ep: *mut Ep, message: *const MsgRma, flags: u64) -> isize {
+    given!(message);
     // SAFETY: the interface's pointers.
     unsafe {
         let mut state = (*ep).hold();

@@ -7,6 +7,7 @@ use crate::ep::{Ep, NO_ATOMICS, NO_CALLS, NO_COLLECTIVES, NONE, State};
 use crate::info::NOT_SHARED;
 use crate::library::{Level, log};
 use crate::lock::Lock;
+use crate::object::{CLOSED_EP, CLOSED_STX, given, object, retire};
 use crate::receive::{self, Receive, Receiver, token};
 use bellwire_tagged::{Done, Outcome, Refusal, SharedReceives, Sink, Spans, What};
 use std::ffi::{c_int, c_void};
@@ -19,6 +20,8 @@ pub struct Srx {
     domain: *mut Domain,
     receives: SharedReceives,
     endpoints: Lock<Vec<*mut Ep>>,
+    /// Endpoints that are bound to it.
+    pub users: AtomicUsize,
 }
 
 /// A shared transmit context.
@@ -29,6 +32,9 @@ pub struct Stx {
     /// Endpoints that are bound to it.
     pub users: AtomicUsize,
 }
+
+object!(Srx, FidEp, FID, CLOSED_EP);
+object!(Stx, FidStx, STX_FID, CLOSED_STX);
 
 /// Receives that can wait, of each kind.
 const RECEIVES: usize = 65_536;
@@ -76,6 +82,7 @@ pub unsafe extern "C" fn open_srx(
     into: *mut *mut Srx,
     context: *mut c_void,
 ) -> c_int {
+    given!(into);
     // SAFETY: the interface's pointers.
     unsafe {
         let wants =
@@ -101,7 +108,8 @@ pub unsafe extern "C" fn open_srx(
         let receives = SharedReceives::new(RECEIVES);
         let endpoints = Lock::new((*domain).shared, Vec::new());
         (*domain).users.fetch_add(1, Ordering::Relaxed);
-        into.write(Box::into_raw(Box::new(Srx { fid, domain, receives, endpoints })));
+        let users = AtomicUsize::new(0);
+        into.write(Box::into_raw(Box::new(Srx { fid, domain, receives, endpoints, users })));
     }
     0
 }
@@ -113,6 +121,7 @@ pub unsafe extern "C" fn open_stx(
     into: *mut *mut Stx,
     context: *mut c_void,
 ) -> c_int {
+    given!(into);
     // SAFETY: the interface's pointers.
     unsafe {
         let fid = Fid { class: class::STX_CTX, context, ops: &STX_FID };
@@ -197,13 +206,13 @@ impl Receiver for Srx {
 }
 
 unsafe extern "C" fn close(srx: *mut Srx) -> c_int {
-    // SAFETY: made by `open_srx`, and closed once, before its domain.
+    // SAFETY: made by `open_srx`, and open, as is its domain.
     unsafe {
-        if !(*srx).endpoints.hold().is_empty() {
+        if (*srx).users.load(Ordering::Relaxed) > 0 {
             return -error::EBUSY;
         }
         (*(*srx).domain).users.fetch_sub(1, Ordering::Relaxed);
-        drop(Box::from_raw(srx));
+        retire(srx);
     }
     0
 }
@@ -217,13 +226,13 @@ unsafe extern "C" fn control(_srx: *mut Srx, command: c_int, _argument: *mut c_v
 }
 
 unsafe extern "C" fn close_stx(stx: *mut Stx) -> c_int {
-    // SAFETY: made by `open_stx`, and closed once, before its domain.
+    // SAFETY: made by `open_stx`, and open, as is its domain.
     unsafe {
         if (*stx).users.load(Ordering::Relaxed) > 0 {
             return -error::EBUSY;
         }
         (*(*stx).domain).users.fetch_sub(1, Ordering::Relaxed);
-        drop(Box::from_raw(stx));
+        retire(stx);
     }
     0
 }

@@ -3,8 +3,9 @@
 use crate::abi::{Msg, MsgTagged, Ops, error, flag, ops};
 use crate::bound::{WANTED, number_of};
 use crate::ep::{Ep, State};
-use crate::info::DATAGRAM_BYTES;
+use crate::info::{DATAGRAM_BYTES, IOV_LIMIT};
 use crate::library::{Level, log};
+use crate::object::{given, is_memory};
 use crate::receive;
 use bellwire_tagged::{How, Message, Refusal, Sent, Span, Spans, Token};
 use std::ffi::c_void;
@@ -44,22 +45,26 @@ struct Send {
     flags: u64,
 }
 
-/// Stretches of memory of the program.
+/// Stretches of memory of the program. `None`: too many, or one that cannot be memory.
 ///
 /// # Safety
 /// `count` entries, and the memory that they name, are the program's until the operation is done.
-pub unsafe fn spans(parts: *const libc::iovec, count: usize) -> Spans {
+pub unsafe fn spans(parts: *const libc::iovec, count: usize) -> Option<Spans> {
+    if count > IOV_LIMIT || count > 0 && parts.is_null() {
+        return None;
+    }
     // SAFETY: the caller's.
     unsafe {
         let span = |at: usize| {
             let part = *parts.add(at);
-            Span::new(part.iov_base.cast(), part.iov_len)
+            let good = is_memory(part.iov_base, part.iov_len);
+            good.then(|| Span::new(part.iov_base.cast(), part.iov_len))
         };
-        match count {
+        Some(match count {
             0 => Span::new(std::ptr::null(), 0).into(),
-            1 => span(0).into(),
-            _ => Spans::of(&(0..count).map(span).collect::<Vec<_>>()),
-        }
+            1 => span(0)?.into(),
+            _ => Spans::of(&(0..count).map(span).collect::<Option<Vec<_>>>()?),
+        })
     }
 }
 
@@ -158,6 +163,9 @@ unsafe fn one(
     data: Option<u64>,
     context: *mut c_void,
 ) -> isize {
+    if !is_memory(from, length) {
+        return -(error::EINVAL as isize);
+    }
     // SAFETY: the interface's pointers.
     unsafe {
         let mut state = (*ep).hold();
@@ -177,6 +185,9 @@ unsafe fn copied(
     tag: Option<u64>,
     data: Option<u64>,
 ) -> isize {
+    if !is_memory(from, length) {
+        return -(error::EINVAL as isize);
+    }
     // SAFETY: the interface's pointers.
     unsafe {
         let body = Span::new(from.cast(), length).into();
@@ -288,9 +299,10 @@ unsafe fn several(
 ) -> isize {
     // SAFETY: the interface's pointers.
     unsafe {
+        let Some(body) = spans(parts, count) else { return -(error::EINVAL as isize) };
         let mut state = (*ep).hold();
         let flags = state.usual();
-        state.send(&spans(parts, count), Send { to, tag, data: None, context, flags })
+        state.send(&body, Send { to, tag, data: None, context, flags })
     }
 }
 
@@ -325,18 +337,21 @@ unsafe fn message(ep: *mut Ep, message: Msg, tag: Option<u64>, flags: u64) -> is
     let data = (flags & flag::REMOTE_CQ_DATA != 0).then_some(data);
     // SAFETY: the interface's pointers.
     unsafe {
+        let Some(body) = spans(iov, iov_count) else { return -(error::EINVAL as isize) };
         let mut state = (*ep).hold();
         let flags = state.with(flags);
-        state.send(&spans(iov, iov_count), Send { to, tag, data, context, flags })
+        state.send(&body, Send { to, tag, data, context, flags })
     }
 }
 
 unsafe extern "C" fn send_message(ep: *mut Ep, what: *const Msg, flags: u64) -> isize {
+    given!(what);
     // SAFETY: the interface's pointers.
     unsafe { message(ep, *what, None, flags) }
 }
 
 unsafe extern "C" fn tagged_message(ep: *mut Ep, what: *const MsgTagged, flags: u64) -> isize {
+    given!(what);
     // SAFETY: the interface's pointers.
     unsafe {
         let MsgTagged { iov, desc, iov_count, addr, tag, context, data, .. } = *what;

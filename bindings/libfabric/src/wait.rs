@@ -1,6 +1,7 @@
 //! Waiting without using the processor.
 
-use crate::abi::{Fid, class, error, value};
+use crate::abi::{Fid, error, value};
+use crate::object::{given, object_of};
 use crate::waitset::WaitSet;
 use std::ffi::{c_int, c_void};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -87,14 +88,24 @@ impl WaitObject {
     ///
     /// # Errors
     /// The number of the error, negative.
-    pub fn wanted(wait_obj: &mut c_int, set: *mut c_void) -> Result<Option<WaitObject>, c_int> {
+    ///
+    /// # Safety
+    /// The set is as [`object_of`] says.
+    pub unsafe fn wanted(
+        wait_obj: &mut c_int,
+        set: *mut c_void,
+    ) -> Result<Option<WaitObject>, c_int> {
         let set = match *wait_obj {
             value::WAIT_NONE | value::WAIT_YIELD => return Ok(None),
             value::WAIT_UNSPEC | value::WAIT_FD => {
                 *wait_obj = value::WAIT_FD;
                 null_mut()
             }
-            value::WAIT_SET if !set.is_null() => set.cast(),
+            // SAFETY: the caller's.
+            value::WAIT_SET => match unsafe { object_of::<WaitSet>(set.cast()) } {
+                Some(set) => (&raw const *set).cast_mut(),
+                None => return Err(-error::EINVAL),
+            },
             _ => return Err(-error::ENOSYS),
         };
         WaitObject::new(set).map(Some).ok_or(-libc::EMFILE)
@@ -169,16 +180,14 @@ impl WaitObject {
 /// Whether a program may sleep on the descriptor of a queue: nothing is in it, and wake-ups are asked for. `None`: nothing that one waits for.
 ///
 /// # Safety
-/// An object that is open.
+/// As for [`object_of`].
 pub unsafe fn may_sleep(queue: *mut Fid) -> Option<bool> {
-    // SAFETY: the class says what it is.
+    // SAFETY: the caller's.
     unsafe {
-        Some(match (*queue).class {
-            class::CQ => (*queue.cast::<crate::cq::Cq>()).may_sleep(),
-            class::EQ => (*queue.cast::<crate::eq::Eq>()).may_sleep(),
-            class::CNTR => (*queue.cast::<crate::cntr::Cntr>()).may_sleep(),
-            _ => return None,
-        })
+        let cq = object_of(queue).map(crate::cq::Cq::may_sleep);
+        let eq = || object_of(queue).map(crate::eq::Eq::may_sleep);
+        let cntr = || object_of(queue).map(crate::cntr::Cntr::may_sleep);
+        cq.or_else(eq).or_else(cntr)
     }
 }
 
@@ -192,6 +201,7 @@ pub unsafe fn control(
     command: c_int,
     argument: *mut c_void,
 ) -> c_int {
+    given!(argument);
     let answer = match (command, wait) {
         (value::CONTROL_GETWAIT, Some(wait)) => wait.fd().as_raw_fd(),
         (value::CONTROL_GETWAIT, None) => return -error::ENODATA,

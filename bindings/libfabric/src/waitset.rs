@@ -2,10 +2,12 @@
 
 use crate::abi::{Fid, FidWait, Ops, WaitAttr, class, error, not_offered, ops};
 use crate::fabric::Fabric;
+use crate::object::{CLOSED_WAIT, given, object, retire};
 use crate::wait::{self, Patience, WaitObject};
 use std::ffi::{c_int, c_void};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::null_mut;
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A wait set.
@@ -16,17 +18,21 @@ pub struct WaitSet {
     /// What all of its queues wake up.
     wait: WaitObject,
     queues: Mutex<Vec<*mut Fid>>,
+    fabric: *mut Fabric,
 }
+
+object!(WaitSet, FidWait, FID, CLOSED_WAIT);
 
 static FID: Ops<6> = ops![close, not_offered, control, not_offered, not_offered, not_offered];
 static WAIT: Ops<1> = ops![wait_for];
 
 /// `fi_wait_open`.
 pub unsafe extern "C" fn open(
-    _fabric: *mut Fabric,
+    fabric: *mut Fabric,
     attr: *const WaitAttr,
     into: *mut *mut WaitSet,
 ) -> c_int {
+    given!(attr, into);
     // SAFETY: the interface's pointers.
     unsafe {
         let WaitAttr { mut wait_obj, flags } = *attr;
@@ -40,7 +46,8 @@ pub unsafe extern "C" fn open(
         };
         let fid = Fid { class: class::WAIT, context: null_mut(), ops: &FID };
         let fid = FidWait { fid, ops: &WAIT };
-        let set = WaitSet { fid, wait_obj, wait, queues: Mutex::default() };
+        (*fabric).users.fetch_add(1, Ordering::Relaxed);
+        let set = WaitSet { fid, wait_obj, wait, queues: Mutex::default(), fabric };
         into.write(Box::into_raw(Box::new(set)));
     }
     0
@@ -71,12 +78,13 @@ impl WaitSet {
 }
 
 unsafe extern "C" fn close(set: *mut WaitSet) -> c_int {
-    // SAFETY: made by `open`, and closed once.
+    // SAFETY: made by `open`, and open, as is its fabric.
     unsafe {
         if !(*set).queues().is_empty() {
             return -error::EBUSY;
         }
-        drop(Box::from_raw(set));
+        (*(*set).fabric).users.fetch_sub(1, Ordering::Relaxed);
+        retire(set);
     }
     0
 }

@@ -50,7 +50,7 @@ pub struct Function {
     pub device: String,
     pub node: u32,
     pub function: u8,
-    /// User number of the job's owner, or `any` if the job is open to others.
+    /// User number of the job's owner, or `any` if the job is open to others. If somebody else holds the name, both.
     user: String,
     pub pid: Option<i32>,
     program: Option<String>,
@@ -62,6 +62,7 @@ pub fn functions() -> Result<Vec<Function>> {
     let inodes = listening_inodes(&fs::read_to_string("/proc/net/unix").unwrap_or_default());
     let wanted: HashSet<u64> = inodes.values().copied().collect();
     let owners = if wanted.is_empty() { HashMap::new() } else { socket_owners(&wanted) };
+    let holders = bellwire_shm::Holders::now();
     let describe = |Listening { scope, job, address }: Listening| {
         let name = format!("bellwire.shm/{scope}/{job}/{}/{}", address.node, address.function);
         let pid = inodes.get(&name).and_then(|inode| owners.get(inode)).copied();
@@ -69,7 +70,7 @@ pub fn functions() -> Result<Vec<Function>> {
             device: device_of(&job),
             node: address.node,
             function: address.function,
-            user: scope,
+            user: user_of(scope, holders.told_user_of(&name)),
             pid,
             program: pid.and_then(program_of),
         }
@@ -77,6 +78,16 @@ pub fn functions() -> Result<Vec<Function>> {
     let mut functions: Vec<Function> = listening.into_iter().map(describe).collect();
     functions.extend(processes().into_iter().flat_map(simulated));
     Ok(functions)
+}
+
+/// The user of a name that says `scope`, and is held by `holder`: another user can take the name first.
+fn user_of(scope: String, holder: Option<u32>) -> String {
+    match holder {
+        Some(holder) if scope != "any" && scope != holder.to_string() => {
+            format!("{holder}, not {scope}")
+        }
+        _ => scope,
+    }
 }
 
 /// The simulated functions of a process, which nobody else can reach and no socket shows.
@@ -168,6 +179,16 @@ mod tests {
             0: broken @x";
         let found = listening_inodes(table);
         assert_eq!(found, BTreeMap::from([("bellwire.shm/0/job/7/2".to_owned(), 12345)]));
+    }
+
+    /// A name that another user has taken is not shown as its owner's.
+    #[test]
+    fn holders_are_told_from_owners() {
+        let shown = |scope: &str, holder| user_of(scope.to_owned(), holder);
+        assert_eq!(shown("0", Some(0)), "0");
+        assert_eq!(shown("0", None), "0");
+        assert_eq!(shown("any", Some(7)), "any");
+        assert_eq!(shown("0", Some(7)), "7, not 0");
     }
 
     /// Jobs are shown as the devices that they belong to.

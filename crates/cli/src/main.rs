@@ -14,11 +14,13 @@ mod start;
 mod stat;
 mod talk;
 mod units;
+mod warnings;
 
 use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     start::settle();
+    warnings::print();
     command::Command::parse().run()
 }

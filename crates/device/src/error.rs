@@ -39,6 +39,18 @@ pub enum Error {
         /// Why not.
         why: &'static str,
     },
+    /// Another user's process took the name of a shared-memory node or function first.
+    #[error(
+        "user {user} holds the name of {what} of job {job}: choose another job name, or end that user's process (`ss -xlpe` as root finds it)"
+    )]
+    NameHeld {
+        /// Of what: a node or function.
+        what: String,
+        /// Which job.
+        job: String,
+        /// The user's number.
+        user: u32,
+    },
     /// The handle's queue pair was destroyed, or belongs to another function.
     #[error("this queue pair does not exist (any more) in this function")]
     NoSuchQueuePair,

@@ -4,10 +4,10 @@
 use crate::control::{Control, Refused, VERSION};
 use crate::link::{Link, State};
 use crate::socket::{self, Received};
-use crate::stranger::{INTRODUCTION_TIME, STRANGERS, Stranger};
 use crate::transport::ShmTransport;
 use bellwire_device::{LinkId, Sink, Status};
 use rustix::event::{PollFd, PollFlags, epoll, poll};
+use rustix::io::Errno;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -73,6 +73,8 @@ pub enum Source {
     Link(u32),
     Death(u32),
     Stranger(u32),
+    /// A tick of the strangers' clock.
+    Tick,
 }
 
 impl Source {
@@ -82,6 +84,7 @@ impl Source {
             Source::Link(n) => (1, n),
             Source::Death(n) => (2, n),
             Source::Stranger(n) => (3, n),
+            Source::Tick => (4, 0),
         };
         epoll::EventData::new_u64(kind << 32 | u64::from(number))
     }
@@ -92,6 +95,7 @@ impl Source {
             1 => Source::Link(number),
             2 => Source::Death(number),
             3 => Source::Stranger(number),
+            4 => Source::Tick,
             _ => Source::Listener,
         }
     }
@@ -148,7 +152,6 @@ impl ShmTransport {
         self.retry_connecting();
         self.park_idle();
         self.tidy(LINGER);
-        self.dismiss_strangers();
         if !self.quarantine.is_empty() {
             self.review_quarantine();
         }
@@ -174,6 +177,7 @@ impl ShmTransport {
                 Source::Stranger(number) => self.hear_stranger(number),
                 Source::Link(number) => self.hear_link(number),
                 Source::Death(number) => self.see_death(number),
+                Source::Tick => self.tick(),
             }
         }
         self.found = found;
@@ -193,60 +197,86 @@ impl ShmTransport {
 
     /// Accepts what waits at the listener.
     fn admit(&mut self) {
-        for _ in 0..STRANGERS {
-            let Some(slot) = self.stranger_slot() else { return };
-            let Ok(connection) = socket::accept(&self.listener) else { return };
-            let admitted = socket::credentials(&connection)
-                .is_ok_and(|(_, user, group)| self.device.job.admits(user, group));
-            if !admitted {
-                self.counters.refused_links += 1;
-                let _ =
-                    socket::send(&connection, Control::Refuse(Refused::Credentials, VERSION), &[]);
-                continue;
+        /// Most in one look: what else there is to do comes between two looks.
+        const ONE_LOOK: u32 = 64;
+        for _ in 0..ONE_LOOK {
+            if self.strangers.is_enough() {
+                return self.rest();
             }
-            if watch(&self.epoll, &connection, Source::Stranger(slot as u32)).is_err() {
-                continue;
+            match socket::accept(&self.listener) {
+                Ok(connection) => self.hear_newcomer(connection),
+                Err(Errno::AGAIN) if self.strangers.is_burst() => return self.rest(),
+                Err(Errno::AGAIN) => return,
+                Err(Errno::INTR | Errno::CONNABORTED) => {}
+                // There are no descriptors or no memory, and the connection stays in the queue.
+                Err(_) => return self.rest(),
             }
-            self.strangers[slot] = Some(Stranger { socket: connection, since: Instant::now() });
-            self.hear_stranger(slot as u32);
         }
     }
 
-    fn stranger_slot(&mut self) -> Option<usize> {
-        if let Some(slot) = self.strangers.iter().position(Option::is_none) {
-            return Some(slot);
-        }
-        (self.strangers.len() < STRANGERS).then(|| {
-            self.strangers.push(None);
-            self.strangers.len() - 1
-        })
+    /// Leaves the listener alone until the next tick.
+    fn rest(&mut self) {
+        self.strangers.pause();
+        self.watch_listener(epoll::EventFlags::empty());
     }
 
-    fn hear_stranger(&mut self, number: u32) {
-        let Some(slot) = self.strangers.get_mut(number as usize) else { return };
-        let Some(stranger) = slot else { return };
-        match socket::receive(&stranger.socket) {
-            Received::Nothing => {}
-            Received::Message(Control::Hello(peer), fds) => {
-                let stranger = slot.take().expect("looked at above");
-                let _ = epoll::delete(&self.epoll, &stranger.socket);
-                self.welcome(stranger.socket, peer, fds);
-            }
-            Received::Message(..) | Received::Garbage => {
-                self.counters.violations += 1;
-                *slot = None;
-            }
-            Received::Closed => *slot = None,
+    fn watch_listener(&self, events: epoll::EventFlags) {
+        let data = Source::Listener.to_data();
+        // It is in the set, so that this cannot fail.
+        let _ = epoll::modify(&self.epoll, &self.listener, data, events);
+    }
+
+    /// A tick of the strangers ended.
+    fn tick(&mut self) {
+        if self.strangers.tick() {
+            self.watch_listener(epoll::EventFlags::IN);
+            self.admit();
         }
     }
 
-    fn dismiss_strangers(&mut self) {
-        for slot in &mut self.strangers {
-            if slot.as_ref().is_some_and(|s| s.since.elapsed() > INTRODUCTION_TIME) {
-                self.counters.refused_links += 1;
-                *slot = None;
+    /// Hears what a new connection says, which is a Hello at once if it is a proper peer.
+    fn hear_newcomer(&mut self, connection: OwnedFd) {
+        self.strangers.came();
+        let (user, admitted) = match socket::credentials(&connection) {
+            Ok((_, user, group)) => (user, self.device.job.admits(user, group)),
+            Err(_) => (u32::MAX, false),
+        };
+        if !admitted {
+            self.counters.refused_links += 1;
+            let _ = socket::send(&connection, Control::Refuse(Refused::Credentials, VERSION), &[]);
+            return;
+        }
+        if let Some(connection) = self.hear_silent(connection) {
+            let slot = self.strangers.keep(connection, user);
+            let kept = self.strangers.socket(slot).expect("kept just now");
+            if watch(&self.epoll, kept, Source::Stranger(slot)).is_err() {
+                self.strangers.take(slot);
             }
         }
+    }
+
+    fn hear_stranger(&mut self, slot: u32) {
+        let Some(socket) = self.strangers.socket(slot) else { return };
+        // An event may be older than who is in the slot now.
+        let now = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
+        if !poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
+        {
+            return;
+        }
+        let Some(connection) = self.strangers.take(slot) else { return };
+        let _ = epoll::delete(&self.epoll, &connection);
+        self.hear_silent(connection);
+    }
+
+    /// Hears the first words of a connection, which make it a peer or end it. Returns the connection if it has said nothing.
+    fn hear_silent(&mut self, connection: OwnedFd) -> Option<OwnedFd> {
+        match socket::receive(&connection) {
+            Received::Nothing => return Some(connection),
+            Received::Message(Control::Hello(peer), fds) => self.welcome(connection, peer, fds),
+            Received::Message(..) | Received::Garbage => self.counters.violations += 1,
+            Received::Closed => {}
+        }
+        None
     }
 
     pub(crate) fn hear_link(&mut self, number: u32) {

@@ -2,6 +2,7 @@
 
 use crate::check::{Source, watch};
 use crate::control::{Control, Introduction, Refused, VERSION};
+use crate::holder::Holders;
 use crate::link::{
     GATES, GEOMETRY, HostPages, Link, PAIR_BYTES, REGIONS, Side, State, Up, lane_memory,
 };
@@ -88,10 +89,12 @@ impl ShmTransport {
             return;
         };
         // Somebody else may have taken the name first: the kernel knows who listens.
-        let trusted = socket::credentials(&connection)
-            .is_ok_and(|(_, user, group)| self.device.job.admits(user, group));
-        if !trusted {
+        let holder = socket::credentials(&connection).map(|(_, user, group)| (user, group));
+        if !holder.is_ok_and(|(user, group)| self.device.job.admits(user, group)) {
             self.counters.refused_links += 1;
+            if let (peer, Ok((user, _))) = (link.peer, holder) {
+                self.accuse(peer, user);
+            }
             return self.fail(number, Status::Unreachable);
         }
         step("hello");
@@ -106,6 +109,24 @@ impl ShmTransport {
         }
     }
 
+    /// Says that a user whom the job does not admit has the name of `peer`.
+    fn accuse(&self, peer: FunctionAddress, user: u32) {
+        let job = &self.device.job.name;
+        tracing::warn!("user {user}, who is not admitted, holds the name of {peer} of job {job}");
+    }
+
+    /// Gives up a link for which nobody listened. A stranger's socket that is bound and does not listen looks the same.
+    fn give_up(&mut self, number: u32) {
+        let peer = self.link_mut(number).filter(|link| link.socket.is_none()).map(|link| link.peer);
+        if let Some(peer) = peer {
+            let user = Holders::now().user_of(&self.device.job.function_socket(peer));
+            if let Some(user) = user.filter(|&user| self.device.job.is_stranger(user)) {
+                self.accuse(peer, user);
+            }
+        }
+        self.fail(number, Status::Unreachable);
+    }
+
     /// Tries again where nobody listened, and gives up where patience has run out.
     pub(crate) fn retry_connecting(&mut self) {
         for number in 0..self.links.len() as u32 {
@@ -117,7 +138,7 @@ impl ShmTransport {
             };
             self.urgent = true;
             if since.elapsed() >= patience {
-                self.fail(number, Status::Unreachable);
+                self.give_up(number);
             } else if link.socket.is_none()
                 && matches!(link.state, State::Connecting { .. })
                 && self.last_attempt.elapsed() >= RETRY
@@ -160,6 +181,7 @@ impl ShmTransport {
                 // value tells, then this is its own attempt that crossed ours, void since it took ours. Otherwise it is an
                 // impostor, or a successor that will try again until we have noticed its predecessor's end.
                 if up.peer.probe_value == peer.probe_value {
+                    self.strangers.was_peer();
                     return refuse(Refused::Crossed);
                 }
                 self.counters.refused_links += 1;
@@ -176,6 +198,7 @@ impl ShmTransport {
                     }
                     State::Connecting { .. } => {
                         step("crossed");
+                        self.strangers.was_peer();
                         return refuse(Refused::Crossed);
                     }
                     _ => {
@@ -218,6 +241,7 @@ impl ShmTransport {
             return self.fail(number, Status::PeerGone);
         }
         step("welcome-sent");
+        self.strangers.was_peer();
         self.raise(number, connection, peer, memory.pool, memory.board);
     }
 

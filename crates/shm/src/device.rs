@@ -1,7 +1,8 @@
 //! The device: one node of a job.
 
+use crate::holder::Holders;
 use crate::link::GEOMETRY;
-use crate::name::{Access, Job};
+use crate::name::{self, Access, Job};
 use crate::transport::ShmTransport;
 use crate::{attach, barrier, socket};
 use bellwire_device::{Error, Station};
@@ -19,12 +20,25 @@ pub struct ShmDevice(Arc<DeviceInner>);
 pub(crate) struct DeviceInner {
     pub job: Job,
     pub node: u32,
+    /// Nodes that other users hold, and that were passed over.
+    squatted: Option<Squatted>,
     /// Its name is what reserves the node's number; a shared number is nobody's.
     _socket: Option<OwnedFd>,
 }
 
+/// Nodes that processes took which the job does not admit.
+struct Squatted {
+    /// The lowest one, and its user.
+    first: (u32, u32),
+    nodes: u32,
+}
+
 impl ShmDevice {
-    /// Joins a job as `node`, or as the lowest free one.
+    /// Joins a job as `node`, or as the lowest free one. Nodes that users hold whom the job does not admit are passed over with a
+    /// warning, which [`Station::describe`] repeats.
+    ///
+    /// # Errors
+    /// [`Error::NameHeld`] if another user holds `node`, [`Error::DeviceUnavailable`] if another process of this user does.
     pub fn open(job: &str, access: Access, node: Option<u32>) -> Result<ShmDevice, Error> {
         let name = format!("shm:{job}");
         let job = Job::new(job, access)
@@ -40,13 +54,28 @@ impl ShmDevice {
             }
             None => 0..NODES,
         };
+        // Read once, when the first name turns out to be taken.
+        let mut holders = None;
+        let mut squatted: Option<Squatted> = None;
+        let mut user = None;
         for node in candidates {
-            match socket::reserve(&job.node_socket(node)) {
+            let socket = job.node_socket(node);
+            match socket::reserve(&socket) {
                 Ok(socket) => {
-                    let inner = DeviceInner { job, node, _socket: Some(socket) };
+                    if let Some(squatted) = &squatted {
+                        tracing::warn!("joined {name} as node {node}, because {squatted}");
+                    }
+                    let inner = DeviceInner { job, node, squatted, _socket: Some(socket) };
                     return Ok(ShmDevice(Arc::new(inner)));
                 }
-                Err(rustix::io::Errno::ADDRINUSE) => {}
+                Err(rustix::io::Errno::ADDRINUSE) => {
+                    user = holders.get_or_insert_with(Holders::now).user_of_taken(&socket);
+                    if let Some(user) = user.filter(|&user| job.is_stranger(user)) {
+                        let squatted =
+                            squatted.get_or_insert(Squatted { first: (node, user), nodes: 0 });
+                        squatted.nodes += 1;
+                    }
+                }
                 Err(error) => {
                     return Err(Error::DeviceUnavailable {
                         device: name,
@@ -59,6 +88,9 @@ impl ShmDevice {
                     });
                 }
             }
+        }
+        if let (Some(node), Some(user)) = (node, user.filter(|&user| !name::is_own(user))) {
+            return Err(Error::NameHeld { what: format!("node {node}"), job: job.name, user });
         }
         Err(Error::DeviceUnavailable {
             device: name,
@@ -75,12 +107,23 @@ impl ShmDevice {
     pub fn share(job: &str, access: Access, node: u32) -> Result<ShmDevice, Error> {
         let job = Job::new(job, access)
             .map_err(|why| Error::BadDeviceName { name: format!("shm:{job}"), why })?;
-        Ok(ShmDevice(Arc::new(DeviceInner { job, node, _socket: None })))
+        Ok(ShmDevice(Arc::new(DeviceInner { job, node, squatted: None, _socket: None })))
     }
 
     /// Opens a function. `weight`: its share of a receiver that several functions send to.
     pub fn open_function(&self, function: u8, weight: u8) -> Result<ShmTransport, Error> {
         ShmTransport::open(self.0.clone(), function, weight)
+    }
+}
+
+impl std::fmt::Display for Squatted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Squatted { first: (node, user), nodes } = self;
+        write!(f, "user {user}, who is not admitted, holds the name of node {node}")?;
+        match nodes {
+            1 => Ok(()),
+            _ => write!(f, " and strangers hold {} more", nodes - 1),
+        }
     }
 }
 
@@ -100,8 +143,12 @@ impl Station for ShmDevice {
         } else {
             "staged copies for memory that programs bring (cross-memory attach is not allowed)"
         };
+        let squatted = match &self.0.squatted {
+            Some(squatted) => format!(" ({squatted})"),
+            None => String::new(),
+        };
         format!(
-            "shared memory, node {} of job {}: pool of {} KiB per function, {fences}, {attach}",
+            "shared memory, node {} of job {}{squatted}: pool of {} KiB per function, {fences}, {attach}",
             self.0.node,
             self.0.job.name,
             GEOMETRY.pool_chunks * GEOMETRY.chunk_lines * LINE_BYTES / 1024

@@ -4,11 +4,13 @@
 //! |---|---|
 //! | [`name`] | `shm:JOB`, and the abstract sockets by which processes find each other |
 //! | `device` | a node of a job |
+//! | `holder` | which user holds a name that is taken |
 //! | `transport` | one open function; the path of a packet out |
 //! | `service` | the path of a packet in: lanes in turn by weight, credits on demand, parking |
 //! | `sleep` | sleeping and being woken |
 //! | `check` | the rare look at control sockets, deaths and deadlines |
-//! | `connect`, `control`, `socket`, `stranger` | how links come to be |
+//! | `connect`, `control`, `socket` | how links come to be |
+//! | `stranger` | connections that have not yet said who they are |
 //! | `link` | what two functions share |
 //! | `region`, `key`, `attach` | put, get and atomics on peers' memory, without their help |
 //! | `mapping`, `barrier` | sealed memory, and fences that cost the sender nothing |
@@ -21,6 +23,7 @@ mod control;
 mod device;
 #[doc(hidden)]
 pub mod fuzz;
+mod holder;
 mod key;
 mod link;
 mod mapping;
@@ -38,4 +41,5 @@ pub mod testing;
 mod transport;
 
 pub use device::{NODES, ShmDevice};
+pub use holder::Holders;
 pub use transport::{LINKS, ShmCounters, ShmTransport};

@@ -36,7 +36,8 @@ pub struct Job {
 /// Longest job name, in bytes: a socket name has 108.
 pub const JOB_BYTES: usize = 48;
 
-const PREFIX: &str = "bellwire.shm";
+/// What all names begin with.
+pub(crate) const PREFIX: &str = "bellwire.shm";
 
 impl Job {
     /// Checks a job's name.
@@ -83,6 +84,19 @@ impl Job {
             Access::Owner => user == own || user == 0,
         }
     }
+
+    /// Whether no process of `user` may connect, whatever its group is.
+    pub(crate) fn is_stranger(&self, user: u32) -> bool {
+        match self.access {
+            Access::Owner => !self.admits(user, u32::MAX),
+            Access::Group(_) | Access::Everyone => false,
+        }
+    }
+}
+
+/// Whether this process runs as `user`.
+pub(crate) fn is_own(user: u32) -> bool {
+    user == rustix::process::geteuid().as_raw()
 }
 
 /// A function that listens somewhere on this host.

@@ -12,6 +12,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Most descriptors in one message.
 const DESCRIPTORS: usize = 3;
+/// Connections that wait at a listener until they are accepted.
+pub const BACKLOG: i32 = 1024;
 
 fn new_socket() -> rustix::io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -28,7 +30,7 @@ pub fn reserve(name: &str) -> rustix::io::Result<OwnedFd> {
 /// A listening socket at an abstract name.
 pub fn listen(name: &str) -> rustix::io::Result<OwnedFd> {
     let socket = reserve(name)?;
-    rustix::net::listen(&socket, 1024)?;
+    rustix::net::listen(&socket, BACKLOG)?;
     Ok(socket)
 }
 

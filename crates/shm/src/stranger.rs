@@ -1,15 +1,259 @@
-//! A connection that was accepted and has not yet said who it is.
+//! Connections that were accepted and have not yet said who they are.
+//!
+//! A proper peer says Hello right after it has connected. A connection that says nothing costs one
+//! descriptor for a short time:
+//!
+//! | limit | value |
+//! |---|---|
+//! | silent connections | [`STRANGERS`], of one user [`STRANGERS_OF_USER`]: one more closes that user's oldest |
+//! | time until a silent connection is closed | [`INTRODUCTION_TIME`], then at the next tick |
+//! | connections without a link in one [`TICK`] | [`BURST`]: then the listener is not watched until the tick ends |
+//! | connections in one [`TICK`], if some of them are without a link | [`ACCEPTS`], likewise |
+//!
+//! Before the listener is left alone, everything in its queue is accepted, as far as [`ACCEPTS`]
+//! reaches. So a proper peer in the queue waits for one tick at most, whoever else is in the queue.
+//! The clock of the ticks is a descriptor in the epoll set. It wakes a sleeping program, and it
+//! stands still while nobody is silent.
 
+use bellwire_device::Error;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 /// How long a stranger may take to introduce itself.
 pub const INTRODUCTION_TIME: Duration = Duration::from_secs(1);
-/// Most strangers at once; more wait in the kernel's queue.
+/// Most strangers at once.
 pub const STRANGERS: usize = 64;
+/// Most strangers of one user at once.
+pub const STRANGERS_OF_USER: usize = 16;
+/// Time between two looks at strangers.
+pub const TICK: Duration = Duration::from_millis(250);
+/// Connections without a link that are accepted as they come, in one tick.
+pub const BURST: u32 = 128;
+/// Most connections that are accepted in one tick while strangers are about: as many as wait in the
+/// listener's queue.
+pub const ACCEPTS: u32 = crate::socket::BACKLOG as u32;
 
 /// A connection without a name.
-pub struct Stranger {
-    pub socket: OwnedFd,
-    pub since: Instant,
+struct Stranger {
+    socket: OwnedFd,
+    user: u32,
+    since: Instant,
+}
+
+/// All of them, and what they cost in this tick.
+pub struct Strangers {
+    slots: Vec<Option<Stranger>>,
+    clock: OwnedFd,
+    ticking: bool,
+    /// When this tick began, its connections, and how many of them brought no link.
+    since: Instant,
+    accepted: u32,
+    fruitless: u32,
+    /// Whether the listener is not watched until the next tick.
+    paused: bool,
+    /// Closed because they said nothing, since the function was opened.
+    pub closed: u64,
+    /// How often the listener was left alone.
+    pub pauses: u64,
+}
+
+impl Strangers {
+    /// Nobody, and a clock that stands still.
+    pub fn new() -> Result<Strangers, Error> {
+        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+        let clock = timerfd_create(TimerfdClockId::Monotonic, flags)
+            .map_err(|e| Error::System { what: "create a timer", cause: e.into() })?;
+        Ok(Strangers {
+            slots: Vec::new(),
+            clock,
+            ticking: false,
+            since: Instant::now(),
+            accepted: 0,
+            fruitless: 0,
+            paused: false,
+            closed: 0,
+            pauses: 0,
+        })
+    }
+
+    /// Readable when a tick ends.
+    pub fn clock(&self) -> &OwnedFd {
+        &self.clock
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.slots.iter().flatten().count()
+    }
+
+    /// A connection was accepted.
+    pub fn came(&mut self) {
+        // The clock may stand still, or its end may not have been heard yet.
+        if !self.ticking && self.since.elapsed() >= TICK {
+            self.begin_tick();
+        }
+        self.accepted += 1;
+        self.fruitless += 1;
+    }
+
+    /// It turned out to be a peer.
+    pub fn was_peer(&mut self) {
+        self.fruitless = self.fruitless.saturating_sub(1);
+    }
+
+    /// Whether no more may be accepted in this tick.
+    pub fn is_enough(&self) -> bool {
+        self.fruitless > 0 && self.accepted >= ACCEPTS && !never_rests()
+    }
+
+    /// Whether the listener is to be left alone, its queue being empty.
+    pub fn is_burst(&self) -> bool {
+        self.fruitless >= BURST && !never_rests()
+    }
+
+    /// The listener is not watched from now on, until the tick ends.
+    pub fn pause(&mut self) {
+        self.paused = true;
+        self.pauses += 1;
+        self.start_clock();
+    }
+
+    /// Keeps a silent connection of `user`; the slot that it has. If there are too many, the oldest
+    /// is closed: of this user, or of the user who has the most.
+    pub fn keep(&mut self, socket: OwnedFd, user: u32) -> u32 {
+        let of = |slots: &[Option<Stranger>], user| {
+            slots.iter().flatten().filter(|stranger| stranger.user == user).count()
+        };
+        if of(&self.slots, user) >= STRANGERS_OF_USER {
+            self.close_oldest(user);
+        } else if self.count() >= STRANGERS {
+            let users = self.slots.iter().flatten().map(|stranger| stranger.user);
+            let most = users.max_by_key(|&user| of(&self.slots, user));
+            self.close_oldest(most.expect("there are some"));
+        }
+        let slot = self.slots.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() - 1
+        });
+        self.start_clock();
+        self.slots[slot] = Some(Stranger { socket, user, since: Instant::now() });
+        slot as u32
+    }
+
+    /// The connection in a slot.
+    pub fn socket(&self, slot: u32) -> Option<&OwnedFd> {
+        Some(&self.slots.get(slot as usize)?.as_ref()?.socket)
+    }
+
+    /// Takes the connection out of a slot.
+    pub fn take(&mut self, slot: u32) -> Option<OwnedFd> {
+        Some(self.slots.get_mut(slot as usize)?.take()?.socket)
+    }
+
+    /// A tick ended: closes those whose time is over. Whether the listener is to be watched again.
+    pub fn tick(&mut self) -> bool {
+        let mut word = [0; 8];
+        // Nothing to read: it was read before.
+        let _ = rustix::io::read(&self.clock, &mut word);
+        self.ticking = false;
+        self.begin_tick();
+        let kept = bellwire_ring::canary::planted("silent-kept");
+        for slot in &mut self.slots {
+            if !kept && slot.as_ref().is_some_and(|s| s.since.elapsed() >= INTRODUCTION_TIME) {
+                *slot = None;
+                self.closed += 1;
+            }
+        }
+        if self.count() > 0 {
+            self.start_clock();
+        }
+        std::mem::take(&mut self.paused)
+    }
+
+    fn close_oldest(&mut self, user: u32) {
+        let theirs = self.slots.iter_mut().filter(|s| s.as_ref().is_some_and(|s| s.user == user));
+        if let Some(oldest) = theirs.min_by_key(|slot| slot.as_ref().map(|s| s.since)) {
+            *oldest = None;
+            self.closed += 1;
+        }
+    }
+
+    fn begin_tick(&mut self) {
+        self.since = Instant::now();
+        (self.accepted, self.fruitless) = (0, 0);
+    }
+
+    fn start_clock(&mut self) {
+        if std::mem::replace(&mut self.ticking, true) {
+            return;
+        }
+        let once = Itimerspec {
+            it_interval: Timespec { tv_sec: 0, tv_nsec: 0 },
+            it_value: Timespec { tv_sec: 0, tv_nsec: TICK.subsec_nanos().into() },
+        };
+        timerfd_settime(&self.clock, TimerfdTimerFlags::empty(), &once)
+            .expect("the time is a valid one");
+    }
+}
+
+/// A planted fault, for the tests' tests.
+fn never_rests() -> bool {
+    bellwire_ring::canary::planted("listener-never-rests")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn strangers(users: &[u32]) -> (Strangers, Vec<OwnedFd>) {
+        let mut strangers = Strangers::new().expect("a timer");
+        let others = users.iter().map(|&user| {
+            let (near, far) = std::os::unix::net::UnixStream::pair().expect("a pair");
+            strangers.keep(near.into(), user);
+            far.into()
+        });
+        let others = others.collect();
+        (strangers, others)
+    }
+
+    fn is_closed(end: &OwnedFd) -> bool {
+        let flags = rustix::net::RecvFlags::DONTWAIT;
+        rustix::net::recv(end, &mut [0; 1], flags).is_ok_and(|(bytes, _)| bytes == 0)
+    }
+
+    /// A user who has too many silent connections loses its own oldest, in order, and nobody else
+    /// loses any.
+    #[test]
+    fn each_user_has_a_limit() {
+        let users: Vec<u32> = std::iter::once(7).chain([8; 3 * STRANGERS_OF_USER]).collect();
+        let (strangers, others) = strangers(&users);
+        assert_eq!(strangers.count(), 1 + STRANGERS_OF_USER);
+        assert_eq!(strangers.closed, 2 * STRANGERS_OF_USER as u64);
+        for (number, other) in others.iter().enumerate() {
+            let gone = (1..=2 * STRANGERS_OF_USER).contains(&number);
+            assert_eq!(is_closed(other), gone, "connection {number}");
+        }
+    }
+
+    /// When all slots are taken, the oldest connection of the user with the most goes.
+    #[test]
+    fn the_user_with_the_most_gives_way() {
+        let mut users: Vec<u32> = (0..3).flat_map(|user| [user; STRANGERS_OF_USER]).collect();
+        users.extend([3; STRANGERS - 3 * STRANGERS_OF_USER - 1]);
+        users.extend([4, 5]);
+        let (strangers, others) = strangers(&users);
+        assert_eq!(strangers.count(), STRANGERS);
+        let gone: Vec<u32> = others
+            .iter()
+            .zip(&users)
+            .filter(|(o, _)| is_closed(o))
+            .map(|(_, &user)| user)
+            .collect();
+        assert_eq!(gone.len(), 1);
+        assert!(gone[0] < 3, "{gone:?}");
+    }
 }

@@ -2,11 +2,13 @@
 
 use crate::control::Introduction;
 use crate::device::DeviceInner;
+use crate::holder::Holders;
 use crate::link::{GATES, GEOMETRY, Link, QUEUE_PAIRS, REGIONS, State, Up, gate_index};
 use crate::mapping::{self, PAGE_BYTES, Segment as Mapped, Sharing};
+use crate::name::{self, Job};
 use crate::region::{Export, Quarantined};
 use crate::service::{Delivered, End};
-use crate::stranger::Stranger;
+use crate::stranger::Strangers;
 use crate::{barrier, socket};
 use bellwire_device::{
     Direct, Error, FunctionAddress, Gate, LinkId, PacketHeader, Refusal, RemoteKey, Rights, Sink,
@@ -65,7 +67,7 @@ pub struct ShmTransport {
     pub(crate) links: Vec<Option<Box<Link>>>,
     pub(crate) by_peer: HashMap<FunctionAddress, u32>,
     pub(crate) free: Vec<u32>,
-    pub(crate) strangers: Vec<Option<Stranger>>,
+    pub(crate) strangers: Strangers,
     /// Lanes that are polled.
     pub(crate) active: Vec<u32>,
     pub(crate) turn: usize,
@@ -115,6 +117,19 @@ pub(crate) fn board_of(memory: &Memory) -> Board<Segment> {
     Board::new(Segment::new(memory, 0, BOARD_BYTES), GATES, REGIONS)
 }
 
+/// Why a function cannot have its name.
+fn taken(job: &Job, at: FunctionAddress) -> Error {
+    let user = Holders::now().user_of(&job.function_socket(at));
+    match user.filter(|&user| !name::is_own(user)) {
+        Some(user) => Error::NameHeld {
+            what: format!("node {}, function {}", at.node, at.function),
+            job: job.name.clone(),
+            user,
+        },
+        None => Error::BadFunction { function: at.function, why: "it is open already" },
+    }
+}
+
 impl ShmTransport {
     pub(crate) fn open(
         device: Arc<DeviceInner>,
@@ -130,12 +145,15 @@ impl ShmTransport {
             .map_err(system("create an epoll descriptor"))?;
         let listener = match socket::listen(&device.job.function_socket(address)) {
             Err(rustix::io::Errno::ADDRINUSE) => {
-                return Err(Error::BadFunction { function, why: "it is open already" });
+                return Err(taken(&device.job, address));
             }
             other => other.map_err(system("listen at the function's socket"))?,
         };
         crate::check::watch(&epoll, &listener, crate::check::Source::Listener)
             .map_err(system("watch the function's socket"))?;
+        let strangers = Strangers::new()?;
+        crate::check::watch(&epoll, strangers.clock(), crate::check::Source::Tick)
+            .map_err(system("watch a timer"))?;
         let probe = Box::new(random());
         let introduction = Introduction {
             version: crate::control::VERSION,
@@ -164,7 +182,7 @@ impl ShmTransport {
             links: Vec::new(),
             by_peer: HashMap::new(),
             free: Vec::new(),
-            strangers: Vec::new(),
+            strangers,
             active: Vec::new(),
             turn: 0,
             rung: Vec::new(),
@@ -190,7 +208,7 @@ impl ShmTransport {
     }
 
     /// Name and value of everything that is counted or held now, for an outsider.
-    pub fn counter_rows(&self) -> [(&'static str, u64); 15] {
+    pub fn counter_rows(&self) -> [(&'static str, u64); 18] {
         let ShmCounters {
             packets_sent,
             packets_received,
@@ -220,6 +238,9 @@ impl ShmTransport {
             ("credit_chunks_free", self.credits.free_chunks().into()),
             ("went_to_host_memory", self.links.iter().flatten().map(|link| went_host(link)).sum()),
             ("lanes_waiting_for_credit", self.credits.waiting().into()),
+            ("silent_connections", self.strangers.count() as u64),
+            ("silent_connections_closed", self.strangers.closed),
+            ("listener_pauses", self.strangers.pauses),
         ]
     }
 

@@ -3,6 +3,7 @@
 use crate::conformance::child::{Process, told};
 use crate::conformance::{Fixture, Named, Stage, find, patience, process, run, stage};
 use crate::crash::Residue;
+use crate::stranger;
 use bellwire::{Device, DeviceOptions, Result};
 
 /// Names the check that a child runs.
@@ -14,11 +15,19 @@ pub const NO_MAPPING_STAYS: &str = "no mapping stays";
 /// Another: over a network, messages to a peer that is stopped are not complete. It starts a process of its own.
 pub const NO_DELIVERY_IS_GUESSED: &str = "no delivery is guessed";
 
+/// Others: those of strangers.
+pub const STRANGERS: [(&str, fn()); 3] = [
+    ("a squatted function", || stranger::squatted_function(stranger::Squat::Bound)),
+    ("a silent connection", stranger::a_silent_connection_is_closed),
+    ("many silent connections", stranger::silent_connections),
+];
+
 /// Whether check `TOPIC::CHECK` of the conformance suite succeeds on the shared-memory device, or one of the checks above, perhaps with a
 /// fault.
 pub fn succeeds(check: &str, fault: Option<&str>) -> bool {
     // A check that hangs shows the fault too, and need not take long about it. A network needs 5 s to find that a peer is gone.
-    let limit = if check == NO_DELIVERY_IS_GUESSED { "30000" } else { "4000" };
+    let slow = check == NO_DELIVERY_IS_GUESSED || check == "many silent connections";
+    let limit = if slow { "30000" } else { "4000" };
     let mut environment = vec![(CHECK, check), (patience::LIMIT, limit)];
     environment.extend(fault.map(|fault| (CANARY, fault)));
     Process::start("check", &environment).end().success()
@@ -29,6 +38,9 @@ pub fn play() {
     match told(CHECK).as_str() {
         NO_MAPPING_STAYS => no_mapping_stays(),
         NO_DELIVERY_IS_GUESSED => run(process::a_silent_peer, &OverUdp::new()),
+        name if let Some((_, check)) = STRANGERS.iter().find(|(known, _)| *known == name) => {
+            check()
+        }
         name => run(find(name).expect("a check of that name"), &Named::new("shm")),
     }
 }

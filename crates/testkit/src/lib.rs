@@ -7,6 +7,7 @@
 //! | `kill -9` and `SIGSTOP` at every step that the sources name | [`crash`] | `--features steps --test crash` |
 //! | thousands of connections that leave nothing behind | [`crash::churn`] | the same |
 //! | peers that scribble, lie and send garbage | `hostile` | `--features steps --test hostile` |
+//! | another user of the host, who takes names and keeps silent | [`stranger`] | `--test stranger`, as root |
 //! | bytes from outside, and those that the fuzzers kept | [`fuzz`] | `--test corpus` |
 //! | faults that are planted and must be noticed | `tests/canaries.rs` | `--features canaries --test canaries` |
 //!
@@ -23,6 +24,8 @@
 //! | own link scribbled | victim, attacker | random words over control blocks, host chunks, the attacker's pool and board | the victim's other traffic is right |
 //! | pool scribbled | victim, attacker | the same, over the victim's doorbell and pool too | the victim lives, its other functions are right, and so is this one when opened anew |
 //! | control socket | victim, attacker | wrong records and descriptors at every stage, silence, impostors | the victim's other traffic is right |
+//! | squat | 1, stranger | another user holds the name of a node or function | the error names the user; others exchange messages |
+//! | silence | 1, stranger | another user keeps 500 silent connections to a sleeping function | wake-ups are bounded, a proper peer gets in |
 //! | packets | victim, attacker | random headers and payloads over a proper link | the victim's other traffic is right |
 //!
 //! `BELLWIRE_LONG=1` makes crash and hostile tests thorough: more passages, 100,000 connections, minutes of scribbling.
@@ -37,12 +40,14 @@ pub mod fuzz;
 pub mod hostile;
 pub mod loopback;
 pub mod network;
+pub mod stranger;
 
 /// The whole life of a second process, which was started for this kind of tests; `false` if there is no such kind.
 pub fn play(kind: &str) -> bool {
     match kind {
         "process" => conformance::process::play(),
         "crash" => crash::play(),
+        "stranger" => stranger::play(),
         #[cfg(feature = "steps")]
         "hostile" => hostile::play(),
         #[cfg(feature = "canaries")]

@@ -95,3 +95,21 @@ fn a_mapping_that_is_kept() {
 fn a_guessed_delivery() {
     notices(NO_DELIVERY_IS_GUESSED, "complete-on-taking");
 }
+
+/// Nobody is said to hold a name.
+#[test]
+fn an_unnamed_stranger() {
+    notices("a squatted function", "stranger-unnamed");
+}
+
+/// Connections that say nothing are kept.
+#[test]
+fn a_silent_connection_that_is_kept() {
+    notices("a silent connection", "silent-kept");
+}
+
+/// A listener is woken by each connection, however many bring nothing.
+#[test]
+fn a_listener_that_never_rests() {
+    notices("many silent connections", "listener-never-rests");
+}

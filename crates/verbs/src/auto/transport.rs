@@ -603,7 +603,7 @@ impl<S: Sink> Sink for FarSink<'_, S> {
 }
 
 /// Names of what the shared memory counts, beside those of the network.
-const NEAR_NAMES: [(&str, &str); 15] = [
+const NEAR_NAMES: [(&str, &str); 18] = [
     ("packets_sent", "shm_packets_sent"),
     ("packets_received", "shm_packets_received"),
     ("lane_full", "shm_lane_full"),
@@ -619,6 +619,9 @@ const NEAR_NAMES: [(&str, &str); 15] = [
     ("credit_chunks_free", "shm_credit_chunks_free"),
     ("went_to_host_memory", "shm_went_to_host_memory"),
     ("lanes_waiting_for_credit", "shm_lanes_waiting_for_credit"),
+    ("silent_connections", "shm_silent_connections"),
+    ("silent_connections_closed", "shm_silent_connections_closed"),
+    ("listener_pauses", "shm_listener_pauses"),
 ];
 
 fn name_near(name: &'static str) -> &'static str {
