@@ -8,12 +8,14 @@
 //! | `message` | what they say to each other, and the hash of a tree; `nonsense`: what somebody else might say |
 //! | `link`, `keep_alive` | the connection between them |
 //! | `place` | where the copy is made, and where it ends up |
+//! | `names` | the memory that names take |
 //! | `report` | what is told at the end |
 
 mod keep_alive;
 mod link;
 mod listen;
 mod message;
+mod names;
 #[cfg(test)]
 mod nonsense;
 mod place;

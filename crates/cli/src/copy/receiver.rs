@@ -2,22 +2,16 @@
 
 use super::link::{ACQUAINTANCE, CHUNK_BYTES, Link, SLOTS, hash_prefix};
 use super::message::{Counts, Entry, Hash, Kind, ToReceiver, ToSender, TreeHash};
+use super::names::{Budget, Names};
 use super::place::{Place, SUFFIX};
 use anyhow::{Context, Result, bail, ensure};
 use bellwire::MemoryRegion;
 use indicatif::ProgressBar;
-use std::collections::HashMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{ErrorKind, Seek, SeekFrom, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-
-/// Bytes that all names of a copy may take while it is made, about five million of them: no sender can have more of our memory.
-const NAMES_BYTES: usize = 1 << 30;
-
-/// What a name costs beside its own bytes.
-const NAME_BYTES: usize = 128;
 
 /// On what terms a sender is served.
 pub struct Terms<'a> {
@@ -74,9 +68,7 @@ fn receive(link: &mut Link, terms: &Terms<'_>) -> Result<Option<Received>> {
         slots,
         place,
         terms,
-        folders: Vec::new(),
-        known: HashMap::new(),
-        names_bytes: 0,
+        names: Names::new(&Budget::new()),
         tree: TreeHash::default(),
         alone: None,
         counts: Counts::default(),
@@ -104,12 +96,7 @@ struct Receiver<'a> {
     slots: MemoryRegion,
     place: Place,
     terms: &'a Terms<'a>,
-    /// Folders that are there, with the permissions that they will have.
-    folders: Vec<(PathBuf, u32)>,
-    /// Every path that came, and whether it is a folder.
-    known: HashMap<OsString, bool>,
-    /// What these take.
-    names_bytes: usize,
+    names: Names,
     tree: TreeHash,
     /// Of the file, if it is one alone.
     alone: Option<Hash>,
@@ -134,7 +121,7 @@ impl Receiver<'_> {
                 }
                 ToReceiver::Finish { hash, failures } => {
                     ensure!(self.tree.finish() == hash, "what arrived is not what was sent");
-                    ensure!(self.known.contains_key(OsStr::new("")), "nothing arrived");
+                    ensure!(self.names.contains(OsStr::new("")), "nothing arrived");
                     self.finish()?;
                     let (place, hash) = (self.place.into_name(), self.alone.unwrap_or(hash));
                     return Ok(Some(Received { place, counts: self.counts, failures, hash }));
@@ -155,7 +142,6 @@ impl Receiver<'_> {
             Kind::Folder => {
                 make_folder(&path)?;
                 self.counts.folders += 1;
-                self.folders.push((entry.path.clone().into(), entry.mode));
                 self.tree.add(&entry, None);
             }
             Kind::Link { target } => {
@@ -183,7 +169,8 @@ impl Receiver<'_> {
                 }
             }
         }
-        self.known.insert(entry.path, matches!(entry.kind, Kind::Folder));
+        let mode = matches!(entry.kind, Kind::Folder).then_some(entry.mode);
+        self.names.add(&entry.path, mode);
         Ok(())
     }
 
@@ -191,21 +178,16 @@ impl Receiver<'_> {
     fn check(&mut self, entry: &Entry) -> Result<()> {
         let path = Path::new(&entry.path);
         ensure!(entry.leads_inside(), "the name {path:?} leads elsewhere");
-        self.names_bytes += entry.path.len() + NAME_BYTES;
-        ensure!(
-            self.names_bytes <= NAMES_BYTES,
-            "it has more than {NAMES_BYTES} bytes of names: copy it in parts"
-        );
-        ensure!(!self.known.contains_key(&entry.path), "it came twice");
+        ensure!(!self.names.contains(&entry.path), "it came twice");
+        self.names.reserve(entry.path.len())?;
         match path.parent() {
             None => ensure!(
                 matches!(entry.kind, Kind::Folder) == self.place.folder,
                 "what was announced as a folder is none, or the other way round"
             ),
-            Some(parent) => ensure!(
-                self.known.get(parent.as_os_str()) == Some(&true),
-                "its folder was not sent"
-            ),
+            Some(parent) => {
+                ensure!(self.names.is_folder(parent.as_os_str()), "its folder was not sent")
+            }
         }
         if let Kind::File { size } = entry.kind {
             ensure!(i64::try_from(size).is_ok(), "no file can have {size} bytes");
@@ -273,15 +255,16 @@ impl Receiver<'_> {
 
     /// Removes what an earlier attempt left and the source does not have any more, sets the folders' permissions, and renames.
     fn finish(&mut self) -> Result<()> {
+        let folders = self.names.folders();
         if self.place.resuming {
-            for (folder, _) in &self.folders {
-                prune(&self.place.inside(folder.as_os_str()), folder, &self.known)?;
+            for (folder, _) in &folders {
+                prune(&self.place.inside(folder), Path::new(folder), &self.names)?;
             }
         }
         // Innermost first: a folder may be closed for writing.
-        for (folder, mode) in self.folders.iter().rev() {
-            let path = self.place.inside(folder.as_os_str());
-            fs::set_permissions(&path, Permissions::from_mode(*mode))
+        for (folder, mode) in folders {
+            let path = self.place.inside(folder);
+            fs::set_permissions(&path, Permissions::from_mode(mode))
                 .with_context(|| format!("cannot set the permissions of {}", path.display()))?;
         }
         self.place.give_name()
@@ -326,11 +309,11 @@ pub fn clear(path: &Path) -> Result<()> {
     }
 }
 
-/// Removes everything in a folder that is not `known`.
-fn prune(place: &Path, folder: &Path, known: &HashMap<OsString, bool>) -> Result<()> {
+/// Removes everything in a folder that is not among `names`.
+fn prune(place: &Path, folder: &Path, names: &Names) -> Result<()> {
     for child in fs::read_dir(place)? {
         let child = child?;
-        if !known.contains_key(folder.join(child.file_name()).as_os_str()) {
+        if !names.contains(folder.join(child.file_name()).as_os_str()) {
             clear(&child.path())?;
         }
     }
