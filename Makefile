@@ -11,7 +11,7 @@ target := $(or $(CARGO_TARGET_DIR),target)
 
 # Crates with planted faults (feature `canaries`, tests/canaries.rs), with models of their concurrency (`--cfg loom`),
 # and with unsafe code that Miri can execute. Add a crate by adding a line.
-CANARY_PACKAGES = bellwire-protocol bellwire-ring bellwire-testkit bellwire-simulator
+CANARY_PACKAGES = bellwire-cli bellwire-protocol bellwire-ring bellwire-testkit bellwire-simulator
 LOOM_PACKAGES += bellwire-ring
 MIRI_PACKAGES += bellwire-ring
 

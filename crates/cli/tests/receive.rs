@@ -1,166 +1,20 @@
-//! `bellwire copy --listen`: that whoever connects can put files into the destination, and can do nothing else.
+//! `bellwire copy --listen`: that whoever connects can put files into the destination, and can do
+//! nothing else.
 
 mod support;
 
-use bellwire::{
-    Address, CompletionQueue, Device, Error, Function, Put, QueuePair, QueuePairOptions, RemoteKey,
-    Send, Wait,
-};
+use bellwire::{Device, Error, Put, Wait};
 use serde_json::{Value, json};
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::thread::JoinHandle;
-use support::{DEADLINE, Folder, Running, bellwire, run, unique, wait};
+use support::attacks;
+use support::copying::{Listener, Stranger, begin, chunk, entry, file, folder, link};
+use support::{DEADLINE, Folder, bellwire, run, unique};
 
-const VERSION: &[u8] = b"bellwire copy 2";
-
-/// A listener, and what it says on standard error.
-struct Listener {
-    running: Running,
-    complaints: JoinHandle<Vec<String>>,
-}
-
-impl Listener {
-    /// Returns when it listens.
-    fn start(device: &str, destination: &Path) -> Listener {
-        let mut command = bellwire();
-        command.args(["copy", "--json", "--device", device, "--listen"]).arg(destination);
-        let mut child = listening(&mut command);
-        let mut lines = BufReader::new(child.0.stderr.take().expect("piped")).lines();
-        let first = lines.next().expect("a line").expect("text");
-        assert!(first.starts_with("Listening as node "), "{first}");
-        let complaints = std::thread::spawn(move || lines.map_while(Result::ok).collect());
-        Listener { running: child, complaints }
-    }
-
-    /// The exit code once it has ended, its report, and its complaints.
-    fn end(mut self) -> (i32, Value, Vec<String>) {
-        let mut output = self.running.0.stdout.take().expect("piped");
-        let code = wait(&mut self.running.0);
-        let mut text = String::new();
-        std::io::Read::read_to_string(&mut output, &mut text).expect("a pipe");
-        let report = serde_json::from_str(&text).unwrap_or(Value::Null);
-        (code, report, self.complaints.join().expect("no panic"))
-    }
-}
-
-fn listening(command: &mut Command) -> Running {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    Running(command.spawn().expect("it starts"))
-}
-
-/// Somebody who says what he likes.
-struct Stranger {
-    function: Function,
-    pair: QueuePair,
-    queue: CompletionQueue,
-    key: Option<RemoteKey>,
-}
-
-impl Stranger {
-    /// Asks node 0 for a connection, as `who`, until it has time.
-    fn connect(device: &str, who: &[u8]) -> Result<Stranger, Error> {
-        let device = Device::open(device)?;
-        let mut function = device.open_function(0)?;
-        let queue = function.create_completion_queue(256)?;
-        let pair = function.create_queue_pair(&QueuePairOptions::new(queue))?;
-        for _ in 0..32 {
-            function.post_receive(pair, vec![0; 48 << 10], 0).map_err(Error::from)?;
-        }
-        function.connect(pair, Address::new(0, 1, 1), who, DEADLINE)?;
-        Ok(Stranger { function, pair, queue, key: None })
-    }
-
-    /// Connects, once the listener has noticed that the one before has gone.
-    fn accepted(device: &str) -> Stranger {
-        let mut connected = None;
-        support::until("a connection", || {
-            match Stranger::connect(device, VERSION) {
-                Err(Error::Rejected { reason, .. }) if reason == "busy" => {}
-                other => connected = Some(other.expect("accepted")),
-            }
-            connected.is_some()
-        });
-        connected.expect("until it is")
-    }
-
-    fn say(&mut self, what: &str) {
-        let send = Send::immediate(what.as_bytes());
-        self.function.post_send(self.pair, send).map_err(Error::from).expect("room");
-    }
-
-    /// The next message.
-    fn hear(&mut self) -> Value {
-        loop {
-            let done = self.function.wait(self.queue, Wait::Adaptive, DEADLINE).expect("an answer");
-            assert!(done.status.is_success(), "{done:?}");
-            if done.operation == bellwire::Operation::Receive {
-                let bytes = done.buffer.expect("a buffer").into_bytes(done.length);
-                return serde_json::from_slice(&bytes).expect("JSON");
-            }
-        }
-    }
-
-    /// Introduces itself as the sender of something called `name`.
-    fn hello(&mut self, name: &str, folder: bool) -> Value {
-        let hello = json!({ "Hello": { "name": text(name), "folder": folder, "bytes": u64::MAX } });
-        self.say(&hello.to_string());
-        let answer = self.hear();
-        if let Some(key) = answer["Ready"]["key"].as_array() {
-            let bytes: Vec<u8> = key.iter().map(|b| b.as_u64().expect("a byte") as u8).collect();
-            self.key = RemoteKey::from_bytes(&bytes);
-        }
-        answer
-    }
-
-    /// Why it was turned away, after saying `what`.
-    fn turned_away(&mut self, what: &[Value]) -> String {
-        for message in what {
-            self.say(&message.to_string());
-        }
-        loop {
-            match self.hear()["Failed"]["why"].as_str() {
-                Some(why) => return why.to_owned(),
-                None => continue,
-            }
-        }
-    }
-}
-
-/// A name as it is in messages.
-fn text(name: &str) -> Value {
-    json!({ "Unix": name.as_bytes() })
-}
-
-fn entry(path: &str, mode: u32, kind: &Value) -> Value {
-    json!({ "Entry": { "path": text(path), "mode": mode, "kind": kind } })
-}
-
-fn folder(path: &str) -> Value {
-    entry(path, 0o755, &json!("Folder"))
-}
-
-fn file(path: &str, size: u64) -> Value {
-    entry(path, 0o644, &json!({ "File": { "size": size } }))
-}
-
-fn link(path: &str, target: &str) -> Value {
-    entry(path, 0o777, &json!({ "Link": { "target": text(target) } }))
-}
-
-fn begin() -> Value {
-    json!({ "Begin": { "from": 0 } })
-}
-
-fn chunk(slot: u32, length: u32) -> Value {
-    json!({ "Chunk": { "slot": slot, "length": length } })
-}
-
-/// Names that lead elsewhere, links to write through, rights of the owner, absurd sizes and lies are refused with a reason, change
-/// nothing outside of the destination, and leave the listener to the next sender, who is served.
+/// Names that lead elsewhere, links to write through, rights of the owner, absurd sizes and lies
+/// are refused with a reason, change nothing outside of the destination, and leave the listener to
+/// the next sender, who is served.
 #[test]
 fn a_hostile_sender_is_turned_away() {
     let place = Folder::new("hostile");
@@ -235,28 +89,19 @@ fn a_hostile_sender_is_turned_away() {
     assert!(stranger.function.post_put(stranger.pair, beyond).is_err());
     drop(stranger);
 
-    // While one is served, others are told so; and another version is not served at all.
-    let first = Stranger::accepted(&device);
-    match Stranger::connect(&device, VERSION).map(|_| ()) {
-        Err(Error::Rejected { reason, .. }) => assert_eq!(reason, "busy"),
+    // Another version is not served.
+    match Stranger::connect(&device, b"bellwire copy 2").map(|_| ()) {
+        Err(Error::Rejected { reason, .. }) => assert_eq!(reason, "this is bellwire copy 3"),
         other => panic!("{other:?}"),
     }
-    drop(first);
-    support::until("a refusal", || {
-        match Stranger::connect(&device, b"bellwire copy 1").map(|_| ()) {
-            // It has to notice that the first one has gone.
-            Err(Error::Rejected { reason, .. }) if reason == "busy" => false,
-            Err(Error::Rejected { reason, .. }) => reason == "this is bellwire copy 2",
-            other => panic!("{other:?}"),
-        }
-    });
 
     let honest = place.path().join("honest");
     fs::write(&honest, "honest").expect("a file");
     let output = run(bellwire().args(["copy", "--device", &device, "--connect", "0"]).arg(&honest));
     assert_eq!(output.code, 0, "{}", output.stderr);
-    let (code, report, complaints) = listener.end();
-    assert_eq!(code, 0, "{complaints:?}");
+    let (code, reports, complaints) = listener.end();
+    assert_eq!((code, reports.len()), (0, 1), "{complaints:?}");
+    let report = &reports[0];
     assert_eq!(report["destination"], inside.join("honest").display().to_string().as_str());
     assert_eq!((&report["files"], &report["failures_of_sender"]), (&1.into(), &0.into()));
     assert!(complaints.iter().any(|line| line.contains("lies elsewhere")), "{complaints:?}");
@@ -287,9 +132,9 @@ fn both_sides_know_of_what_could_not_be_read() {
     let output = run(bellwire().args(["copy", "--device", &device, "--connect", "0"]).arg(&source));
     assert_eq!(output.code, 1);
     assert!(output.stderr.contains("a socket is no file"), "{}", output.stderr);
-    let (code, report, _) = listener.end();
+    let (code, reports, _) = listener.end();
     assert_eq!(code, 1);
-    assert_eq!(report["failures_of_sender"], 1);
+    assert_eq!(reports[0]["failures_of_sender"], 1);
     assert_eq!(fs::read(target.join("fine")).expect("a file"), b"fine");
     assert_eq!(fs::read_link(target.join("link")).expect("a link"), Path::new("fine"));
 
@@ -303,7 +148,8 @@ fn both_sides_know_of_what_could_not_be_read() {
     assert_eq!(fs::read(place.path().join("memory")).expect("a file"), b"fine");
 }
 
-/// Nobody there, somebody of another version, a destination that cannot be: each is told, and what to do.
+/// Nobody there, somebody of another version, a destination that cannot be: each is told, and what
+/// to do.
 #[test]
 fn what_keeps_two_sides_apart_is_told() {
     let place = Folder::new("apart");
@@ -344,5 +190,100 @@ fn what_keeps_two_sides_apart_is_told() {
         assert_eq!(output.code, 1);
         assert!(output.stderr.contains(told), "{}", output.stderr);
         assert!(!output.stderr.contains('\x1b'), "{}", output.stderr);
+    }
+}
+
+/// Senders that take all places and say nothing, or one byte now and then, lose their turn to an
+/// honest one; one that makes progress keeps it.
+#[test]
+fn silent_senders_lose_their_turn() {
+    attacks::silent_senders(None, DEADLINE).expect("an honest sender is served");
+}
+
+/// What strangers left under a name, or hold under it, is in nobody's way, and an honest sender
+/// goes on with what it left itself.
+#[test]
+fn leftovers_are_in_nobodys_way() {
+    attacks::leftovers(None).expect("honest senders are served");
+}
+
+/// Where leftovers of strangers fill the disc, they give way.
+#[test]
+fn leftovers_do_not_keep_the_disc_full() {
+    attacks::full_of_leftovers(None).expect("an honest sender is served");
+}
+
+/// A sender whose copy failed hears the reason, whatever of its data is still under way.
+#[test]
+fn a_sender_hears_why_its_copy_failed() {
+    attacks::puts_of_a_failed_copy(None).expect("puts succeed");
+}
+
+/// Two senders at a time both succeed, over shared memory and over a network on which they share a
+/// node. The listener tells of both, and ends when both are done.
+#[test]
+fn two_copies_at_a_time_both_succeed() {
+    let place = Folder::new("both");
+    let (into, sources) = (place.path().join("into"), ["a", "b"].map(|n| place.path().join(n)));
+    let (network, host) = (1 + std::process::id() % 120, std::process::id() / 120 % 250);
+    let address = format!("127.{network}.{host}.13");
+    for (device, at) in
+        [(format!("shm:{}", unique("both")), "0"), (format!("udp:{address}"), &address)]
+    {
+        let mut mib = 64;
+        loop {
+            fs::create_dir(&into).expect("a folder");
+            sources.iter().for_each(|file| fs::write(file, vec![3; mib << 20]).expect("a file"));
+            let listener = Listener::start(&device, &into);
+            let senders = sources.clone().map(|source| {
+                let mut command = bellwire();
+                command.args(["copy", "--device", &device, "--connect", at]).arg(source);
+                std::thread::spawn(move || run(&mut command))
+            });
+            let [first, second] = senders.map(|sender| sender.join().expect("no panic"));
+            let (code, reports, complaints) = listener.end();
+            let failed = if first.code == 0 { second } else { first };
+            if failed.code == 0 {
+                assert_eq!((code, reports.len()), (0, 2), "{complaints:?}");
+                break;
+            }
+            // It came when the other one was done: more data.
+            let late = ["takes no more", "no answer", "nobody listens", "is it running"];
+            assert!(late.iter().any(|why| failed.stderr.contains(why)), "{}", failed.stderr);
+            fs::remove_dir_all(&into).expect("ours");
+            mib *= 2;
+            assert!(mib <= 1024, "the two cannot be made to meet");
+        }
+        for name in ["a", "b"] {
+            let same = fs::read(into.join(name)).expect("a copy") == vec![3; mib << 20];
+            assert!(same, "{device}: {name}");
+        }
+        fs::remove_dir_all(&into).expect("ours");
+    }
+}
+
+/// Of two senders of the same name the first to be complete has it; nothing is replaced, also where
+/// the listener was given the name.
+#[test]
+fn the_first_to_be_complete_has_the_name() {
+    let place = Folder::new("same");
+    let (into, named) = (place.path().join("into"), place.path().join("named"));
+    fs::create_dir(&into).expect("a folder");
+    fs::write(&named, "old").expect("a file");
+    for (destination, last) in [(&into, into.join("same")), (&named, named.clone())] {
+        let device = format!("shm:{}", unique("same"));
+        let listener = Listener::start(&device, destination);
+        let mut senders = [(); 2].map(|()| Stranger::accepted(&device));
+        for sender in &mut senders {
+            // Even of one origin they have parts of their own.
+            sender.begin_file("same", false, 5).expect("a place");
+        }
+        assert_eq!(senders[1].end_file(b"right"), "Finished");
+        let late = senders[0].end_file(b"wrong");
+        assert!(late.to_string().contains("cannot give the copy its name"), "{late}");
+        drop(senders);
+        let (code, reports, complaints) = listener.end();
+        assert_eq!((code, reports.len()), (0, 1), "{complaints:?}");
+        assert_eq!(fs::read(last).expect("a file"), b"right");
     }
 }

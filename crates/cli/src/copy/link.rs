@@ -1,56 +1,92 @@
-//! The connection between sender and receiver: one queue pair, for messages and for the PUTs of the data.
+//! The sender's connection to the receiver: one queue pair, for messages and for the PUTs of the
+//! data. And what both sides agree on.
 
 use super::keep_alive::Alive;
 use super::message::Hash;
+use super::turns::Answer;
 use crate::host::asked;
 use crate::talk::{Queue, is_timeout, refusal, successful};
 use anyhow::{Context, Result, anyhow, bail};
-use bellwire::{
-    Address, Buffer, Device, Error, Listener, MemoryRegion, Put, RemoteSlice, Rights, Wait,
-};
+use bellwire::{Address, Buffer, Device, Error, Function, Put, RemoteSlice, Wait};
 use serde::Serialize;
-use serde::de::{DeserializeOwned, IgnoredAny};
-use std::time::{Duration, Instant};
+use serde::de::DeserializeOwned;
+use std::time::Duration;
 
-/// Bytes of one piece of a file: small enough for the caches of both sides, large enough that messages do not count.
+/// Bytes of one piece of a file: small enough for the caches of both sides, large enough that
+/// messages do not count.
 pub const CHUNK_BYTES: usize = 256 << 10;
 
-/// Pieces in the receiver's memory.
-pub const SLOTS: u32 = 16;
-
-/// How long nobody may say anything: either side compares what is left of an earlier attempt meanwhile, which takes about a second
-/// for each gigabyte. A side that dies is noticed by its device, long before.
+/// How long a receiver may say nothing: it compares what is left of an earlier attempt meanwhile,
+/// which takes about a second for each gigabyte. A side that dies is noticed by its device, long
+/// before.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
 /// How long the two may take to find each other and to say who they are.
 pub const ACQUAINTANCE: Duration = Duration::from_secs(10);
 
-/// Time between two looks at who else wants to send to us.
-const GLANCE: Duration = Duration::from_millis(500);
+/// Time between two questions whether it is our turn.
+const AGAIN: Duration = Duration::from_millis(500);
 
 /// Longest message: two paths of 4 KiB, of which JSON makes up to four times as much.
-const MESSAGE_BYTES: usize = 48 << 10;
+pub const MESSAGE_BYTES: usize = 48 << 10;
 
 /// Sends and puts that are under way at most.
-const DEPTH: usize = 64;
+pub const DEPTH: usize = 64;
 
 /// Messages that can wait for us.
-const RECEIVES: usize = 32;
+pub const RECEIVES: usize = 32;
 
-/// The functions of both sides: different ones, because the processes of a host share a node, unless the device is `shm`.
+/// The functions of both sides: different ones, because the processes of a host share a node,
+/// unless the device is `shm`.
 const SENDER: u8 = 0;
 pub const RECEIVER: u8 = 1;
-const NUMBER: u32 = 1;
+/// Who finds its function taken by another copy takes one of those from here on, below
+/// [`FUNCTIONS`].
+const FURTHER: u8 = 2;
+const FUNCTIONS: u8 = 64;
+pub const NUMBER: u32 = 1;
 /// The number is the version of what they say to each other.
-const HELLO: &[u8] = b"bellwire copy 2";
-const BUSY: &[u8] = b"busy";
+pub const HELLO: &[u8] = b"bellwire copy 3";
 
-/// One side of the connection.
+/// Opens a device that many copies use at a time, unless the name says how many functions there
+/// are.
+pub fn open_device(name: &str) -> Result<Device> {
+    let settings = name.split_once('?').map_or("", |(_, settings)| settings);
+    if settings.split('&').any(|setting| setting.starts_with("functions=")) {
+        return Ok(Device::open(name)?);
+    }
+    let sign = if name.contains('?') { '&' } else { '?' };
+    Ok(Device::open(&format!("{name}{sign}functions={FUNCTIONS}"))?)
+}
+
+/// Opens the function `first`, or another one if a copy on this host has it.
+pub fn open_function(device: &Device, first: u8) -> Result<Function> {
+    let others = (FURTHER..FUNCTIONS).map(|function| device.open_function(function));
+    match device.open_function(first) {
+        Err(taken @ Error::BadFunction { .. }) => {
+            let is_taken = |opened: &bellwire::Result<Function>| {
+                matches!(opened, Err(Error::BadFunction { .. }))
+            };
+            Ok(others.into_iter().find(|opened| !is_taken(opened)).unwrap_or(Err(taken))?)
+        }
+        opened => Ok(opened?),
+    }
+}
+
+/// What a sender is told whose turn it is not.
+pub fn told(answer: Answer) -> String {
+    match answer {
+        Answer::Now => "now".into(),
+        Answer::Later { before } => format!("wait {before}"),
+        Answer::Full => "full".into(),
+        Answer::Over => "over".into(),
+    }
+}
+
+/// The sender's side of the connection.
 pub struct Link {
     alive: Alive,
     queue: Queue,
-    /// Where senders ask for us, if we receive.
-    listener: Option<Listener>,
     /// Sends and puts that have not completed.
     outstanding: usize,
     /// Buffers that puts gave back.
@@ -58,62 +94,33 @@ pub struct Link {
 }
 
 impl Link {
-    fn open(device: &Device, function: u8) -> Result<Link> {
-        let mut function = device.open_function(function)?;
+    /// Connects to the receiver at `to`, which the user calls `name`, as soon as it is our turn.
+    /// Until then `waiting` is told why it is not.
+    pub fn connect(
+        device: &Device,
+        to: (u32, u8),
+        name: &str,
+        mut waiting: impl FnMut(&str),
+    ) -> Result<Link> {
+        let mut function = open_function(device, SENDER)?;
         let queue = Queue::create(&mut function, DEPTH)?;
         for _ in 0..RECEIVES {
             queue.post_receive(&mut function, MESSAGE_BYTES)?;
         }
         let alive = Alive::keep(function)?;
-        Ok(Link { alive, queue, listener: None, outstanding: 0, spare: Vec::new() })
-    }
-
-    /// Connects to the receiver that is `node`, which the user calls `name`.
-    pub fn connect(device: &Device, node: u32, name: &str) -> Result<Link> {
-        let link = Link::open(device, SENDER)?;
-        let to = Address::new(node, RECEIVER, NUMBER);
-        let deadline = Instant::now() + ACQUAINTANCE;
+        let to = Address::new(to.0, to.1, NUMBER);
         loop {
-            let connected = link.alive.function().connect(link.queue.pair, to, HELLO, ACQUAINTANCE);
+            let connected = alive.function().connect(queue.pair, to, HELLO, ACQUAINTANCE);
             match connected {
-                Ok(_) => return Ok(link),
-                // With a sender that was killed, perhaps, which is noticed soon.
-                Err(Error::Rejected { reason, .. })
-                    if reason.as_bytes() == BUSY && Instant::now() < deadline =>
-                {
-                    std::thread::sleep(GLANCE);
-                }
-                Err(Error::Rejected { reason, .. }) => return Err(not_taken(name, &reason)),
+                Ok(_) => return Ok(Link { alive, queue, outstanding: 0, spare: Vec::new() }),
+                Err(Error::Rejected { reason, .. }) => match not_yet(&reason) {
+                    Some(why) => waiting(&format!("{name} {why}")),
+                    None => return Err(not_taken(name, &reason)),
+                },
                 Err(error) => return Err(asked(error, name, "`bellwire copy --listen`")),
             }
+            std::thread::sleep(AGAIN);
         }
-    }
-
-    /// Begins to listen for senders.
-    pub fn listen(device: &Device) -> Result<Link> {
-        let mut link = Link::open(device, RECEIVER)?;
-        let listener = link.alive.function().listen(NUMBER)?;
-        link.listener = Some(listener);
-        Ok(link)
-    }
-
-    /// Waits for the sender, for ever if `patience` is `None`. Others are told that we are busy, as long as this lives.
-    pub fn accept(&mut self, patience: Option<Duration>) -> Result<()> {
-        let listener = self.listener.context("nobody listens")?;
-        self.queue.accept(&mut self.alive.function(), listener, HELLO, patience)
-    }
-
-    /// The node of the other side.
-    pub fn peer_node(&self) -> Option<u32> {
-        match self.alive.function().query(self.queue.pair).ok()?.connection {
-            bellwire::ConnectionState::Connected { peer } => Some(peer.node),
-            _ => None,
-        }
-    }
-
-    /// The memory for chunks.
-    pub fn allocate_slots(&mut self) -> Result<MemoryRegion> {
-        Ok(self.alive.function().allocate(SLOTS as usize * CHUNK_BYTES, Rights::REMOTE_WRITE)?)
     }
 
     /// Sends a message.
@@ -141,17 +148,8 @@ impl Link {
     }
 
     /// The next message, if it comes within `patience`.
-    pub fn hear_within<T: DeserializeOwned>(&mut self, patience: Duration) -> Result<T> {
-        let deadline = Instant::now() + patience;
-        loop {
-            self.turn_others_away()?;
-            let left = deadline.saturating_duration_since(Instant::now()).min(GLANCE);
-            let mut function = self.alive.function();
-            match self.queue.hear(&mut function, MESSAGE_BYTES, Wait::Adaptive, Some(left)) {
-                Err(error) if is_timeout(&error) && Instant::now() < deadline => {}
-                heard => return heard,
-            }
-        }
+    fn hear_within<T: DeserializeOwned>(&mut self, patience: Duration) -> Result<T> {
+        self.queue.hear(&mut self.alive.function(), MESSAGE_BYTES, Wait::Adaptive, Some(patience))
     }
 
     /// The next message, if it is here.
@@ -162,31 +160,14 @@ impl Link {
         }
     }
 
-    /// Waits until the other side has closed the connection, but not for long.
-    pub fn wait_for_end(&mut self) {
-        let deadline = Instant::now() + ACQUAINTANCE;
-        let is_over = |heard: Result<IgnoredAny>| heard.is_err_and(|error| !is_timeout(&error));
-        while Instant::now() < deadline && !is_over(self.hear_within(GLANCE)) {}
-    }
-
-    /// Tells whoever else wants to send to us that we are busy.
-    fn turn_others_away(&mut self) -> Result<()> {
-        let Some(listener) = self.listener else { return Ok(()) };
-        let mut function = self.alive.function();
-        while let Some(request) = function.poll_request(listener)? {
-            // If it is gone by now, it does not want to know.
-            let _ = function.reject(request, BUSY);
-        }
-        Ok(())
-    }
-
     /// An empty buffer with room for a chunk.
     pub fn buffer(&mut self) -> Result<Vec<u8>> {
         self.reap()?;
         Ok(self.spare.pop().unwrap_or_else(|| Vec::with_capacity(CHUNK_BYTES)))
     }
 
-    /// Puts all of `data` to a place of its length. A message that is sent after it arrives after it.
+    /// Puts all of `data` to a place of its length. A message that is sent after it arrives after
+    /// it.
     pub fn put(&mut self, data: Vec<u8>, to: RemoteSlice) -> Result<()> {
         self.make_room()?;
         let put = Put::new(data, to);
@@ -243,11 +224,23 @@ impl Link {
     }
 }
 
+/// Why the other side lets us wait, if these words say that.
+fn not_yet(reason: &str) -> Option<String> {
+    match (reason, reason.strip_prefix("wait ").map(str::parse::<usize>)) {
+        ("full", _) => Some("is busy, and too many copies wait for it".into()),
+        (_, Some(Ok(0))) => Some("is busy with other copies; this one is the next".into()),
+        (_, Some(Ok(before))) => {
+            Some(format!("is busy with other copies; waiting, with {before} before this one"))
+        }
+        _ => None,
+    }
+}
+
 /// What it means that the side called `name` turned us away with these words.
 fn not_taken(name: &str, reason: &str) -> anyhow::Error {
     let own = refusal(HELLO);
-    if reason.as_bytes() == BUSY {
-        anyhow!("{name} is busy with another copy: try again when that is done")
+    if reason == told(Answer::Over) {
+        anyhow!("{name} has what it listened for, and takes no more: start --listen there again")
     } else if reason.starts_with("this is bellwire copy ") {
         anyhow!(
             "on {name} {reason}, but here {own}: use the same version of Bellwire on both sides"
@@ -257,11 +250,13 @@ fn not_taken(name: &str, reason: &str) -> anyhow::Error {
     }
 }
 
-/// Hashes `bytes` bytes from where `file` stands; fails if there are fewer.
+/// Hashes `bytes` bytes from where `file` stands; fails if there are fewer. `done` is told how it
+/// gets on.
 pub fn hash_prefix(
     file: &mut impl std::io::Read,
     hasher: &mut blake3::Hasher,
     bytes: u64,
+    mut done: impl FnMut(u64) -> Result<()>,
 ) -> Result<Hash> {
     let mut buffer = vec![0; CHUNK_BYTES];
     let mut left = bytes;
@@ -270,6 +265,7 @@ pub fn hash_prefix(
         file.read_exact(piece).context("cannot read what is there already")?;
         hasher.update(piece);
         left -= piece.len() as u64;
+        done(piece.len() as u64)?;
     }
     Ok(*hasher.finalize().as_bytes())
 }

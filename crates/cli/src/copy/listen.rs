@@ -1,51 +1,67 @@
-//! The receiving side that the user starts, for a sender on another host or in another terminal.
+//! The receiving side that the user starts, for senders on other hosts or in other terminals.
 
-use super::link::Link;
-use super::receiver::{Received, Terms, serve};
+use super::link::{RECEIVER, open_device};
+use super::place::Destination;
+use super::progress_bar;
+use super::reception::{Ended, Reception};
 use super::report::Report;
-use super::{place, progress_bar};
-use crate::command::{Outcome, complain};
+use super::turns::Rules;
+use crate::command::{Outcome, printable, sentence};
 use crate::host::Elsewhere;
-use anyhow::{Error, Result};
+use anyhow::Result;
 use bellwire::Device;
+use indicatif::MultiProgress;
 use std::path::Path;
-use std::time::Instant;
+use std::time::Duration;
 
-/// Serves one sender after the other until something has been received whole.
+/// Nothing has to be looked at while nobody asks.
+const PATIENCE: Duration = Duration::from_secs(3600);
+
+/// Serves senders until something has been received whole, and nobody is served or waits any more.
 pub fn listen(destination: &Path, name: &str, json: bool) -> Result<Outcome> {
-    place::check(destination)?;
-    let device = Device::open(name)?;
-    let mut link = Link::listen(&device)?;
+    let found = Destination::of_strangers(destination)?;
+    let device = open_device(name)?;
+    let bars = MultiProgress::new();
+    let drawn = bars.clone();
+    let bar = move || Ok(drawn.add(progress_bar(0)?));
+    let function = device.open_function(RECEIVER)?;
+    let mut reception = Reception::open(function, Rules::of_listener(), found, bar)?;
     announce(destination, &device, name, json);
+    let mut outcome = None;
     loop {
-        match receive(&mut link, destination, name) {
-            Ok(Some(report)) => {
-                report.tell(json)?;
-                return Ok(Outcome::done_if(report.failures_of_sender == Some(0)));
-            }
-            Ok(None) => complain(&Error::msg("the sender had nothing to copy")),
-            Err(error) => complain(&error),
+        for ended in reception.round(PATIENCE)? {
+            // Text and bars would mix.
+            let Some(copied) = bars.suspend(|| tell_of(ended, name, json))? else { continue };
+            outcome = Some(if outcome == Some(Outcome::Failed) { Outcome::Failed } else { copied });
+            reception.close();
         }
-        // Its number is free again before it is opened anew.
-        drop(link);
-        link = Link::listen(&device)?;
-        tell("Listening again.", json);
+        if let Some(outcome) = outcome
+            && reception.is_idle()
+        {
+            return Ok(outcome);
+        }
     }
 }
 
-fn receive(link: &mut Link, destination: &Path, name: &str) -> Result<Option<Report>> {
-    link.accept(None)?;
-    let (start, node) = (Instant::now(), link.peer_node());
-    let bar = progress_bar(0)?;
-    let served = serve(link, &Terms { destination, is_stranger: true, bar: &bar });
-    bar.finish_and_clear();
-    let Some(Received { place, counts, failures, hash }) = served? else { return Ok(None) };
-    Ok(Some(Report {
-        destination: Some(place),
-        node,
-        failures_of_sender: Some(failures),
-        ..Report::of(name).measured(counts, Some(hash), start.elapsed())
-    }))
+/// Tells how a copy ended. `None` if nothing was received whole.
+fn tell_of(ended: Ended, name: &str, json: bool) -> Result<Option<Outcome>> {
+    let Ended { node, took, outcome } = ended;
+    let complain = |what: &str| eprintln!("bellwire: node {node}: {}", printable(what));
+    match outcome {
+        Ok(Some(received)) => {
+            let report = Report {
+                destination: Some(received.place),
+                node: Some(node),
+                failures_of_sender: Some(received.failures),
+                ..Report::of(name).measured(received.counts, Some(received.hash), took)
+            };
+            report.tell(json)?;
+            return Ok(Some(Outcome::done_if(received.failures == 0)));
+        }
+        Ok(None) => complain("the sender had nothing to copy"),
+        Err(error) => complain(&sentence(&error)),
+    }
+    Ok(None)
 }
 
 /// Says where we listen, and what to do on the other side.

@@ -7,7 +7,8 @@ use std::path::{Component, Path, PathBuf};
 /// A BLAKE3 hash.
 pub type Hash = [u8; blake3::OUT_LEN];
 
-/// From the sender, in this order: `Hello`, then for each entry `Entry` and what belongs to it, then `Finish` or `Cancel`.
+/// From the sender, in this order: `Hello`, then for each entry `Entry` and what belongs to it, then `Finish` or
+/// `Cancel`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum ToReceiver {
     /// What comes.
@@ -18,9 +19,16 @@ pub enum ToReceiver {
         folder: bool,
         /// In all its files, more or less, for those who watch.
         bytes: u64,
+        /// Where it comes from: a receiver of strangers' copies goes on only with what the same origin left.
+        origin: Hash,
     },
     /// The next file, folder or link; folders before what is in them.
     Entry(Entry),
+    /// The sender compares its file with what the receiver has. That takes long for a large file, so the sender tells how it gets on.
+    Comparing {
+        /// Bytes compared since the last such message.
+        bytes: u64,
+    },
     /// The file's data from this byte on; whatever the receiver has beyond it is not wanted.
     Begin {
         /// In bytes.

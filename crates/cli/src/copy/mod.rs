@@ -3,33 +3,42 @@
 //! | module | what |
 //! |---|---|
 //! | `walk` | what is to be copied |
-//! | `sender`, `receiver` | the two sides |
+//! | `sender`, `receiver` | the two sides of one copy; `origin`: how the receiver knows a sender again |
 //! | `listen` | the receiving side that the user starts |
+//! | `reception`, `turns` | all senders of a receiving side, and who of them is served when |
 //! | `message` | what they say to each other, and the hash of a tree; `nonsense`: what somebody else might say |
 //! | `link`, `keep_alive` | the connection between them |
-//! | `place` | where the copy is made, and where it ends up |
+//! | `place`, `part` | where the copy ends up, and where it is made |
+//! | `names` | the memory that names take |
 //! | `report` | what is told at the end |
 
+mod canary;
 mod keep_alive;
 mod link;
 mod listen;
 mod message;
+mod names;
 #[cfg(test)]
 mod nonsense;
+mod origin;
+mod part;
 mod place;
 mod receiver;
+mod reception;
 mod report;
 mod sender;
+mod turns;
 mod walk;
 
 use crate::child::{Child, follow_parent};
-use crate::command::{Outcome, WrongUsage};
+use crate::command::{Outcome, WrongUsage, printable};
 use crate::host::node_of;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use bellwire::Device;
 use indicatif::{ProgressBar, ProgressStyle};
-use link::{ACQUAINTANCE, Link, RECEIVER};
-use receiver::Terms;
+use link::{ACQUAINTANCE, Link, RECEIVER, open_device, open_function};
+use place::Destination;
+use reception::Reception;
 use report::Report;
 use sender::{Sent, Source};
 use std::ffi::OsString;
@@ -44,7 +53,8 @@ use walk::Tree;
 /// whole tree, and compare. Permissions are kept; symbolic links are copied as links.
 ///
 /// The copy is made beside DEST as DEST.bellwire-part and gets its name when all of it is there and compared: whoever is killed,
-/// there is never half a copy under that name. The same command again goes on where it ended, after comparing what is there.
+/// there is never half a copy under that name. The same command again goes on where it ended, after comparing what is there. What is
+/// there of something else is removed.
 #[derive(clap::Args)]
 #[command(after_help = "\
 If DEST is a folder, the copy goes into it, under the name of SRC. A file or link that has the name is replaced; a folder is not.
@@ -52,9 +62,15 @@ Files that cannot be read, or that change while they are copied, are reported; t
 Not copied: owners, times, hard links between files (each becomes a file), holes, named pipes, sockets and devices. All names
 together may take 1 GiB, about five million files.
 
---listen ends when a copy is complete, and with 1 if the sender could not read all of it; if a sender gives up or dies, it waits for
-the next one. Whoever reaches the device can be that sender: nothing is encrypted, and nobody is asked for a password. From other
-hosts no set-user-ID bits and no lone symbolic links are taken, and nothing is replaced but a DEST that is a file.
+--listen serves 8 senders at a time, 4 of one node. 64 others, 16 of one node, wait in the order in which they asked. It ends when a
+copy is complete and those who asked before that have been served: with 1 if a sender could not read all of its copy. If a sender
+gives up or dies, it waits for the next one. Whoever reaches the device can send: nothing is encrypted, and nobody is asked for a
+password. From other hosts no set-user-ID bits and no lone symbolic links are taken, and nothing is replaced but a DEST that is a
+file.
+
+A sender has 10 s to say what it sends. While others wait for its place, it loses the place when it sends less than 64 KiB in 10 s; a
+file, folder or link counts as 4 KiB. When nobody waits, it has 600 s. What came stays, as NAME.MARK.bellwire-part with a mark of the
+sender, and the same command goes on from there. Of such parts 16 are kept, the largest; all give way if there is no room left.
 
 Examples:
   bellwire copy disk.img /mnt/backup/
@@ -74,7 +90,7 @@ pub struct Arguments {
         conflicts_with = "connect"
     )]
     destination: Option<PathBuf>,
-    /// Wait for a --connect on another host or in another terminal, and copy what it brings to DEST
+    /// Wait for --connect on other hosts or in other terminals, and copy what they bring to DEST
     #[arg(long, value_name = "DEST", conflicts_with_all = ["source", "destination", "connect"])]
     listen: Option<PathBuf>,
     /// Copy to where --listen waits: its host's name or address on eth and udp, or its node number
@@ -83,7 +99,7 @@ pub struct Arguments {
     /// What carries the data [default: shm:copy-PID; with --listen or --connect shm:copy]
     #[arg(long)]
     device: Option<String>,
-    /// One JSON object instead of text
+    /// One JSON object for each copy instead of text
     #[arg(long)]
     json: bool,
 }
@@ -139,7 +155,7 @@ fn send(source: &Path, to: &To<'_>, device: &str, json: bool) -> Result<Outcome>
 }
 
 fn transfer(source: Source<'_>, to: &To<'_>, name: &str) -> Result<Sent> {
-    let device = Device::open(name)?;
+    let device = open_device(name)?;
     // The child lives as long as this.
     let (link, _child) = match *to {
         To::Host(host) => (find(&device, host)?, None),
@@ -147,9 +163,9 @@ fn transfer(source: Source<'_>, to: &To<'_>, name: &str) -> Result<Sent> {
             let arguments: [OsString; 3] = ["write-copy".into(), name.into(), destination.into()];
             let mut child = Child::start(arguments)?;
             let said = child.line().context("the receiving side did not start")?;
-            let node = said.strip_prefix("node ").and_then(|number| number.parse().ok());
-            let node = node.with_context(|| format!("the receiving side said {said:?}"))?;
-            (Link::connect(&device, node, "this host")?, Some(child))
+            let address = address_of(&said);
+            let address = address.with_context(|| format!("the receiving side said {said:?}"))?;
+            (Link::connect(&device, address, "this host", |_| ())?, Some(child))
         }
     };
     let bar = progress_bar(source.tree.bytes)?;
@@ -158,12 +174,22 @@ fn transfer(source: Source<'_>, to: &To<'_>, name: &str) -> Result<Sent> {
     sent
 }
 
-/// Connects to whoever listens on `host`.
+/// Connects to whoever listens on `host`, when it is our turn.
 fn find(device: &Device, host: &str) -> Result<Link> {
     let spinner = ProgressBar::new_spinner().with_message(format!("Looking for {host}"));
     spinner.enable_steady_tick(Duration::from_millis(200));
+    let mut is_told = false;
+    let waiting = |why: &str| {
+        let why = printable(why);
+        // Without a terminal, once.
+        if spinner.is_hidden() && !is_told {
+            eprintln!("bellwire: {why}");
+        }
+        is_told = true;
+        spinner.set_message(why);
+    };
     let found = node_of(device, host, RECEIVER, ACQUAINTANCE, "`bellwire copy --listen`")
-        .and_then(|node| Link::connect(device, node, host));
+        .and_then(|node| Link::connect(device, (node, RECEIVER), host, waiting));
     spinner.finish_and_clear();
     found
 }
@@ -203,14 +229,57 @@ pub struct Writer {
     destination: PathBuf,
 }
 
-/// Serves the process that started us, which then knows our node. It is told of what goes wrong, and tells the user.
+/// Serves the process that started us, which then knows our address. It is told of what goes wrong, and tells the user.
 pub fn write_copy(writer: &Writer) -> Result<Outcome> {
     follow_parent()?;
-    let device = Device::open(&writer.device)?;
-    let mut link = Link::listen(&device)?;
-    println!("node {}", device.node());
-    link.accept(Some(ACQUAINTANCE))?;
-    let bar = ProgressBar::hidden();
-    let terms = Terms { destination: &writer.destination, is_stranger: false, bar: &bar };
-    Ok(Outcome::done_if(receiver::serve(&mut link, &terms).is_ok()))
+    let device = open_device(&writer.device)?;
+    let function = open_function(&device, RECEIVER)?;
+    let address = function.address();
+    let destination = Destination::of_user(&writer.destination);
+    let bar = || Ok(ProgressBar::hidden());
+    let mut reception = Reception::open(function, turns::ALONE, destination, bar)?;
+    println!("node {} function {}", address.node, address.function);
+    let (started, mut outcome) = (Instant::now(), None);
+    while outcome.is_none() || !reception.is_idle() {
+        for ended in reception.round(ACQUAINTANCE)? {
+            reception.close();
+            outcome = Some(Outcome::done_if(ended.outcome.is_ok()));
+        }
+        let nobody = outcome.is_none() && reception.is_idle();
+        ensure!(!nobody || started.elapsed() < ACQUAINTANCE, "the other side did not connect");
+    }
+    Ok(outcome.unwrap_or(Outcome::Failed))
+}
+
+/// Node and function, as [`write_copy`] says them.
+fn address_of(said: &str) -> Option<(u32, u8)> {
+    let (node, function) = said.strip_prefix("node ")?.split_once(" function ")?;
+    Some((node.parse().ok()?, function.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Args;
+
+    /// The help tells the limits that hold.
+    #[test]
+    fn the_help_tells_the_limits() {
+        let command = Arguments::augment_args(clap::Command::new("copy"));
+        let help = command.get_after_help().expect("there is one").to_string().replace('\n', " ");
+        let turns::Rules { places, places_of_node, line, line_of_node, silence, .. } =
+            turns::LISTENER;
+        for told in [
+            format!("serves {places} senders at a time, {places_of_node} of one node"),
+            format!("{line} others, {line_of_node} of one node, wait"),
+            format!("has {} s to say what it sends", silence.as_secs()),
+            format!("less than {} KiB in {} s;", turns::PACE_BYTES >> 10, silence.as_secs()),
+            format!("counts as {} KiB", turns::ENTRY_BYTES >> 10),
+            format!("it has {} s", reception::LONGEST_SILENCE.as_secs()),
+            format!("parts {} are kept", part::Leftovers::MOST),
+            format!("names together may take {} GiB", names::ONE_BYTES >> 30),
+        ] {
+            assert!(help.contains(&told), "{told}: {help}");
+        }
+    }
 }

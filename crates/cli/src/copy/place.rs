@@ -1,49 +1,88 @@
 //! Where a copy is made, and where it ends up.
 
-use super::receiver::Terms;
+use super::message::Hash;
+use super::part::{Leftovers, Part, SUFFIX};
 use anyhow::{Context, Result, bail, ensure};
-use rustix::fs::{Access, CWD, FlockOperation, RenameFlags};
+use rustix::fs::{Access, CWD, RenameFlags};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// What the name of an unfinished copy ends with.
-pub const SUFFIX: &str = ".bellwire-part";
+/// What the user wants copies to be put to, and on what terms.
+pub struct Destination {
+    /// The new name, or a folder to put copies into.
+    pub path: PathBuf,
+    /// Whether somebody else sends, on another host perhaps. Of such a one we take files and
+    /// folders only, in places where there is nothing, and nothing that runs with our rights when
+    /// somebody else starts it.
+    pub of_strangers: bool,
+    /// What unfinished copies of strangers left.
+    pub leftovers: Leftovers,
+    /// Whether a copy has got the very name that the user gave: that one is not replaced by the
+    /// next.
+    given: bool,
+}
 
-/// A destination.
+impl Destination {
+    /// For the copy of a user of this host.
+    pub fn of_user(path: &Path) -> Destination {
+        let (path, leftovers) = (path.to_owned(), Leftovers::none());
+        Destination { path, of_strangers: false, leftovers, given: false }
+    }
+
+    /// For copies of strangers. Fails if nothing can be copied there.
+    pub fn of_strangers(path: &Path) -> Result<Destination> {
+        let folder = if path.is_dir() { path } else { existing_parent(path)? };
+        rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK)
+            .with_context(|| format!("cannot write into {}", folder.display()))?;
+        let leftovers = Leftovers::find(folder);
+        Ok(Destination { path: path.to_owned(), of_strangers: true, leftovers, given: false })
+    }
+
+    /// Whether what has the name `last` may be replaced. The user has named what is replaced; a
+    /// stranger has not to.
+    fn may_replace(&self, last: &Path) -> bool {
+        !self.of_strangers || (last == self.path && !self.given)
+    }
+}
+
+/// What a sender says about what it sends.
+pub struct Announced<'a> {
+    /// The last part of the source's name.
+    pub name: &'a OsStr,
+    /// Whether it is a folder.
+    pub folder: bool,
+    /// Where it comes from.
+    pub origin: &'a Hash,
+}
+
+/// Where one copy goes.
 pub struct Place {
     /// The name that it will have.
     last: PathBuf,
-    /// The name that it has until then.
-    part: PathBuf,
+    /// What it is until then.
+    pub part: Part,
     /// Whether it is a folder.
     pub folder: bool,
-    /// Whether an earlier attempt left something.
-    pub resuming: bool,
-    /// Whether what has the name is replaced.
-    may_replace: bool,
-    /// The unfinished copy, locked; the lock ends with us, however we end. There is none for a link.
-    _lock: Option<File>,
 }
 
 impl Place {
-    /// Finds out where a file, link or folder called `name` goes on these terms: into the destination, if that is a folder.
-    pub fn find(terms: &Terms<'_>, name: &OsStr, folder: bool) -> Result<Place> {
+    /// Finds out where what is `announced` goes: into the destination, if that is a folder.
+    pub fn find(destination: &Destination, announced: &Announced<'_>) -> Result<Place> {
+        let Announced { name, folder, origin } = *announced;
         let is_plain = Path::new(name).file_name() == Some(name);
         ensure!(is_plain, "the name {name:?} is none for a file or folder");
-        let last = target(terms.destination, name);
+        let last = target(&destination.path, name);
         let shown = last.display();
-        // The user has named what is replaced; the sender has not to.
-        let may_replace = !terms.is_stranger || last == terms.destination;
         match fs::symlink_metadata(&last) {
             Ok(metadata) if metadata.is_dir() => {
                 bail!("{shown} exists and is a folder: remove it, or choose another name")
             }
             Ok(_) if folder => bail!("{shown} exists and is no folder: choose another name"),
-            Ok(_) if !may_replace => {
+            Ok(_) if !destination.may_replace(&last) => {
                 bail!("{shown} exists already: listen with it as DEST to have it replaced")
             }
             Err(error) if error.kind() == ErrorKind::NotADirectory => {
@@ -54,62 +93,48 @@ impl Place {
         }
         let Some(file_name) = last.file_name() else { bail!("{shown} is no name for a copy") };
         let parent = existing_parent(&last)?;
-        let mut part_name = file_name.to_owned();
-        part_name.push(SUFFIX);
-        let part = parent.join(part_name);
-        let resuming = Self::check_remains(&part, folder)?;
-        let lock = lock(&part, folder)?;
-        Ok(Place { last, part, folder, resuming, may_replace, _lock: Some(lock) })
-    }
-
-    /// Whether something is left of an earlier attempt; an error if that is in the way.
-    fn check_remains(part: &Path, folder: bool) -> Result<bool> {
-        match fs::symlink_metadata(part) {
-            // A link has no beginning that could be kept.
-            Ok(metadata) if metadata.is_symlink() => {
-                fs::remove_file(part).context(format!("cannot remove {}", part.display()))?;
-                Ok(false)
-            }
-            Ok(metadata) if metadata.is_dir() == folder => Ok(true),
-            Ok(_) => bail!("{} is left of another copy: remove it first", part.display()),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(error).context(format!("cannot look at {}", part.display())),
-        }
+        let part = if destination.of_strangers {
+            // It could be taken for the unfinished copy of somebody else.
+            let is_part = file_name.as_bytes().ends_with(SUFFIX.as_bytes());
+            ensure!(!is_part, "names that end with {SUFFIX} are those of unfinished copies");
+            Part::of_stranger(parent, file_name, folder, origin)?
+        } else {
+            Part::of_user(parent, file_name, folder)?
+        };
+        Ok(Place { last, part, folder })
     }
 
     /// The path of an entry in the unfinished copy.
     pub fn inside(&self, path: &OsStr) -> PathBuf {
-        if path.is_empty() { self.part.clone() } else { self.part.join(path) }
-    }
-
-    /// Removes an unfinished file with nothing in it.
-    pub fn forget_if_empty(&self) -> Result<()> {
-        match fs::symlink_metadata(&self.part) {
-            Ok(metadata) if metadata.is_file() && metadata.len() == 0 => {
-                Ok(fs::remove_file(&self.part)?)
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// The name that the copy has at the end.
-    pub fn into_name(self) -> PathBuf {
-        self.last
+        let part = &self.part.path;
+        if path.is_empty() { part.clone() } else { part.join(path) }
     }
 
     /// Gives the complete copy its name, at once, in place of what had it if that may be replaced.
-    pub fn give_name(&self) -> Result<()> {
-        let told = || format!("cannot give the copy its name {}", self.last.display());
-        if !self.may_replace {
-            let (part, last, flag) = (&self.part, &self.last, RenameFlags::NOREPLACE);
-            match rustix::fs::renameat_with(CWD, part, CWD, last, flag) {
-                Ok(()) => return Ok(()),
-                // The file system cannot do both at once; that nothing had the name was seen at the beginning.
-                Err(Errno::INVAL | Errno::NOSYS) => {}
-                Err(error) => return Err(error).with_context(told),
-            }
+    /// Returns the name.
+    pub fn give_name(&self, destination: &mut Destination) -> Result<PathBuf> {
+        let last = &self.last;
+        let told = || format!("cannot give the copy its name {}", last.display());
+        if destination.may_replace(last) {
+            fs::rename(&self.part.path, last).with_context(told)?;
+        } else {
+            rename_to_new(&self.part.path, last).with_context(told)?;
         }
-        fs::rename(&self.part, &self.last).with_context(told)
+        destination.given |= *last == destination.path;
+        Ok(last.clone())
+    }
+}
+
+/// Renames, unless something has the name.
+fn rename_to_new(from: &Path, to: &Path) -> std::io::Result<()> {
+    match rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        // The file system cannot do both at once.
+        Err(Errno::INVAL | Errno::NOSYS) => match fs::symlink_metadata(to) {
+            Err(error) if error.kind() == ErrorKind::NotFound => fs::rename(from, to),
+            Ok(_) => Err(ErrorKind::AlreadyExists.into()),
+            Err(error) => Err(error),
+        },
+        renamed => Ok(renamed?),
     }
 }
 
@@ -123,40 +148,9 @@ fn existing_parent(last: &Path) -> Result<&Path> {
     Ok(parent)
 }
 
-/// Finds out before anything comes whether something can be copied to `destination`.
-pub fn check(destination: &Path) -> Result<()> {
-    let folder = if destination.is_dir() { destination } else { existing_parent(destination)? };
-    rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK)
-        .with_context(|| format!("cannot write into {}", folder.display()))
-}
-
 /// The name that a copy of something called `name` has at the end.
 pub fn target(destination: &Path, name: &OsStr) -> PathBuf {
     if destination.is_dir() { destination.join(name) } else { destination.to_owned() }
-}
-
-/// Makes the unfinished copy if it is not there, and locks it.
-fn lock(part: &Path, folder: bool) -> Result<File> {
-    let open = || {
-        if folder {
-            match fs::create_dir(part) {
-                Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
-                _ => return File::open(part),
-            }
-        }
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
-        options.open(part)
-    };
-    let file = open().with_context(|| format!("cannot make {}", part.display()))?;
-    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        // A file system without locks is no reason to copy nothing.
-        Ok(()) | Err(Errno::NOSYS | Errno::OPNOTSUPP) => Ok(file),
-        Err(Errno::WOULDBLOCK) => {
-            bail!("another copy to the same place is running ({})", part.display())
-        }
-        Err(error) => Err(error).context(format!("cannot lock {}", part.display())),
-    }
 }
 
 /// The last part of a path's name, whatever it ends with.

@@ -1,291 +1,381 @@
-//! The side that writes: beside the destination first, and under its name only when everything is there and compared.
+//! The side that writes: beside the destination first, and under its name only when everything is
+//! there and compared.
+//!
+//! One [`Receiver`] is one copy. It is a state machine that is given messages and makes files; it
+//! knows no connection.
 
-use super::link::{ACQUAINTANCE, CHUNK_BYTES, Link, SLOTS, hash_prefix};
+use super::link::CHUNK_BYTES;
 use super::message::{Counts, Entry, Hash, Kind, ToReceiver, ToSender, TreeHash};
-use super::place::{Place, SUFFIX};
+use super::names::{Budget, Names};
+use super::part::Leftovers;
+use super::place::{Destination, Place};
+use super::turns::ENTRY_BYTES;
 use anyhow::{Context, Result, bail, ensure};
 use bellwire::MemoryRegion;
 use indicatif::ProgressBar;
-use std::collections::HashMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{ErrorKind, Seek, SeekFrom, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Bytes that all names of a copy may take while it is made, about five million of them: no sender can have more of our memory.
-const NAMES_BYTES: usize = 1 << 30;
-
-/// What a name costs beside its own bytes.
-const NAME_BYTES: usize = 128;
-
-/// On what terms a sender is served.
-pub struct Terms<'a> {
-    /// The new name, or a folder to put it into.
-    pub destination: &'a Path,
-    /// Whether somebody else started it, on another host perhaps. Of such a one we take files and folders only, in places where
-    /// there is nothing, and nothing that runs with our rights when somebody else starts it.
-    pub is_stranger: bool,
-    /// Shows what has come.
-    pub bar: &'a ProgressBar,
-}
+/// Pieces in a receiver's memory for one sender.
+pub const SLOTS: u32 = 16;
 
 /// What was received.
-#[derive(Default)]
 pub struct Received {
     /// Under its last name.
     pub place: PathBuf,
-    /// What came, as the sender's [`super::sender::Sent`] counts it; the failures are those that the sender told of.
+    /// What came, as the sender's [`super::sender::Sent`] counts it; the failures are those that
+    /// the sender told of.
     pub counts: Counts,
     pub failures: u64,
     /// Of the file, or of the tree.
     pub hash: Hash,
 }
 
-/// Serves one sender to its end. `None` if it had nothing to send after all. What goes wrong is told to the sender.
-pub fn serve(link: &mut Link, terms: &Terms<'_>) -> Result<Option<Received>> {
-    let received = receive(link, terms);
-    match &received {
-        Ok(_) => {
-            link.say(&ToSender::Finished)?;
-            link.drain()?;
-        }
-        // If it is gone, it does not want to know.
-        Err(error) => {
-            let _ = link.say(&ToSender::Failed { why: crate::command::sentence(error) });
-        }
-    }
-    // It has heard that when it goes.
-    link.wait_for_end();
-    received
+/// What a message led to.
+pub enum Step {
+    /// The copy goes on. The sender made this progress, in bytes.
+    Progress(u64),
+    /// The copy is complete.
+    Complete(Received),
+    /// The sender has nothing to send after all.
+    Nothing,
 }
 
-fn receive(link: &mut Link, terms: &Terms<'_>) -> Result<Option<Received>> {
-    let ToReceiver::Hello { name, folder, bytes } = link.hear_within(ACQUAINTANCE)? else {
-        bail!("no greeting")
-    };
-    let place = Place::find(terms, &name, folder)?;
-    terms.bar.set_length(bytes);
-    let slots = link.allocate_slots()?;
-    let key = slots.remote_key().to_bytes().to_vec();
-    link.say(&ToSender::Ready { key, slots: SLOTS, resuming: place.resuming })?;
-    Receiver {
-        link,
-        slots,
-        place,
-        terms,
-        folders: Vec::new(),
-        known: HashMap::new(),
-        names_bytes: 0,
-        tree: TreeHash::default(),
-        alone: None,
-        counts: Counts::default(),
-        chunk: vec![0; CHUNK_BYTES],
-    }
-    .run()
-}
-
-/// The connection ended before the copy did.
-#[derive(Debug)]
-struct SenderGone;
-
-impl std::fmt::Display for SenderGone {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "the sender is gone, or talks nonsense (what came stays in a {SUFFIX} beside DEST, and the same copy goes on from there)"
-        )
-    }
-}
-
-struct Receiver<'a> {
-    link: &'a mut Link,
+/// One copy.
+pub struct Receiver {
     /// Where the sender puts.
     slots: MemoryRegion,
     place: Place,
-    terms: &'a Terms<'a>,
-    /// Folders that are there, with the permissions that they will have.
-    folders: Vec<(PathBuf, u32)>,
-    /// Every path that came, and whether it is a folder.
-    known: HashMap<OsString, bool>,
-    /// What these take.
-    names_bytes: usize,
+    of_stranger: bool,
+    bar: ProgressBar,
+    names: Names,
     tree: TreeHash,
     /// Of the file, if it is one alone.
     alone: Option<Hash>,
     counts: Counts,
-    /// A chunk is copied here once, and then hashed and written.
-    chunk: Vec<u8>,
+    state: State,
 }
 
-impl Receiver<'_> {
-    fn run(mut self) -> Result<Option<Received>> {
-        loop {
-            match self.link.hear().context(SenderGone)? {
-                ToReceiver::Entry(entry) => {
-                    let path = self.place.inside(&entry.path);
-                    self.entry(entry).map_err(|error| {
-                        if error.is::<SenderGone>() {
-                            return error;
-                        }
-                        let why = reason(&error);
-                        error.context(format!("cannot write {}{why}", path.display()))
-                    })?;
-                }
-                ToReceiver::Finish { hash, failures } => {
-                    ensure!(self.tree.finish() == hash, "what arrived is not what was sent");
-                    ensure!(self.known.contains_key(OsStr::new("")), "nothing arrived");
-                    self.finish()?;
-                    let (place, hash) = (self.place.into_name(), self.alone.unwrap_or(hash));
-                    return Ok(Some(Received { place, counts: self.counts, failures, hash }));
-                }
-                ToReceiver::Cancel => {
-                    self.place.forget_if_empty()?;
-                    return Ok(None);
-                }
-                other => bail!("the sender said {other:?}"),
-            }
+/// What comes next.
+enum State {
+    /// An entry, or the end.
+    Entries,
+    /// Our hash of what is there of a file.
+    Comparing { file: Incoming, left: u64 },
+    /// The place where the sender begins with a file. `have` bytes are there; `compared`: what it
+    /// says that it compared of them.
+    Offered { file: Incoming, have: u64, compared: u64 },
+    /// Data.
+    Data(Incoming),
+}
+
+/// A file on its way.
+struct Incoming {
+    entry: Entry,
+    size: u64,
+    file: File,
+    hasher: blake3::Hasher,
+    /// Bytes that are there, and in the hash.
+    written: u64,
+}
+
+impl Receiver {
+    /// A copy to `place`, of data that is put to `slots`.
+    pub fn new(
+        place: Place,
+        slots: MemoryRegion,
+        destination: &Destination,
+        budget: &Budget,
+        bar: ProgressBar,
+    ) -> Receiver {
+        Receiver {
+            slots,
+            place,
+            of_stranger: destination.of_strangers,
+            bar,
+            names: Names::new(budget),
+            tree: TreeHash::default(),
+            alone: None,
+            counts: Counts::default(),
+            state: State::Entries,
         }
     }
 
-    fn entry(&mut self, entry: Entry) -> Result<()> {
+    /// Takes a message; what is to be answered is added to `answers`. `chunk`: memory for a chunk.
+    pub fn hear(
+        &mut self,
+        message: ToReceiver,
+        destination: &mut Destination,
+        chunk: &mut [u8],
+        answers: &mut Vec<ToSender>,
+    ) -> Result<Step> {
+        match (std::mem::replace(&mut self.state, State::Entries), message) {
+            (State::Entries, ToReceiver::Entry(entry)) => {
+                let path = self.place.inside(&entry.path);
+                let leftovers = &mut destination.leftovers;
+                self.entry(entry, leftovers, answers)
+                    .map_err(|error| cannot_write(&path, error))?;
+                Ok(Step::Progress(ENTRY_BYTES))
+            }
+            (State::Entries, ToReceiver::Finish { hash, failures }) => {
+                ensure!(self.tree.finish() == hash, "what arrived is not what was sent");
+                ensure!(self.names.contains(OsStr::new("")), "nothing arrived");
+                let place = self.finish(destination)?;
+                let (counts, hash) = (self.counts, self.alone.unwrap_or(hash));
+                Ok(Step::Complete(Received { place, counts, failures, hash }))
+            }
+            (State::Entries, ToReceiver::Cancel) => Ok(Step::Nothing),
+            (State::Entries, message) => bail!("the sender said {message:?}"),
+            (
+                State::Comparing { file, .. } | State::Offered { file, .. } | State::Data(file),
+                ToReceiver::Abandon,
+            ) => {
+                self.abandon(&file.entry)?;
+                Ok(Step::Progress(0))
+            }
+            (State::Offered { file, have, compared }, message) => {
+                let path = self.place.inside(&file.entry.path);
+                self.begin(file, have, compared, message)
+                    .map_err(|error| cannot_write(&path, error))
+            }
+            (State::Data(file), message) => {
+                let path = self.place.inside(&file.entry.path);
+                let data = self.data(file, message, &mut destination.leftovers, chunk, answers);
+                data.map_err(|error| cannot_write(&path, error))
+            }
+            // Who wants to begin anew need not wait for the comparison.
+            (State::Comparing { file, .. }, message @ ToReceiver::Begin { from: 0 }) => {
+                let path = self.place.inside(&file.entry.path);
+                self.begin(file, 0, 0, message).map_err(|error| cannot_write(&path, error))
+            }
+            (State::Comparing { .. }, message) => bail!("the sender said {message:?} too early"),
+        }
+    }
+
+    /// Whether there is something to do without a message.
+    pub fn has_work(&self) -> bool {
+        matches!(self.state, State::Comparing { .. })
+    }
+
+    /// Does a piece of it: the sender waits for us.
+    pub fn work(&mut self, chunk: &mut [u8], answers: &mut Vec<ToSender>) -> Result<()> {
+        let State::Comparing { mut file, left } =
+            std::mem::replace(&mut self.state, State::Entries)
+        else {
+            return Ok(());
+        };
+        let path = self.place.inside(&file.entry.path);
+        let piece = &mut chunk[..left.min(CHUNK_BYTES as u64) as usize];
+        let read = file.file.read_exact(piece).context("cannot read what is there already");
+        read.map_err(|error| cannot_write(&path, error))?;
+        file.hasher.update(piece);
+        file.written += piece.len() as u64;
+        let left = left - piece.len() as u64;
+        self.state =
+            if left == 0 { Self::offer(file, answers) } else { State::Comparing { file, left } };
+        Ok(())
+    }
+
+    /// Tells the sender what is there.
+    fn offer(file: Incoming, answers: &mut Vec<ToSender>) -> State {
+        let (have, hash) = (file.written, *file.hasher.finalize().as_bytes());
+        answers.push(ToSender::Have { bytes: have, hash });
+        State::Offered { file, have, compared: 0 }
+    }
+
+    /// Ends before the copy is complete. What came stays for the next attempt.
+    pub fn leave(self, destination: &mut Destination) -> MemoryRegion {
+        if destination.of_strangers {
+            destination.leftovers.add(self.place.part);
+        } else {
+            // The next attempt tries again.
+            let _ = self.place.part.forget_if_empty();
+        }
+        self.slots
+    }
+
+    /// Shows what has come.
+    pub fn bar(&self) -> &ProgressBar {
+        &self.bar
+    }
+
+    /// The memory that the sender puts to, when the copy is complete.
+    pub fn into_slots(self) -> MemoryRegion {
+        self.slots
+    }
+
+    fn entry(
+        &mut self,
+        entry: Entry,
+        leftovers: &mut Leftovers,
+        answers: &mut Vec<ToSender>,
+    ) -> Result<()> {
         self.check(&entry)?;
         let path = self.place.inside(&entry.path);
         match &entry.kind {
             Kind::Folder => {
-                make_folder(&path)?;
+                with_room(leftovers, || make_folder(&path))?;
                 self.counts.folders += 1;
-                self.folders.push((entry.path.clone().into(), entry.mode));
                 self.tree.add(&entry, None);
+                self.names.add(&entry.path, Some(entry.mode));
             }
             Kind::Link { target } => {
                 clear(&path)?;
-                std::os::unix::fs::symlink(target, &path)?;
+                with_room(leftovers, || std::os::unix::fs::symlink(target, &path))?;
                 self.counts.links += 1;
                 self.tree.add(&entry, None);
+                self.names.add(&entry.path, None);
             }
-            Kind::File { size } => {
-                let file = self.place.open_file(&path)?;
-                match self.file(file, *size)? {
-                    Some((file, hash)) => {
-                        file.set_permissions(Permissions::from_mode(entry.mode))?;
-                        self.counts.files += 1;
-                        self.counts.bytes += size;
-                        self.alone = entry.path.is_empty().then_some(hash);
-                        self.tree.add(&entry, Some(&hash));
-                    }
-                    // In a tree it must not be there at the end; alone, it is where the next attempt begins.
-                    None if entry.path.is_empty() => return Ok(()),
-                    None => {
-                        fs::remove_file(&path)?;
-                        return Ok(());
-                    }
-                }
+            &Kind::File { size } => {
+                let file = with_room(leftovers, || open_file(&path))?;
+                let there = file.metadata()?.len().min(size);
+                let hasher = blake3::Hasher::new();
+                let file = Incoming { entry, size, file, hasher, written: 0 };
+                self.state = match self.place.part.resuming {
+                    false => State::Offered { file, have: 0, compared: 0 },
+                    true if there == 0 => Self::offer(file, answers),
+                    true => State::Comparing { file, left: there },
+                };
             }
         }
-        self.known.insert(entry.path, matches!(entry.kind, Kind::Folder));
         Ok(())
     }
 
-    /// Whatever a sender says, nothing is written but inside the destination, and nothing through a link.
+    /// Whatever a sender says, nothing is written but inside the destination, and nothing through a
+    /// link.
     fn check(&mut self, entry: &Entry) -> Result<()> {
         let path = Path::new(&entry.path);
         ensure!(entry.leads_inside(), "the name {path:?} leads elsewhere");
-        self.names_bytes += entry.path.len() + NAME_BYTES;
-        ensure!(
-            self.names_bytes <= NAMES_BYTES,
-            "it has more than {NAMES_BYTES} bytes of names: copy it in parts"
-        );
-        ensure!(!self.known.contains_key(&entry.path), "it came twice");
+        ensure!(!self.names.contains(&entry.path), "it came twice");
+        self.names.reserve(entry.path.len())?;
         match path.parent() {
             None => ensure!(
                 matches!(entry.kind, Kind::Folder) == self.place.folder,
                 "what was announced as a folder is none, or the other way round"
             ),
-            Some(parent) => ensure!(
-                self.known.get(parent.as_os_str()) == Some(&true),
-                "its folder was not sent"
-            ),
+            Some(parent) => {
+                ensure!(self.names.is_folder(parent.as_os_str()), "its folder was not sent")
+            }
         }
         if let Kind::File { size } = entry.kind {
             ensure!(i64::try_from(size).is_ok(), "no file can have {size} bytes");
         }
-        let most = if self.terms.is_stranger { 0o777 } else { 0o7777 };
+        let most = if self.of_stranger { 0o777 } else { 0o7777 };
         ensure!(entry.mode <= most, "its permissions are {:o}", entry.mode);
         let lone_link = path.as_os_str().is_empty() && matches!(entry.kind, Kind::Link { .. });
         // It would lead the next copy to the same name elsewhere.
         ensure!(
-            !(self.terms.is_stranger && lone_link),
+            !(self.of_stranger && lone_link),
             "a link alone is not taken from another host: copy what it points to"
         );
         Ok(())
     }
 
-    /// Takes a file's data; `None` if the sender abandoned it.
-    fn file(&mut self, mut file: File, size: u64) -> Result<Option<(File, Hash)>> {
-        let mut hasher = blake3::Hasher::new();
-        let mut have = 0;
-        if self.place.resuming {
-            have = file.metadata()?.len().min(size);
-            let hash = hash_prefix(&mut file, &mut hasher, have)?;
-            self.link.say(&ToSender::Have { bytes: have, hash })?;
-        }
-        match self.link.hear().context(SenderGone)? {
-            ToReceiver::Begin { from } if from == have => {}
+    /// Takes what precedes a file's data.
+    fn begin(
+        &mut self,
+        mut file: Incoming,
+        have: u64,
+        compared: u64,
+        message: ToReceiver,
+    ) -> Result<Step> {
+        match message {
             ToReceiver::Begin { from: 0 } => {
-                hasher.reset();
-                have = 0;
+                file.hasher.reset();
+                file.written = 0;
             }
-            ToReceiver::Abandon => return Ok(None),
-            other => bail!("the sender said {other:?}"),
+            ToReceiver::Begin { from } if from == have => {}
+            // It can compare no more than there is.
+            ToReceiver::Comparing { bytes } if bytes <= have - compared => {
+                self.state = State::Offered { file, have, compared: compared + bytes };
+                return Ok(Step::Progress(bytes));
+            }
+            message => bail!("the sender said {message:?}"),
         }
-        file.set_len(have)?;
-        file.seek(SeekFrom::Start(have))?;
-        let mut written = have;
-        self.counts.resumed_bytes += have;
-        self.terms.bar.inc(have);
-        loop {
-            match self.link.hear().context(SenderGone)? {
-                ToReceiver::Chunk { slot, length } => {
-                    let length = length as usize;
-                    ensure!(slot < SLOTS && length <= CHUNK_BYTES, "a chunk lies elsewhere");
-                    let chunk = &mut self.chunk[..length];
-                    self.slots.read(slot as usize * CHUNK_BYTES, chunk);
-                    self.link.say(&ToSender::Credit { slot })?;
-                    written += length as u64;
-                    ensure!(written <= size, "more data came than was announced");
-                    hasher.update(chunk);
-                    file.write_all(chunk)?;
-                    self.terms.bar.inc(length as u64);
-                }
-                ToReceiver::End { hash } => {
-                    ensure!(
-                        written == size && *hasher.finalize().as_bytes() == hash,
-                        "what arrived is not what was sent"
-                    );
-                    return Ok(Some((file, hash)));
-                }
-                ToReceiver::Abandon => return Ok(None),
-                other => bail!("the sender said {other:?}"),
+        file.file.set_len(file.written)?;
+        self.counts.resumed_bytes += file.written;
+        self.bar.inc(file.written);
+        self.state = State::Data(file);
+        Ok(Step::Progress(0))
+    }
+
+    /// Takes a file's data.
+    fn data(
+        &mut self,
+        mut file: Incoming,
+        message: ToReceiver,
+        leftovers: &mut Leftovers,
+        chunk: &mut [u8],
+        answers: &mut Vec<ToSender>,
+    ) -> Result<Step> {
+        match message {
+            ToReceiver::Chunk { slot, length } => {
+                let length = length as usize;
+                ensure!(slot < SLOTS && length <= CHUNK_BYTES, "a chunk lies elsewhere");
+                let (chunk, at) = (&mut chunk[..length], file.written);
+                self.slots.read(slot as usize * CHUNK_BYTES, chunk);
+                answers.push(ToSender::Credit { slot });
+                file.written += length as u64;
+                ensure!(file.written <= file.size, "more data came than was announced");
+                file.hasher.update(chunk);
+                with_room(leftovers, || file.file.write_all_at(chunk, at))?;
+                self.bar.inc(length as u64);
+                self.state = State::Data(file);
+                Ok(Step::Progress(length as u64))
             }
+            ToReceiver::End { hash } => {
+                ensure!(
+                    file.written == file.size && *file.hasher.finalize().as_bytes() == hash,
+                    "what arrived is not what was sent"
+                );
+                let entry = file.entry;
+                file.file.set_permissions(Permissions::from_mode(entry.mode))?;
+                self.counts.files += 1;
+                self.counts.bytes += file.size;
+                self.alone = entry.path.is_empty().then_some(hash);
+                self.tree.add(&entry, Some(&hash));
+                self.names.add(&entry.path, None);
+                Ok(Step::Progress(0))
+            }
+            message => bail!("the sender said {message:?}"),
         }
     }
 
-    /// Removes what an earlier attempt left and the source does not have any more, sets the folders' permissions, and renames.
-    fn finish(&mut self) -> Result<()> {
-        if self.place.resuming {
-            for (folder, _) in &self.folders {
-                prune(&self.place.inside(folder.as_os_str()), folder, &self.known)?;
+    /// The sender cannot read a file to its end. In a tree it must not be there; alone, it is where
+    /// the next attempt begins.
+    fn abandon(&mut self, entry: &Entry) -> Result<()> {
+        if !entry.path.is_empty() {
+            fs::remove_file(self.place.inside(&entry.path))?;
+        }
+        Ok(())
+    }
+
+    /// Removes what an earlier attempt left and the source does not have any more, sets the
+    /// folders' permissions, and renames.
+    fn finish(&mut self, destination: &mut Destination) -> Result<PathBuf> {
+        let folders = self.names.folders();
+        if self.place.part.resuming {
+            for (folder, _) in &folders {
+                prune(&self.place.inside(folder), Path::new(folder), &self.names)?;
             }
         }
         // Innermost first: a folder may be closed for writing.
-        for (folder, mode) in self.folders.iter().rev() {
-            let path = self.place.inside(folder.as_os_str());
-            fs::set_permissions(&path, Permissions::from_mode(*mode))
+        for (folder, mode) in folders {
+            let path = self.place.inside(folder);
+            fs::set_permissions(&path, Permissions::from_mode(mode))
                 .with_context(|| format!("cannot set the permissions of {}", path.display()))?;
         }
-        self.place.give_name()
+        self.place.give_name(destination)
     }
+}
+
+/// An error of taking a file, folder or link.
+fn cannot_write(path: &Path, error: anyhow::Error) -> anyhow::Error {
+    let why = reason(&error);
+    error.context(format!("cannot write {}{why}", path.display()))
 }
 
 /// What the user can do something about, in words that can follow "cannot write FILE".
@@ -305,7 +395,7 @@ fn reason(error: &anyhow::Error) -> &'static str {
 }
 
 /// Makes a folder that we can write to, or finds it.
-fn make_folder(path: &Path) -> Result<()> {
+fn make_folder(path: &Path) -> std::io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_dir() => {}
         _ => {
@@ -313,42 +403,54 @@ fn make_folder(path: &Path) -> Result<()> {
             fs::create_dir(path)?;
         }
     }
-    Ok(fs::set_permissions(path, Permissions::from_mode(0o700))?)
+    fs::set_permissions(path, Permissions::from_mode(0o700))
 }
 
 /// Removes whatever has the name.
-pub fn clear(path: &Path) -> Result<()> {
+pub fn clear(path: &Path) -> std::io::Result<()> {
     match fs::symlink_metadata(path) {
-        Ok(metadata) if metadata.is_dir() => Ok(fs::remove_dir_all(path)?),
-        Ok(_) => Ok(fs::remove_file(path)?),
+        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error.into()),
+        Err(error) => Err(error),
     }
 }
 
-/// Removes everything in a folder that is not `known`.
-fn prune(place: &Path, folder: &Path, known: &HashMap<OsString, bool>) -> Result<()> {
+/// Removes everything in a folder that is not among `names`.
+fn prune(place: &Path, folder: &Path, names: &Names) -> Result<()> {
     for child in fs::read_dir(place)? {
         let child = child?;
-        if !known.contains_key(folder.join(child.file_name()).as_os_str()) {
+        if !names.contains(folder.join(child.file_name()).as_os_str()) {
             clear(&child.path())?;
         }
     }
     Ok(())
 }
 
-impl Place {
-    /// Opens a file for what comes: what is there of it is kept if an earlier attempt may have left it.
-    fn open_file(&self, path: &Path) -> Result<File> {
-        match fs::symlink_metadata(path) {
-            Ok(metadata) if metadata.is_file() => {
-                fs::set_permissions(path, Permissions::from_mode(0o600))?;
-            }
-            Ok(_) => clear(path)?,
-            Err(_) => {}
+/// Opens a file for what comes: what is there of it is kept if an earlier attempt may have left it.
+fn open_file(path: &Path) -> std::io::Result<File> {
+    match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_file() => {
+            fs::set_permissions(path, Permissions::from_mode(0o600))?;
         }
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
-        Ok(options.open(path)?)
+        Ok(_) => clear(path)?,
+        Err(_) => {}
+    }
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+    options.open(path)
+}
+
+/// Does `work`. While there is no room left for it, leftovers of strangers are removed, and it is
+/// done again.
+fn with_room<T>(
+    leftovers: &mut Leftovers,
+    mut work: impl FnMut() -> std::io::Result<T>,
+) -> std::io::Result<T> {
+    loop {
+        match work() {
+            Err(error) if error.kind() == ErrorKind::StorageFull && leftovers.make_room() => {}
+            done => return done,
+        }
     }
 }

@@ -1,10 +1,12 @@
 //! The side that reads.
 
-use super::link::{CHUNK_BYTES, Link, SLOTS, hash_prefix};
+use super::link::{CHUNK_BYTES, Link, hash_prefix};
 use super::message::{Counts, Entry, Hash, Kind, ToReceiver, ToSender, TreeHash};
-use super::place::SUFFIX;
+use super::origin::origin;
+use super::part::SUFFIX;
+use super::receiver::SLOTS;
 use super::walk::{Failure, Tree, absolute};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use bellwire::RemoteKey;
 use indicatif::ProgressBar;
 use std::ffi::OsString;
@@ -34,6 +36,9 @@ pub struct Source<'a> {
     pub modes: u32,
 }
 
+/// Bytes that are compared between two messages about it: a tenth of a second, or some seconds of a slow disc.
+const TELLING_BYTES: u64 = 16 << 20;
+
 /// The sender at work.
 pub struct Sender<'a> {
     link: Link,
@@ -52,7 +57,8 @@ pub struct Sender<'a> {
 pub fn send(mut link: Link, source: Source<'_>, bar: &ProgressBar) -> Result<Sent> {
     let Source { path, name, tree, modes } = source;
     let folder = matches!(tree.entries.first(), Some(Entry { kind: Kind::Folder, .. }));
-    link.say(&ToReceiver::Hello { name, folder, bytes: tree.bytes })?;
+    let origin = origin(path, &name)?;
+    link.say(&ToReceiver::Hello { name, folder, bytes: tree.bytes, origin })?;
     Sender::begin(link, path, modes, bar)?.send(tree).with_context(|| {
         format!(
             "the copy is not complete (what is there stays in a {SUFFIX} beside it, and the same command goes on from there)"
@@ -223,15 +229,32 @@ impl<'a> Sender<'a> {
         if bytes == 0 || bytes > size {
             return Ok(Ok(0));
         }
-        let compare = |file: &mut File, hasher: &mut blake3::Hasher| {
-            let same = hash_prefix(file, hasher, bytes)? == theirs;
+        // An error of the connection is not one of the file.
+        let (link, mut untold, mut broken) = (&mut self.link, 0, None);
+        let mut tell = |done: u64| {
+            untold += done;
+            if untold < TELLING_BYTES {
+                return Ok(());
+            }
+            let said = link.say(&ToReceiver::Comparing { bytes: std::mem::take(&mut untold) });
+            said.map_err(|error| {
+                broken = Some(error);
+                anyhow!("the receiving side is gone")
+            })
+        };
+        let mut compare = |file: &mut File, hasher: &mut blake3::Hasher| {
+            let same = hash_prefix(file, hasher, bytes, &mut tell)? == theirs;
             if !same {
                 file.seek(SeekFrom::Start(0))?;
                 hasher.reset();
             }
             anyhow::Ok(if same { bytes } else { 0 })
         };
-        Ok(compare(file, hasher).map_err(|error| crate::command::sentence(&error)))
+        let compared = compare(file, hasher).map_err(|error| crate::command::sentence(&error));
+        match broken {
+            Some(error) => Err(error),
+            None => Ok(compared),
+        }
     }
 
     /// A slot is free again.

@@ -1,6 +1,9 @@
 //! Running the command, with a limit on how long it may take.
 #![allow(dead_code)] // Every test file uses what it needs.
 
+pub mod attacks;
+pub mod copying;
+
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

@@ -1,0 +1,44 @@
+//! Where a copy comes from, for a receiver that keeps the parts of different senders apart.
+
+use super::message::Hash;
+use anyhow::Result;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// What names the machine: systemd's number, which only its users know, or else its name.
+const MACHINE: [&str; 3] =
+    ["/etc/machine-id", "/var/lib/dbus/machine-id", "/proc/sys/kernel/hostname"];
+
+/// A hash of this machine, this user and the place of `source`, called `name`. It stays the same
+/// when the content changes, so that the same command goes on with what it left. Who does not know
+/// all of them cannot make it up.
+pub fn origin(source: &Path, name: &OsStr) -> Result<Hash> {
+    let machine = MACHINE.iter().find_map(|path| fs::read(path).ok()).unwrap_or_default();
+    let parent = source.parent().filter(|parent| !parent.as_os_str().is_empty());
+    // A link is copied as a link, so the last name stands as it is.
+    let folder = parent.unwrap_or(Path::new(".")).canonicalize()?;
+    let user = rustix::process::getuid().as_raw().to_le_bytes();
+    let mut hasher = blake3::Hasher::new_derive_key("bellwire copy: origin");
+    for part in [&machine[..], &user, folder.as_os_str().as_bytes(), name.as_bytes()] {
+        hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
+    }
+    Ok(*hasher.finalize().as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The origin is that of the place, however it is written, and another one elsewhere.
+    #[test]
+    fn the_origin_is_that_of_the_place() {
+        let of = |source: &str, name: &str| {
+            origin(Path::new(source), OsStr::new(name)).expect("a place")
+        };
+        assert_eq!(of("/usr/lib", "lib"), of("/usr/../usr/lib", "lib"));
+        assert_ne!(of("/usr/lib", "lib"), of("/usr/lib", "bin"));
+        assert_ne!(of("/usr/lib", "lib"), of("/etc/lib", "lib"));
+    }
+}

@@ -1,0 +1,387 @@
+//! The unfinished copy beside its last name: what it is called, whose it is, and what earlier
+//! attempts left.
+//!
+//! A copy that the user of this host began is made as `NAME.bellwire-part`. Any stranger can send
+//! something under the same name, so the parts of strangers have the mark of their origin in the
+//! name: `NAME.0123456789abcdef.bellwire-part`. A sender goes on with what it left itself, and does
+//! not meet what others left.
+
+use super::canary::planted;
+use super::message::Hash;
+use super::receiver::clear;
+use anyhow::{Context, Result, bail};
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, ErrorKind};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// What the name of an unfinished copy ends with.
+pub const SUFFIX: &str = ".bellwire-part";
+
+/// Longest name on Linux file systems.
+const NAME_BYTES: usize = 255;
+
+/// Hexadecimal digits of the mark.
+const MARK_DIGITS: usize = 16;
+
+/// Senders of one origin and name at a time.
+const TWINS: u8 = 16;
+
+/// An unfinished copy.
+pub struct Part {
+    pub path: PathBuf,
+    /// Whether an earlier attempt left something.
+    pub resuming: bool,
+    /// Locked until we end, however we end.
+    _lock: File,
+}
+
+impl Part {
+    /// The part of a copy that the user of this host began.
+    pub fn of_user(parent: &Path, name: &OsStr, folder: bool) -> Result<Part> {
+        let mut part = name.to_owned();
+        part.push(SUFFIX);
+        let path = parent.join(part);
+        match Self::claim(&path, folder)? {
+            Some(part) => Ok(part),
+            None => bail!("another copy to the same place is running ({})", path.display()),
+        }
+    }
+
+    /// The part of a stranger's copy. If the same stranger has two copies of the same name under
+    /// way, they have two parts.
+    pub fn of_stranger(parent: &Path, name: &OsStr, folder: bool, origin: &Hash) -> Result<Part> {
+        if planted("one part for all") {
+            return Self::of_user(parent, name, folder);
+        }
+        for twin in 0..TWINS {
+            if let Some(part) =
+                Self::claim(&parent.join(marked(name, folder, origin, twin)), folder)?
+            {
+                return Ok(part);
+            }
+        }
+        bail!("{TWINS} copies of {name:?} are running")
+    }
+
+    /// Makes the part, or takes what is left of it. `None` if another copy has it.
+    fn claim(path: &Path, folder: bool) -> Result<Option<Part>> {
+        let told = || format!("cannot make {}", path.display());
+        // Each round that does not end has removed something, or met a copy that just ended.
+        for _ in 0..100 {
+            let (file, resuming) = match open(path).with_context(told)? {
+                Some(file) => (file, true),
+                None => match create(path, folder) {
+                    Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+                    created => (created.with_context(told)?, false),
+                },
+            };
+            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                // A file system without locks (of folders, perhaps) is no reason to copy nothing.
+                Ok(()) | Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::BADF) => {}
+                Err(Errno::WOULDBLOCK) => return Ok(None),
+                Err(error) => {
+                    return Err(error).context(format!("cannot lock {}", path.display()));
+                }
+            }
+            let locked = file.metadata().with_context(told)?;
+            // Whoever had it may have finished meanwhile: then another one has the name, or none.
+            let named = fs::symlink_metadata(path);
+            if !named.is_ok_and(|named| named.ino() == locked.ino() && named.dev() == locked.dev())
+            {
+                continue;
+            }
+            if locked.is_dir() != folder {
+                // It cannot be gone on with.
+                clear(path).with_context(|| format!("cannot remove {}", path.display()))?;
+                continue;
+            }
+            return Ok(Some(Part { path: path.to_owned(), resuming, _lock: file }));
+        }
+        bail!("{} changes all the time", path.display())
+    }
+
+    /// Removes it if there is nothing in it.
+    pub fn forget_if_empty(&self) -> Result<()> {
+        forget_if_empty(&self.path)
+    }
+}
+
+/// Opens a part that is there. Anything but a file or folder is removed.
+fn open(path: &Path) -> io::Result<Option<File>> {
+    let folder = match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_dir() || metadata.is_file() => metadata.is_dir(),
+        Ok(_) => {
+            fs::remove_file(path)?;
+            return Ok(None);
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let mut options = OpenOptions::new();
+    options.read(true).write(!folder).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    match options.open(path) {
+        // The copy was killed after it got the permissions that it was to have.
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            let mode = if folder { 0o700 } else { 0o600 };
+            fs::set_permissions(path, Permissions::from_mode(mode))?;
+            options.open(path).map(Some)
+        }
+        opened => opened.map(Some),
+    }
+}
+
+fn create(path: &Path, folder: bool) -> io::Result<File> {
+    if folder {
+        fs::DirBuilder::new().mode(0o700).create(path)?;
+        return File::open(path);
+    }
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// Removes a part with nothing in it.
+fn forget_if_empty(path: &Path) -> Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_file() && metadata.len() == 0 => Ok(fs::remove_file(path)?),
+        // A folder that is not empty stays.
+        Ok(metadata) if metadata.is_dir() => {
+            let _ = fs::remove_dir(path);
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The name of a stranger's part. A long name is cut: the mark is one of the whole.
+fn marked(name: &OsStr, folder: bool, origin: &Hash, twin: u8) -> OsString {
+    let mut hasher = blake3::Hasher::new_keyed(origin);
+    hasher.update(&[folder.into(), twin]).update(name.as_bytes());
+    let mark = hasher.finalize().to_hex();
+    let room = NAME_BYTES - SUFFIX.len() - MARK_DIGITS - 1;
+    let mut marked = name.as_bytes()[..name.len().min(room)].to_owned();
+    marked.push(b'.');
+    marked.extend_from_slice(&mark.as_bytes()[..MARK_DIGITS]);
+    marked.extend_from_slice(SUFFIX.as_bytes());
+    OsString::from_vec(marked)
+}
+
+/// Whether something of this name is, or could be, a stranger's part.
+fn is_marked(name: &OsStr) -> bool {
+    let Some(rest) = name.as_bytes().strip_suffix(SUFFIX.as_bytes()) else { return false };
+    let Some(start) = rest.len().checked_sub(MARK_DIGITS + 1) else { return false };
+    let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    rest[start] == b'.' && rest[start + 1..].iter().all(is_digit)
+}
+
+/// What unfinished copies of strangers left in a folder. They are bounded in number, and give way
+/// where there is no room left.
+pub struct Leftovers(Vec<PathBuf>);
+
+impl Leftovers {
+    /// How many are kept. Beyond these, the smallest are removed: what is large took long, and
+    /// costs a hostile sender as long.
+    pub const MOST: usize = 16;
+
+    /// Finds those in `folder`.
+    pub fn find(folder: &Path) -> Leftovers {
+        let children = fs::read_dir(folder).into_iter().flatten().flatten();
+        let parts = children.filter(|child| is_marked(&child.file_name()));
+        let mut found = Leftovers(parts.map(|child| child.path()).collect());
+        found.bound();
+        found
+    }
+
+    /// None.
+    pub fn none() -> Leftovers {
+        Leftovers(Vec::new())
+    }
+
+    /// A copy has ended without its last name.
+    pub fn add(&mut self, part: Part) {
+        // If it cannot be looked at, it is counted.
+        let _ = part.forget_if_empty();
+        let path = part.path.clone();
+        drop(part);
+        if fs::symlink_metadata(&path).is_ok() && !self.0.contains(&path) {
+            self.0.push(path);
+        }
+        self.bound();
+    }
+
+    /// Removes the smallest one that nobody uses. `false` if there is none.
+    pub fn make_room(&mut self) -> bool {
+        if planted("leftovers stay") {
+            return false;
+        }
+        self.0.retain(|path| fs::symlink_metadata(path).is_ok());
+        self.0.sort_by_cached_key(|path| size(path, &mut 10_000));
+        let position = self.0.iter().position(|path| remove_unused(path));
+        position.map(|position| self.0.remove(position)).is_some()
+    }
+
+    fn bound(&mut self) {
+        if self.0.len() > Self::MOST {
+            self.0.retain(|path| fs::symlink_metadata(path).is_ok());
+        }
+        while self.0.len() > Self::MOST && self.make_room() {}
+    }
+}
+
+/// Removes a part unless a copy has it.
+fn remove_unused(path: &Path) -> bool {
+    let Ok(Some(file)) = open(path) else { return false };
+    let is_free = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+    is_free && clear(path).is_ok()
+}
+
+/// Bytes on the disc, of the first `most` entries.
+fn size(path: &Path, most: &mut u32) -> u64 {
+    let Ok(metadata) = fs::symlink_metadata(path) else { return 0 };
+    let mut bytes = metadata.blocks() * 512;
+    if metadata.is_dir() {
+        for child in fs::read_dir(path).into_iter().flatten().flatten() {
+            if *most == 0 {
+                break;
+            }
+            *most -= 1;
+            bytes += size(&child.path(), most);
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder that is removed when this is dropped.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Folder {
+            let path = std::env::temp_dir().join(format!("bellwire-{name}-{}", std::process::id()));
+            fs::create_dir_all(&path).expect("a folder");
+            Folder(path)
+        }
+
+        fn names(&self) -> Vec<OsString> {
+            fs::read_dir(&self.0)
+                .expect("ours")
+                .map(|child| child.expect("ours").file_name())
+                .collect()
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    /// The mark depends on origin, name, kind and twin; the name fits, and is known again.
+    #[test]
+    fn parts_of_strangers_have_names_of_their_own() {
+        let (long, longer) = (OsString::from("x".repeat(254)), OsString::from("x".repeat(255)));
+        let mut names = Vec::new();
+        for (name, folder, origin, twin) in [
+            (OsStr::new("a"), false, 1, 0),
+            (OsStr::new("b"), false, 1, 0),
+            (OsStr::new("a"), true, 1, 0),
+            (OsStr::new("a"), false, 2, 0),
+            (OsStr::new("a"), false, 1, 1),
+            (&long, false, 1, 0),
+            (&longer, false, 1, 0),
+        ] {
+            let part = marked(name, folder, &[origin; 32], twin);
+            assert!(part.len() <= NAME_BYTES && is_marked(&part), "{part:?}");
+            assert!(!names.contains(&part), "{part:?}");
+            names.push(part);
+        }
+        for name in ["a.bellwire-part", ".bellwire-part", "a.0123456789abcdeg.bellwire-part", "a"] {
+            assert!(!is_marked(OsStr::new(name)), "{name}");
+        }
+    }
+
+    /// Who asks twice for the same part has two; each is resumed by the next, whatever others left
+    /// under the name.
+    #[test]
+    fn a_part_is_resumed_by_its_origin() {
+        let folder = Folder::new("part-origin");
+        let (name, own) = (OsStr::new("name"), [1; 32]);
+        for (kind, origin) in [(true, [2; 32]), (false, [2; 32]), (true, own)] {
+            let part = Part::of_stranger(&folder.0, name, kind, &origin).expect("room");
+            assert!(!part.resuming);
+        }
+        let part = Part::of_stranger(&folder.0, name, false, &own).expect("room");
+        let twin = Part::of_stranger(&folder.0, name, false, &own).expect("room");
+        assert!(!part.resuming && !twin.resuming && part.path != twin.path);
+        fs::write(&part.path, "data").expect("ours");
+        let path = part.path.clone();
+        drop(part);
+        let part = Part::of_stranger(&folder.0, name, false, &own).expect("room");
+        assert!(part.resuming && part.path == path);
+        assert_eq!(fs::read(&path).expect("ours"), b"data");
+    }
+
+    /// What is of the other kind, or a link, does not stand in the way of a user's copy, unless a
+    /// copy has it.
+    #[test]
+    fn what_cannot_be_resumed_gives_way() {
+        let folder = Folder::new("part-kind");
+        let (name, path) = (OsStr::new("name"), folder.0.join("name.bellwire-part"));
+        let file = Part::of_user(&folder.0, name, false).expect("room");
+        assert!(Part::of_user(&folder.0, name, true).is_err(), "it is used");
+        drop(file);
+        let part = Part::of_user(&folder.0, name, true).expect("room");
+        assert!(!part.resuming && path.is_dir());
+        fs::write(path.join("inside"), "").expect("ours");
+        drop(part);
+        assert!(Part::of_user(&folder.0, name, true).expect("room").resuming);
+        assert!(!Part::of_user(&folder.0, name, false).expect("room").resuming);
+        fs::remove_file(&path).expect("a file");
+        std::os::unix::fs::symlink("elsewhere", &path).expect("a link");
+        assert!(!Part::of_user(&folder.0, name, false).expect("room").resuming);
+        assert!(!folder.0.join("elsewhere").exists());
+    }
+
+    /// Leftovers are bounded; the largest stay, and so does one that is in use. Empty ones do not
+    /// stay at all.
+    #[test]
+    fn leftovers_are_bounded() {
+        let folder = Folder::new("part-bound");
+        let own = Part::of_stranger(&folder.0, OsStr::new("large"), false, &[1; 32]).expect("room");
+        fs::write(&own.path, vec![1; 1 << 20]).expect("ours");
+        let mut left = Leftovers::none();
+        left.add(own);
+        let used = Part::of_stranger(&folder.0, OsStr::new("used"), true, &[1; 32]).expect("room");
+        for number in 0..40 {
+            let part =
+                Part::of_stranger(&folder.0, OsStr::new("x"), number % 2 == 0, &[number; 32]);
+            let part = part.expect("room");
+            match number % 4 {
+                0 => fs::write(part.path.join("inside"), "data").expect("ours"),
+                1 => fs::write(&part.path, "data").expect("ours"),
+                _ => {}
+            }
+            left.add(part);
+        }
+        let names = folder.names();
+        assert_eq!(names.len(), Leftovers::MOST + 1, "{names:?}");
+        let is_there =
+            |start: &str| names.iter().any(|name| name.as_bytes().starts_with(start.as_bytes()));
+        assert!(is_there("large.") && is_there("used."), "{names:?}");
+        // Those that a process before us left count as well; what is not ours does not.
+        fs::write(folder.0.join("a.bellwire-part"), "data").expect("ours");
+        let mut found = Leftovers::find(&folder.0);
+        while found.make_room() {}
+        drop(used);
+        let mut names = folder.names();
+        names.sort();
+        assert_eq!(names.len(), 2, "{names:?}");
+        assert!(names[0] == "a.bellwire-part" && names[1].as_bytes().starts_with(b"used."));
+    }
+}

@@ -1,0 +1,460 @@
+//! The receiving side of all connections: takes senders as it is their turn, serves several at a
+//! time, and tells how each one ended.
+//!
+//! One function and one thread serve all of them. [`Turns`] decides who has a place, [`Receiver`]
+//! what a message does.
+
+use super::canary::planted;
+use super::keep_alive::Alive;
+use super::link::{ACQUAINTANCE, CHUNK_BYTES, DEPTH, HELLO, MESSAGE_BYTES, NUMBER, RECEIVES, told};
+use super::message::{ToReceiver, ToSender};
+use super::names::Budget;
+use super::part::SUFFIX;
+use super::place::{Announced, Destination, Place};
+use super::receiver::{Received, Receiver, SLOTS, Step};
+use super::turns::{Answer, Asker, Clock, Pace, Rules, Turns};
+use crate::talk::{refusal, successful};
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use bellwire::{
+    Completion, CompletionQueue, ConnectionRequest, Error, Function, Listener, MemoryRegion,
+    Operation, QueuePair, QueuePairOptions, Rights, Wait,
+};
+use indicatif::ProgressBar;
+use std::time::{Duration, Instant};
+
+/// Time between two looks at who asks and who is silent.
+const GLANCE: Duration = Duration::from_millis(200);
+
+/// A sender whose place nobody wants may be silent for so long. One that dies is noticed by its
+/// device, long before.
+pub const LONGEST_SILENCE: Duration = Duration::from_secs(600);
+
+/// A sender that has been told how its copy ended, and whose place is wanted, has so long to hear
+/// it.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Completions that are taken before the next look.
+const BATCH: usize = 64;
+
+/// How a sender's copy ended.
+pub struct Ended {
+    /// Where the sender is.
+    pub node: u32,
+    /// From its connection to its end.
+    pub took: Duration,
+    /// What was received; `None` if the sender had nothing to send after all.
+    pub outcome: Result<Option<Received>>,
+}
+
+/// All senders.
+pub struct Reception {
+    alive: Alive,
+    listener: Listener,
+    /// For the completions of all queue pairs.
+    queue: CompletionQueue,
+    rules: Rules,
+    turns: Turns,
+    clock: Clock,
+    started: Instant,
+    sessions: Vec<Session>,
+    destination: Destination,
+    budget: Budget,
+    /// A chunk is copied here once, and then hashed and written.
+    chunk: Vec<u8>,
+    /// Makes the bar of a sender.
+    bar: Box<dyn Fn() -> Result<ProgressBar>>,
+}
+
+/// One sender that has a place.
+struct Session {
+    pair: QueuePair,
+    node: u32,
+    started: Instant,
+    /// Messages to it that have not completed.
+    outstanding: usize,
+    pace: Pace,
+    stage: Stage,
+}
+
+enum Stage {
+    /// It is connected, and has not said what it sends.
+    Connected,
+    Copying(Box<Receiver>),
+    /// It has been told how its copy ended. Its memory stays until it has gone: a put that is under way
+    /// would fail otherwise, and the sender would hear of that before it hears the reason.
+    Leaving(Option<MemoryRegion>),
+}
+
+impl Reception {
+    /// Listens with `function` for senders of something that goes to `destination`.
+    pub fn open(
+        mut function: Function,
+        rules: Rules,
+        destination: Destination,
+        bar: impl Fn() -> Result<ProgressBar> + 'static,
+    ) -> Result<Reception> {
+        // Those of a queue pair that was destroyed may not have been taken yet.
+        let depth = 2 * rules.places * (DEPTH + RECEIVES);
+        let queue = function.create_completion_queue(depth)?;
+        let listener = function.listen(NUMBER)?;
+        let started = Instant::now();
+        Ok(Reception {
+            alive: Alive::keep(function)?,
+            listener,
+            queue,
+            rules,
+            turns: Turns::new(rules),
+            clock: Clock::new(Duration::ZERO),
+            started,
+            sessions: Vec::new(),
+            destination,
+            budget: Budget::new(),
+            chunk: vec![0; CHUNK_BYTES],
+            bar: Box::new(bar),
+        })
+    }
+
+    /// From now on takes only those who wait in line already.
+    pub fn close(&mut self) {
+        self.turns.close();
+    }
+
+    /// Whether nobody is served, and nobody waits.
+    pub fn is_idle(&mut self) -> bool {
+        let now = self.now();
+        self.sessions.is_empty() && self.turns.line_is_empty(now)
+    }
+
+    /// Waits for at most `patience` until something happens, and does what is to be done. Returns
+    /// the copies that ended.
+    pub fn round(&mut self, patience: Duration) -> Result<Vec<Ended>> {
+        let mut ended = Vec::new();
+        self.take_requests(patience)?;
+        self.take_completions(patience.min(GLANCE), &mut ended)?;
+        let now = self.now();
+        for index in 0..self.sessions.len() {
+            self.work(index, now, &mut ended);
+        }
+        for index in (0..self.sessions.len()).rev() {
+            self.look_after(index, now, &mut ended)?;
+        }
+        Ok(ended)
+    }
+
+    fn now(&mut self) -> Duration {
+        self.clock.read(self.started.elapsed())
+    }
+
+    // Who asks
+
+    fn take_requests(&mut self, patience: Duration) -> Result<()> {
+        let now = self.now();
+        if self.sessions.is_empty() {
+            let line_is_empty = self.turns.line_is_empty(now);
+            let patience = if line_is_empty { patience } else { patience.min(GLANCE) };
+            let waited = self.alive.function().wait_request(self.listener, Wait::Block, patience);
+            match waited {
+                Ok(request) => self.answer(request)?,
+                Err(Error::TimedOut { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        loop {
+            let request = self.alive.function().poll_request(self.listener)?;
+            let Some(request) = request else { return Ok(()) };
+            self.answer(request)?;
+        }
+    }
+
+    fn answer(&mut self, request: ConnectionRequest) -> Result<()> {
+        let now = self.now();
+        if request.private_data != HELLO {
+            // If it is gone by now, it does not want to know: here and below.
+            let _ = self.alive.function().reject(request, refusal(HELLO).as_bytes());
+            return Ok(());
+        }
+        let asker = Asker { node: request.peer.node, function: request.peer.function };
+        let answer = self.turns.ask(asker, now);
+        if answer != Answer::Now {
+            let _ = self.alive.function().reject(request, told(answer).as_bytes());
+            return Ok(());
+        }
+        let mut function = self.alive.function();
+        match connect(&mut function, self.queue, request) {
+            Ok(pair) => self.sessions.push(Session {
+                pair,
+                node: asker.node,
+                started: Instant::now(),
+                outstanding: 0,
+                pace: Pace::new(now),
+                stage: Stage::Connected,
+            }),
+            Err(error) => {
+                self.turns.leave(asker.node);
+                // The peer went away meanwhile. Anything else would be as wrong the next time.
+                if !matches!(error, Error::Unreachable { .. }) {
+                    return Err(error).context("cannot accept a connection");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    // Who is connected
+
+    fn take_completions(&mut self, patience: Duration, ended: &mut Vec<Ended>) -> Result<()> {
+        if self.sessions.is_empty() {
+            return Ok(());
+        }
+        let has_work = |session: &Session| match &session.stage {
+            Stage::Copying(receiver) => receiver.has_work(),
+            _ => false,
+        };
+        let patience = if self.sessions.iter().any(has_work) { Duration::ZERO } else { patience };
+        let waited = self.alive.function().wait(self.queue, Wait::Adaptive, patience);
+        match waited {
+            Ok(completion) => self.completed(completion, ended)?,
+            Err(Error::TimedOut { .. }) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+        for _ in 0..BATCH {
+            let polled = self.alive.function().poll(self.queue)?;
+            let Some(completion) = polled else { break };
+            self.completed(completion, ended)?;
+        }
+        Ok(())
+    }
+
+    fn completed(&mut self, completion: Completion, ended: &mut Vec<Ended>) -> Result<()> {
+        let pair = completion.queue_pair;
+        let Some(index) = self.sessions.iter().position(|session| session.pair == pair) else {
+            // It ended meanwhile.
+            return Ok(());
+        };
+        if completion.operation != Operation::Receive {
+            self.sessions[index].outstanding -= 1;
+        }
+        let completion = match successful(completion) {
+            Ok(completion) => completion,
+            Err(error) => {
+                self.end(index, Err(error.context(SenderGone)), ended);
+                return self.remove(index);
+            }
+        };
+        if completion.operation != Operation::Receive {
+            return Ok(());
+        }
+        let length = completion.length;
+        let buffer = completion.buffer.context("a receive gives its buffer back")?;
+        let heard = serde_json::from_slice(&buffer.into_bytes(length));
+        post_receive(&mut self.alive.function(), pair)?;
+        if let Err(error) = heard
+            .context("it said nonsense")
+            .context(SenderGone)
+            .and_then(|message| self.hear(index, message, ended))
+        {
+            self.end(index, Err(error), ended);
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self, index: usize, message: ToReceiver, ended: &mut Vec<Ended>) -> Result<()> {
+        let now = self.clock.read(self.started.elapsed());
+        let session = &mut self.sessions[index];
+        let mut answers = Vec::new();
+        match &mut session.stage {
+            Stage::Leaving(_) => return Ok(()),
+            Stage::Connected => {
+                let (receiver, ready) = self.begin(message)?;
+                self.sessions[index].stage = Stage::Copying(Box::new(receiver));
+                self.sessions[index].pace = Pace::new(now);
+                answers.push(ready);
+            }
+            Stage::Copying(receiver) => {
+                let (destination, chunk) = (&mut self.destination, &mut self.chunk);
+                match receiver.hear(message, destination, chunk, &mut answers)? {
+                    Step::Progress(bytes) => session.pace.progress(bytes, now),
+                    Step::Complete(received) => {
+                        answers.push(ToSender::Finished);
+                        self.end(index, Ok(Some(received)), ended);
+                    }
+                    Step::Nothing => {
+                        answers.push(ToSender::Finished);
+                        self.end(index, Ok(None), ended);
+                    }
+                }
+            }
+        }
+        answers.iter().try_for_each(|answer| self.say(index, answer))
+    }
+
+    /// Somebody says what it sends.
+    fn begin(&mut self, message: ToReceiver) -> Result<(Receiver, ToSender)> {
+        let ToReceiver::Hello { name, folder, bytes, origin } = message else {
+            bail!("no greeting")
+        };
+        let bar = (self.bar)()?;
+        bar.set_length(bytes);
+        let announced = Announced { name: &name, folder, origin: &origin };
+        let place = Place::find(&self.destination, &announced)?;
+        let length = SLOTS as usize * CHUNK_BYTES;
+        let slots = self.alive.function().allocate(length, Rights::REMOTE_WRITE)?;
+        let key = slots.remote_key().to_bytes().to_vec();
+        let ready = ToSender::Ready { key, slots: SLOTS, resuming: place.part.resuming };
+        Ok((Receiver::new(place, slots, &self.destination, &self.budget, bar), ready))
+    }
+
+    /// Does what a sender waits for.
+    fn work(&mut self, index: usize, now: Duration, ended: &mut Vec<Ended>) {
+        let session = &mut self.sessions[index];
+        let Stage::Copying(receiver) = &mut session.stage else { return };
+        if !receiver.has_work() {
+            return;
+        }
+        session.pace.excuse(now);
+        let mut answers = Vec::new();
+        let worked = receiver.work(&mut self.chunk, &mut answers);
+        let said =
+            worked.and_then(|()| answers.iter().try_for_each(|answer| self.say(index, answer)));
+        if let Err(error) = said {
+            self.end(index, Err(error), ended);
+        }
+    }
+
+    /// Ends what takes too long.
+    fn look_after(&mut self, index: usize, now: Duration, ended: &mut Vec<Ended>) -> Result<()> {
+        let session = &self.sessions[index];
+        let silent = session.pace.silent_for(now);
+        let is_wanted = self.turns.is_wanted(session.node, now);
+        match session.stage {
+            Stage::Leaving(_) if silent >= ACQUAINTANCE || is_wanted && silent >= FAREWELL => {
+                return self.remove(index);
+            }
+            Stage::Connected if silent >= self.rules.silence => {
+                let seconds = self.rules.silence.as_secs();
+                let why = anyhow!("it did not say within {seconds} s what it sends");
+                self.end(index, Err(why), ended);
+            }
+            Stage::Copying(_) if is_wanted && silent >= self.rules.silence => {
+                self.end(index, Err(anyhow!(LostItsTurn(self.rules.silence))), ended);
+            }
+            Stage::Copying(_) if silent >= LONGEST_SILENCE => {
+                self.end(index, Err(anyhow!(LostItsTurn(LONGEST_SILENCE))), ended);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A copy has ended; the sender is told if it could not be completed.
+    fn end(&mut self, index: usize, outcome: Result<Option<Received>>, ended: &mut Vec<Ended>) {
+        if let Err(error) = &outcome {
+            let why = crate::command::sentence(error);
+            // If it does not hear it, it has ended the connection, or will see it end.
+            let _ = self.say(index, &ToSender::Failed { why });
+        }
+        let now = self.clock.read(self.started.elapsed());
+        let session = &mut self.sessions[index];
+        let slots = match std::mem::replace(&mut session.stage, Stage::Leaving(None)) {
+            // It ended before.
+            leaving @ Stage::Leaving(_) => {
+                session.stage = leaving;
+                return;
+            }
+            Stage::Connected => None,
+            Stage::Copying(receiver) => {
+                receiver.bar().finish_and_clear();
+                Some(match &outcome {
+                    Ok(Some(_)) => receiver.into_slots(),
+                    _ => receiver.leave(&mut self.destination),
+                })
+            }
+        };
+        if let Some(slots) = &slots
+            && planted("memory goes first")
+        {
+            let _ = self.alive.function().release(slots);
+        }
+        session.stage = Stage::Leaving(slots);
+        session.pace = Pace::new(now);
+        ended.push(Ended { node: session.node, took: session.started.elapsed(), outcome });
+    }
+
+    /// Ends a connection.
+    fn remove(&mut self, index: usize) -> Result<()> {
+        let session = self.sessions.swap_remove(index);
+        self.turns.leave(session.node);
+        let mut function = self.alive.function();
+        if let Stage::Leaving(Some(slots)) = &session.stage {
+            // Nothing that we posted uses it.
+            let _ = function.release(slots);
+        }
+        Ok(function.destroy_queue_pair(session.pair)?)
+    }
+
+    /// Sends a message. It does not wait: a sender that takes nothing is not served any more.
+    fn say(&mut self, index: usize, message: &ToSender) -> Result<()> {
+        let session = &mut self.sessions[index];
+        ensure!(session.outstanding < DEPTH, "it takes nothing that it is told");
+        let text = serde_json::to_vec(message)?;
+        let mut function = self.alive.function();
+        let send = if text.len() <= function.limits().eager_bytes {
+            bellwire::Send::immediate(&text)
+        } else {
+            bellwire::Send::buffer(text)
+        };
+        function.post_send(session.pair, send).map_err(Error::from)?;
+        session.outstanding += 1;
+        Ok(())
+    }
+}
+
+/// Accepts a request with a queue pair of its own.
+fn connect(
+    function: &mut Function,
+    queue: CompletionQueue,
+    request: ConnectionRequest,
+) -> bellwire::Result<QueuePair> {
+    let options = QueuePairOptions::new(queue).send_depth(DEPTH).receive_depth(RECEIVES);
+    let pair = function.create_queue_pair(&options)?;
+    let accepted = (0..RECEIVES)
+        .try_for_each(|_| post_receive(function, pair))
+        .and_then(|()| function.accept(request, pair, &[]));
+    if let Err(error) = accepted {
+        function.destroy_queue_pair(pair)?;
+        return Err(error);
+    }
+    Ok(pair)
+}
+
+fn post_receive(function: &mut Function, pair: QueuePair) -> bellwire::Result<()> {
+    match function.post_receive(pair, vec![0; MESSAGE_BYTES], 0).map_err(Error::from) {
+        // We may have the last words of somebody who left; its next completion tells that.
+        Ok(()) | Err(Error::WrongState { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// The connection ended before the copy did.
+#[derive(Debug)]
+struct SenderGone;
+
+impl std::fmt::Display for SenderGone {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "the sender is gone, or talks nonsense (what came stays in a {SUFFIX} beside DEST, and the same copy goes on from there)"
+        )
+    }
+}
+
+/// The sender made too little progress while its place was wanted.
+#[derive(Debug)]
+struct LostItsTurn(Duration);
+
+impl std::fmt::Display for LostItsTurn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let seconds = self.0.as_secs();
+        write!(f, "the sender was silent for {seconds} s and has lost its turn")
+    }
+}
