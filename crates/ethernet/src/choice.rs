@@ -151,3 +151,115 @@ fn cost_ns<Io: FrameIo<Path = Mac>>(io: &mut Io, own: Mac) -> u64 {
     costs.sort_unstable();
     costs[MEASUREMENTS / 2]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link_header::{self, EVERY_FUNCTION, FUNCTION_OFFSET};
+    use crate::socket;
+    use crate::testing::{enter_new_namespace, ip};
+    use std::collections::BTreeSet;
+    use std::mem::size_of;
+    use std::os::fd::{AsFd, OwnedFd};
+
+    const OWN: Mac = Mac([2, 0, 0, 0, 0, 1]);
+    const NEW: Mac = Mac([2, 0, 0, 0, 0, 2]);
+    const OTHER: Mac = Mac([2, 0, 0, 0, 0, 7]);
+    const GROUP: Mac = Mac([3, 0, 0, 0, 0, 1]);
+    const FUNCTION: u8 = 3;
+
+    /// A wire whose near end listens to everything, with a socket at its far end.
+    fn wire() -> OwnedFd {
+        enter_new_namespace()
+            .and_then(|()| {
+                ip(&format!(
+                    "link add near address {OWN} type veth peer name far\n\
+                     link set near promisc on\nlink set near up\nlink set far up"
+                ))
+            })
+            .expect("NOT RUN: making a network namespace needs root, and ip of iproute2");
+        let far = socket::open(libc::AF_PACKET, libc::SOCK_RAW, 0).expect("a packet socket");
+        // SAFETY: zeros are a valid address.
+        let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+        address.sll_family = libc::AF_PACKET as u16;
+        address.sll_ifindex = Interface::find("far").expect("it was just made").index as i32;
+        socket::bind(far.as_fd(), &address, size_of::<libc::sockaddr_ll>()).expect("its end");
+        far
+    }
+
+    /// Takes frames until those numbered `expected` have come, and whatever else is there. Returns the numbers of all.
+    fn numbers<Io: FrameIo<Path = Mac>>(io: &mut Io, expected: &[u8]) -> BTreeSet<u8> {
+        let (since, mut got) = (Instant::now(), BTreeSet::new());
+        let mut after = 0;
+        while after < 64 {
+            io.receive(64, |_, bytes| {
+                got.insert(bytes[4]);
+            });
+            after += u32::from(expected.iter().all(|number| got.contains(number)));
+            assert!(since.elapsed() < Duration::from_secs(60), "{got:?} and not {expected:?}");
+        }
+        got
+    }
+
+    /// Sends one frame to each address and function, several times, and asserts that those at the places `expected` are
+    /// taken and no others.
+    fn takes_only(way: Way, far: &OwnedFd, near: &mut Wire, frames: &[(Mac, u8)], expected: &[u8]) {
+        for _ in 0..20 {
+            for (number, (to, function)) in frames.iter().enumerate() {
+                let mut frame = [0; 60];
+                link_header::emit(&mut frame, *to, OTHER);
+                frame[FUNCTION_OFFSET] = *function;
+                frame[FUNCTION_OFFSET + 2] = number as u8;
+                socket::send(far.as_fd(), &frame).expect("room");
+            }
+            let got = match near {
+                Wire::Packet(io) => numbers(&mut **io, expected),
+                Wire::Xdp(io) => numbers(&mut **io, expected),
+            };
+            assert_eq!(got.into_iter().collect::<Vec<_>>(), expected, "{way:?}");
+        }
+    }
+
+    fn open_by(way: Way) -> Wire {
+        let interface = Interface::find("near").expect("it was just made");
+        let (wire, choice) = open(&interface, FUNCTION, Some(way)).expect("this way");
+        assert_eq!(choice.way, way);
+        wire
+    }
+
+    /// Both ways take the same frames: those for this station or all stations, and for the function or all functions. They do so on
+    /// an interface that listens to everything.
+    // shows: H-02, H-03
+    #[test]
+    fn both_ways_take_the_same_frames() {
+        for way in [Way::Packet, Way::Xdp] {
+            let far = wire();
+            let mut near = open_by(way);
+            let frames = [
+                (OTHER, FUNCTION),
+                (OTHER, EVERY_FUNCTION),
+                (GROUP, FUNCTION),
+                (GROUP, EVERY_FUNCTION),
+                (OWN, FUNCTION + 1),
+                (Mac::BROADCAST, FUNCTION + 1),
+                (Mac::BROADCAST, FUNCTION),
+                (Mac::BROADCAST, EVERY_FUNCTION),
+                (OWN, EVERY_FUNCTION),
+                (OWN, FUNCTION),
+            ];
+            takes_only(way, &far, &mut near, &frames, &[6, 7, 8, 9]);
+        }
+    }
+
+    /// When the interface's address changes, AF_PACKET goes by the new one and AF_XDP takes frames for both. No third station's are taken.
+    #[test]
+    fn an_address_that_changes() {
+        for (way, expected) in [(Way::Packet, &[2][..]), (Way::Xdp, &[1, 2])] {
+            let far = wire();
+            let mut near = open_by(way);
+            ip(&format!("link set near address {NEW}")).expect("it can change while it is up");
+            let frames = [(OTHER, FUNCTION), (OWN, FUNCTION), (NEW, FUNCTION)];
+            takes_only(way, &far, &mut near, &frames, expected);
+        }
+    }
+}

@@ -3,6 +3,7 @@
 use crate::conformance::child::{Process, told};
 use crate::conformance::{Fixture, Named, Stage, find, patience, process, run, stage};
 use crate::crash::Residue;
+use crate::network::{Carrier, hub};
 use crate::stranger;
 use bellwire::{Device, DeviceOptions, Result};
 
@@ -14,6 +15,8 @@ const CANARY: &str = "BELLWIRE_CANARY";
 pub const NO_MAPPING_STAYS: &str = "no mapping stays";
 /// Another: over a network, messages to a peer that is stopped are not complete. It starts a process of its own.
 pub const NO_DELIVERY_IS_GUESSED: &str = "no delivery is guessed";
+/// Another: on a hub, by AF_XDP, a bystander takes no frames of others.
+pub const A_BYSTANDER_KEEPS_OUT: &str = "a bystander keeps out";
 
 /// Others: those of strangers.
 pub const STRANGERS: [(&str, fn()); 3] = [
@@ -26,8 +29,8 @@ pub const STRANGERS: [(&str, fn()); 3] = [
 /// fault.
 pub fn succeeds(check: &str, fault: Option<&str>) -> bool {
     // A check that hangs shows the fault too, and need not take long about it. A network needs 5 s to find that a peer is gone.
-    let slow = check == NO_DELIVERY_IS_GUESSED || check == "many silent connections";
-    let limit = if slow { "30000" } else { "4000" };
+    let needs_time = [NO_DELIVERY_IS_GUESSED, A_BYSTANDER_KEEPS_OUT, "many silent connections"];
+    let limit = if needs_time.contains(&check) { "30000" } else { "4000" };
     let mut environment = vec![(CHECK, check), (patience::LIMIT, limit)];
     environment.extend(fault.map(|fault| (CANARY, fault)));
     Process::start("check", &environment).end().success()
@@ -38,6 +41,7 @@ pub fn play() {
     match told(CHECK).as_str() {
         NO_MAPPING_STAYS => no_mapping_stays(),
         NO_DELIVERY_IS_GUESSED => run(process::a_silent_peer, &OverUdp::new()),
+        A_BYSTANDER_KEEPS_OUT => hub::a_bystander_keeps_out(Carrier::Xdp),
         name if let Some((_, check)) = STRANGERS.iter().find(|(known, _)| *known == name) => {
             check()
         }

@@ -2,7 +2,9 @@
 //!
 //! Each test runs a check twice in processes of its own: as it is, where it must succeed, and with the fault, where it must fail.
 
-use bellwire_testkit::check::{NO_DELIVERY_IS_GUESSED, NO_MAPPING_STAYS, succeeds};
+use bellwire_testkit::check::{
+    A_BYSTANDER_KEEPS_OUT, NO_DELIVERY_IS_GUESSED, NO_MAPPING_STAYS, succeeds,
+};
 
 /// `fault` must be what makes `check` fail.
 fn notices(check: &str, fault: &str) {
@@ -112,4 +114,10 @@ fn a_silent_connection_that_is_kept() {
 #[test]
 fn a_listener_that_never_rests() {
     notices("many silent connections", "listener-never-rests");
+}
+
+/// The XDP program takes frames for other stations.
+#[test]
+fn an_uncompared_destination() {
+    notices(A_BYSTANDER_KEEPS_OUT, "every-station");
 }

@@ -8,6 +8,8 @@ use bellwire::{Device, DeviceOptions, Error, FrameWay, Function, Result, Send};
 use bellwire_ethernet::testing::{enter_new_namespace, ip, thread_number};
 use bellwire_testkit::conformance::child::Process;
 use bellwire_testkit::conformance::{self, Fixture, Node, Patience, Stage};
+use bellwire_testkit::network::hub::a_bystander_keeps_out;
+use bellwire_testkit::network::{Carrier, assert_way};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -71,6 +73,10 @@ impl Fixture for Bridged {
 
     fn delivers_later(&self) -> bool {
         true
+    }
+
+    fn assert_opened(&self, device: &Device) {
+        assert_way(device, self.way);
     }
 }
 
@@ -176,6 +182,16 @@ fn other_drivers_carry_frames_too() {
         let nodes = ["m0", "m1"].map(|name| Node::of(open(name), 0, &Default::default()));
         let mut stage = Stage { fixture: &network, nodes: nodes.into(), case: way.into() };
         all_to_all(&mut stage, 20);
+    }
+}
+
+/// On a link that floods, a function takes no frame of others and answers none, and the others connect and talk: by either way, and by
+/// the one that is found to be the faster.
+// shows: H-02, H-03
+#[test]
+fn a_bystander_on_a_hub_keeps_out() {
+    for carrier in [Carrier::Packet, Carrier::Xdp, Carrier::Faster] {
+        a_bystander_keeps_out(carrier);
     }
 }
 

@@ -1,13 +1,14 @@
-//! The filter in the kernel: frames for one function, or for all.
+//! The filter in the kernel: frames for this station and one function, or for everybody.
 //!
-//! Our EtherType is not in it, because the socket is bound to that.
+//! Our EtherType is not in it, because the socket is bound to that. Nor is our address: the kernel has compared the destination with
+//! the interface's address at that moment.
 
 use crate::link_header::{EVERY_FUNCTION, FUNCTION_OFFSET};
 use crate::socket;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// Lets only frames for this station and `function`, or for everybody, into the socket.
+/// Lets only frames for `function` or for all functions into the socket, and of these only those for this station or all stations.
 pub(super) fn attach(fd: BorrowedFd<'_>, function: u8) -> io::Result<()> {
     let step = |code: u32, yes: u8, no: u8, value: u32| libc::sock_filter {
         code: code as u16,
@@ -21,9 +22,10 @@ pub(super) fn attach(fd: BorrowedFd<'_>, function: u8) -> io::Result<()> {
     let give = libc::BPF_RET | libc::BPF_K;
     let kind = (libc::SKF_AD_OFF + libc::SKF_AD_PKTTYPE) as u32;
     let mut program = [
-        // What is for another station comes by too if the interface listens to everything.
+        // What is for another station, or for a group, comes by too if the interface listens to everything.
         step(load_word, 0, 0, kind),
-        step(equal, 4, 0, u32::from(libc::PACKET_OTHERHOST)),
+        step(equal, 1, 0, u32::from(libc::PACKET_HOST)),
+        step(equal, 0, 4, u32::from(libc::PACKET_BROADCAST)),
         step(load_byte, 0, 0, FUNCTION_OFFSET as u32),
         step(equal, 1, 0, u32::from(function)),
         step(equal, 0, 1, u32::from(EVERY_FUNCTION)),

@@ -1,5 +1,9 @@
 //! The peer that a function hears most has a socket of its own, connected to it: the kernel then neither looks for a route for each
-//! datagram nor copies addresses, which takes a tenth off the way. The two sockets share our address for that; nobody else can.
+//! datagram nor copies addresses, which takes a tenth off the way.
+//!
+//! The two sockets share our address. The second one binds while both have SO_REUSEPORT, which the kernel grants to sockets of one
+//! user only. SO_REUSEADDR would let any user bind at that moment. Afterwards both are without it, so that the address is
+//! refused to a second function of the same user too.
 //!
 //! It also has a buffer of its own, which is more than its share once others send much: then it is no favourite any more.
 
@@ -97,32 +101,51 @@ impl Favourite {
     ) -> io::Result<()> {
         self.dismiss();
         self.worth = WORTH;
-        let domain = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
-        let own = socket::open(domain, libc::SOCK_DGRAM, 0)?;
-        prepare(own.as_fd(), address)?;
-        // Until it is connected it takes whatever comes, which would be mistaken for the peer's.
-        take_nothing(own.as_fd())?;
-        share(all, true)?;
-        let connected = share(own.as_fd(), true)
-            .and_then(|()| {
-                let (native, length) = to_native(address);
-                socket::bind(own.as_fd(), &native, length)
-            })
-            .and_then(|()| connect(own.as_fd(), peer));
-        // From here on a second owner of the address is refused again.
-        share(all, false)?;
-        share(own.as_fd(), false)?;
-        connected?;
-        socket::set(own.as_fd(), libc::SOL_SOCKET, libc::SO_DETACH_FILTER, &0i32)?;
+        let own = connected(all, address, peer, libc::SO_REUSEPORT, |_| ())?;
         self.connected = Some((own, peer));
         Ok(())
     }
 }
 
-/// Whether another socket may have the same address.
-fn share(socket: BorrowedFd<'_>, shares: bool) -> io::Result<()> {
-    socket::set(socket, libc::SOL_SOCKET, libc::SO_REUSEADDR, &i32::from(shares))
+/// A socket at `address`, where `all` is too, connected to `peer`. `sharing`: the option by which both have one address. `after` is told
+/// of each [`STEPS`] that is done: tests look there what others can do.
+pub(super) fn connected(
+    all: BorrowedFd<'_>,
+    address: SocketAddr,
+    peer: SocketAddr,
+    sharing: i32,
+    mut after: impl FnMut(&'static str),
+) -> io::Result<OwnedFd> {
+    let [prepared, shared, bound, ready, separate] = STEPS;
+    let share = |socket: BorrowedFd<'_>, shares: bool| {
+        socket::set(socket, libc::SOL_SOCKET, sharing, &i32::from(shares))
+    };
+    let domain = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+    let own = socket::open(domain, libc::SOCK_DGRAM, 0)?;
+    prepare(own.as_fd(), address)?;
+    // Until it is connected it takes whatever comes, which would be mistaken for the peer's.
+    take_nothing(own.as_fd())?;
+    share(own.as_fd(), true)?;
+    after(prepared);
+    share(all, true)?;
+    after(shared);
+    let (native, length) = to_native(address);
+    let result = socket::bind(own.as_fd(), &native, length);
+    after(bound);
+    let result = result.and_then(|()| connect(own.as_fd(), peer));
+    after(ready);
+    // From here on a second owner of the address is refused again, one of our user as well.
+    share(all, false)?;
+    share(own.as_fd(), false)?;
+    after(separate);
+    result?;
+    socket::set(own.as_fd(), libc::SOL_SOCKET, libc::SO_DETACH_FILTER, &0i32)?;
+    Ok(own)
 }
+
+/// What [`connected`] has done when it says so: the new socket is prepared, both share, it is bound, it is connected, both share
+/// no longer.
+pub(super) const STEPS: [&str; 5] = ["prepared", "shared", "bound", "connected", "separate"];
 
 /// Has the kernel drop all that comes (socket(7), SO_ATTACH_FILTER).
 fn take_nothing(socket: BorrowedFd<'_>) -> io::Result<()> {

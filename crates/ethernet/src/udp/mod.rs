@@ -7,6 +7,8 @@
 
 mod address;
 mod favourite;
+#[cfg(test)]
+mod thief;
 
 use crate::batch::{BATCH_FRAMES, Batch, Staged};
 use crate::frame_io::{FrameIo, IoCounters, is_for_later};

@@ -103,7 +103,7 @@ impl XdpIo {
         let umem = Umem::new(chunk_bytes, chunks)?;
         let mut queues: Vec<Queue> = Vec::new();
         let address = |chunk: usize| (chunk * chunk_bytes) as u64;
-        let attach = || Attached::attach(interface.index, count, function, mode.hook());
+        let attach = || Attached::attach(interface, function, mode.hook());
         let mut attached = None;
         for number in 0..count {
             let first = queues.first().map(|queue| queue.socket.as_fd());

@@ -1,10 +1,16 @@
-//! The XDP program: a dispatcher in the link layer (H-02, H-24) of a dozen instructions, assembled by hand.
+//! The XDP program: a dispatcher in the link layer (H-02, H-24) of two dozen instructions, assembled by hand.
 //!
-//! Frames of our EtherType for our function go to the socket of the queue that they came on; all others take their way through
-//! the kernel as if there were no program (H-03). It is attached by a link, which the kernel removes with its last descriptor: at
-//! exit, and after a crash as well.
+//! It takes frames of our EtherType for our function, whose destination is our address or everybody. They go to the socket of the queue
+//! that they came on. All others take their way through the kernel as if there were no program (H-03). A link that floods, for
+//! instance a hub, brings frames for other stations too: nobody has compared their destination before the program.
+//!
+//! Our address is the one that the interface had when the program was made.
+//!
+//! The program is attached by a link, which the kernel removes with its last descriptor: at exit, and after a crash as well.
 
-use crate::link_header::FUNCTION_OFFSET;
+use crate::interface::Interface;
+use crate::link_header::{FUNCTION_OFFSET, Mac};
+use bellwire_ring::canary::planted;
 use bellwire_wire::frame::ETHERTYPE;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -32,10 +38,10 @@ impl Attached {
     /// # Errors
     /// `PermissionDenied` without CAP_NET_ADMIN and CAP_BPF; `ResourceBusy` if a program is attached already; what else the
     /// kernel says, for instance that the driver has no hook.
-    pub fn attach(interface: u32, queues: u32, function: u8, hook: Hook) -> io::Result<Attached> {
-        let sockets = create_map(queues)?;
-        let program = load(&instructions(sockets.as_raw_fd(), function))?;
-        let link = create_link(&program, interface, hook)?;
+    pub fn attach(interface: &Interface, function: u8, hook: Hook) -> io::Result<Attached> {
+        let sockets = create_map(interface.queues)?;
+        let program = load(&instructions(sockets.as_raw_fd(), function, interface.mac))?;
+        let link = create_link(&program, interface.index, hook)?;
         Ok(Attached { _link: link, _program: program, sockets })
     }
 
@@ -179,8 +185,8 @@ fn create_link(program: &OwnedFd, interface: u32, hook: Hook) -> io::Result<Owne
     bpf(BPF_LINK_CREATE, &create).map(descriptor)
 }
 
-/// The program, with the map of sockets in it.
-fn instructions(map: i32, function: u8) -> [Instruction; 17] {
+/// The program for one function of the station `own`, with the map of sockets in it.
+fn instructions(map: i32, function: u8, own: Mac) -> [Instruction; 23] {
     let make = |operation: u8, target: u8, source: u8, offset: i16, number: i32| Instruction {
         operation,
         registers: source << 4 | target,
@@ -189,27 +195,167 @@ fn instructions(map: i32, function: u8) -> [Instruction; 17] {
     };
     let [word, half, byte] = [0x61, 0x69, 0x71];
     let (set, copy, add, call, leave) = (0xb7, 0xbf, 0x07, 0x85, 0x95);
-    let (if_above, if_not) = (0x2d, 0x55);
+    // The last one compares 32 bits: the others would take a number of 32 bits for a signed one.
+    let (if_above, if_not, if_is, if_word_not) = (0x2d, 0x55, 0x15, 0x56);
     let end = FUNCTION_OFFSET as i32 + 1;
     let ethertype = i32::from(ETHERTYPE.to_be());
-    // Offsets of jumps count from the next instruction; the one to pass the frame on is number 15.
+    let [a, b, c, d, e, f] = own.0;
+    let own_start = i32::from_ne_bytes([a, b, c, d]);
+    let own_end = i32::from(u16::from_ne_bytes([e, f]));
+    // The canary: no jump away for another destination.
+    let other = |offset| if planted(EVERY_STATION) { 0 } else { offset };
+    // Offsets of jumps count from the next instruction; the one to pass the frame on is number 21.
     [
-        make(word, 2, 1, 0, 0),                      // r2 = context.data
-        make(word, 3, 1, 4, 0),                      // r3 = context.data_end
-        make(copy, 4, 2, 0, 0),                      // r4 = r2
-        make(add, 4, 0, 0, end),                     // r4 += 17
-        make(if_above, 4, 3, 10, 0),                 // if r4 > r3, pass it on
-        make(half, 5, 2, 12, 0),                     // r5 = EtherType
-        make(if_not, 5, 0, 8, ethertype),            // if it is not ours, pass it on
-        make(byte, 5, 2, FUNCTION_OFFSET as i16, 0), // r5 = function
-        make(if_not, 5, 0, 6, i32::from(function)),  // if it is not ours, pass it on
-        make(word, 2, 1, 16, 0),                     // r2 = context.rx_queue_index
-        make(0x18, 1, 1, 0, map),                    // r1 = map of sockets, an instruction ...
-        make(0, 0, 0, 0, 0),                         // ... of double length
-        make(set, 3, 0, 0, XDP_PASS),                // r3 = what to do if the queue has no socket
-        make(call, 0, 0, 0, BPF_FUNC_REDIRECT_MAP),  // r0 = redirect to the socket
-        make(leave, 0, 0, 0, 0),                     // return r0
-        make(set, 0, 0, 0, XDP_PASS),                // r0 = pass it on
-        make(leave, 0, 0, 0, 0),                     // return r0
+        make(word, 2, 1, 0, 0),                       // r2 = context.data
+        make(word, 3, 1, 4, 0),                       // r3 = context.data_end
+        make(copy, 4, 2, 0, 0),                       // r4 = r2
+        make(add, 4, 0, 0, end),                      // r4 += 17
+        make(if_above, 4, 3, 16, 0),                  // if r4 > r3, pass it on
+        make(half, 5, 2, 12, 0),                      // r5 = EtherType
+        make(if_not, 5, 0, 14, ethertype),            // if it is not ours, pass it on
+        make(byte, 5, 2, FUNCTION_OFFSET as i16, 0),  // r5 = function
+        make(if_not, 5, 0, 12, i32::from(function)),  // if it is not ours, pass it on
+        make(word, 4, 2, 0, 0),                       // r4 = destination, four bytes
+        make(half, 5, 2, 4, 0),                       // r5 = destination, the other two
+        make(if_word_not, 4, 0, 1, -1), // if it is not everybody's, compare it with ours
+        make(if_is, 5, 0, 2, 0xffff),   // if it is everybody's, take the frame
+        make(if_word_not, 4, 0, other(7), own_start), // if it is not ours, pass it on
+        make(if_not, 5, 0, other(6), own_end), // if it is not ours, pass it on
+        make(word, 2, 1, 16, 0),        // r2 = context.rx_queue_index
+        make(0x18, 1, 1, 0, map),       // r1 = map of sockets, an instruction ...
+        make(0, 0, 0, 0, 0),            // ... of double length
+        make(set, 3, 0, 0, XDP_PASS),   // r3 = what to do if the queue has no socket
+        make(call, 0, 0, 0, BPF_FUNC_REDIRECT_MAP), // r0 = redirect to the socket
+        make(leave, 0, 0, 0, 0),        // return r0
+        make(set, 0, 0, 0, XDP_PASS),   // r0 = pass it on
+        make(leave, 0, 0, 0, 0),        // return r0
     ]
+}
+
+/// The fault that the program takes frames for other stations.
+const EVERY_STATION: &str = "every-station";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link_header;
+
+    const BPF_PROG_TEST_RUN: i32 = 10;
+    const XDP_DROP: i32 = 1;
+    /// Places of instructions: the two jumps away for another destination, and what to do without a socket.
+    const COMPARES: [usize; 2] = [13, 14];
+    const NO_SOCKET: usize = 18;
+
+    #[repr(C)]
+    struct TestRun {
+        program: u32,
+        result: u32,
+        bytes_in: u32,
+        bytes_out: u32,
+        data_in: u64,
+        data_out: u64,
+        repeat: u32,
+        duration_ns: u32,
+    }
+
+    const OWN: Mac = Mac([0x02, 0x80, 0x90, 0xa0, 0xfe, 0xff]);
+    const FUNCTION: u8 = 3;
+
+    /// A program that drops what it would give to a socket, so that it shows what it takes.
+    fn dropper(change: impl FnOnce(&mut [Instruction])) -> OwnedFd {
+        let map = create_map(1).expect("NOT RUN: a map of sockets needs root");
+        let mut program = instructions(map.as_raw_fd(), FUNCTION, OWN);
+        assert_eq!(program[NO_SOCKET].number, XDP_PASS);
+        program[NO_SOCKET].number = XDP_DROP;
+        change(&mut program);
+        load(&program).expect("the kernel's verifier accepts it")
+    }
+
+    /// Whether the program takes a frame.
+    fn takes(program: &OwnedFd, frame: &[u8]) -> bool {
+        let mut run = TestRun {
+            program: program.as_raw_fd() as u32,
+            result: u32::MAX,
+            bytes_in: frame.len() as u32,
+            bytes_out: 0,
+            data_in: frame.as_ptr() as u64,
+            data_out: 0,
+            repeat: 1,
+            duration_ns: 0,
+        };
+        // SAFETY: the kernel reads the attributes and the frame, and writes its result to the attributes, which are ours.
+        let done = unsafe {
+            let bytes = std::mem::size_of::<TestRun>() as u32;
+            libc::syscall(libc::SYS_bpf, BPF_PROG_TEST_RUN, &raw mut run, bytes)
+        };
+        assert_eq!(done, 0, "{}", io::Error::last_os_error());
+        match run.result as i32 {
+            XDP_DROP => true,
+            XDP_PASS => false,
+            other => panic!("the program says {other}"),
+        }
+    }
+
+    /// A frame as short as the wire allows.
+    fn frame(to: Mac, function: u8) -> Vec<u8> {
+        let mut frame = vec![0; 60];
+        link_header::emit(&mut frame, to, Mac([2, 0, 0, 0, 0, 9]));
+        frame[FUNCTION_OFFSET] = function;
+        frame
+    }
+
+    /// Addresses that are neither ours nor everybody's: ours and everybody's with each bit changed, a group, none.
+    fn others() -> Vec<Mac> {
+        let changed = |mac: Mac| {
+            (0..48).map(move |bit| {
+                let mut mac = mac;
+                mac.0[bit / 8] ^= 1 << (bit % 8);
+                mac
+            })
+        };
+        let [first, second] = [OWN, Mac::BROADCAST];
+        // Half of the one and half of the other.
+        let mixed = [
+            Mac([0xff, 0xff, 0xff, 0xff, OWN.0[4], OWN.0[5]]),
+            Mac([OWN.0[0], OWN.0[1], OWN.0[2], OWN.0[3], 0xff, 0xff]),
+        ];
+        let more = [Mac([0x33, 0x33, 0, 0, 0, 1]), Mac([0; 6])];
+        changed(first).chain(changed(second)).chain(mixed).chain(more).collect()
+    }
+
+    /// The program takes frames for this station or for everybody, of our EtherType, for its function. It passes on all others.
+    // shows: H-02, H-03
+    #[test]
+    fn only_frames_for_this_station_are_taken() {
+        let program = dropper(|_| ());
+        for to in [OWN, Mac::BROADCAST] {
+            assert!(takes(&program, &frame(to, FUNCTION)), "{to}");
+            for function in (0..=255).filter(|&function| function != FUNCTION) {
+                assert!(!takes(&program, &frame(to, function)), "function {function}");
+            }
+            let mut other = frame(to, FUNCTION);
+            other[13] ^= 1;
+            assert!(!takes(&program, &other), "another EtherType");
+            assert!(takes(&program, &frame(to, FUNCTION)[..FUNCTION_OFFSET + 1]));
+            assert!(!takes(&program, &frame(to, FUNCTION)[..FUNCTION_OFFSET]), "too short");
+        }
+        for to in others() {
+            assert!(!takes(&program, &frame(to, FUNCTION)), "{to}");
+        }
+    }
+
+    /// The test above notices a program without the comparison of addresses, and one with half of it.
+    #[test]
+    fn a_missing_comparison_is_noticed() {
+        let taken = |removed: &[usize]| {
+            let program = dropper(|program| {
+                for &place in removed {
+                    program[place].offset = 0;
+                }
+            });
+            others().into_iter().filter(|&to| takes(&program, &frame(to, FUNCTION))).count()
+        };
+        assert_eq!(taken(&COMPARES), others().len());
+        assert!(COMPARES.iter().all(|place| taken(&[*place]) > 0));
+    }
 }

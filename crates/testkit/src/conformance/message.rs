@@ -202,10 +202,12 @@ pub fn early_messages_wait(fixture: &dyn Fixture) {
         let send = Send::buffer(pattern(size as u64, size)).to(to).context(index as u64);
         stage.nodes[A].function.post_send(queue_pair, send).expect("posted");
     }
+    stage.until("all messages to wait", |stage| {
+        let state = stage.nodes[B].function.query(stage.nodes[B].queue_pair).unwrap();
+        (state.backlog_messages == sizes.len()).then_some(())
+    });
     stage.rest();
     assert!(stage.nodes[B].poll().is_none(), "nothing was posted, so nothing completes");
-    let state = stage.nodes[B].function.query(stage.nodes[B].queue_pair).unwrap();
-    assert_eq!(state.backlog_messages, sizes.len(), "{state:?}");
     for (index, &size) in sizes.iter().enumerate() {
         stage.case = format!("{size} bytes");
         stage.nodes[B].receive(size, index as u64);

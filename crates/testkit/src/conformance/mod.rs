@@ -81,6 +81,9 @@ pub trait Fixture: Sync {
     fn delivers_later(&self) -> bool {
         false
     }
+
+    /// Panics if a device whose first function was just opened is not what this fixture is about, for instance by a silent fallback.
+    fn assert_opened(&self, _: &Device) {}
 }
 
 /// A device that is opened by name.

@@ -36,7 +36,9 @@ impl Node {
     /// Function 0 of a new node, with options.
     pub fn open_with(fixture: &dyn Fixture, options: &FunctionOptions) -> Node {
         let device = fixture.open(&DeviceOptions::default()).expect("a node opens");
-        Self::of(device, 0, options)
+        let node = Self::of(device, 0, options);
+        fixture.assert_opened(&node.device);
+        node
     }
 
     /// Function `number` of a node that is open.

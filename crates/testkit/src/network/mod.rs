@@ -6,6 +6,7 @@
 //! | [`traffic`] | numbered messages between nodes, with the proof that each came once, whole and in order |
 //! | [`relay`] | a host between two others that loses, repeats, damages and delays what passes, or adds garbage |
 //! | [`command`] | the command `bellwire` |
+//! | [`hub`] | a bystander on a link that floods |
 //! | `garbage` | what a hostile neighbour sends |
 //! | [`liar`] | a neighbour who tells wrong places of nodes |
 //! | `socket` | packet sockets |
@@ -16,6 +17,7 @@
 pub mod command;
 mod garbage;
 mod host;
+pub mod hub;
 pub mod liar;
 pub mod relay;
 mod socket;
@@ -25,7 +27,7 @@ pub use host::Host;
 
 use crate::conformance::child::{DEVICE, PEER, Process, ROLE};
 use crate::conformance::{Fixture, Node, Stage};
-use bellwire::{Address, Device, DeviceOptions, Result};
+use bellwire::{Address, Device, DeviceOptions, FrameWay, Result};
 use bellwire_ethernet::testing::ip;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,11 +39,13 @@ pub enum Carrier {
     Packet,
     /// `eth` by AF_XDP.
     Xdp,
+    /// `eth` by whichever way it finds the faster.
+    Faster,
     /// `udp`.
     Udp,
 }
 
-/// All of them.
+/// All ways that frames or datagrams go.
 pub const CARRIERS: [Carrier; 3] = [Carrier::Packet, Carrier::Xdp, Carrier::Udp];
 
 /// Name of each host's interface.
@@ -88,13 +92,23 @@ impl Network {
 
     /// Frames that the kernel says an interface of host `number` has sent.
     pub fn frames_sent(&self, number: usize, interface: &str) -> u64 {
-        // Of this thread's namespace (proc(5)): name, eight numbers of receiving, and then the bytes and frames that were sent.
+        self.kernel_counts(number, interface, 9)
+    }
+
+    /// Frames that the kernel says have come to an interface of host `number`.
+    pub fn frames_received(&self, number: usize, interface: &str) -> u64 {
+        self.kernel_counts(number, interface, 1)
+    }
+
+    /// A number of proc(5), net/dev: eight of receiving, and then as many of sending, bytes and frames first.
+    fn kernel_counts(&self, number: usize, interface: &str, place: usize) -> u64 {
+        // Of this thread's namespace.
         let table = self.hosts[number].run(|| std::fs::read_to_string("/proc/thread-self/net/dev"));
         let table = table.expect("the kernel counts");
         let row =
             table.lines().find_map(|row| row.trim().strip_prefix(interface)?.strip_prefix(':'));
         let row = row.unwrap_or_else(|| panic!("{interface} is not in {table}"));
-        row.split_whitespace().nth(9).and_then(|count| count.parse().ok()).expect("a number")
+        row.split_whitespace().nth(place).and_then(|count| count.parse().ok()).expect("a number")
     }
 
     /// Two hosts at both ends of a veth pair.
@@ -119,8 +133,19 @@ impl Network {
 
     /// Hosts around a bridge.
     pub fn bridged(carrier: Carrier, count: usize) -> Network {
+        Self::around("bridge", carrier, count)
+    }
+
+    /// Hosts around a hub: a bridge that forgets at once who is where, so that it sends each frame to all.
+    pub fn hub(carrier: Carrier, count: usize) -> Network {
+        Self::around("bridge ageing_time 0", carrier, count)
+    }
+
+    fn around(kind: &str, carrier: Carrier, count: usize) -> Network {
         let switch = Host::new();
-        switch.run(|| ip("link add bridge type bridge\nlink set bridge up")).expect("a bridge");
+        switch
+            .run(|| ip(&format!("link add bridge type {kind}\nlink set bridge up")))
+            .expect("a bridge");
         let hosts: Vec<Host> = (0..count)
             .map(|number| {
                 let (host, port) = (Host::new(), format!("p{number}"));
@@ -139,6 +164,7 @@ impl Network {
         match self.carrier {
             Carrier::Packet => format!("eth:{}?io=packet", self.interfaces),
             Carrier::Xdp => format!("eth:{}?io=xdp", self.interfaces),
+            Carrier::Faster => format!("eth:{}", self.interfaces),
             Carrier::Udp => format!("udp:{}", ip_of(number)),
         }
     }
@@ -149,7 +175,13 @@ impl Network {
             let device = Device::open(&self.device(number)).expect("a node opens");
             Node::of(device, 0, &Default::default())
         };
-        self.hosts[number].run(open)
+        let node = self.hosts[number].run(open);
+        match self.carrier {
+            Carrier::Packet => assert_way(&node.device, FrameWay::Packet),
+            Carrier::Xdp => assert_way(&node.device, FrameWay::Xdp),
+            Carrier::Faster | Carrier::Udp => {}
+        }
+        node
     }
 
     /// One node on each host, driven by this thread.
@@ -176,6 +208,21 @@ impl Network {
         self.hosts.pop();
         self.switch = None;
     }
+}
+
+/// Panics unless the frames of a device's newest function go by `way`, on each of its interfaces, because it was asked for.
+#[track_caller]
+pub fn assert_way(device: &Device, way: FrameWay) {
+    let told = device.describe();
+    let name = match way {
+        FrameWay::Xdp => "AF_XDP",
+        FrameWay::Packet => "AF_PACKET",
+    };
+    let right = |interface: &str| {
+        let (by, why) = interface.split_once(", because ").unwrap_or((interface, ""));
+        by.contains(&format!(", by {name}")) && why == "it was asked for"
+    };
+    assert!(told.split(" + ").all(right), "not by {name}: {told}");
 }
 
 /// IP address of host `number`.
