@@ -312,6 +312,15 @@ fn an_open_instead_of_an_answer_is_noticed() {
     );
 }
 
+/// Packets that were acknowledged while an older link was not emptied, and then forgotten, are noticed.
+#[test]
+fn packets_that_are_forgotten_behind_an_old_link_are_noticed() {
+    scenario_notices(
+        "reliable-forget-unoffered",
+        reliable::handshake::what_waits_for_an_old_link_is_not_forgotten,
+    );
+}
+
 /// Whoever uses a peer's name from elsewhere is noticed, if nobody looks where he is.
 #[test]
 fn names_that_are_believed_are_noticed() {

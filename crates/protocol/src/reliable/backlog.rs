@@ -15,7 +15,7 @@ pub(super) struct Backlog {
     at: usize,
     /// The last record has an end that is still to come.
     pub unfinished: bool,
-    /// The user has refused the first record.
+    /// The user has refused the first record, or it may not be offered yet.
     pub held: bool,
     /// What was refused has all been taken, and the sender does not know.
     pub just_emptied: bool,
@@ -92,6 +92,8 @@ impl Backlog {
             return false;
         }
         if self.held || !may_offer {
+            // Whole packets may be among them, also if the last one is not: the link's end must wait for them.
+            self.held |= !planted("reliable-forget-unoffered");
             return self.keep(bytes, unfinished);
         }
         // Whole packets are here only if they could not be offered before.

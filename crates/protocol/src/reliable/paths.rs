@@ -336,7 +336,9 @@ impl Paths {
             .map(|index| (index + self.turn) % self.count)
             .min_by_key(|&index| {
                 let path = &self.paths[index as usize];
-                (path.is_out(now_ns), path.in_flight)
+                let is_out = path.is_out(now_ns);
+                // If all are out, one that is proved is the better one.
+                (is_out, is_out && path.unproved_bytes.is_some(), path.in_flight)
             })
             .unwrap_or(0)
     }

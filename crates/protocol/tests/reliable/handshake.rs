@@ -168,6 +168,42 @@ pub fn the_old_link_is_emptied_first() {
     assert_eq!(why_down(&net, 0), Some(Why::Restarted));
 }
 
+/// What a link has delivered while an older one is not emptied yet is taken, too, if the link ends before that: also if the last packet has
+/// come only in part. (It was once forgotten then, though the peer was told that it was delivered.)
+#[test]
+pub fn what_waits_for_an_old_link_is_not_forgotten() {
+    let mut net = Net::new(&[Config::new(1500); 2], 7);
+    net.link(0, 1);
+    net.nodes[0].appetite = [0; 2];
+    let first_life = net.nodes[1].endpoint.incarnation();
+    for (life, message) in [b"first", b"other", b"third"].into_iter().enumerate() {
+        if life > 0 {
+            let incarnation = first_life + life as u64;
+            net.nodes[1] = Node::new(Config::new(1500), 1, incarnation, 90 + life as u64);
+            net.drop_if = Box::new(|_, _, _| false);
+            net.link(1, 0);
+        }
+        let back = net.peer_of(1, function(0)).unwrap();
+        net.send(1, back, message).unwrap();
+        net.run_until(Net::is_quiet);
+        if life == 1 {
+            // Of a long packet only the first frame comes.
+            let mut passes = 1;
+            net.drop_if = Box::new(move |from, _, frame| {
+                let is_data = from == 1 && frame[1] & 0xf == FrameKind::Data as u8;
+                passes -= is_data as i32;
+                is_data && passes < 0
+            });
+            net.send(1, back, &[7; 4_000]).unwrap();
+            net.run_for(1_000_000);
+        }
+    }
+    net.nodes[0].appetite = [usize::MAX; 2];
+    net.run_until(|net| net.nodes[0].taken.iter().any(|packet| packet.payload == b"third"));
+    let taken = net.nodes[0].taken.iter().map(|packet| &packet.payload[..]).collect::<Vec<_>>();
+    assert_eq!(taken, [b"first", b"other", b"third"]);
+}
+
 /// However many old links wait to be emptied, and in whichever places they are, they are emptied in the order in which they were.
 #[test]
 pub fn many_old_links_are_emptied_in_order() {
