@@ -1,4 +1,4 @@
-//! Every promise in PROMISES.md names tests that exist.
+//! Every promise in PROMISES.md, and every sentence of PROTOCOL.md about who can do what, names tests that exist.
 
 use std::path::{Path, PathBuf};
 
@@ -29,17 +29,60 @@ fn problems(text: &str, root: &Path) -> Vec<String> {
         if tests.is_empty() {
             found.push(format!("\"{title}\" names no test"));
         }
-        for (path, name) in tests {
-            match std::fs::read_to_string(root.join(&path)) {
-                Err(error) => found.push(format!("\"{title}\" names {path}: {error}")),
-                Ok(source) if !source.contains(&format!("fn {name}(")) => {
-                    found.push(format!("\"{title}\" names {name}, which is not in {path}"));
-                }
-                Ok(_) => {}
-            }
-        }
+        let missing = tests.iter().filter_map(|(path, name)| missing(root, path, name));
+        found.extend(missing.map(|what| format!("\"{title}\" {what}")));
     }
     found
+}
+
+/// What is wrong with the name of a test, if anything is.
+fn missing(root: &Path, path: &str, name: &str) -> Option<String> {
+    match std::fs::read_to_string(root.join(path)) {
+        Err(error) => Some(format!("names {path}: {error}")),
+        Ok(source) if !source.contains(&format!("fn {name}(")) => {
+            Some(format!("names {name}, which is not in {path}"))
+        }
+        Ok(_) => None,
+    }
+}
+
+/// The part of PROTOCOL.md about who can do what: what somebody cannot do has a test, or says that there is none.
+fn claims(text: &str, root: &Path) -> Vec<String> {
+    let Some((_, part)) = text.split_once("\n## Who can do what\n") else {
+        return vec!["nobody says who can do what".to_owned()];
+    };
+    let mut found = Vec::new();
+    for item in part.split("\n- ").skip(1) {
+        let item = item.split("\n\n").next().unwrap_or_default();
+        let tests = named_tests(item);
+        if tests.is_empty() && item.contains("cannot") && !item.contains("No test") {
+            found.push(format!("\"{item}\" names no test"));
+        }
+        found.extend(tests.iter().filter_map(|(path, name)| missing(root, path, name)));
+    }
+    found
+}
+
+#[test]
+fn who_cannot_do_what_is_shown() {
+    let text = std::fs::read_to_string(root().join("PROTOCOL.md")).expect("it stands at the top");
+    let found = claims(&text, &root());
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+/// A canary: a claim without a test, or with one that does not exist, is noticed.
+#[test]
+fn false_claims_are_noticed() {
+    let page = |item: &str| {
+        format!("\n## Who can do what\n\n### A\n\n- {item}\n\nWhat he can do:\n\n- Much.\n")
+    };
+    let here = "crates/papers/tests/promises.rs";
+    let good = page(&format!("He cannot: `{here}::false_claims_are_noticed`."));
+    assert_eq!(claims(&good, &root()), Vec::<String>::new());
+    let gone = format!("He cannot: `{here}::{}`.", "no_such_test");
+    for bad in [page("He cannot do it."), page(&gone), "\n## Who is who\n".to_owned()] {
+        assert_eq!(claims(&bad, &root()).len(), 1, "{bad}");
+    }
 }
 
 #[test]
