@@ -321,6 +321,15 @@ fn packets_that_are_forgotten_behind_an_old_link_are_noticed() {
     );
 }
 
+/// An Open that nobody confirms and that is believed for ever is noticed.
+#[test]
+fn requests_that_are_never_forgotten_are_noticed() {
+    scenario_notices(
+        "reliable-keep-unconfirmed",
+        reliable::handshake::an_altered_request_is_forgotten,
+    );
+}
+
 /// Whoever uses a peer's name from elsewhere is noticed, if nobody looks where he is.
 #[test]
 fn names_that_are_believed_are_noticed() {

@@ -250,7 +250,10 @@ impl Program {
                     let index = functions.iter().position(|(of, _)| *of == address);
                     let heard =
                         endpoint.place_of(peer).and_then(|path| turn.device.discovery.place(path));
-                    if address.node > MADE_UP {
+                    // On the path a function's number can be altered, too: then its node seems to have another one.
+                    let is_altered =
+                        index.is_none() && turn.scenario.attack == Some(Attack::OnPath);
+                    if address.node > MADE_UP || is_altered {
                         self.strangers.push(peer);
                         if self.chance.hits(500) {
                             endpoint.close(peer, turn.now_ns);

@@ -20,7 +20,7 @@ use super::{Config, Endpoint, PathId, Sink, Standing, Why};
 use crate::canary::planted;
 use crate::secret::Purpose;
 
-/// How long an answered Open waits for its confirmation, in ns.
+/// How long an answered Open waits for its confirmation, in ns. What it said is forgotten then.
 const CONFIRMATION_NS: u64 = 2_000_000_000;
 /// One place may have this part of all links.
 const PLACE_SHARE: usize = 4;
@@ -98,6 +98,7 @@ impl Endpoint {
         let (config, frame_bytes) = (self.config, self.frame_bytes);
         if let Some(link) = &mut self.slots[slot].link {
             learn(link, &config, frame_bytes, header, &open);
+            link.forget_ns = now_ns + CONFIRMATION_NS;
             link.paths.proved_by(path);
             link.accept_due = true;
         }
@@ -376,6 +377,7 @@ impl Endpoint {
         link.heard(now_ns);
         link.open_due = false;
         link.give_up_ns = NEVER;
+        link.forget_ns = NEVER;
         link.up_untold = true;
         self.counters.links_up += 1;
         link.came_up = self.counters.links_up;

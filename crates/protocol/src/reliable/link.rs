@@ -62,6 +62,8 @@ pub(super) struct Link {
     pub peer_token: u64,
     pub peer_incarnation: u64,
     pub peer_opening: u64,
+    /// When to forget the numbers above, if the link is not up by then.
+    pub forget_ns: u64,
     pub opening: u64,
     /// How many links had come up here when this one had; 0 until then.
     pub came_up: u64,
@@ -178,6 +180,7 @@ impl Link {
             peer_token: 0,
             peer_incarnation: 0,
             peer_opening: 0,
+            forget_ns: NEVER,
             opening: 0,
             came_up: 0,
             version: 0,

@@ -10,6 +10,7 @@ impl Endpoint {
     pub(super) fn run_timers(&mut self, now_ns: u64) {
         for slot in 0..self.slots.len() {
             if self.deadlines_ns[slot] <= now_ns {
+                self.forget_unconfirmed(slot, now_ns);
                 if let Some(why) = self.look(slot, now_ns) {
                     self.give_up(slot, why);
                 }
@@ -17,6 +18,19 @@ impl Endpoint {
             }
         }
         self.next_timer_ns = self.deadlines_ns.iter().copied().min().unwrap_or(NEVER);
+    }
+
+    /// A peer that both asked us and is asked by us has not confirmed what its Open said. Perhaps that was not what it sent, and its answers
+    /// count as old: it is asked anew.
+    fn forget_unconfirmed(&mut self, slot: usize, now_ns: u64) {
+        let Some(link) = self.slots[slot].link.as_deref_mut() else { return };
+        if link.state == State::Opening
+            && now_ns >= link.forget_ns
+            && !planted("reliable-keep-unconfirmed")
+        {
+            let path = link.way_back();
+            self.renew(slot, true, path, now_ns);
+        }
     }
 
     fn give_up(&mut self, slot: usize, why: Why) {

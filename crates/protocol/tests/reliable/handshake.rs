@@ -204,6 +204,51 @@ pub fn what_waits_for_an_old_link_is_not_forgotten() {
     assert_eq!(taken, [b"first", b"other", b"third"]);
 }
 
+/// A peer's Open that somebody altered on the way, so that its answers count as old, is forgotten when it is not confirmed: the two that ask
+/// each other find each other after that.
+#[test]
+pub fn an_altered_request_is_forgotten() {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+    let mut net = Net::new(&[Config::new(1500); 2], 3);
+    let challenge = Rc::new(RefCell::new(None));
+    let seen = challenge.clone();
+    net.drop_if = Box::new(move |from, _, frame| {
+        let kind = frame[1] & 0xf;
+        if from == 0 && kind == FrameKind::Challenge as u8 {
+            *seen.borrow_mut() = Some(frame.to_vec());
+        }
+        // Nothing of node 1 gets through as it is.
+        from == 1 || kind == FrameKind::Accept as u8
+    });
+    let peers = [net.connect(0, 1), net.connect(1, 0)];
+    let opens = Rc::new(RefCell::new(Vec::new()));
+    let tapped = opens.clone();
+    net.tap = Box::new(move |_, from, _, frame| {
+        if from == 1 {
+            tapped.borrow_mut().push(frame.to_vec());
+        }
+    });
+    net.transmit();
+    let mut altered = opens.take().into_iter().find(|frame| frame[1] & 0xf == 1).expect("an Open");
+    // A later incarnation, with the cookie that belongs to it.
+    altered[32 + 39] ^= 0x20;
+    for _ in 0..2 {
+        bellwire_wire::frame::check::seal(&mut altered).unwrap();
+        net.hand(0, Net::path(1, 0), &altered);
+        net.transmit();
+        if let Some(challenge) = challenge.take() {
+            altered[8..16].copy_from_slice(&challenge[32..40]);
+        }
+    }
+    net.run_for(50_000_000);
+    net.drop_if = Box::new(|_, _, _| false);
+    net.run_until(|net| {
+        assert!(net.now_ns < 4_000_000_000, "the altered Open is not forgotten");
+        (0..2).all(|node| net.nodes[node].endpoint.is_up(peers[node]))
+    });
+}
+
 /// However many old links wait to be emptied, and in whichever places they are, they are emptied in the order in which they were.
 #[test]
 pub fn many_old_links_are_emptied_in_order() {
@@ -481,8 +526,8 @@ pub fn an_answer_goes_even_when_its_sender_asks_again_just_then() {
         assert!((0..2).all(|node| !net.nodes[node].endpoint.is_up(peers[node])));
         is_cut.set([false; 2]);
         net.run_until(|net| {
-            // Not only when a cookie has grown old, which would put them out of step, too.
-            assert!(net.now_ns < 4_000_000_000, "{latency_ns}: no answer for two seconds");
+            // Not only when a cookie has grown old or an Open is forgotten, which would put them out of step, too.
+            assert!(net.now_ns < 1_950_000_000, "{latency_ns}: no answer when they should");
             (0..2).all(|node| net.nodes[node].endpoint.is_up(peers[node]))
         });
     }
