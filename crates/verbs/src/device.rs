@@ -94,13 +94,101 @@ impl Default for DeviceOptions {
     }
 }
 
+impl DeviceOptions {
+    /// The settings that are not left as they are by default, but `functions`, which every device has.
+    fn given(&self) -> Vec<&'static str> {
+        [
+            ("node", self.node.is_some()),
+            ("mode", self.mode != AccessMode::Owner),
+            ("port", self.port.is_some()),
+            ("io", self.io.is_some()),
+            ("fd", self.fd.is_some()),
+            ("pcap", self.pcap.is_some()),
+            ("config", self.config.is_some()),
+            ("seed", self.seed.is_some()),
+            ("programs", self.programs.is_some()),
+        ]
+        .into_iter()
+        .filter_map(|(name, is_given)| is_given.then_some(name))
+        .collect()
+    }
+}
+
+/// A kind of device, by what its name begins with.
+struct Kind {
+    name: &'static str,
+    open: fn(&str, &DeviceOptions) -> Result<Box<dyn DeviceBackend>>,
+    /// What to say if nothing follows the colon.
+    missing: &'static str,
+    /// The settings that it knows, of a device with this rest of the name.
+    settings: fn(&str) -> Vec<&'static str>,
+}
+
+/// All kinds. A new device is one line more.
+const KINDS: [Kind; 5] = [
+    Kind {
+        name: "shm",
+        open: crate::shm::open,
+        missing: "the job's name is missing after the colon",
+        settings: |_| crate::shm::SETTINGS.to_vec(),
+    },
+    Kind {
+        name: "eth",
+        open: crate::eth::open,
+        missing: "the interface's name is missing",
+        settings: |_| crate::eth::SETTINGS.to_vec(),
+    },
+    Kind {
+        name: "udp",
+        open: crate::udp::open,
+        missing: "an IP address of this host is missing",
+        settings: |_| crate::udp::SETTINGS.to_vec(),
+    },
+    Kind {
+        name: "model",
+        open: crate::model::open,
+        missing: "the machine is missing: model:chpp",
+        settings: |_| crate::model::SETTINGS.to_vec(),
+    },
+    Kind {
+        name: "auto",
+        open: crate::auto::open,
+        missing: "the network is missing: auto:udp:ADDRESS or auto:eth:INTERFACE",
+        settings: crate::auto::settings,
+    },
+];
+
+/// The kind of a device, and the rest of its name.
+fn kind_of(name: &str) -> Result<(&'static Kind, &str)> {
+    let (kind, place) = name
+        .split_once(':')
+        .ok_or_else(|| bad_name(name, "there is no colon between kind and name"))?;
+    let known = KINDS.iter().find(|known| known.name == kind);
+    Ok((known.ok_or_else(|| bad_name(name, "this kind of device is not known"))?, place))
+}
+
+/// Refuses settings that a device would not heed.
+fn check_known(name: &str, given: &[&str]) -> Result<()> {
+    let (kind, place) = kind_of(name)?;
+    let known = (kind.settings)(place);
+    match given.iter().find(|given| !known.contains(given)) {
+        None => Ok(()),
+        Some(given) => {
+            let kind = kind.name;
+            let known = known.join(", ");
+            Err(bad_name(name, &format!("{kind} has no setting \"{given}\"; it has {known}")))
+        }
+    }
+}
+
 impl Device {
     /// Opens the device `name`, for instance `shm:job`, or with options `shm:job?node=3&functions=16&mode=0660&group=100`.
     ///
     /// # Errors
     /// [`Error::BadDeviceName`], or what keeps the device from being used here.
     pub fn open(name: &str) -> Result<Device> {
-        let (bare, options) = parse(name)?;
+        let (bare, options, given) = parse(name)?;
+        check_known(bare, &given)?;
         Self::open_with(bare, &options)
     }
 
@@ -116,24 +204,12 @@ impl Device {
                 range: "1 to 255: function 0 always exists",
             });
         }
-        let (kind, place) = name
-            .split_once(':')
-            .ok_or_else(|| bad_name(name, "there is no colon between kind and name"))?;
-        let (open, missing): (fn(_, _) -> _, _) = match kind {
-            "shm" => (crate::shm::open, "the job's name is missing after the colon"),
-            "eth" => (crate::eth::open, "the interface's name is missing"),
-            "udp" => (crate::udp::open, "an IP address of this host is missing"),
-            "model" => (crate::model::open, "the machine is missing: model:chpp"),
-            "auto" => (
-                crate::auto::open,
-                "the network is missing: auto:udp:ADDRESS or auto:eth:INTERFACE",
-            ),
-            _ => return Err(bad_name(name, "this kind of device is not known")),
-        };
+        let (kind, place) = kind_of(name)?;
         if place.is_empty() {
-            return Err(bad_name(name, missing));
+            return Err(bad_name(name, kind.missing));
         }
-        Self::from_backend(name, open(place, options)?)
+        check_known(name, &options.given())?;
+        Self::from_backend(name, (kind.open)(place, options)?)
     }
 
     /// Whether the settings in a name are understood, before anything is opened. For the fuzzers.
@@ -273,15 +349,17 @@ impl Drop for Shared {
 }
 
 /// Cuts `shm:job?node=3&mode=0660` into the bare name and the options.
-fn parse(name: &str) -> Result<(&str, DeviceOptions)> {
+fn parse(name: &str) -> Result<(&str, DeviceOptions, Vec<&str>)> {
     let mut options = DeviceOptions::default();
-    let Some((bare, settings)) = name.split_once('?') else { return Ok((name, options)) };
+    let mut given = Vec::new();
+    let Some((bare, settings)) = name.split_once('?') else { return Ok((name, options, given)) };
     let (mut mode, mut group) = (0o600, None);
     for setting in settings.split('&') {
         let Some((key, value)) = setting.split_once('=') else {
             return Err(bad_name(name, &format!("\"{setting}\" is not KEY=VALUE")));
         };
         let bad = |known: &str| bad_name(name, &format!("{key}={value}: {known}"));
+        given.push(key);
         match key {
             "node" => {
                 options.node = Some(value.parse().map_err(|_| bad("a node is a number from 0"))?)
@@ -329,7 +407,7 @@ fn parse(name: &str) -> Result<(&str, DeviceOptions)> {
         (0o660, None) => return Err(bad_name(name, "mode=0660 needs group=GID")),
         _ => return Err(bad_name(name, "group=GID goes with mode=0660 only")),
     };
-    Ok((bare, options))
+    Ok((bare, options, given))
 }
 
 fn bad_name(name: &str, why: &str) -> Error {
@@ -342,7 +420,7 @@ mod tests {
 
     #[test]
     fn names_with_settings_are_understood_or_refused_with_a_reason() {
-        let (bare, options) = parse("shm:job?node=3&functions=16&mode=0660&group=100").unwrap();
+        let (bare, options, _) = parse("shm:job?node=3&functions=16&mode=0660&group=100").unwrap();
         assert_eq!(bare, "shm:job");
         assert_eq!((options.node, options.functions), (Some(3), 16));
         assert_eq!(options.mode, AccessMode::Group(100));
@@ -365,5 +443,24 @@ mod tests {
         }
         let none = DeviceOptions { functions: 0, ..DeviceOptions::default() };
         assert!(matches!(Device::open_with("shm:job", &none), Err(Error::OutOfRange { .. })));
+    }
+    /// A setting that a device would not heed is refused, in the name and in the options, with those that it knows.
+    #[test]
+    fn settings_of_other_devices_are_refused() {
+        for (name, setting) in [
+            ("udp:127.0.0.1?mode=0600", "mode"),
+            ("shm:job?port=3", "port"),
+            ("eth:lo?seed=1", "seed"),
+            ("model:chpp?pcap=x", "pcap"),
+            ("auto:udp:127.0.0.1?io=xdp", "io"),
+            ("auto:eth:lo?port=1", "port"),
+        ] {
+            let told = Device::open(name).expect_err(name).to_string();
+            let wanted = format!("has no setting \"{setting}\"; it has node");
+            assert!(told.contains(&wanted), "{name}: {told}");
+        }
+        let options = DeviceOptions { mode: AccessMode::Everyone, ..DeviceOptions::default() };
+        let told = Device::open_with("udp:127.0.0.1", &options).expect_err("a mode").to_string();
+        assert!(told.contains("udp has no setting \"mode\""), "{told}");
     }
 }

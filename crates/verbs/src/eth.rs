@@ -5,6 +5,9 @@ use crate::backend::{DeviceBackend, NO_WEIGHTS, opened, refuse_weight};
 use crate::device::{DeviceOptions, FrameWay};
 use bellwire_ethernet::{EthDevice, EthFunction, EthOptions, Way};
 
+/// The settings that this device knows.
+pub(crate) const SETTINGS: &[&str] = &["node", "functions", "io", "fd", "pcap"];
+
 /// Opens the device over `interface`.
 pub(crate) fn open(interface: &str, options: &DeviceOptions) -> Result<Box<dyn DeviceBackend>> {
     Ok(opened(station(interface, options)?, options, |station, function, options| {

@@ -5,6 +5,9 @@ use crate::backend::{DeviceBackend, opened, refuse_weight};
 use crate::device::DeviceOptions;
 use bellwire_virtual::{VirtualDevice, VirtualOptions};
 
+/// The settings that this device knows.
+pub(crate) const SETTINGS: &[&str] = &["node", "functions", "config", "seed", "programs"];
+
 /// Opens a node of `machine`, which is made if nobody has it open in this process.
 pub(crate) fn open(machine: &str, options: &DeviceOptions) -> Result<Box<dyn DeviceBackend>> {
     let own = VirtualOptions {

@@ -6,6 +6,9 @@ use crate::device::{AccessMode, DeviceOptions};
 use bellwire_shm::ShmDevice;
 use bellwire_shm::name::Access;
 
+/// The settings that this device knows.
+pub(crate) const SETTINGS: &[&str] = &["node", "functions", "mode", "group"];
+
 /// Joins `job`.
 pub(crate) fn open(job: &str, options: &DeviceOptions) -> Result<Box<dyn DeviceBackend>> {
     let station = ShmDevice::open(job, access_of(options), options.node)?;

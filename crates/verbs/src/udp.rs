@@ -5,6 +5,9 @@ use crate::backend::{DeviceBackend, NO_WEIGHTS, opened, refuse_weight};
 use crate::device::DeviceOptions;
 use bellwire_ethernet::{UdpDevice, UdpOptions};
 
+/// The settings that this device knows.
+pub(crate) const SETTINGS: &[&str] = &["node", "functions", "port", "pcap"];
+
 /// Opens `address`, one of this host.
 pub(crate) fn open(address: &str, options: &DeviceOptions) -> Result<Box<dyn DeviceBackend>> {
     Ok(opened(station(address, options)?, options, |station, function, options| {

@@ -24,6 +24,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use transport::AutoTransport;
 
+/// The settings that this device knows: those of its network, and who may connect in memory.
+pub(crate) fn settings(name: &str) -> Vec<&'static str> {
+    let network =
+        if name.starts_with("eth:") { crate::eth::SETTINGS } else { crate::udp::SETTINGS };
+    network.iter().copied().chain(["mode", "group"]).collect()
+}
+
 /// Opens the network that `name` means, `udp:ADDRESS` or `eth:INTERFACE`, and joins the job of all who have it on this host.
 pub(crate) fn open(name: &str, options: &DeviceOptions) -> Result<Box<dyn DeviceBackend>> {
     Ok(opened(Auto::open(name, options)?, options, Auto::open_function))
