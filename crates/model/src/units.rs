@@ -1,4 +1,5 @@
-//! Quantities with units: as types in code, as strings with a unit in TOML (`"250 MHz"`, `"4 ns"`, `"128 B"`, `"4 GB/s"`).
+//! Quantities with units: as types in code, as strings with a unit in TOML (`"250 MHz"`, `"4 ns"`,
+//! `"128 B"`, `"4 GB/s"`).
 //!
 //! One form only: a number, optional white space, and the unit. Decimal prefixes are powers of ten
 //! (`kB`, `MB`, `GB`), binary ones powers of two (`KiB`, `MiB`, `GiB`). A number without a unit is

@@ -1,4 +1,5 @@
-//! Value change dumps (IEEE 1364-2005, 18.2): waveforms for GTKWave and Surfer. Times are in picoseconds.
+//! Value change dumps (IEEE 1364-2005, 18.2): waveforms for GTKWave and Surfer. Times are in
+//! picoseconds.
 
 use std::fmt::Write;
 

@@ -78,7 +78,8 @@ pub struct NicConfig {
     pub submission: Start,
     /// Words of 32 B of the buffer for stored descriptors (`damq-pd` and `ring`).
     pub descriptor_words: u16,
-    /// Bytes of a network packet's header; 16 in cHPP, 32 in others, 94 at most in InfiniBand (B-04).
+    /// Bytes of a network packet's header: 16 in cHPP, 32 in others, at most 94 in InfiniBand
+    /// (B-04).
     pub packet_header: Bytes,
     /// Whether packets are converted whole between the bus protocol and the network protocol, as
     /// between a bus and another network (B-05).
@@ -332,7 +333,8 @@ impl Config {
     /// parameter.
     ///
     /// # Errors
-    /// [`ParameterError::Form`] with line and column for text that is not TOML; those of [`Config::prototype_with`].
+    /// [`ParameterError::Form`] with line and column for text that is not TOML; those of
+    /// [`Config::prototype_with`].
     pub fn parse(text: &str) -> Result<Config, ConfigError> {
         Config::prototype_with(&read(text)?)
     }
@@ -340,7 +342,8 @@ impl Config {
     /// The paper's prototype with changes: a table of the same form with only the differing values.
     ///
     /// # Errors
-    /// [`ParameterError::Form`] with the key for unknown keys and wrong types; those of [`Config::check`].
+    /// [`ParameterError::Form`] with the key for unknown keys and wrong types; those of
+    /// [`Config::check`].
     pub fn prototype_with(changes: &toml::Table) -> Result<Config, ConfigError> {
         let mut table: toml::Table = read(PROTOTYPE)?;
         merge(&mut table, changes);

@@ -8,8 +8,8 @@
 //! Channels of each input of each crossbar, n being `crossbar.channels`:
 //!
 //! ```text
-//!   0 .. n    NAP and PUT, by destination modulo n      (with rings: n more for packets that have crossed the dateline)
-//!   behind    GET, if it has a channel of its own       (with rings: one more)
+//!   0 .. n    NAP and PUT, by destination modulo n    (with rings: n more after the dateline)
+//!   next      GET, if it has a channel of its own     (with rings: one more)
 //! ```
 //!
 //! A packet keeps its group (destination modulo n) from link to link. So each of the n groups is a
@@ -410,7 +410,7 @@ mod tests {
     use crate::chpp::config::LinksConfig;
     use crate::network::Shape;
 
-    /// Canary: a credit that is lost on its way over a link, and one too many, are found by the audit.
+    /// Canary: the audit finds a credit lost on a link, and one too many.
     #[test]
     fn lost_credits_are_found() {
         let mut config = Config::prototype();

@@ -1,4 +1,5 @@
-//! The intra-DMA crossbar with its virtual channels (C-04, C-27, C-42, C-43; cHPP sections 2.3, 3.4, 5.4).
+//! The intra-DMA crossbar with its virtual channels (C-04, C-27, C-42, C-43; cHPP sections 2.3,
+//! 3.4, 5.4).
 //!
 //! Ports: an interface, or a link from another controller, injects a packet into a channel of its
 //! input. The packet crosses when its input, its output and a place behind the output are free.

@@ -170,7 +170,8 @@ pub struct DescriptorUnit {
     pub reached: u64,
     /// Number of the first job that may not be requested in full.
     asked: u64,
-    /// For each doorbell in the FIFO of a function, the descriptor if a processor stored it into the interface (B-01).
+    /// For each doorbell in the FIFO of a function, the descriptor if a processor stored it into
+    /// the interface (B-01).
     pub stored: Vec<VecDeque<Option<Vec<u8>>>>,
     /// Remote GETs that wait.
     pub remote: Queue<RemoteGet>,

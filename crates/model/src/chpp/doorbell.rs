@@ -1,4 +1,5 @@
-//! The doorbell window and its FIFOs (C-31, C-32; cHPP section 4.1), and the arbiter over them (C-40, C-41; Fig. 13).
+//! The doorbell window and its FIFOs (C-31, C-32; cHPP section 4.1), and the arbiter over them
+//! (C-40, C-41; Fig. 13).
 
 use std::collections::VecDeque;
 

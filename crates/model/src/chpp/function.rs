@@ -1,5 +1,5 @@
 //! The functions of an interface (SR-IOV: 1 PF and 7 VFs, C-38), each with its window of host
-//! memory and its queue pairs, and their isolation (C-39). A function's descriptors, sources and
+//! memory and its queue pairs. They are isolated (C-39). A function's descriptors, sources and
 //! targets must lie in its own window. A packet must carry the key of its target queue pair (QP
 //! Magic, C-09).
 
@@ -16,7 +16,7 @@ pub const SLOT_BYTES: u64 = 2048;
 /// initialisation (C-15).
 ///
 /// ```text
-///   descriptor places | per queue pair: send ring | receive ring | list of slot addresses | slots | ... | free for programs
+///   descriptor places | per queue pair: send ring | receive ring | slot list | slots | ... | free
 /// ```
 #[derive(Clone, Debug)]
 pub struct Layout {

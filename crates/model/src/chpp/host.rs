@@ -1,7 +1,7 @@
-//! The host: a processor that writes descriptors and doorbells, the rings that it polls, and the
-//! rules that the paper leaves to software (C-13, C-14, C-33; cHPP sections 3.3 and 4). At most 32
-//! operations (`nic.doorbell_depth`) of a function are outstanding. Software lists slots again once
-//! they are read, and reports consumed events.
+//! The host: a processor that writes descriptors and doorbells, and the rings that it polls (C-13,
+//! C-14, C-33; cHPP sections 3.3 and 4). It follows the rules that the paper leaves to software. At
+//! most 32 operations (`nic.doorbell_depth`) of a function are outstanding. Software lists slots
+//! again once they are read, and reports consumed events.
 //!
 //! Ports: programs post descriptors and receive [`Notice`]s. Stores go to the port's window. Events
 //! are read in place, in memory.

@@ -1,4 +1,5 @@
-//! The PCIe crossbar for traffic between processors and I/O devices, and the devices (C-03, C-55; cHPP sections 2.3 and 3.2).
+//! The PCIe crossbar for traffic between processors and I/O devices, and the devices (C-03, C-55;
+//! cHPP sections 2.3 and 3.2).
 //!
 //! Ports: a processor's loads and stores to a device's global address use the same links as
 //! doorbells and DMA. They cross here, not in the intra-DMA crossbar, and reach the device over its

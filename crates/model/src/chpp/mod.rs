@@ -4,14 +4,14 @@
 //! A message goes through the files in this order:
 //!
 //! ```text
-//!   host        the processor writes descriptor and doorbell            port, pcie, memory   the bus and what is behind it
-//!   doorbell    window, FIFOs, arbiter                                  tags                 one allocator for all reads
-//!   descriptor  descriptor read, descriptor extract                     function             windows and keys
-//!   data        data read, data extract, data reorder
-//!   packer      network packets
-//!   controllers ways between nodes                                       links                wires between controllers
-//!   crossbar    virtual channels, matching                              io                   processors and I/O devices
-//!   upload      receive dispatch, PUT and NAP upload, events            slots, ring          buffer management
+//!   host         processor writes descriptor, doorbell   port, pcie, memory   bus, and host memory
+//!   doorbell     window, FIFOs, arbiter                  tags                 allocator for reads
+//!   descriptor   descriptor read, descriptor extract     function             windows and keys
+//!   data         data read, data extract, data reorder
+//!   packer       network packets
+//!   controllers  routes between nodes                    links                wires between them
+//!   crossbar     virtual channels, matching              io                   I/O devices
+//!   upload       dispatch, PUT and NAP upload, events    slots, ring          buffer management
 //! ```
 //!
 //! [`node`] connects the blocks. [`machine`] holds all nodes and lets a [`machine::Program`] use

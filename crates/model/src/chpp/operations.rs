@@ -56,8 +56,8 @@ pub struct Operations {
 /// The send event and the receive event.
 const ENDS: u8 = 2;
 
-/// Forgotten operations are removed in batches of at least this size: large enough to move little,
-/// small enough for all records to fit in a processor's L1 cache.
+/// Forgotten operations are removed in batches of at least this size. It is large enough to move
+/// little, and small enough for all records to fit in a processor's L1 cache.
 const AT_ONCE: usize = 64;
 
 impl Operations {

@@ -1,4 +1,5 @@
-//! The packer (C-34; cHPP section 4.1, Fig. 11): joins control, destination and data into network packets.
+//! The packer (C-34; cHPP section 4.1, Fig. 11): joins control, destination and data into network
+//! packets.
 //!
 //! Ports: commands and the stream of data come in; packets go into a channel of the crossbar. A PUT
 //! streams: its packets leave as their data arrives. A NAP is one packet, which is gathered whole

@@ -1,6 +1,6 @@
-//! The PCIe port: two one-way links with acknowledgements and flow-control updates between packets,
-//! the credits of the root complex, and the rules that cut requests and completions (PCI Express
-//! base specification 2.0, 2.2 to 2.6).
+//! The PCIe port: two one-way links, the credits of the root complex, and the rules that cut
+//! requests and completions (PCI Express base specification 2.0, 2.2 to 2.6). Acknowledgements and
+//! flow-control updates share the links with the packets.
 //!
 //! Ports: [`Link::transmit`] puts a packet on the wires; [`Credits::earliest`] says when the host
 //! has room for a request. Overheads on the wires are those of the literature (Neugebauer et al.,

@@ -1,8 +1,8 @@
 //! One operation as a picture: a self-contained SVG file, for light and dark screens.
 //!
-//! A row for each interval of the [`Explanation`], on one axis of time: service is a full bar, a
-//! wait is a hatched bar with its cause. The rows follow each other without gap and add up exactly
-//! to the last one. Every bar has `data-start-ps` and `data-length-ps`, so that programs need not
+//! Each interval of the [`Explanation`] is a row on one axis of time. Service is a full bar; a wait
+//! is a hatched bar with its cause. The rows follow each other without gap and add up exactly to
+//! the last one. Every bar has `data-start-ps` and `data-length-ps`, so that programs need not
 //! measure pixels.
 
 use std::fmt::Write;
@@ -227,7 +227,7 @@ mod tests {
     use crate::chpp::experiments::Kind;
     use crate::chpp::experiments::single::single;
 
-    /// Checks a picture with an XML parser: the bars are adjacent and add up to the total, each
+    /// Checks a picture with an XML parser. The bars are adjacent and add up to the total, each
     /// wait has its cause, and the file fetches no resource.
     fn check(picture: &str) -> Result<usize, String> {
         let document = roxmltree::Document::parse(picture).map_err(|error| error.to_string())?;

@@ -1,5 +1,5 @@
-//! The PCIe port of an interface and the host behind it: links in both directions, credits, tags,
-//! reads in flight, and the host's memory (C-35, C-36, C-55).
+//! The PCIe port of an interface and the host behind it (C-35, C-36, C-55): links in both
+//! directions, credits, tags, reads in flight, and host memory.
 //!
 //! Ports: [`Port::read`] requests bytes of host memory and answers with [`Incoming::Completion`]s.
 //! [`Port::write`] writes bytes into it. [`Port::doorbell`] and [`Port::window_write`] carry a

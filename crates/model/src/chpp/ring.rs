@@ -120,9 +120,8 @@ mod tests {
         }
     }
 
-    /// A ring returns each record once per lap with the phase of the lap, stops when it is full,
-    /// and continues when software has consumed a record. A report of too many consumed records
-    /// changes nothing.
+    /// A ring returns each record once per lap with the phase of the lap, and stops while it is
+    /// full. A report of too many consumed records changes nothing.
     // shows: C-16
     #[test]
     fn a_full_ring_waits() {

@@ -1,5 +1,5 @@
-//! Buffer management for NAPs (C-20, C-21; cHPP section 4.2): addresses of free slots in an on-chip
-//! cache, refilled from a list in host memory before it is empty.
+//! Buffer management for NAPs (C-20, C-21; cHPP section 4.2): an on-chip cache of free slot
+//! addresses. It is refilled from a list in host memory before it is empty.
 
 use crate::stats::Queue;
 use crate::units::Time;

@@ -1,4 +1,5 @@
-//! The receive engine: dispatch, PUT upload, NAP upload (C-09, C-14, C-21, C-22, C-37, C-39; cHPP section 4.2, Fig. 12).
+//! The receive engine: dispatch, PUT upload, NAP upload (C-09, C-14, C-21, C-22, C-37, C-39; cHPP
+//! section 4.2, Fig. 12).
 //!
 //! Ports: packets come from the crossbar; GETs go to the send engine, data and events to host
 //! memory. A packet that lacks a NAP slot or an event record waits in front, with head-of-line

@@ -24,8 +24,9 @@ struct Node<E> {
     event: E,
 }
 
-/// A calendar queue: the sorted events of the current slot; a wheel of later slots, each an
-/// unsorted list, with a bitmap of the occupied ones; and a heap for events beyond the wheel.
+/// A calendar queue. It has the sorted events of the current slot, a wheel of later slots, and a
+/// heap for events beyond the wheel. Each later slot is an unsorted list; a bitmap marks the
+/// occupied ones.
 ///
 /// A slot is sorted only when it becomes current, and usually holds few events. So push and pop
 /// cost the same few nanoseconds for any number of events. Nodes are recycled; after warming up
@@ -47,7 +48,7 @@ pub(super) struct Calendar<E> {
 }
 
 impl<E: Copy> Calendar<E> {
-    /// An empty calendar whose slots are at least `slot_ps` picoseconds wide (the next power of two).
+    /// An empty calendar with slots of at least `slot_ps` picoseconds (the next power of two).
     pub fn new(slot_ps: u64) -> Calendar<E> {
         Calendar {
             current: Vec::new(),
@@ -202,7 +203,8 @@ impl<E: Copy> Calendar<E> {
     #[inline(never)]
     fn another(&mut self, key: Key, next: u32, event: E) -> u32 {
         self.nodes.push(Node { key, next, event });
-        // A pending event takes 32 bytes or more; 2^32 of them do not fit in any memory that runs this.
+        // A pending event takes at least 32 bytes, so 2^32 of them exceed any memory that runs
+        // this.
         (self.nodes.len() - 1) as u32
     }
 

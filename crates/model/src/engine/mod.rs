@@ -1,9 +1,9 @@
 //! The event core, and how hardware blocks are written on it.
 //!
 //! # A block
-//! A block is a plain struct in a file of its own, named like the hardware: its parameters, its
-//! registers and queues, its counters. It does not know its neighbours. A [`Channel`] can join two
-//! blocks. Time passes only through the [`Schedule`].
+//! A block is a plain struct in a file of its own, named like the hardware. It has its parameters,
+//! its registers and queues, and its counters. It does not know its neighbours. A [`Channel`] can
+//! join two blocks. Time passes only through the [`Schedule`].
 //!
 //! # A model
 //! A model owns its blocks and channels in ordinary fields and vectors. Its one event type is a
@@ -21,8 +21,8 @@
 //!   environment.
 //!
 //! # Example
-//! A source sends eight packets of four beats over a channel with room for two packets to a sink
-//! that needs 100 ns each:
+//! A source sends eight packets of four beats to a sink that needs 100 ns each. The channel has
+//! room for two packets:
 //!
 //! ```
 //! use bellwire_model::engine::{Channel, Event, Link, Model, Schedule, run};
@@ -50,7 +50,7 @@
 //! }
 //!
 //! impl Source {
-//!     /// Sends while the channel takes; if it refuses, it raises `SourceRuns` when there is room again.
+//!     /// Sends until the channel refuses, which later raises `SourceRuns`.
 //!     fn run(&mut self, out: &mut Channel<u32, Happening>, schedule: &mut Schedule<Happening>) {
 //!         while self.left > 0 && out.offer(schedule, 4, self.left).is_ok() {
 //!             self.left -= 1;
@@ -65,7 +65,11 @@
 //! }
 //!
 //! impl Sink {
-//!     fn work(&mut self, input: &mut Channel<u32, Happening>, schedule: &mut Schedule<Happening>) {
+//!     fn work(
+//!         &mut self,
+//!         input: &mut Channel<u32, Happening>,
+//!         schedule: &mut Schedule<Happening>,
+//!     ) {
 //!         if self.busy {
 //!             return;
 //!         }

@@ -19,7 +19,8 @@ impl Random {
         Random { state }
     }
 
-    /// An independent generator for one part of a model, so that another part's draws do not shift this one's.
+    /// An independent generator for one part of a model: draws of another part do not shift its
+    /// sequence.
     pub fn fork(&mut self, part: u64) -> Random {
         Random::new(self.word() ^ mix(part))
     }
@@ -39,7 +40,8 @@ impl Random {
         result
     }
 
-    /// A number in `0..limit`. Exact up to one part in 2^64 / limit (a multiply instead of a division).
+    /// A number in `0..limit`. Uniform up to one part in 2^64 / limit (a multiply instead of a
+    /// division).
     ///
     /// # Panics
     /// In debug builds if `limit` is zero.
@@ -136,7 +138,7 @@ impl Failures {
 }
 
 impl Chance {
-    /// -ln(1 - p), by halvings of 1 - p and the series in z = (1 - m) / (1 + m), m from 1/2 to 1.
+    /// -ln(1 - p), by halvings of 1 - p and the series in z = (1 - m) / (1 + m). m is in 1/2 to 1.
     /// Uses only basic operations, whose results IEEE 754 fixes to the last bit.
     fn rate(self) -> f64 {
         let mut rest = (u64::MAX - self.0).max(1) as f64 / 18_446_744_073_709_551_616.0;

@@ -7,10 +7,11 @@ use crate::units::{Span, Time};
 /// The clock of one run and its pending events.
 ///
 /// # The order of events
-/// By time; at one time, events of the *acting* phase before those of the *settling* phase; within
-/// a phase at **random**: each event draws a number when it is scheduled, and the lowest goes
-/// first. So no port precedes another because of its index or its age, and one seed still gives one
-/// order. An event scheduled for the present moment draws against the events still left in it.
+/// Events are ordered by time. At one time, events of the *acting* phase precede those of the
+/// *settling* phase. Within a phase the order is **random**: each event draws a number when it is
+/// scheduled, and the lowest goes first. So no port precedes another because of its index or its
+/// age, and one seed still gives one order. An event scheduled for the present moment draws against
+/// the events still left in it.
 ///
 /// A block that must keep an order keeps it in a queue ([`Channel`](super::Channel) does): an event
 /// says *that* an item arrived, the queue says which. An arbiter decides in the settling phase,

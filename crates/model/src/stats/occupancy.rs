@@ -4,9 +4,9 @@ use crate::units::{Span, Time};
 
 /// Counts the items in a queue, a pool of tags or a buffer.
 ///
-/// Two sums are kept independently: the number inside over time, by this struct's count; and the
-/// stay of each item, from the entry time that travels with it. By Little's law the sums are equal
-/// for any traffic. If they differ, an item was lost, invented or counted twice.
+/// Two sums are kept independently. One is the number inside over time, by this struct's count. The
+/// other is the stay of each item, from the entry time that travels with it. By Little's law the
+/// sums are equal for any traffic. If they differ, an item was lost, invented or counted twice.
 #[derive(Clone, Debug, Default)]
 pub struct Occupancy {
     inside: u64,

@@ -22,7 +22,8 @@ pub struct Steady {
     pub amount: Estimate,
     /// Windows of the warm-up, which are not counted.
     pub warm_up: usize,
-    /// Whether there is a steady state. If not, the means are those of the second half, and mean little.
+    /// Whether there is a steady state. If not, the means are those of the second half, and mean
+    /// little.
     pub settled: bool,
 }
 

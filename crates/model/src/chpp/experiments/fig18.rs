@@ -1,4 +1,5 @@
-//! Fig. 18 (C-44): latency against throughput, for five sizes of crossbar, with PUTs to random ports.
+//! Fig. 18 (C-44): latency against throughput, for five sizes of crossbar, with PUTs to random
+//! ports.
 
 use bellwire_wire::endpoint::Endpoint;
 

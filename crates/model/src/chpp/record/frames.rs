@@ -2,7 +2,8 @@
 //!
 //! | interface of the file | its frames | time |
 //! |---|---|---|
-//! | `host n to interface`, `interface n to host` | PCIe transaction layer packets | first byte leaves |
+//! | `host n to interface` | PCIe transaction layer packets | first byte leaves |
+//! | `interface n to host` | PCIe transaction layer packets | first byte leaves |
 //! | `interface n to controller` | network packets (`bellwire_wire::packet`) | first beat leaves |
 //! | `controller to interface n` | network packets | through the receive dispatch |
 //! | `controller a to controller b` | network packets | complete at the far end |

@@ -7,8 +7,8 @@
 //! | captures (pcapng) | [`frames::capture`] | the frames | Wireshark |
 //!
 //! A machine records only what a caller requests before the run: `Machine::open_journal`,
-//! `Machine::watch_signals`, `Machine::capture_frames`. [`MOST_NOTES`] bounds each record, so that a
-//! long run does not fill the memory. Later entries are dropped; only the waveforms say so.
+//! `Machine::watch_signals`, `Machine::capture_frames`. [`MOST_NOTES`] bounds each record, so that
+//! a long run does not fill the memory. Later entries are dropped; only the waveforms say so.
 
 pub mod frames;
 pub mod perfetto;

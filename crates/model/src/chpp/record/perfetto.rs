@@ -2,8 +2,8 @@
 //! (perfetto/protos/perfetto/trace).
 //!
 //! ```text
-//! node 0                     a track without events, that of all below
-//!   processor                one track for each block: what is at work there, and what waits there and for what
+//! node 0                     a track without events, the parent of the tracks below
+//!   processor                one track for each block: its work, and its waits with their causes
 //!   ...
 //!   tags                     one counter for each queue
 //! node 1

@@ -181,7 +181,8 @@ fn blocks(nic: &NicConfig, node: &Node, see: &mut See<'_>) {
     see("upload", Plain("ready"), Bit, u64::from(ready));
 }
 
-/// The channels and the matching of a crossbar. Its first ports are those of its nodes, the others those of its links.
+/// The channels and the matching of a crossbar. Its first ports are those of its nodes, the others
+/// those of its links.
 fn switch(crossbar: &Crossbar, see: &mut See<'_>) {
     use Kind::{Bit, Depth};
     use Name::{Numbered, Twice};

@@ -1,4 +1,5 @@
-//! The machine under load: synthetic traffic from a TOML file, measured in its steady state, or a program's schedule.
+//! The machine under load: synthetic traffic from a TOML file, measured in its steady state, or a
+//! program's schedule.
 //!
 //! - `plan`: the form of a file, and its errors;
 //! - `traffic`: sources, destinations and times of messages;
