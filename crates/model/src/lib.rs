@@ -5,8 +5,8 @@
 //! - [`chpp`]: the network interface of the cHPP paper with its host, controller and experiments;
 //! - [`damq_pd`]: the descriptor interface of the DAMQ-PD paper with its host and experiments;
 //! - [`engine`]: the event core, how a hardware block is written, connected and run;
-//! - [`experiment`]: an experiment of a paper, and what it says;
-//! - [`form`]: parameters as TOML, and what is wrong with them;
+//! - [`experiment`]: an experiment of a paper, and its report;
+//! - [`form`]: parameters as TOML, and their errors;
 //! - [`goal`]: schedules of message-passing programs;
 //! - [`hpcl`]: the cluster of the HPCL/Ethernet paper: gigabit NICs, a switch, Linux with TCP/IP,
 //!   and HPCL beside it;

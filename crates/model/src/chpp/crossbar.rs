@@ -50,7 +50,7 @@ struct Channel {
     occupancy: Occupancy,
 }
 
-/// A packet on its way to an output.
+/// A packet that is crossing to an output.
 #[derive(Clone, Copy, Debug)]
 struct Crossing {
     channel: usize,
@@ -380,7 +380,7 @@ impl Crossbar {
     /// Checks Little's law on every channel.
     ///
     /// # Errors
-    /// What does not hold.
+    /// The violated law.
     pub fn audit(&self, now: Time) -> Result<(), Imbalance> {
         self.inputs.iter().enumerate().try_for_each(|(at, channel)| {
             let crossing = self.crossing[at / self.channels]

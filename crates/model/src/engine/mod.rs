@@ -33,7 +33,7 @@
 //! enum Happening {
 //!     /// The source may have something to send, and room to send it.
 //!     SourceRuns,
-//!     /// A packet has come to the sink.
+//!     /// A packet has arrived at the sink.
 //!     SinkArrival,
 //!     /// The sink has worked off its packet.
 //!     SinkDone,
@@ -73,7 +73,7 @@
 //!         if self.busy {
 //!             return;
 //!         }
-//!         // Taking an item out gives its credits back to the sender.
+//!         // Taking an item returns its credits to the sender.
 //!         if let Some(item) = input.take(schedule) {
 //!             self.busy = true;
 //!             self.received.push(item);
@@ -150,7 +150,7 @@ pub trait Model {
     /// Everything that can happen in it.
     type Event: Event;
 
-    /// Lets `event` happen, now.
+    /// Handles `event`, now.
     fn handle(&mut self, event: Self::Event, schedule: &mut Schedule<Self::Event>);
 }
 
