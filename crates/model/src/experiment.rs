@@ -1,5 +1,5 @@
-//! An experiment of a paper, and what it says: values beside those published, each marked as calibrated or predicted, claims that hold or do
-//! not, and figures.
+//! An experiment of a paper and its report: values beside those published, each marked as
+//! calibrated or predicted, claims that hold or fail, and figures.
 
 use std::fmt;
 
@@ -8,19 +8,19 @@ use serde::Serialize;
 /// Relative error, in percent, above which a value needs an explanation.
 pub const EXPLAINED_ABOVE: f64 = 5.0;
 
-/// An experiment: its name, what it is, and how to run it.
+/// An experiment: its name, its title, and its function.
 pub struct Experiment {
-    /// Name, as the command takes it.
+    /// Name for the command line.
     pub id: &'static str,
-    /// What it is.
+    /// A short description.
     pub title: &'static str,
-    /// The rows that it is about.
+    /// Its rows in docs/feature-rows.md.
     pub rows: &'static str,
-    /// Runs it and fills the report; a sentence if it cannot be run.
+    /// Runs it and fills the report; a sentence if it cannot run.
     pub run: fn(&mut Report) -> Result<(), String>,
 }
 
-/// How a value came about.
+/// The origin of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
@@ -35,50 +35,50 @@ pub enum Role {
 /// A value of the model beside that of the paper.
 #[derive(Clone, Debug, Serialize)]
 pub struct Value {
-    /// What it is.
+    /// Its name.
     pub what: String,
     /// Its unit.
     pub unit: &'static str,
-    /// How it came about.
+    /// Its origin.
     pub role: Role,
-    /// What the model (or formula) gives.
+    /// The value of the model or formula.
     pub model: f64,
-    /// What the paper gives; nothing where it gives no number.
+    /// The value of the paper; nothing if the paper gives none.
     pub published: Option<f64>,
     /// Relative error in percent.
     pub error_percent: Option<f64>,
-    /// Why the two differ.
+    /// Why the two values differ.
     pub explanation: Option<String>,
 }
 
 /// A statement of the paper without a number.
 #[derive(Clone, Debug, Serialize)]
 pub struct Claim {
-    /// What it says.
+    /// The statement.
     pub claim: String,
-    /// Whether the model does that.
+    /// Whether it holds in the model.
     pub holds: bool,
-    /// Why not, or with which reservation.
+    /// Why it does not hold, or a reservation.
     pub explanation: Option<String>,
 }
 
-/// What a run depends on.
+/// The parameters that a run depends on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Sensitivity {
-    /// What the run was, in a few words.
+    /// A short description of the run.
     pub of: String,
-    /// Parameters that changed nothing, whether doubled or halved, or chosen otherwise.
+    /// Parameters without effect, doubled, halved or changed otherwise.
     pub without_effect: Vec<String>,
-    /// Parameters that changed something.
+    /// Parameters with an effect.
     pub with_effect: Vec<String>,
-    /// Parameters for which no other value makes a machine, and shapes, which have no neighbours.
+    /// Parameters without another valid value, and shapes of topologies.
     pub not_tried: Vec<String>,
 }
 
 /// A figure: curves over one axis.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figure {
-    /// What it shows; of a figure of the paper, its number too.
+    /// Its title; for a figure of the paper, with its number.
     pub title: String,
     /// The horizontal axis.
     pub x: Axis,
@@ -91,9 +91,9 @@ pub struct Figure {
 /// An axis of a figure.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Axis {
-    /// What is along it.
+    /// The quantity.
     pub label: &'static str,
-    /// The unit of its numbers; empty for counts and ratios.
+    /// Its unit; empty for counts and ratios.
     pub unit: &'static str,
     /// Whether equal distances are equal ratios.
     pub logarithmic: bool,
@@ -102,15 +102,15 @@ pub struct Axis {
 /// A curve of a figure.
 #[derive(Clone, Debug, Serialize)]
 pub struct Series {
-    /// What it is of, such as a system or a setting.
+    /// Its name, such as a system or a setting.
     pub name: String,
-    /// Where its points come from.
+    /// The origin of its points.
     pub origin: Origin,
-    /// Its points, as (x, y), in the order in which they are joined.
+    /// Its points, as (x, y), in the order of the line.
     pub points: Vec<(f64, f64)>,
 }
 
-/// Where the points of a curve come from.
+/// The origin of a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
@@ -118,7 +118,7 @@ pub enum Origin {
     Model,
     /// The paper.
     Published,
-    /// The paper, and a constant of the model was fitted to it.
+    /// The paper, with a constant of the model fitted to it.
     Calibrated,
     /// A formula of the paper.
     Formula,
@@ -126,14 +126,14 @@ pub enum Origin {
     Measured,
 }
 
-/// An experiment that was run.
+/// The report of an experiment.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// Its name, as the command takes it.
+    /// Its name for the command line.
     pub id: &'static str,
-    /// What it is.
+    /// A short description.
     pub title: &'static str,
-    /// The rows that it is about.
+    /// Its rows in docs/feature-rows.md.
     pub rows: &'static str,
     /// Values in the order of the paper.
     pub values: Vec<Value>,
@@ -141,9 +141,9 @@ pub struct Report {
     pub claims: Vec<Claim>,
     /// Figures in the order of the paper.
     pub figures: Vec<Figure>,
-    /// What the runs depend on.
+    /// The parameters that the runs depend on.
     pub sensitivity: Vec<Sensitivity>,
-    /// What one should know, such as the second reading of a contradiction.
+    /// Remarks, such as the second reading of a contradiction.
     pub notes: Vec<String>,
 }
 
@@ -151,7 +151,7 @@ impl Experiment {
     /// Runs it.
     ///
     /// # Errors
-    /// A sentence, if it cannot be run.
+    /// A sentence, if it cannot run.
     pub fn run(&self) -> Result<Report, String> {
         let mut report = Report::new(self.id, self.title, self.rows);
         (self.run)(&mut report)?;
@@ -214,7 +214,7 @@ impl Report {
         self.notes.push(note.into());
     }
 
-    /// Values and claims that miss what was published and say nothing of why.
+    /// Values and claims that differ from the paper without an explanation.
     pub fn unexplained(&self) -> Vec<&str> {
         let values =
             self.values.iter().filter(|value| value.misses() && value.explanation.is_none());
@@ -240,33 +240,33 @@ impl Figure {
 }
 
 impl Axis {
-    /// An axis on which equal distances are equal differences.
+    /// A linear axis.
     pub const fn linear(label: &'static str, unit: &'static str) -> Axis {
         Axis { label, unit, logarithmic: false }
     }
 
-    /// An axis on which equal distances are equal ratios; what is not above nothing has no place on it.
+    /// A logarithmic axis; it shows only positive values.
     pub const fn logarithmic(label: &'static str, unit: &'static str) -> Axis {
         Axis { label, unit, logarithmic: true }
     }
 }
 
 impl Value {
-    /// Says why the value differs, if it does by more than [`EXPLAINED_ABOVE`].
+    /// Adds an explanation if the value differs by more than [`EXPLAINED_ABOVE`].
     pub fn explain(&mut self, why: impl Into<String>) {
         if self.misses() {
             self.explanation = Some(why.into());
         }
     }
 
-    /// Whether the model is further from the paper than [`EXPLAINED_ABOVE`].
+    /// Whether the value differs from the paper by more than [`EXPLAINED_ABOVE`].
     pub fn misses(&self) -> bool {
         self.error_percent.is_some_and(|error| error.abs() > EXPLAINED_ABOVE)
     }
 }
 
 impl Claim {
-    /// Says why the claim does not hold.
+    /// Adds an explanation why the claim does not hold.
     pub fn explain(&mut self, why: impl Into<String>) {
         if !self.holds {
             self.explanation = Some(why.into());

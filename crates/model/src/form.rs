@@ -1,35 +1,35 @@
-//! Parameters as TOML: how they are read, and what is wrong with them, in one line, as errors are printed.
+//! Parameters as TOML: reads them, and describes errors in one line.
 
 use std::ops::RangeInclusive;
 
 use serde::de::DeserializeOwned;
 
-/// Why parameters cannot be used.
+/// Why parameters are refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParameterError {
-    /// The text is not TOML of the form that is wanted: where, and why.
+    /// The text is not TOML of the expected form: where, and why.
     #[error("the configuration cannot be read: {0}")]
     Form(String),
-    /// A number out of its range.
+    /// A number is out of range.
     #[error("`{name}` is {value}; it must lie in {least}..={most}")]
     Range {
         /// Section and key.
         name: &'static str,
         /// The value found.
         value: u64,
-        /// The least that would do.
+        /// The minimum.
         least: u64,
-        /// The most that would do.
+        /// The maximum.
         most: u64,
     },
-    /// A value that does not fit for another reason.
+    /// A value is refused for another reason.
     #[error("`{name}` is {value}; it must be {what}")]
     Value {
         /// Section and key.
         name: &'static str,
         /// The value found.
         value: String,
-        /// What would do.
+        /// What is allowed.
         what: String,
     },
 }
@@ -48,10 +48,10 @@ pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, ParameterError> {
     Ok(toml::from_str(text)?)
 }
 
-/// Checks that numbers lie in their ranges.
+/// Checks that numbers are in their ranges.
 ///
 /// # Errors
-/// The first that does not, as [`ParameterError::Range`].
+/// The first number out of range, as [`ParameterError::Range`].
 pub fn within(
     ranges: impl IntoIterator<Item = (&'static str, u64, RangeInclusive<u64>)>,
 ) -> Result<(), ParameterError> {
@@ -64,10 +64,10 @@ pub fn within(
     }
 }
 
-/// Checks a value of which `fits` says whether it will do, and `what` what would.
+/// Checks a value: `fits` says whether it is allowed, and `what` describes the allowed values.
 ///
 /// # Errors
-/// [`ParameterError::Value`] if it does not.
+/// [`ParameterError::Value`] if it is not.
 pub fn demand(
     name: &'static str,
     value: &dyn ToString,
@@ -80,10 +80,10 @@ pub fn demand(
     }
 }
 
-/// Where a text is not TOML of the form that is wanted, and why.
+/// Where a text is not TOML of the expected form, and why.
 pub(crate) fn fault(error: &toml::de::Error) -> String {
     let in_line = |text: &str| text.trim_end().replace('\n', ", ");
-    // The error alone knows the line, or the key: it has seen the text, or the table.
+    // Only the error knows the line or the key: it has seen the text or the table.
     let told = error.to_string();
     match told.lines().next().and_then(|first| first.strip_prefix("TOML parse error at ")) {
         Some(place) => format!("{place}: {}", in_line(error.message())),
@@ -95,7 +95,7 @@ pub(crate) fn fault(error: &toml::de::Error) -> String {
 mod tests {
     use super::*;
 
-    /// A fault of form is told in one line, with its place if it has one.
+    /// An error of form is one line, with its place if it has one.
     #[test]
     fn one_line_says_where_and_why() {
         let fault_of = |text: &str| {
@@ -112,7 +112,8 @@ mod tests {
         assert!(told.contains("`a`") && !told.contains('\n'), "{told}");
     }
 
-    /// What is wrong with a value is told with its name, the value, and what would do; what fits is not complained of.
+    /// An error of a value has its name, the value, and what is allowed; a valid value gives no
+    /// error.
     #[test]
     fn values_are_judged_by_name() {
         assert_eq!(within([("a", 1, 1..=1), ("b", 7, 0..=9)]), Ok(()));

@@ -5,19 +5,20 @@
 //! - [`chpp`]: the network interface of the cHPP paper with its host, controller and experiments;
 //! - [`damq_pd`]: the descriptor interface of the DAMQ-PD paper with its host and experiments;
 //! - [`engine`]: the event core, how a hardware block is written, connected and run;
-//! - [`experiment`]: an experiment of a paper, and what it says;
-//! - [`form`]: parameters as TOML, and what is wrong with them;
+//! - [`experiment`]: an experiment of a paper, and its report;
+//! - [`form`]: parameters as TOML, and their errors;
 //! - [`goal`]: schedules of message-passing programs;
-//! - [`hpcl`]: the cluster of the HPCL/Ethernet paper: gigabit NICs, a switch, Linux's way of frames with TCP/IP, and HPCL beside it;
-//! - [`markup`]: text as drawings and pages may hold it;
+//! - [`hpcl`]: the cluster of the HPCL/Ethernet paper: gigabit NICs, a switch, Linux with TCP/IP,
+//!   and HPCL beside it;
+//! - [`markup`]: escapes text for drawings and pages;
 //! - [`myvia`]: MyVIA, Berkeley VIA, GM and M-VIA, with their NICs, hosts and networks;
 //! - [`network`]: switches and networks of them;
 //! - [`smp`]: the direct link of the SMP paper, and the units that use it;
-//! - [`stats`]: what a run measures, and how far it may be trusted;
+//! - [`stats`]: what a run measures, and how far to trust it;
 //! - [`units`]: times, frequencies, sizes and rates, in code and in TOML.
 //!
-//! Time is in whole picoseconds and nothing that decides an order is a float, so that one seed gives one trace hash on every
-//! machine and build.
+//! Time is in whole picoseconds, and no float decides an order. So one seed gives one trace hash on
+//! every machine and build.
 
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,7 @@
-//! What all drawings and pages share: text and numbers as SVG and HTML may hold them.
+//! Escaping for drawings and pages: text and numbers in SVG and HTML.
 
-/// Text as an element or a quoted attribute may hold it. Control characters, which XML forbids, become spaces.
+/// Escapes text for an element or a quoted attribute. XML forbids control characters, so they
+/// become spaces.
 pub fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {
@@ -20,7 +21,7 @@ pub fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// A text that is full of markup comes back from an XML parser as it was, in an element and in an attribute.
+    /// A text full of markup survives an XML parser unchanged, in an element and in an attribute.
     #[test]
     fn nothing_in_a_text_is_markup() {
         let text = "a < b && \"c\" > 'd' ]]> <script>alert(1)</script> &amp;";

@@ -12,14 +12,14 @@ pub use queue::{Queue, QueueUse, Watched};
 pub use steady::{Steady, Window};
 pub use tally::Tally;
 
-/// The smallest and largest of what was delivered from each, as a ratio: 1 is perfectly fair.
+/// The ratio of the smallest to the largest amount delivered: 1 is perfectly fair.
 pub(crate) fn fairness(delivered_from: &[u64]) -> f64 {
     let least = delivered_from.iter().min().copied().unwrap_or(0);
     let most = delivered_from.iter().max().copied().unwrap_or(0);
     if most == 0 { 1.0 } else { least as f64 / most as f64 }
 }
 
-/// Writes a hash as 16 hexadecimal digits, because numbers of JSON lose its last bits in many readers.
+/// Writes a hash as 16 hexadecimal digits: many JSON readers lose the low bits of large numbers.
 pub(crate) fn hexadecimal<S: serde::Serializer>(
     hash: &u64,
     serializer: S,

@@ -1,7 +1,9 @@
-//! Quantities with units: as types in code, as strings with a unit in TOML (`"250 MHz"`, `"4 ns"`, `"128 B"`, `"4 GB/s"`).
+//! Quantities with units: as types in code, as strings with a unit in TOML (`"250 MHz"`, `"4 ns"`,
+//! `"128 B"`, `"4 GB/s"`).
 //!
-//! One form only: a number, one space or none, and the unit. Decimal prefixes are powers of ten (`kB`, `MB`, `GB`), binary
-//! ones powers of two (`KiB`, `MiB`, `GiB`). A number without a unit is refused, because nobody could tell what it means.
+//! One form only: a number, optional white space, and the unit. Decimal prefixes are powers of ten
+//! (`kB`, `MB`, `GB`), binary ones powers of two (`KiB`, `MiB`, `GiB`). A number without a unit is
+//! refused, because it is ambiguous.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Div, Mul, Rem, Sub, SubAssign};
@@ -11,31 +13,31 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 /// Picoseconds in a second.
 const PS_PER_SECOND: u128 = 1_000_000_000_000;
 
-/// A moment in virtual time: picoseconds since the run began. 63 bits are used, which is 106 days.
+/// A moment in virtual time: picoseconds since the run began. 63 bits are used: 106 days.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 
-/// A length of virtual time, in picoseconds.
+/// A duration in virtual time, in picoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span(u64);
 
 impl Time {
-    /// The moment at which every run begins.
+    /// The beginning of every run.
     pub const ZERO: Time = Time(0);
-    /// Later than anything that can happen.
+    /// Later than any event.
     pub const NEVER: Time = Time(u64::MAX >> 1);
 
-    /// The moment `ps` picoseconds after the beginning.
+    /// The moment `ps` picoseconds after the beginning of the run.
     pub const fn from_ps(ps: u64) -> Time {
         Time(ps)
     }
 
-    /// Picoseconds since the beginning.
+    /// Picoseconds since the beginning of the run.
     pub const fn ps(self) -> u64 {
         self.0
     }
 
-    /// How long after `earlier` this is.
+    /// The time from `earlier` to this moment.
     ///
     /// # Panics
     /// In debug builds if `earlier` is later.
@@ -44,22 +46,23 @@ impl Time {
         Span(self.0 - earlier.0)
     }
 
-    /// The next edge, at or after this moment, of a clock with this period whose first edge is at zero.
+    /// The next edge, at or after this moment, of a clock with this period and its first edge at
+    /// zero.
     pub const fn edge(self, period: Span) -> Time {
         Time(self.0.div_ceil(period.0) * period.0)
     }
 }
 
 impl Span {
-    /// No time at all.
+    /// No time.
     pub const ZERO: Span = Span(0);
 
-    /// So many picoseconds.
+    /// A span of `ps` picoseconds.
     pub const fn from_ps(ps: u64) -> Span {
         Span(ps)
     }
 
-    /// So many nanoseconds.
+    /// A span of `ns` nanoseconds.
     pub const fn from_ns(ns: u64) -> Span {
         Span(ns * 1_000)
     }
@@ -69,12 +72,12 @@ impl Span {
         self.0
     }
 
-    /// In nanoseconds, for people.
+    /// In nanoseconds, for printing.
     pub fn as_ns(self) -> f64 {
         self.0 as f64 / 1e3
     }
 
-    /// What is left after taking `other` away, or nothing.
+    /// The difference, or zero if `other` is longer.
     pub const fn saturating_sub(self, other: Span) -> Span {
         Span(self.0.saturating_sub(other.0))
     }
@@ -180,14 +183,15 @@ impl fmt::Display for Span {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Frequency {
     hz: u64,
-    /// The rest follows from it, and is kept because models ask at every event and would divide each time.
+    /// Period in picoseconds, derived from `hz`: stored because models need it at every event and a
+    /// division is slow.
     period: u64,
     /// 2^64 / period, rounded down.
     inverse: u64,
 }
 
 impl Frequency {
-    /// So many hertz; zero is not a clock, see [`Frequency::period`].
+    /// A frequency of `hz` hertz; zero is not a clock, see [`Frequency::period`].
     pub const fn from_hz(hz: u64) -> Frequency {
         if hz == 0 {
             return Frequency { hz, period: 0, inverse: 0 };
@@ -197,7 +201,7 @@ impl Frequency {
         Frequency { hz, period, inverse }
     }
 
-    /// So many megahertz.
+    /// A frequency of `mhz` megahertz.
     pub const fn from_mhz(mhz: u64) -> Frequency {
         Frequency::from_hz(mhz * 1_000_000)
     }
@@ -207,21 +211,21 @@ impl Frequency {
         self.hz
     }
 
-    /// The time of one cycle, rounded to the nearest picosecond (250 MHz: 4 ns).
+    /// The duration of one cycle, rounded to the nearest picosecond (250 MHz: 4 ns).
     ///
     /// # Panics
-    /// If the frequency is zero, or so high that a cycle rounds to nothing; [`Frequency`]s read from TOML are neither.
+    /// If the frequency is zero, or so high that a cycle rounds to zero; TOML cannot give either.
     #[inline]
     pub const fn period(self) -> Span {
         assert!(self.period > 0, "a cycle must last a picosecond or more");
         Span(self.period)
     }
 
-    /// The next edge at or after `time`, if the first is at zero: [`Time::edge`] without a division.
+    /// The next edge at or after `time`, with the first at zero: [`Time::edge`] without a division.
     #[inline]
     pub const fn edge(self, time: Time) -> Time {
         let period = self.period().0;
-        // The inverse is rounded down, and so the quotient may be one less.
+        // The inverse is rounded down, so the quotient may be one too low.
         let quotient = ((time.0 as u128 * self.inverse as u128) >> 64) as u64;
         let mut before = quotient * period;
         if time.0 - before >= period {
@@ -246,7 +250,7 @@ impl fmt::Display for Frequency {
 pub struct Bytes(u64);
 
 impl Bytes {
-    /// So many bytes.
+    /// A size of `bytes` bytes.
     pub const fn new(bytes: u64) -> Bytes {
         Bytes(bytes)
     }
@@ -256,7 +260,7 @@ impl Bytes {
         self.0
     }
 
-    /// In how many pieces of `piece` bytes this goes, the last one perhaps not full.
+    /// Number of pieces of `piece` bytes; the last may be shorter.
     pub const fn pieces(self, piece: Bytes) -> u64 {
         self.0.div_ceil(piece.0)
     }
@@ -276,12 +280,13 @@ impl fmt::Display for Bytes {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate {
     bytes_per_second: u64,
-    /// 2^64 / rate, rounded down: it follows from the rate, and is kept because models would divide at each packet.
+    /// 2^64 / rate, rounded down. Stored because models need it for each packet and a division is
+    /// slow.
     inverse: u64,
 }
 
 impl Rate {
-    /// So many bytes per second.
+    /// A rate of `rate` bytes per second.
     pub const fn from_bytes_per_second(rate: u64) -> Rate {
         let inverse = if rate > 1 { ((1u128 << 64) / rate as u128) as u64 } else { u64::MAX };
         Rate { bytes_per_second: rate, inverse }
@@ -295,17 +300,18 @@ impl Rate {
     /// How long `bytes` take at this rate, rounded up to a picosecond.
     ///
     /// # Panics
-    /// If the rate is zero; [`Rate`]s read from TOML are not.
+    /// If the rate is zero; TOML cannot give that.
     #[inline]
     pub const fn time(self, bytes: Bytes) -> Span {
         let rate = self.bytes_per_second;
         assert!(rate > 0, "at a rate of zero nothing ever comes");
-        // What fits 64 bits needs no division, as in `Frequency::edge`.
+        // A dividend of 64 bits needs no division, as in `Frequency::edge`.
         if bytes.0 < 1 << 24 {
             let dividend = bytes.0 * PS_PER_SECOND as u64;
             let quotient = ((dividend as u128 * self.inverse as u128) >> 64) as u64;
             let rest = dividend - quotient * rate;
-            // The inverse is rounded down, and so the quotient may be one less; what is left over counts as a whole picosecond.
+            // The inverse is rounded down, so the quotient may be one too low. A remainder rounds
+            // up to a whole picosecond.
             return Span(quotient + (rest > 0) as u64 + (rest > rate) as u64);
         }
         Span((bytes.0 as u128 * PS_PER_SECOND).div_ceil(rate as u128) as u64)
@@ -322,7 +328,7 @@ impl fmt::Display for Rate {
     }
 }
 
-/// What was wrong with a quantity.
+/// Why a quantity is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a {what}: {why}; write a number and a unit, such as \"{example}\"")]
 pub struct QuantityError {
@@ -332,10 +338,11 @@ pub struct QuantityError {
     example: &'static str,
 }
 
-/// A unit's name and how many of the base unit it is.
+/// A unit's name, and its size in base units.
 type Unit = (&'static str, u128);
 
-/// A quantity's name, an example, its units, and whether it may be zero.
+/// The kind of a quantity: its name, an example, its units, whether zero is allowed, and its
+/// maximum.
 struct Kind {
     what: &'static str,
     example: &'static str,
@@ -495,7 +502,7 @@ text_form!(Rate, Rate::from_bytes_per_second, RATE);
 mod tests {
     use super::*;
 
-    /// Quantities are read exactly, and what is printed reads back as the same.
+    /// Quantities are read exactly, and the printed form reads back as the same.
     #[test]
     fn quantities_read_and_print() {
         assert_eq!("4 ns".parse(), Ok(Span::from_ns(4)));
@@ -513,7 +520,7 @@ mod tests {
         assert_eq!(Rate::from_bytes_per_second(3_200_000_000).to_string(), "3.2 GB/s");
     }
 
-    /// A wrong quantity is refused with what, why and what to write instead.
+    /// A wrong quantity is refused with the quantity, the reason and an example.
     #[test]
     fn wrong_quantities_are_refused() {
         for (text, why) in [
@@ -544,7 +551,7 @@ mod tests {
         }
     }
 
-    /// The next edge of a clock is now if now is an edge.
+    /// The next edge of a clock is the present moment if that is an edge.
     #[test]
     fn edges_of_clocks() {
         let period = Span::from_ns(4);

@@ -1,15 +1,17 @@
-//! Value change dumps (IEEE 1364-2005, 18.2): waveforms for GTKWave and Surfer. Times are in picoseconds.
+//! Value change dumps (IEEE 1364-2005, 18.2): waveforms for GTKWave and Surfer. Times are in
+//! picoseconds.
 
 use std::fmt::Write;
 
 use crate::units::Time;
 
-/// A dump that is being written: first its signals, scope by scope, then their values, moment by moment.
+/// A dump under construction: first its signals, scope by scope, then their values, moment by
+/// moment.
 pub(crate) struct Dump {
     text: String,
     declared: usize,
     now: Option<Time>,
-    /// Whether the values of the first moment are being given.
+    /// Whether the values of the first moment are being written.
     is_first: bool,
 }
 
@@ -18,7 +20,7 @@ pub(crate) struct Dump {
 pub(crate) struct Var(usize);
 
 impl Dump {
-    /// A dump without signals; `comment` is for whoever reads its text.
+    /// A dump without signals; `comment` is for human readers.
     pub fn new(comment: Option<&str>) -> Dump {
         let version = concat!("bellwire ", env!("CARGO_PKG_VERSION"));
         let mut text = format!("$version {version} $end\n$timescale 1 ps $end\n");
@@ -28,12 +30,12 @@ impl Dump {
         Dump { text, declared: 0, now: None, is_first: false }
     }
 
-    /// Opens a scope in the one that is open.
+    /// Opens a scope inside the current one.
     pub fn open(&mut self, scope: &str) {
         self.line(format_args!("$scope module {} $end", scope.replace(' ', "_")));
     }
 
-    /// Closes the scope that was opened last.
+    /// Closes the innermost scope.
     pub fn close(&mut self) {
         self.line(format_args!("$upscope $end"));
     }
@@ -45,7 +47,7 @@ impl Dump {
         var
     }
 
-    /// A number, which is never above `most`.
+    /// A number, at most `most`.
     pub fn number(&mut self, name: &str, most: u64) -> Var {
         let var = self.next();
         let width = bits(most).len();
@@ -53,12 +55,12 @@ impl Dump {
         var
     }
 
-    /// All signals are declared.
+    /// Ends the declarations.
     pub fn begin(&mut self) {
         self.line(format_args!("$enddefinitions $end"));
     }
 
-    /// What follows is at `time`, which is not before what was written last.
+    /// The next values are at `time`, which is not before the last one.
     pub fn at(&mut self, time: Time) {
         if self.now == Some(time) {
             return;
@@ -74,12 +76,12 @@ impl Dump {
         self.now = Some(time);
     }
 
-    /// A bit changes.
+    /// Changes a bit.
     pub fn set_bit(&mut self, var: Var, value: bool) {
         self.line(format_args!("{}{}", u8::from(value), code(var)));
     }
 
-    /// A number changes; nothing if there is none now.
+    /// Changes a number; `None` means no value.
     pub fn set_number(&mut self, var: Var, value: Option<u64>) {
         match value {
             Some(value) => self.line(format_args!("b{} {}", bits(value), code(var))),
@@ -87,7 +89,7 @@ impl Dump {
         }
     }
 
-    /// The text, which ends at `until` if that is known.
+    /// The text; it ends at `until`, if given.
     pub fn end(mut self, until: Option<Time>) -> String {
         if self.is_first {
             self.line(format_args!("$end"));
@@ -95,7 +97,7 @@ impl Dump {
         }
         if let Some(until) = until {
             self.at(until);
-            // Nothing is dumped at the end of a run in which nothing was.
+            // A run without changes ends with an empty first dump.
             if self.is_first {
                 self.line(format_args!("$end"));
             }
@@ -114,7 +116,7 @@ impl Dump {
     }
 }
 
-/// In twos, without zeros in front.
+/// In binary, without leading zeros.
 fn bits(value: u64) -> String {
     format!("{value:b}")
 }

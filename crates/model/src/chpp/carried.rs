@@ -1,7 +1,9 @@
-//! Links between controllers that are those of the SMP paper (`link = "smp"`): with frames, credits, replay and errors of their own.
+//! Links between controllers of the SMP paper's kind (`link = "smp"`): with their own frames,
+//! credits, replay and errors.
 //!
-//! A packet is cut into TLPs, carried, and put together at the far end, where the place that the crossbar kept for it is free. So
-//! whatever arrives can be taken, and links cannot wait for each other. GETs have virtual channel 1, all else has 0.
+//! A packet is cut into TLPs, carried, and reassembled at the far end, where the crossbar has
+//! reserved a place for it. So every arriving packet is accepted, and links cannot deadlock. GETs
+//! use virtual channel 1, other packets 0.
 
 use std::collections::VecDeque;
 
@@ -13,33 +15,33 @@ use crate::smp::transport::CHANNELS;
 use crate::smp::{Config, Link, LinkEvent};
 use crate::units::Span;
 
-/// A packet under way, and where it goes at the far end.
+/// A packet in flight, and its place at the far end.
 #[derive(Clone, Copy, Debug)]
 pub struct Crossing {
     /// The packet.
     pub packet: PacketHandle,
     /// Header and data, in beats of the bus.
     pub beats: u64,
-    /// Node that it comes from.
+    /// Source node.
     pub from: u8,
-    /// Node that it goes to.
+    /// Destination node.
     pub to: u8,
-    /// Channel at the far end that was kept for it.
+    /// Channel at the far end that is reserved for it.
     pub place: u8,
 }
 
-/// A packet that has come.
+/// A packet that has arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct Come {
-    /// What it is.
+    /// The packet.
     pub crossing: Crossing,
-    /// Controller that it came from.
+    /// Controller that sent it.
     pub near: usize,
-    /// Controller and port that it came to.
+    /// Controller and port that received it.
     pub far: (usize, u8),
 }
 
-/// Packets under way with their bytes, in order.
+/// Packets in flight with their bytes, in order.
 type Queue = VecDeque<(Crossing, Vec<u8>)>;
 
 /// Controller and port.
@@ -48,14 +50,14 @@ type Place = (usize, u8);
 /// All links of a machine.
 pub struct CarriedLinks {
     carriers: Vec<Carrier<Happening>>,
-    /// Places of both ends of each link.
+    /// Both ends of each link.
     ends: Vec<[Place; 2]>,
-    /// By link, end that sent, and channel.
+    /// By link, sending end, and channel.
     under_way: Vec<[[Queue; CHANNELS]; 2]>,
 }
 
 impl CarriedLinks {
-    /// One link for each pair of ports that the topology joins, in the recommended setting.
+    /// One link for each pair of ports that the topology connects, in the recommended setting.
     pub fn new(links: &Links, schedule: &mut Schedule<Happening>) -> CarriedLinks {
         let controllers = links.topology().routers();
         let places = (0..controllers).flat_map(|controller| {
@@ -74,7 +76,7 @@ impl CarriedLinks {
         CarriedLinks { carriers, ends, under_way }
     }
 
-    /// Sends a packet of these bytes from a controller by a port.
+    /// Sends a packet with these bytes from a controller by a port.
     pub fn send(
         &mut self,
         schedule: &mut Schedule<Happening>,
@@ -87,10 +89,10 @@ impl CarriedLinks {
         self.under_way[link][usize::from(end)][channel].push_back((crossing, bytes));
     }
 
-    /// Lets something happen on a link; the packet that has come by it, if any.
+    /// Handles an event on a link; returns the packet that has arrived, if any.
     ///
     /// # Panics
-    /// If the link has changed a packet or its order: it promises not to.
+    /// If the link has changed a packet or the order of packets, which it must not.
     pub fn handle(
         &mut self,
         schedule: &mut Schedule<Happening>,

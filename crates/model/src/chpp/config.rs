@@ -1,4 +1,5 @@
-//! The parameters of the model, read from TOML; `chpp.toml` is the paper's prototype and says where each value comes from.
+//! The parameters of the model, read from TOML. `chpp.toml` is the paper's prototype and names the
+//! source of each value.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,10 +15,10 @@ pub const PROTOTYPE: &str = include_str!("chpp.toml");
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// What the links between controllers are.
+    /// The kind of links between controllers.
     #[serde(default)]
     pub link: LinkKind,
-    /// The network interfaces, all alike.
+    /// The network interfaces; all are equal.
     pub nic: NicConfig,
     /// The bus between a host and its interface.
     pub pcie: PcieConfig,
@@ -25,12 +26,12 @@ pub struct Config {
     pub host: HostConfig,
     /// The crossbar between the interfaces of a controller.
     pub crossbar: CrossbarConfig,
-    /// I/O devices at the controllers.
+    /// I/O devices of the controllers.
     pub io: IoConfig,
-    /// The links between controllers; without them there is one controller.
+    /// The links between controllers; without them, there is one controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub links: Option<LinksConfig>,
-    /// What a program's own work costs, where programs use the machine as a device.
+    /// The processor time of a program that uses the machine as a device.
     #[serde(default)]
     pub program: ProgramConfig,
 }
@@ -55,17 +56,17 @@ pub struct NicConfig {
     pub functions: usize,
     /// Queue pairs of a function, 1..=4.
     pub queue_pairs: usize,
-    /// Doorbells that a function's FIFO holds, and operations that software has outstanding.
+    /// Doorbells that a function's FIFO holds; also the limit of outstanding operations.
     pub doorbell_depth: usize,
     /// Tags for reads over the bus, 1..=256.
     pub tags: usize,
     /// Bytes of payload of a PUT packet, 1..=4096.
     pub put_payload: Bytes,
-    /// Descriptors that are being read at once.
+    /// Descriptors that are read at once.
     pub descriptors_in_flight: usize,
     /// Extracted descriptors that wait for data reads.
     pub command_depth: usize,
-    /// Descriptors of GETs from elsewhere that wait to be extracted.
+    /// Descriptors of remote GETs that wait for extraction.
     pub remote_get_depth: usize,
     /// Bytes that data reads may have outstanding or waiting for the packer.
     pub reorder: Bytes,
@@ -77,11 +78,14 @@ pub struct NicConfig {
     pub submission: Start,
     /// Words of 32 B of the buffer for stored descriptors (`damq-pd` and `ring`).
     pub descriptor_words: u16,
-    /// Bytes of a network packet's header; 16 in cHPP, 32 in others, 94 at most in InfiniBand (B-04).
+    /// Bytes of a network packet's header: 16 in cHPP, 32 in others, at most 94 in InfiniBand
+    /// (B-04).
     pub packet_header: Bytes,
-    /// Packets are converted from the bus's protocol to the network's and back, whole, as between a bus and another network (B-05).
+    /// Whether packets are converted whole between the bus protocol and the network protocol, as
+    /// between a bus and another network (B-05).
     pub conversion: bool,
-    /// A NAP's data from memory is gathered in the packer before its packet leaves; otherwise it streams through as a PUT's does.
+    /// Whether the packer gathers a NAP's data from memory before its packet leaves; otherwise it
+    /// streams through, as a PUT's does.
     pub nap_in_one_piece: bool,
     /// How the FIFOs of the functions share the engine.
     pub arbitration: Arbitration,
@@ -95,24 +99,28 @@ pub enum Start {
     Doorbell,
     /// The descriptor is stored into the engine, word by word, under a lock of all processors.
     Descriptor,
-    /// The descriptor is stored in bursts into a buffer that functions share under credits; without credits, as `Doorbell` (D-16).
+    /// The descriptor is stored in bursts into a buffer that functions share under credits. Without
+    /// credits, as `Doorbell` (D-16).
     DamqPd,
-    /// The descriptor is stored in bursts into the function's own part of the buffer; when that is full, as `Doorbell` (M-13).
+    /// The descriptor is stored in bursts into the function's own part of the buffer. If that part
+    /// is full, as `Doorbell` (M-13).
     Ring,
 }
 
-/// How several share one resource: functions the engine (C-40, C-41), inputs of a crossbar an output.
+/// How requesters share one resource: functions the engine (C-40, C-41), inputs an output of the
+/// crossbar.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Arbitration {
-    /// Who is next.
+    /// The arbiter's policy.
     pub policy: Policy,
-    /// Turns of each function or input in a round, for the policy `weighted`; whoever has no weight has 1.
+    /// Turns of each function or input in a round, for the policy `weighted`; 1 where no weight is
+    /// given.
     #[serde(default)]
     pub weights: Vec<u32>,
 }
 
-/// The bus.
+/// The PCIe bus.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PcieConfig {
@@ -120,7 +128,7 @@ pub struct PcieConfig {
     pub lanes: u64,
     /// Transfers per second and lane.
     pub transfer_rate: Frequency,
-    /// Bits of data and bits on the lane.
+    /// Coding: data bits, and the bits on the lane that carry them.
     pub coding: [u64; 2],
     /// Most bytes of data in a write or completion (MPS, the paper's MTU).
     pub max_payload: Bytes,
@@ -132,7 +140,7 @@ pub struct PcieConfig {
     pub ack_limit: Bytes,
     /// Bytes of a busy link between two updates of flow control; 0 for none.
     pub credit_limit: Bytes,
-    /// From the end of a packet on the wire until it is taken at the other end, in each direction.
+    /// Delay from the end of a packet on the wire until the other end takes it, in each direction.
     pub latency: Span,
     /// Header credits for posted requests at the host.
     pub posted_headers: u64,
@@ -146,9 +154,9 @@ pub struct PcieConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Distribution {
-    /// All from nothing to the most are equally likely.
+    /// Uniform from zero to the maximum.
     Uniform,
-    /// Short ones are likely, long ones possible.
+    /// Exponential.
     Exponential,
 }
 
@@ -162,13 +170,13 @@ pub struct HostConfig {
     pub processors: usize,
     /// Processor time for each store of 8 bytes of a descriptor into the engine.
     pub store: Span,
-    /// Processor time for taking and giving back a lock that nobody else has.
+    /// Processor time for taking and releasing an uncontended lock.
     pub lock: Span,
-    /// The same for a lock that another processor has had until then.
+    /// The same for a lock that another processor held last.
     pub lock_passed_on: Span,
-    /// Time of a memory access without contention.
+    /// Latency of a memory access without contention.
     pub memory_latency: Span,
-    /// Additional time of a read: the most of it if it is drawn evenly, its mean if it is drawn exponentially.
+    /// Additional time of a read: the maximum if uniform, the mean if exponential.
     pub memory_jitter: Span,
     /// How the additional time of a read is drawn.
     pub memory_distribution: Distribution,
@@ -178,7 +186,7 @@ pub struct HostConfig {
     pub ring_entries: u64,
     /// NAP slots of a queue pair.
     pub slots: usize,
-    /// Memory of a function.
+    /// Size of a function's memory.
     pub window: Bytes,
 }
 
@@ -186,9 +194,9 @@ pub struct HostConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CrossbarConfig {
-    /// Ports, and so nodes: 1..=16.
+    /// Ports, one for each node: 1..=16.
     pub ports: usize,
-    /// Virtual channels for NAP and PUT packets; as many as ports is VOQ (C-43).
+    /// Virtual channels for NAP and PUT packets; one for each port is VOQ (C-43).
     pub channels: usize,
     /// Packets that an input holds in each channel.
     pub channel_packets: usize,
@@ -200,62 +208,64 @@ pub struct CrossbarConfig {
     pub arbitration: Arbitration,
 }
 
-/// I/O devices, and the PCIe crossbar before them (C-03, C-55).
+/// I/O devices, and the PCIe crossbar in front of them (C-03, C-55).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IoConfig {
     /// Devices at each controller.
     pub devices: usize,
-    /// Addresses of a device.
+    /// Size of a device's address range.
     pub memory: Bytes,
-    /// From a load's arrival at a device until it has the data.
+    /// Delay from a load's arrival at a device until its data is ready.
     pub latency: Span,
-    /// Requests that the port of a node holds for the PCIe crossbar, and a device for itself.
+    /// Requests that the port of a node queues for the PCIe crossbar, and that a device queues.
     pub buffer: usize,
 }
 
-/// What a link between controllers is.
+/// The kind of a link between controllers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LinkKind {
-    /// The wires of a PCIe link, whose link layer has no errors and no limits.
+    /// The wires of a PCIe link, with a link layer without errors and limits.
     #[default]
     Pcie,
-    /// The direct link of the SMP paper, in the setting that it recommends (docs/model-smp.md): frames, credits, replay. Its delays are its
-    /// own; `links.latency` is then only that of news about freed room.
+    /// The direct link of the SMP paper, in the setting that it recommends (docs/model-smp.md):
+    /// frames, credits, replay. It has its own delays; `links.latency` is then only the delay of a
+    /// returning credit.
     Smp,
 }
 
-/// The links between controllers (C-02): PCIe links, as wide and fast as those to the hosts.
+/// The links between controllers (C-02): PCIe links with the width and rate of those to the hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinksConfig {
-    /// Which controllers are joined by which links: each of its routers is a controller with `crossbar.ports` nodes.
+    /// Topology of the controllers: each of its routers is a controller with `crossbar.ports`
+    /// nodes.
     pub topology: Shape,
     /// Packets that the far end of a link holds in each channel.
     pub channel_packets: usize,
-    /// From the end of a packet on the wires until the next controller has it.
+    /// Delay from the end of a packet on the wires until the next controller has it.
     pub latency: Span,
 }
 
-/// What is charged to the processor of a program that uses the machine as the device `model:chpp`; what hardware does, and the
-/// start of an operation (`host.cpu_start`), is charged by the machine itself.
+/// Processor time of a program that uses the machine as the device `model:chpp`. The machine itself
+/// charges the hardware and the start of an operation (`host.cpu_start`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProgramConfig {
-    /// A look at the rings, whether it finds something or not.
+    /// Polling the rings once, with or without a result.
     pub poll: Span,
-    /// Making a packet, without copying its bytes and without the start of its operation.
+    /// Building a packet, without copying its bytes and starting its operation.
     pub send: Span,
-    /// Taking in a packet that a look has found, without copying its bytes.
+    /// Handling a packet that a poll found, without copying its bytes.
     pub receive: Span,
-    /// Copying bytes into descriptors and buffers, and out of slots and buffers.
+    /// Rate of copying bytes into descriptors and buffers, and out of slots and buffers.
     pub copy: Rate,
-    /// Waking up after sleeping in the kernel.
+    /// Wake-up after sleeping in the kernel.
     pub wake: Span,
 }
 
-/// Those of `chpp.toml`, so that a configuration that nobody uses as a device need not name them.
+/// The values of `chpp.toml`, so that a configuration without a device can omit them.
 impl Default for ProgramConfig {
     fn default() -> Self {
         ProgramConfig {
@@ -268,16 +278,16 @@ impl Default for ProgramConfig {
     }
 }
 
-/// Why a configuration cannot be built.
+/// Why a configuration is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The text is not TOML of this form, or has a value that no machine can have.
+    /// The text is not TOML of this form, or has a value out of range.
     #[error(transparent)]
     Parameter(#[from] ParameterError),
     /// The links' topology cannot be built.
     #[error("`links.topology`: {0}")]
     Topology(#[from] TopologyError),
-    /// The links' topology has its own idea of how many nodes a controller has.
+    /// The links' topology sets its own number of nodes for a controller.
     #[error(
         "`links.topology` has {value} terminals; give it one for each controller, `crossbar.ports` says how many nodes each has"
     )]
@@ -285,7 +295,7 @@ pub enum ConfigError {
         /// Terminals found.
         value: usize,
     },
-    /// More nodes than a packet can name.
+    /// More nodes than a packet can address.
     #[error(
         "{controllers} controllers of {nodes} nodes are more than the {MOST_NODES} nodes that a packet can name; take fewer of either"
     )]
@@ -295,7 +305,7 @@ pub enum ConfigError {
         /// `crossbar.ports`.
         nodes: u64,
     },
-    /// More devices than there are addresses for.
+    /// More devices than there are addresses.
     #[error(
         "{controllers} controllers with {devices} devices each are more than the {MOST_NODES} devices that have addresses; make `io.devices` smaller"
     )]
@@ -319,18 +329,21 @@ impl Config {
         Config::parse(PROTOTYPE).expect("the prototype is checked by a test")
     }
 
-    /// Reads and checks a configuration: the paper's prototype with what the text says instead, so that one line changes one parameter.
+    /// Reads and checks a configuration. The text overrides the prototype, so one line changes one
+    /// parameter.
     ///
     /// # Errors
-    /// [`ParameterError::Form`] with line and column for text that is not TOML; those of [`Config::prototype_with`].
+    /// [`ParameterError::Form`] with line and column for text that is not TOML; those of
+    /// [`Config::prototype_with`].
     pub fn parse(text: &str) -> Result<Config, ConfigError> {
         Config::prototype_with(&read(text)?)
     }
 
-    /// The paper's prototype with changes: a table of the same form that has only what differs.
+    /// The paper's prototype with changes: a table of the same form with only the differing values.
     ///
     /// # Errors
-    /// [`ParameterError::Form`] with the key for unknown keys and wrong types; those of [`Config::check`].
+    /// [`ParameterError::Form`] with the key for unknown keys and wrong types; those of
+    /// [`Config::check`].
     pub fn prototype_with(changes: &toml::Table) -> Result<Config, ConfigError> {
         let mut table: toml::Table = read(PROTOTYPE)?;
         merge(&mut table, changes);
@@ -339,10 +352,10 @@ impl Config {
         Ok(config)
     }
 
-    /// Refuses values that no machine can have.
+    /// Refuses values out of range.
     ///
     /// # Errors
-    /// The first of them.
+    /// The first value out of range.
     pub fn check(&self) -> Result<(), ConfigError> {
         let Config { link: _, nic, pcie, host, crossbar, io, links, program } = self;
         let any = 1..=u64::MAX;
@@ -363,7 +376,7 @@ impl Config {
             ("nic.descriptors_in_flight", nic.descriptors_in_flight as u64, any.clone()),
             ("nic.command_depth", nic.command_depth as u64, any.clone()),
             ("nic.remote_get_depth", nic.remote_get_depth as u64, any.clone()),
-            // A NAP is gathered whole, and a read must fit beside a packet.
+            // The packer gathers a NAP whole, and a read must fit beside a packet.
             (
                 "nic.reorder",
                 nic.reorder.count(),
@@ -400,7 +413,7 @@ impl Config {
                 links.as_ref().map_or(1, |links| links.channel_packets as u64),
                 any.clone(),
             ),
-            // A look that cost nothing would let a program that only looks stop the time.
+            // With a poll that costs no time, a program that only polls would stop virtual time.
             ("program.poll", program.poll.ps(), any),
         ];
         within(ranges)?;
@@ -417,7 +430,7 @@ impl Config {
                 return Err(ConfigError::TooManyDevices { controllers, devices: io.devices });
             }
         }
-        // Beyond these, times would leave the range in which the model counts.
+        // Longer times would leave the range of `Time`.
         let second = Span::from_ns(1_000_000_000);
         let zero = Span::ZERO;
         let spans = [
@@ -446,10 +459,10 @@ impl Config {
     }
 }
 
-/// Nodes that the four bits of a packet's processor field can name.
+/// Nodes that the four-bit processor field of a packet can address.
 const MOST_NODES: u64 = 16;
 
-/// Puts what `changes` has into `table`, table by table.
+/// Overrides values of `table` with those of `changes`, table by table.
 fn merge(table: &mut toml::Table, changes: &toml::Table) {
     for (key, change) in changes {
         match (table.get_mut(key), change) {
@@ -462,7 +475,7 @@ fn merge(table: &mut toml::Table, changes: &toml::Table) {
 }
 
 impl Arbitration {
-    /// An arbiter over so many.
+    /// An arbiter over `requesters` requesters.
     pub fn arbiter(&self, requesters: usize, random: &mut Random) -> Arbiter {
         let weight = |at| self.weights.get(at).copied().unwrap_or(1);
         match self.policy {
@@ -491,7 +504,7 @@ impl NicConfig {
         self.beats_of(self.packet_header.count())
     }
 
-    /// Beats of the internal bus, whose width is a power of two, for `bytes` of data.
+    /// Beats of the internal bus for `bytes` of data; the width of the bus is a power of two.
     pub fn beats_of(&self, bytes: u64) -> u64 {
         let bus = self.bus.count();
         (bytes + (bus - 1)) >> bus.trailing_zeros()
@@ -502,7 +515,7 @@ impl NicConfig {
         self.cycle() * self.beats_of(bytes)
     }
 
-    /// Time for which a bus packet with `bytes` of data occupies an engine: header, data, engine (5.1).
+    /// Time that a bus packet with `bytes` of data occupies an engine: header, data, engine (5.1).
     pub fn packet_time(&self, bytes: u64) -> Span {
         self.cycle() * (self.header_cycles + self.engine_cycles) + self.beats(bytes)
     }
@@ -514,7 +527,7 @@ impl NicConfig {
 }
 
 impl PcieConfig {
-    /// What the wires carry in each direction, after coding.
+    /// Rate of the wires in each direction, after coding.
     pub fn rate(&self) -> Rate {
         let bits = u128::from(self.transfer_rate.hz()) * u128::from(self.lanes * self.coding[0])
             / u128::from(self.coding[1]);

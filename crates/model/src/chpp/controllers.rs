@@ -1,17 +1,19 @@
-//! All controllers of a machine: a crossbar each, and the links that join them (C-02, C-04, C-27, C-42; cHPP sections 2.3 and 5.4).
+//! All controllers of a machine: a crossbar each, and the links between them (C-02, C-04, C-27,
+//! C-42; cHPP sections 2.3 and 5.4).
 //!
-//! Ports: interfaces ask for room, inject packets for other nodes, and free places of their receive buffers. Nodes are numbered through: those of
-//! controller c are `c * ports .. (c + 1) * ports`.
+//! Ports: interfaces ask for room, inject packets for other nodes, and free places of their receive
+//! buffers. Node numbers run through all controllers: controller c has nodes `c * ports .. (c + 1)
+//! * ports`.
 //!
 //! Channels of each input of each crossbar, n being `crossbar.channels`:
 //!
 //! ```text
-//!   0 .. n    NAP and PUT, by destination modulo n      (with rings: n more for packets that have crossed the dateline)
-//!   behind    GET, if it has a channel of its own       (with rings: one more)
+//!   0 .. n    NAP and PUT, by destination modulo n    (with rings: n more after the dateline)
+//!   next      GET, if it has a channel of its own     (with rings: one more)
 //! ```
 //!
-//! A packet keeps its place modulo n from link to link, so that each of the n groups is a network of its own whose ways close no ring; and GETs
-//! never wait for PUTs on their way.
+//! A packet keeps its group (destination modulo n) from link to link. So each of the n groups is a
+//! network of its own without cyclic waits, and GETs never wait for PUTs on their route.
 
 use super::carried::{CarriedLinks, Come, Crossing};
 use super::config::Config;
@@ -34,13 +36,13 @@ pub struct Controllers {
     get_channel: bool,
     crossbars: Vec<Crossbar>,
     links: Option<Links>,
-    /// What stands for the links' wires, where those are the SMP paper's.
+    /// The SMP paper's links, in place of the wires.
     carried: Option<CarriedLinks>,
-    /// Room of each channel at the far end of a link.
+    /// Room in each channel at the far end of a link.
     link_packets: usize,
-    /// Credits that are on their way back over links.
+    /// Credits in flight back over links.
     returning: u64,
-    /// (channel, destination) of every packet that an interface injected, if wanted (C-42).
+    /// (channel, destination) of every packet that an interface injected, if recorded (C-42).
     pub seen: Option<Vec<(usize, usize)>>,
 }
 
@@ -48,7 +50,7 @@ impl Controllers {
     /// Idle controllers.
     ///
     /// # Errors
-    /// A topology that cannot be.
+    /// A topology that cannot be built.
     pub fn new(config: &Config, random: &mut Random) -> Result<Controllers, TopologyError> {
         let links = match &config.links {
             Some(links) => Some(Links::new(links, &config.pcie)?),
@@ -89,17 +91,18 @@ impl Controllers {
         })
     }
 
-    /// Lays the SMP paper's links instead of wires.
+    /// Replaces the wires by the SMP paper's links.
     pub fn lay_smp_links(&mut self, schedule: &mut Schedule<Happening>) {
         self.carried = self.links.as_ref().map(|links| CarriedLinks::new(links, schedule));
     }
 
-    /// The SMP paper's links, where they are these.
+    /// The SMP paper's links, if they replace the wires.
     pub fn carried(&self) -> Option<&CarriedLinks> {
         self.carried.as_ref()
     }
 
-    /// Something happens on a link of the SMP paper; the packet that has come by it and is now in the channel that was kept for it.
+    /// Handles an event on a link of the SMP paper. Returns a packet that arrived by it; the packet
+    /// is now in the channel reserved for it.
     pub fn on_link(
         &mut self,
         schedule: &mut Schedule<Happening>,
@@ -131,7 +134,8 @@ impl Controllers {
         self.links.as_ref()
     }
 
-    /// The channel in which a node's own packets to `to` begin: its number modulo the channels (Dest-Mod, C-42), or that of GETs (C-27).
+    /// The first channel of a node's packets to `to`: `to` modulo the channels (Dest-Mod, C-42), or
+    /// that of GETs (C-27).
     pub fn channel_for(&self, to: usize, is_get: bool) -> usize {
         self.channel(to, is_get && self.get_channel, 0)
     }
@@ -158,7 +162,8 @@ impl Controllers {
         self.crossbars[controller].has_room(input, channel)
     }
 
-    /// Takes a packet of `beats` beats for node `to` into a channel of `node` that has room; its first beat comes at `head`.
+    /// Puts a packet of `beats` beats for node `to` into a channel of `node` with room; its first
+    /// beat arrives at `head`.
     pub fn inject(
         &mut self,
         schedule: &mut Schedule<Happening>,
@@ -175,7 +180,7 @@ impl Controllers {
         self.crossbars[at.0].inject(schedule, (at.1, channel), bound, head);
     }
 
-    /// Where a packet goes that is in `channel` of `input` of `controller`.
+    /// The route of a packet in `channel` of `input` of `controller`.
     fn bound(
         &self,
         (packet, from, to, beats): (PacketHandle, u8, u8, u64),
@@ -198,12 +203,13 @@ impl Controllers {
         Bound { packet, beats, from, to, output: output as u8, place: place as u8 }
     }
 
-    /// The topology's number of a port, if it is that of a link.
+    /// The topology's number of a port, if it belongs to a link.
     fn link_port(&self, port: usize) -> Option<u8> {
         (port >= self.nodes).then(|| (port - self.nodes + 1) as u8)
     }
 
-    /// Matches inputs and outputs of a controller. Call when all that happens at this moment has happened.
+    /// Matches inputs and outputs of a controller. Call it in the settling phase, after all
+    /// arrivals of this moment.
     pub fn matches(
         &mut self,
         schedule: &mut Schedule<Happening>,
@@ -213,20 +219,21 @@ impl Controllers {
         self.crossbars[controller].matches(schedule, grants);
     }
 
-    /// The node that a granted packet arrives at, or none if it leaves by a link.
+    /// The destination node of a granted packet, or none if it leaves by a link.
     pub fn node_behind(&self, controller: usize, grant: &Grant) -> Option<usize> {
         let output = usize::from(grant.bound.output);
         (output < self.nodes).then_some(controller * self.nodes + output)
     }
 
-    /// The controller that a granted packet goes on to, if it leaves by a link.
+    /// The next controller of a granted packet, if it leaves by a link.
     pub fn controller_behind(&self, controller: usize, grant: &Grant) -> Option<usize> {
         let port = self.link_port(grant.bound.output.into())?;
         self.links.as_ref()?.far_end(controller, port).map(|(far, _)| far)
     }
 
-    /// Lets a granted packet leave by its link; gives when it is whole at the far end, where it goes into the channel that was kept for it, or
-    /// nothing if the link itself will tell ([`Controllers::on_link`]). On the wires it is `longer` than its bytes.
+    /// Sends a granted packet over its link. Returns when it is complete at the far end, in the
+    /// channel reserved for it. Returns nothing if the link reports the arrival itself
+    /// ([`Controllers::on_link`]). On the wires the packet is `longer` bytes longer.
     pub fn depart(
         &mut self,
         schedule: &mut Schedule<Happening>,
@@ -239,7 +246,8 @@ impl Controllers {
         let (Some(links), Some(port)) = (&mut self.links, port) else { return Some(tail) };
         let Some((far, far_port)) = links.far_end(controller, port) else { return Some(tail) };
         if let Some(carried) = &mut self.carried {
-            // The link keeps what it cannot send yet; places at the far end bound how much that is.
+            // The link queues packets that it cannot send yet; places at the far end bound the
+            // queue.
             let is_get = usize::from(place) >= self.halves * self.data_channels;
             let mut bytes = bytes.to_vec();
             bytes.resize(bytes.len() + longer, 0);
@@ -251,7 +259,7 @@ impl Controllers {
         let bytes = (bytes.len() + longer) as u64;
         let (now, module) = (schedule.now(), config.nic.module());
         let passage = links.transmit((controller, port), bytes, (now + module, tail));
-        // Wires that are slower than the crossbar hold it up; nothing is stored between the two.
+        // Slower wires hold up the crossbar: no buffer is between the two.
         self.crossbars[controller].hold(schedule, output.into(), passage.left, module);
         let head = config.nic.edge(passage.arrives);
         let input = self.nodes + usize::from(far_port) - 1;
@@ -260,7 +268,8 @@ impl Controllers {
         Some(head)
     }
 
-    /// A packet has crossed: gives the node whose input has room now, if it came from one; over a link, news of it goes back.
+    /// A packet has crossed: returns the node whose input has room now, if the input is a node's. A
+    /// link sends the credit back.
     pub fn crossed(
         &mut self,
         schedule: &mut Schedule<Happening>,
@@ -286,7 +295,7 @@ impl Controllers {
         None
     }
 
-    /// A place at the far end of a link is known to be free.
+    /// A credit for a place at the far end of a link has arrived.
     pub fn credited(
         &mut self,
         schedule: &mut Schedule<Happening>,
@@ -298,13 +307,13 @@ impl Controllers {
         self.crossbars[controller].place_freed(schedule, output, channel);
     }
 
-    /// The receive engine of `node` has a place free again.
+    /// A place of `node`'s receive buffer is free again.
     pub fn place_freed(&mut self, schedule: &mut Schedule<Happening>, node: usize, class: usize) {
         let (controller, output) = self.place(node);
         self.crossbars[controller].place_freed(schedule, output, class);
     }
 
-    /// Names each output and says how long it was taken.
+    /// The name of each output, and how long it was busy.
     pub fn busy(&self, mut tell: impl FnMut(String, Span)) {
         for (controller, crossbar) in self.crossbars.iter().enumerate() {
             for (output, &busy) in crossbar.busy.iter().enumerate() {
@@ -327,7 +336,7 @@ impl Controllers {
         }
     }
 
-    /// A channel of a node's input, as people call it.
+    /// The printed name of a channel of a node's input.
     pub fn channel_name(&self, node: usize, channel: usize) -> String {
         self.name(node / self.nodes, node % self.nodes, channel)
     }
@@ -339,7 +348,7 @@ impl Controllers {
         }
     }
 
-    /// Notes who waits in front of channels, and for what; `kind` says what a packet is.
+    /// Adds the waits of packets in front of channels; `kind` names a packet.
     pub fn waits(&self, waits: &mut Waits, kind: impl Fn(PacketHandle) -> &'static str) {
         for (controller, crossbar) in self.crossbars.iter().enumerate() {
             for (input, channel, bound, has_place) in crossbar.waiting() {
@@ -366,7 +375,7 @@ impl Controllers {
     /// Checks Little's law on every channel, and that no credit of a link is lost.
     ///
     /// # Errors
-    /// What does not hold.
+    /// The violated law.
     pub fn audit(&self, now: Time) -> Result<(), Imbalance> {
         self.crossbars.iter().try_for_each(|crossbar| crossbar.audit(now))?;
         let Some(links) = &self.links else { return Ok(()) };
@@ -401,7 +410,7 @@ mod tests {
     use crate::chpp::config::LinksConfig;
     use crate::network::Shape;
 
-    /// Canary: a credit that is lost on its way over a link, and one too many, are found by the audit.
+    /// Canary: the audit finds a credit lost on a link, and one too many.
     #[test]
     fn lost_credits_are_found() {
         let mut config = Config::prototype();

@@ -1,10 +1,13 @@
-//! The intra-DMA crossbar with its virtual channels (C-04, C-27, C-42, C-43; cHPP sections 2.3, 3.4, 5.4).
+//! The intra-DMA crossbar with its virtual channels (C-04, C-27, C-42, C-43; cHPP sections 2.3,
+//! 3.4, 5.4).
 //!
-//! Ports: an interface, or a link from another controller, injects a packet into a channel of its input; the packet crosses when its input,
-//! its output and a place behind the output are free; input and output are then taken for its beats and one engine cycle. Behind the
-//! output of an interface is its receive buffer, behind that of a link the channels at its far end. Which output, channel and place a
-//! packet has is decided by [`Controllers`](super::controllers::Controllers), which knows the way. Without a channel of their own, GET
-//! packets share those of the others and the receiver's buffer with them, and may so close a ring of waits (C-26).
+//! Ports: an interface, or a link from another controller, injects a packet into a channel of its
+//! input. The packet crosses when its input, its output and a place behind the output are free.
+//! Input and output are then taken for its beats and `engine_cycles` cycles. Behind the output of
+//! an interface is its receive buffer; behind that of a link are the channels at its far end.
+//! [`Controllers`](super::controllers::Controllers) routes: it decides output, channel and place of
+//! a packet. Without a channel of their own, GET packets share the channels of the others and the
+//! receive buffer, and can so deadlock (C-26).
 
 use std::collections::VecDeque;
 
@@ -14,20 +17,20 @@ use crate::engine::{Arbiter, Policy, Random, Schedule, first_from};
 use crate::stats::{Imbalance, Occupancy};
 use crate::units::{Span, Time};
 
-/// A packet and where this controller sends it.
+/// A packet and its route through this controller.
 #[derive(Clone, Copy, Debug)]
 pub struct Bound {
     /// The packet.
     pub packet: PacketHandle,
     /// Header and data, in beats of the bus.
     pub beats: u64,
-    /// Node that it comes from.
+    /// Source node.
     pub from: u8,
-    /// Node that it goes to.
+    /// Destination node.
     pub to: u8,
     /// Output of this controller.
     pub output: u8,
-    /// Which of the places behind the output it takes: a receive buffer, or a channel at the far end of a link.
+    /// Kind of place behind the output: a receive buffer, or a channel at the far end of a link.
     pub place: u8,
 }
 
@@ -36,7 +39,7 @@ pub struct Bound {
 struct Queued {
     bound: Bound,
     entered: Time,
-    /// When its first beat is there.
+    /// When its first beat arrives.
     head: Time,
 }
 
@@ -47,21 +50,21 @@ struct Channel {
     occupancy: Occupancy,
 }
 
-/// A packet on its way to an output.
+/// A packet that is crossing to an output.
 #[derive(Clone, Copy, Debug)]
 struct Crossing {
     channel: usize,
     entered: Time,
 }
 
-/// A packet that begins to cross.
+/// A packet that starts to cross.
 #[derive(Clone, Copy, Debug)]
 pub struct Grant {
-    /// The packet, its way and the place that it takes.
+    /// The packet, its route and the place that it takes.
     pub bound: Bound,
-    /// Where it comes from.
+    /// Its input.
     pub input: usize,
-    /// When its head was there; from then until now it waited.
+    /// When its head arrived; it waits from then until now.
     pub head: Time,
     /// When its last beat is through.
     pub tail: Time,
@@ -83,17 +86,19 @@ pub struct Crossbar {
     engine_cycles: u64,
     /// By input, then channel.
     inputs: Vec<Channel>,
-    /// By input, the channels in which packets wait.
+    /// By input, bitmask of the channels with waiting packets.
     filled: Vec<u64>,
-    /// Inputs in whose channels packets wait and of which none is crossing.
+    /// Bitmask: idle inputs with waiting packets.
     asking: u64,
-    /// By output, the inputs that have a packet for it in front: of those outputs that are wanted in a decision.
+    /// By output, bitmask of the inputs with a packet for it in front; stale for an output that no
+    /// input wants in this decision.
     requests: Vec<u64>,
     crossing: Vec<Option<Crossing>>,
     output_busy: Vec<bool>,
-    /// Until when the wires behind an output are taken beyond its own time.
+    /// By output, when the wires behind it are free, if that is after the crossing.
     held_until: Vec<Time>,
-    /// Places left behind the outputs; each output has as many kinds as a port has channels, or two.
+    /// Free places behind the outputs, by output, then kind. An output has as many kinds as a port
+    /// has channels, at least two.
     places: Vec<usize>,
     kinds: usize,
     by_output: Vec<Arbiter>,
@@ -101,16 +106,17 @@ pub struct Crossbar {
     next_output: usize,
     /// Packets that wait in channels.
     waiting: usize,
-    /// Whether a decision at this moment is asked for already.
+    /// Whether a decision at this moment is already scheduled.
     decides: bool,
     /// Packets that crossed, by output.
     pub crossed: Vec<u64>,
-    /// How long each output was taken.
+    /// How long each output was busy.
     pub busy: Vec<Span>,
 }
 
 impl Crossbar {
-    /// An idle crossbar of controller `controller` with `ports` ports of `channels` channels each; `places(output, kind)` says what is behind.
+    /// An idle crossbar of `controller` with `ports` ports of `channels` channels each;
+    /// `places(output, kind)` is the number of places behind an output.
     pub fn new(
         config: &Config,
         (controller, ports, channels): (usize, usize, usize),
@@ -154,12 +160,12 @@ impl Crossbar {
         (self.inside(input, channel) as usize) < self.depth
     }
 
-    /// Packets in a channel of an input, with the one that crosses.
+    /// Packets in a channel of an input, including one that crosses.
     pub fn inside(&self, input: usize, channel: usize) -> u64 {
         self.inputs[input * self.channels + channel].occupancy.inside()
     }
 
-    /// Takes a packet into a channel that has room; its first beat comes at `head`.
+    /// Puts a packet into a channel with room; its first beat arrives at `head`.
     pub fn inject(
         &mut self,
         schedule: &mut Schedule<Happening>,
@@ -179,7 +185,7 @@ impl Crossbar {
         schedule.settle_at(head, Happening::CrossbarMatches { controller: self.controller });
     }
 
-    /// Asks for a decision at the end of this moment, if there is anything to decide.
+    /// Schedules a decision at the end of this moment, if packets wait.
     fn decide(&mut self, schedule: &mut Schedule<Happening>) {
         if self.waiting > 0 && !self.decides {
             self.decides = true;
@@ -187,10 +193,11 @@ impl Crossbar {
         }
     }
 
-    /// Matches inputs and outputs, and gives out what begins to cross now. Call when all that happens at this moment has happened.
+    /// Matches inputs and outputs, and adds the packets that start to cross now to `grants`. Call
+    /// it in the settling phase, after all arrivals of this moment.
     ///
-    /// Outputs choose in turn, beginning with another each time, among the inputs that have a packet for them at the head of
-    /// a channel; whoever was served last comes last.
+    /// Outputs choose one after the other, and each decision starts with the next output. The
+    /// arbiter of an output chooses among the inputs with a packet for it in front of a channel.
     pub fn matches(&mut self, schedule: &mut Schedule<Happening>, grants: &mut Vec<Grant>) {
         let now = schedule.now();
         self.decides = false;
@@ -233,7 +240,8 @@ impl Crossbar {
         }
     }
 
-    /// A packet has crossed: its input, its output and its place in the channel are free again. Gives the channel.
+    /// A packet has crossed: frees its input, its output and its place in the channel. Returns the
+    /// channel.
     pub fn crossed(
         &mut self,
         schedule: &mut Schedule<Happening>,
@@ -259,7 +267,8 @@ impl Crossbar {
         self.decide(schedule);
     }
 
-    /// The wires behind `output` are taken until `left`, and take what is `delay` behind the crossbar.
+    /// Keeps `output` from granting while the wires behind it are busy until `left`; a packet
+    /// reaches them `delay` after it starts to cross.
     pub fn hold(
         &mut self,
         schedule: &mut Schedule<Happening>,
@@ -274,12 +283,13 @@ impl Crossbar {
         }
     }
 
-    /// Places of a kind that are left behind `output`.
+    /// Free places of a kind behind `output`.
     pub fn places_left(&self, output: usize, place: usize) -> usize {
         self.places[output * self.kinds + place]
     }
 
-    /// The channel of `input` whose turn it is among those with a packet for `output` that may go now.
+    /// The channel of `input` that its arbiter chooses among those with a packet for `output` and a
+    /// free place.
     fn channel_ready(&mut self, input: usize, output: usize, now: Time) -> Option<usize> {
         let mut ready = 0u64;
         for channel in ones(self.filled[input]) {
@@ -321,7 +331,8 @@ impl Crossbar {
         Grant { bound, input, head, tail }
     }
 
-    /// Who waits in front of channels, for explanations: input, channel, packet, and whether there is a place for it.
+    /// Packets in front of channels, for explanations: input, channel, packet, and whether a place
+    /// is free for it.
     pub fn waiting(&self) -> impl Iterator<Item = (usize, usize, Bound, bool)> {
         self.inputs.iter().enumerate().filter_map(|(at, queue)| {
             let (input, channel) = (at / self.channels, at % self.channels);
@@ -336,12 +347,12 @@ impl Crossbar {
         self.ports
     }
 
-    /// How many channels each input has, that of GETs included.
+    /// How many channels each input has, including that of GETs.
     pub fn channels(&self) -> usize {
         self.channels
     }
 
-    /// Places that are left behind an output, by kind.
+    /// Free places behind an output, by kind.
     pub fn places_behind(&self, output: usize) -> &[usize] {
         &self.places[output * self.kinds..][..self.kinds]
     }
@@ -356,7 +367,7 @@ impl Crossbar {
         self.output_busy[output]
     }
 
-    /// The counts of each channel of each input, with its name.
+    /// The occupancy of each channel of each input, with its name.
     pub fn occupancies(&self) -> impl Iterator<Item = (String, &Occupancy)> {
         self.inputs.iter().enumerate().map(|(at, channel)| (self.name(at), &channel.occupancy))
     }
@@ -369,7 +380,7 @@ impl Crossbar {
     /// Checks Little's law on every channel.
     ///
     /// # Errors
-    /// What does not hold.
+    /// The violated law.
     pub fn audit(&self, now: Time) -> Result<(), Imbalance> {
         self.inputs.iter().enumerate().try_for_each(|(at, channel)| {
             let crossing = self.crossing[at / self.channels]
@@ -384,7 +395,7 @@ impl Crossbar {
     }
 }
 
-/// Which bits are set, the lowest first.
+/// The set bits, lowest first.
 fn ones(mut bits: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let lowest = (bits != 0).then(|| bits.trailing_zeros() as usize)?;

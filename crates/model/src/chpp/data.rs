@@ -1,7 +1,8 @@
 //! Data read, data extract and data reorder (C-34, C-35; cHPP section 4.1, Fig. 11).
 //!
-//! Ports: commands come in from the descriptor extract module; reads go to the port; completions come back split and out of
-//! order, and leave as one stream of bytes in the order of the source lists, for the packer.
+//! Ports: commands come from the descriptor extract module; reads go to the port; completions come
+//! back split and out of order. They leave for the packer as one stream of bytes in the order of
+//! the source lists.
 
 use std::collections::VecDeque;
 
@@ -15,42 +16,42 @@ use super::port::{Note, Port, Purpose};
 use crate::stats::{Queue, Watched};
 use crate::units::{Span, Time};
 
-/// A read whose data has its place in the stream.
+/// A read, with the place of its data in the stream.
 struct Slot {
     expected: usize,
-    /// Bytes that came while an earlier read was unanswered.
+    /// Bytes that arrived while an earlier read was incomplete.
     early: Vec<u8>,
-    /// Bytes that have gone into the stream.
+    /// Bytes that have entered the stream.
     passed: usize,
 }
 
 /// Registers and queues of the three modules.
 pub struct DataUnit {
-    /// Commands in order; the packer is at the first.
+    /// Commands in order; the packer works on the first.
     pub commands: Queue<Box<Command>>,
-    /// Which of them the data read module is at.
+    /// The command that the data read module works on.
     reading: usize,
     reorder_bytes: u64,
-    /// Bytes asked for and not packed yet.
+    /// Bytes requested and not packed yet.
     in_use: u64,
     slots: Queue<Slot>,
     first_slot: u64,
     spare: Vec<Vec<u8>>,
-    /// Commands that have been packed, for their memory.
-    // In boxes, which is how they move from module to module.
+    /// Packed commands, whose memory is reused.
+    // Boxed, as they move from module to module.
     #[expect(clippy::vec_box)]
     spare_commands: Vec<Box<Command>>,
     stream: VecDeque<u8>,
-    /// Bytes that have ever come into the stream, and when the packer may have them.
+    /// Count of bytes that have entered the stream so far, and when the packer may take them.
     available: VecDeque<(u64, Time)>,
     came: u64,
     gone: u64,
     interval: Span,
     next_at: Time,
-    /// When a turn was asked for, if one was.
+    /// When a turn is scheduled, if one is.
     turn_at: Option<Time>,
     blocked: Cause,
-    /// Reads, bytes, and completions that came while an earlier read was unanswered.
+    /// Counters of the modules.
     pub counters: DataCounters,
 }
 
@@ -59,9 +60,9 @@ pub struct DataUnit {
 pub struct DataCounters {
     /// Reads sent.
     pub reads: u64,
-    /// Completions taken.
+    /// Completions received.
     pub completions: u64,
-    /// Of these, those that had to wait for an earlier read.
+    /// Completions that waited for an earlier read.
     pub early: u64,
     /// Bytes that left in order.
     pub bytes: u64,
@@ -83,7 +84,7 @@ impl DataUnit {
             available: VecDeque::new(),
             came: 0,
             gone: 0,
-            // A request has a header of one cycle on the internal bus, and takes one cycle of the engine.
+            // A request occupies the internal bus for its header and for `engine_cycles`.
             interval: config.nic.packet_time(0),
             next_at: Time::ZERO,
             turn_at: None,
@@ -92,7 +93,7 @@ impl DataUnit {
         }
     }
 
-    /// Sends as many reads as tags, room and pace allow.
+    /// Sends as many reads as tags, room and rate allow.
     pub fn reads(&mut self, wires: &mut Wires, port: &mut Port) {
         let now = wires.now();
         while let Some(command) = self.commands.get_mut(self.reading) {
@@ -165,12 +166,12 @@ impl DataUnit {
         self.blocked = Cause::Order;
     }
 
-    /// A turn that was scheduled has come.
+    /// A scheduled turn is due.
     pub fn turn(&mut self, now: Time) {
         self.turn_at = self.turn_at.filter(|at| *at > now);
     }
 
-    /// Bytes of a read have come; they leave in order, after the delay of two modules.
+    /// Bytes of a read have arrived. They leave in order, after the delay of two modules.
     pub fn completion(&mut self, read: u64, bytes: &[u8], now: Time, modules: Span) {
         self.counters.completions += 1;
         let Some(at) = read.checked_sub(self.first_slot).map(|at| at as usize) else { return };
@@ -199,7 +200,7 @@ impl DataUnit {
         self.available.push_back((self.came, now + modules));
     }
 
-    /// When the next `bytes` are with the packer, if they have come at all.
+    /// When the packer has the next `bytes`; nothing if they have not arrived.
     pub fn ready(&mut self, bytes: u64) -> Option<Time> {
         if (self.stream.len() as u64) < bytes {
             return None;
@@ -211,7 +212,7 @@ impl DataUnit {
         self.available.front().map(|&(_, time)| time)
     }
 
-    /// Takes the next `bytes` out of the stream.
+    /// Removes the next `bytes` from the stream.
     pub fn take(&mut self, bytes: usize, into: &mut Vec<u8>) {
         let (front, back) = self.stream.as_slices();
         let first = bytes.min(front.len());
@@ -222,23 +223,23 @@ impl DataUnit {
         self.in_use -= bytes as u64;
     }
 
-    /// The first command has been packed, now.
+    /// The first command is packed, now.
     pub fn finished(&mut self, now: Time) -> Option<Box<Command>> {
         self.reading = self.reading.saturating_sub(1);
         self.commands.pop(now)
     }
 
-    /// Keeps a command that has been packed, for its memory.
+    /// Keeps a packed command to reuse its memory.
     pub fn recycle(&mut self, command: Box<Command>) {
         self.spare_commands.push(command);
     }
 
-    /// One of those that were kept.
+    /// A kept command.
     pub fn recycled(&mut self) -> Option<Box<Command>> {
         self.spare_commands.pop()
     }
 
-    /// Bytes asked for and not packed yet.
+    /// Bytes requested and not packed yet.
     pub fn reorder_in_use(&self) -> u64 {
         self.in_use
     }
@@ -248,7 +249,7 @@ impl DataUnit {
         [("commands", &self.commands), ("data reads in order", &self.slots)]
     }
 
-    /// Whether nothing is being read or waits.
+    /// Whether no command waits and no read is in flight.
     pub fn is_idle(&self) -> bool {
         self.commands.is_empty() && self.slots.is_empty() && self.stream.is_empty()
     }

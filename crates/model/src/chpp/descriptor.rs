@@ -1,8 +1,10 @@
 //! Descriptor read and descriptor extract (C-25, C-30, C-34; cHPP section 4.1, Fig. 11).
 //!
-//! Ports: doorbells come in from the arbiter; reads go to the port; commands go to the data read module, GET packets to the crossbar.
-//! Descriptors of GETs from elsewhere come in from the receive dispatch and leave as PUT commands. They have a way of their own through
-//! this block: a GET of ours that waits for the crossbar must not hold them up, or the channel of GETs would not help (C-27).
+//! Ports: doorbells come from the arbiter; reads go to the port; commands go to the data read
+//! module, GET packets to the crossbar. Descriptors of remote GETs come from the receive dispatch
+//! and leave as PUT commands. They have a path of their own through this block: a local GET that
+//! waits for the crossbar must not block them. Otherwise the channel of GETs would not prevent
+//! deadlock (C-27).
 
 use std::collections::VecDeque;
 
@@ -19,33 +21,33 @@ use super::pcie::Run;
 use crate::stats::Queue;
 use crate::units::Time;
 
-/// A descriptor that is being read.
+/// A descriptor fetch in progress.
 pub struct Job {
     /// The operation, for the journal.
     pub operation: u32,
     /// The function that rang.
     pub function: usize,
-    /// Where it is in host memory.
+    /// Its address in host memory.
     pub address: u64,
-    /// Its bytes, as many as the doorbell said.
+    /// Its bytes, with the length that the doorbell announced.
     pub bytes: Vec<u8>,
-    /// Bytes that were asked for.
+    /// Bytes requested.
     pub asked: u64,
-    /// Bytes that have come.
+    /// Bytes received.
     pub received: u64,
-    /// Words that it takes in the buffer for stored descriptors.
+    /// Words that it occupies in the buffer for stored descriptors.
     pub stored_words: u16,
 }
 
-/// A GET from elsewhere: its descriptor, and whom it is from and for.
+/// A remote GET: its descriptor, its sender and its target.
 pub struct RemoteGet {
     /// The operation, for the journal.
     pub operation: u32,
     /// The descriptor.
     pub bytes: Vec<u8>,
-    /// Who asks.
+    /// The queue pair that sent it.
     pub from: Endpoint,
-    /// Whom they ask.
+    /// The queue pair that it reads from.
     pub to: Endpoint,
 }
 
@@ -67,37 +69,37 @@ pub struct Command {
     pub wants_event: bool,
     /// Software tail.
     pub tail: Tail,
-    /// Where the descriptor was; nothing for a GET from elsewhere, of which our software knows nothing.
+    /// Address of the descriptor; nothing for a remote GET, which local software does not know.
     pub descriptor: Option<u64>,
     /// What to read, in order.
     pub sources: Vec<Run>,
-    /// How far the reads have got: entry, and bytes of it.
+    /// Position of the reads: entry, and bytes of it.
     pub cursor: (usize, u64),
-    /// Where a PUT's data goes, in order.
+    /// Destinations of a PUT's data, in order.
     pub moves: Vec<Move>,
-    /// How far the packets have got: move, and bytes of it.
+    /// Position of the packets: move, and bytes of it.
     pub packed: (usize, u64),
     /// Whether its data was inside the descriptor.
     pub is_immediate: bool,
-    /// That data.
+    /// The immediate data.
     pub immediate: Vec<u8>,
     /// Bytes to move.
     pub total: u64,
-    /// Bytes asked for.
+    /// Bytes requested.
     pub asked: u64,
     /// Bytes packed.
     pub sent: u64,
     /// Packets packed.
     pub parts: u32,
-    /// When the extract module had it.
+    /// When the extract module finished with it.
     pub extracted: Time,
 }
 
-/// What the extract module makes of a descriptor.
+/// The result of extracting a descriptor.
 pub enum Extract {
     /// Data to move.
     Command(Box<Command>),
-    /// A GET packet to send: the descriptor goes as it is.
+    /// A GET packet to send: it carries the descriptor unchanged.
     Get {
         /// The operation, for the journal.
         operation: u32,
@@ -109,33 +111,33 @@ pub enum Extract {
         magic: u8,
         /// Traffic class.
         traffic_class: u8,
-        /// Where the descriptor is.
+        /// Address of the descriptor.
         address: u64,
         /// The descriptor.
         bytes: Vec<u8>,
     },
-    /// Nothing can be done.
+    /// A refused descriptor.
     Refused {
         /// The operation, for the journal.
         operation: u32,
-        /// Own queue pair; queue pair 0 if the descriptor does not even say that.
+        /// Own queue pair; queue pair 0 if the descriptor has none.
         source: Endpoint,
-        /// Far queue pair, if it was said.
+        /// Far queue pair, if the descriptor has one.
         destination: Endpoint,
-        /// What was asked for, if it was said.
+        /// The requested operation, if the descriptor has one.
         primitive: Primitive,
-        /// Where the descriptor is.
+        /// Address of the descriptor.
         address: u64,
-        /// Why.
+        /// The reason.
         status: Status,
     },
 }
 
-/// What is in the extract module.
+/// The descriptor in the extract module.
 pub enum Extracting {
-    /// A descriptor of ours.
+    /// A local descriptor.
     Local(Job),
-    /// One from elsewhere.
+    /// A remote one.
     Remote(RemoteGet),
 }
 
@@ -160,42 +162,43 @@ impl Extracting {
 /// Registers and queues of the two modules.
 #[derive(Default)]
 pub struct DescriptorUnit {
-    /// Descriptors that are being read, in the order of their doorbells.
+    /// Descriptor fetches in progress, in the order of their doorbells.
     pub jobs: Queue<Job>,
-    /// Number of the first of them.
+    /// Number of the first of these jobs.
     pub first_job: u64,
-    /// Number of the first that the read module has not got to.
+    /// Number of the first job that the read module has not reached.
     pub reached: u64,
-    /// Number of the first that is not known to be asked for in full.
+    /// Number of the first job that may not be requested in full.
     asked: u64,
-    /// For each doorbell in the FIFO of a function, the descriptor if a processor stored it into the interface (B-01).
+    /// For each doorbell in the FIFO of a function, the descriptor if a processor stored it into
+    /// the interface (B-01).
     pub stored: Vec<VecDeque<Option<Vec<u8>>>>,
-    /// GETs from elsewhere that wait.
+    /// Remote GETs that wait.
     pub remote: Queue<RemoteGet>,
-    /// What is being extracted.
+    /// The descriptor in extraction.
     pub extracting: Option<Extracting>,
-    /// What was extracted for us and waits for room behind.
+    /// The extracted local descriptor that waits for room in the next block.
     pub held: Option<Extract>,
-    /// What was extracted for others and waits for room behind.
+    /// The extracted remote GET that waits for room in the next block.
     pub held_remote: Option<Box<Command>>,
-    /// Whether a GET from elsewhere was extracted last.
+    /// Whether the last extracted descriptor was a remote GET.
     pub last_was_remote: bool,
-    /// Doorbells taken, descriptors read, GETs of ours, GETs of others, refusals.
+    /// Counts of both modules.
     pub counters: DescriptorCounters,
 }
 
 /// Stage counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DescriptorCounters {
-    /// Doorbells that the arbiter gave.
+    /// Doorbells that the arbiter granted.
     pub doorbells: u64,
     /// Descriptors that were read in full.
     pub read: u64,
-    /// Descriptors of ours that were extracted.
+    /// Local descriptors that were extracted.
     pub extracted: u64,
     /// GET packets sent.
     pub gets: u64,
-    /// GETs of others turned into PUTs.
+    /// Remote GETs turned into PUTs.
     pub remote_gets: u64,
     /// Descriptors that were refused.
     pub refused: u64,
@@ -207,7 +210,7 @@ impl DescriptorUnit {
         DescriptorUnit { stored: vec![VecDeque::new(); functions], ..DescriptorUnit::default() }
     }
 
-    /// The first descriptor that the read module has got to and of which there is more to ask for, with its number.
+    /// The first reached descriptor that is not requested in full, with its number.
     pub fn to_ask(&mut self) -> Option<(u64, &mut Job)> {
         while self.asked < self.reached {
             let (number, at) = (self.asked, (self.asked - self.first_job) as usize);
@@ -219,7 +222,7 @@ impl DescriptorUnit {
         None
     }
 
-    /// Notes that bytes of a descriptor have come; true if it is all there.
+    /// Notes that bytes of a descriptor have arrived; true if it is complete.
     pub fn received(&mut self, job: u64, run_address: u64, bytes: &[u8]) -> bool {
         let Some(job) =
             job.checked_sub(self.first_job).and_then(|at| self.jobs.get_mut(at as usize))
@@ -234,7 +237,8 @@ impl DescriptorUnit {
         whole
     }
 
-    /// The descriptor whose turn it is, taken into the extract module, which is free, now: ours and others' in turn.
+    /// Moves the next descriptor into the idle extract module, and returns it. Local and remote
+    /// ones alternate.
     pub fn begin(&mut self, now: Time) -> Option<&Extracting> {
         debug_assert!(self.extracting.is_none());
         let local = self.held.is_none()
@@ -256,10 +260,11 @@ impl DescriptorUnit {
     }
 }
 
-/// Reads a descriptor of our own, of node `node` of `ports`. `layouts` are those of our functions; sources must lie in the window of the one that rang
-/// (C-39). `recycled` is a command whose memory may be used again.
+/// Extracts a local descriptor of node `node`, one of `ports` nodes. `layouts` are those of the
+/// local functions; sources must lie in the window of the function that rang (C-39). `recycled` is
+/// a command whose memory is reused.
 ///
-/// Gives the descriptor's buffer back, unless it goes into a GET packet.
+/// Returns the descriptor's buffer, unless it goes into a GET packet.
 pub fn extract_local(
     job: Job,
     (node, ports): (u8, usize),
@@ -286,7 +291,8 @@ pub fn extract_local(
     }
 }
 
-/// What becomes of a descriptor, if it is not that of a GET; else own and far queue pair, key and traffic class.
+/// Extracts a descriptor, except that of a GET; for a GET returns own and far queue pair, key and
+/// traffic class.
 fn extract_kept(
     bytes: &[u8],
     (operation, function, address): (u32, usize, u64),
@@ -332,7 +338,8 @@ fn extract_kept(
     })
 }
 
-/// Turns a GET from elsewhere into the PUT that answers it (C-25); nothing if it asks for what it may not have.
+/// Turns a remote GET into the PUT that answers it (C-25); nothing if it is invalid or reads
+/// outside the window.
 pub fn extract_remote(
     get: &RemoteGet,
     ports: usize,
@@ -357,7 +364,7 @@ fn command(
     (operation, now): (u32, Time),
 ) -> Result<Box<Command>, Status> {
     let mut command = recycled.unwrap_or_else(|| Box::new(Command::empty(source)));
-    // Its lists keep their memory.
+    // Reuse the memory of its lists.
     let (mut sources, mut moves) =
         (std::mem::take(&mut command.sources), std::mem::take(&mut command.moves));
     let mut immediate = std::mem::take(&mut command.immediate);
@@ -401,7 +408,7 @@ fn command(
 }
 
 impl Command {
-    /// One that moves nothing.
+    /// A command that moves nothing.
     fn empty(source: Endpoint) -> Command {
         Command {
             operation: 0,

@@ -1,4 +1,5 @@
-//! The doorbell window and its FIFOs (C-31, C-32; cHPP section 4.1), and the arbiter over them (C-40, C-41; Fig. 13).
+//! The doorbell window and its FIFOs (C-31, C-32; cHPP section 4.1), and the arbiter over them
+//! (C-40, C-41; Fig. 13).
 
 use std::collections::VecDeque;
 
@@ -7,26 +8,26 @@ use crate::engine::{Arbiter, Random};
 use crate::stats::{Imbalance, Occupancy};
 use crate::units::Time;
 
-/// A doorbell that waits.
+/// A waiting doorbell.
 #[derive(Clone, Copy, Debug)]
 pub struct Ring {
-    /// The word that was written, see `bellwire_wire::doorbell`.
+    /// The written word, see `bellwire_wire::doorbell`.
     pub word: u64,
-    /// Which operation it is about. The hardware does not know this; the journal wants to.
+    /// Its operation, for the journal; the hardware does not know it.
     pub operation: u32,
     entered: Time,
 }
 
-/// One FIFO for each function; which one a doorbell goes to follows from where it was written.
+/// One FIFO for each function; the address of a doorbell selects its FIFO.
 pub struct Doorbells {
     fifos: Vec<VecDeque<Ring>>,
-    /// The functions whose FIFOs hold something.
+    /// Bitmask: functions with nonempty FIFOs.
     filled: u64,
     depth: usize,
     arbiter: Arbiter,
     /// Doorbells in each FIFO over time.
     pub occupancy: Vec<Occupancy>,
-    /// Doorbells that found a full FIFO. They are lost; software has to see to it that there are none (C-33).
+    /// Doorbells lost to a full FIFO. Software must avoid that (C-33).
     pub overflowed: u64,
 }
 
@@ -44,7 +45,7 @@ impl Doorbells {
         }
     }
 
-    /// A doorbell of `function` comes in; false if its FIFO is full and it is lost.
+    /// A doorbell of `function` arrives; false if its FIFO is full and the doorbell is lost.
     pub fn push(&mut self, function: usize, word: u64, operation: u32, now: Time) -> bool {
         if self.fifos[function].len() == self.depth {
             self.overflowed += 1;
@@ -56,7 +57,7 @@ impl Doorbells {
         true
     }
 
-    /// The doorbell whose turn it is, with its function and when it came.
+    /// The doorbell that the arbiter grants, with its function and arrival time.
     pub fn pop(&mut self, now: Time) -> Option<(usize, Ring, Time)> {
         let function = self.arbiter.grant(self.filled)?;
         let fifo = &mut self.fifos[function];
@@ -68,7 +69,7 @@ impl Doorbells {
         Some((function, ring, ring.entered))
     }
 
-    /// Whether none waits.
+    /// Whether no doorbell waits.
     pub fn is_empty(&self) -> bool {
         self.filled == 0
     }
@@ -76,7 +77,7 @@ impl Doorbells {
     /// Checks Little's law on each FIFO.
     ///
     /// # Errors
-    /// What does not hold.
+    /// The violated law.
     pub fn audit(&self, now: Time) -> Result<(), Imbalance> {
         self.occupancy.iter().zip(&self.fifos).enumerate().try_for_each(
             |(at, (occupancy, fifo))| {

@@ -1,6 +1,7 @@
-//! The functions of an interface (SR-IOV: 1 PF and 7 VFs, C-38), each with its window of host memory and its queue pairs, and what
-//! keeps them apart (C-39): a function's descriptors, sources and targets must lie in its own window, and a packet must carry
-//! the key of the queue pair that it is for (QP Magic, C-09).
+//! The functions of an interface (SR-IOV: 1 PF and 7 VFs, C-38), each with its window of host
+//! memory and its queue pairs. They are isolated (C-39). A function's descriptors, sources and
+//! targets must lie in its own window. A packet must carry the key of its target queue pair (QP
+//! Magic, C-09).
 
 use super::config::Config;
 use super::memory::NODE_SHIFT;
@@ -11,10 +12,11 @@ pub const DESCRIPTOR_PLACE: u64 = 4096;
 /// Size of a NAP slot, and its alignment (C-19).
 pub const SLOT_BYTES: u64 = 2048;
 
-/// Where things are in the window of one function; software puts them there and tells the interface at initialisation (C-15).
+/// The memory layout of one function's window. Software chooses it and tells the interface at
+/// initialisation (C-15).
 ///
 /// ```text
-///   descriptor places | per queue pair: send ring | receive ring | list of slot addresses | slots | ... | free for programs
+///   descriptor places | per queue pair: send ring | receive ring | slot list | slots | ... | free
 /// ```
 #[derive(Clone, Debug)]
 pub struct Layout {
@@ -24,18 +26,18 @@ pub struct Layout {
     pub length: u64,
     /// Queue pairs in order.
     pub queue_pairs: Vec<QueuePairLayout>,
-    /// First address that programs may use as they like; a multiple of 4096.
+    /// First address of the memory that is free for programs; a multiple of 4096.
     pub free: u64,
 }
 
-/// Where the rings of one queue pair are.
+/// The addresses of one queue pair's rings.
 #[derive(Clone, Debug)]
 pub struct QueuePairLayout {
     /// Send-completion ring (C-13).
     pub send_ring: u64,
     /// Receive-completion ring (C-14).
     pub receive_ring: u64,
-    /// Ring of slot addresses, 8 bytes each, that software fills and the interface reads (C-20).
+    /// Ring of slot addresses, 8 bytes each: software writes and the interface reads (C-20).
     pub slot_list: u64,
     /// First NAP slot.
     pub slots: u64,
@@ -64,13 +66,13 @@ impl Layout {
         Layout { base, length: window, queue_pairs, free: at }
     }
 
-    /// Whether all of a run lies in the window.
+    /// Whether a run lies completely in the window.
     pub fn holds(&self, address: u64, length: u64) -> bool {
         let end = self.base + self.length;
         address >= self.base && address <= end && length <= end - address
     }
 
-    /// Bytes that programs may use as they like.
+    /// Bytes that are free for programs.
     pub fn free_bytes(&self) -> u64 {
         self.base + self.length - self.free
     }

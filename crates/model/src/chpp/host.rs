@@ -1,8 +1,10 @@
-//! The host: a processor that writes descriptors and doorbells, the rings that it polls, and the rules that the paper leaves to software
-//! (C-13, C-14, C-33; cHPP sections 3.3 and 4): never more than 32 operations outstanding for a function, slots listed again once they
-//! are read, consumed events reported.
+//! The host: a processor that writes descriptors and doorbells, and the rings that it polls (C-13,
+//! C-14, C-33; cHPP sections 3.3 and 4). It follows the rules that the paper leaves to software. At
+//! most 32 operations (`nic.doorbell_depth`) of a function are outstanding. Software lists slots
+//! again once they are read, and reports consumed events.
 //!
-//! Ports: programs post descriptors and are given [`Notice`]s; stores go to the port's window; events are read where they lie, in memory.
+//! Ports: programs post descriptors and receive [`Notice`]s. Stores go to the port's window. Events
+//! are read in place, in memory.
 
 use std::collections::VecDeque;
 
@@ -22,22 +24,22 @@ use super::submission::{Submission, Way, words};
 use crate::stats::{Queue, Watched};
 use crate::units::{Span, Time};
 
-/// What a program is told.
+/// An event for a program.
 #[derive(Clone, Copy, Debug)]
 pub struct Notice {
     /// When the event was visible.
     pub time: Time,
-    /// Whose.
+    /// Node.
     pub node: usize,
     /// Function.
     pub function: usize,
     /// Queue pair.
     pub queue_pair: usize,
-    /// Which ring it lay in.
+    /// The event's ring.
     pub ring: RingKind,
-    /// Which operation it is about, by the model's knowledge.
+    /// The event's operation, known to the model but not to software.
     pub operation: u32,
-    /// The event as it lay in memory.
+    /// The event as it was in memory.
     pub event: EventRepr,
 }
 
@@ -50,33 +52,34 @@ struct FunctionState {
 
 /// What software knows of one queue pair.
 struct QueuePairState {
-    /// Where the next event of the send and of the receive ring will be.
+    /// Places of the next events of the send ring and the receive ring.
     next: [Position; 2],
-    /// Events consumed in the two.
+    /// Events consumed from the two rings.
     consumed: [u64; 2],
-    /// Of these, reported to the interface.
+    /// Consumed events that were reported to the interface.
     reported: [u64; 2],
     slots_posted: u64,
     slots_reported: u64,
-    /// Whether the program looks at its rings.
+    /// Whether the program polls its rings.
     consumes: bool,
-    /// Operations of the events that lie in the two rings, in order; the model knows, software does not.
+    /// Operations of the events in the two rings, in order; known to the model, not to software.
     about: [VecDeque<u32>; 2],
 }
 
-/// One processor: with doorbells it has its work planned ahead; with descriptor start it takes up one operation after the other.
+/// One processor. With doorbells its work is planned ahead; with descriptor start it handles one
+/// operation after the other.
 #[derive(Default)]
 struct Processor {
     busy_until: Time,
-    /// Operations that it prepares or is about to.
+    /// Operations that it prepares now or next.
     ringing: VecDeque<AboutToRing>,
-    /// Whether it is at the first of them (descriptor start).
+    /// Whether it prepares the first of them (descriptor start).
     is_at_work: bool,
-    /// Until when it waits for the answer to a request for credits (`damq-pd`).
+    /// When the answer to its credit request arrives (`damq-pd`).
     asks_until: Option<Time>,
 }
 
-/// A doorbell that a processor is about to store, or a descriptor.
+/// A doorbell or a descriptor that a processor is about to store.
 struct AboutToRing {
     function: usize,
     operation: u32,
@@ -85,7 +88,8 @@ struct AboutToRing {
 }
 
 impl Processor {
-    /// Takes the processor from `begins` on for what it does for every operation; gives how long that is.
+    /// Occupies the processor from `begins` on with the fixed work of an operation; returns its
+    /// duration.
     fn prepare(
         &mut self,
         wires: &mut Wires,
@@ -116,30 +120,30 @@ impl AboutToRing {
 pub struct Host {
     node: usize,
     processors: Vec<Processor>,
-    /// Until when the lock of the engine is taken, and by which processor (B-01).
+    /// When the lock of the engine is released, and the processor that holds it (B-01).
     locked: (Time, usize),
     functions: Vec<FunctionState>,
-    /// Credits for descriptors that are stored into the interface.
+    /// Credits for descriptors that processors store into the interface.
     pub submission: Submission,
     queue_pairs: Vec<QueuePairState>,
     per_function: usize,
-    /// Events that are consumed before the interface is told.
+    /// Consumed events after which software reports to the interface.
     events_at_once: u64,
     slots: u64,
-    /// How long the processors were busy with starting operations.
+    /// How long the processors were busy starting operations.
     pub busy: Span,
     /// How long processors waited for the lock of the engine.
     pub lock_waited: Span,
-    /// The most operations that any function had outstanding.
+    /// The most outstanding operations of any function.
     pub most_outstanding: usize,
-    /// Operations that had to wait because 32 were outstanding.
+    /// Operations held back because the limit of outstanding operations was reached.
     pub held_back: u64,
-    /// Events that could not be read: the interface wrote something wrong.
+    /// Events that could not be parsed: an error of the interface.
     pub unreadable: u64,
 }
 
 impl Host {
-    /// Idle software; `layouts` say where each function keeps things.
+    /// Idle software; `layouts` are the memory layouts of the functions.
     pub fn new(config: &Config, node: usize, layouts: &[Layout]) -> Host {
         let functions = layouts.iter().map(|layout| FunctionState {
             outstanding: 0,
@@ -180,7 +184,8 @@ impl Host {
         }
     }
 
-    /// A program posts a descriptor. It is started as soon as the function has fewer than 32 outstanding (C-33).
+    /// A program posts a descriptor. It starts as soon as the function has fewer than 32
+    /// outstanding (C-33).
     pub fn post(
         &mut self,
         wires: &mut Wires,
@@ -222,8 +227,9 @@ impl Host {
         }
     }
 
-    /// A processor has written a descriptor, and stores its doorbell (C-31), or the descriptor itself if there are credits; gives both and when the
-    /// interface has it. With descriptor start it goes for the lock instead, and without credits it may have to ask; it gives nothing then.
+    /// A processor has written a descriptor. It stores the doorbell (C-31), or with credits the
+    /// descriptor itself. Returns both, and when the interface has them. Returns nothing with
+    /// descriptor start, which needs the lock, or while the processor waits for credits.
     pub fn rings(
         &mut self,
         wires: &mut Wires,
@@ -256,7 +262,8 @@ impl Host {
         Some((doorbell, None, taken))
     }
 
-    /// Whether a processor has to wait for credits before it can go on with its first operation: it asks by a read of the interface (D-15).
+    /// Whether a processor waits for credits before its first operation. It asks for them by a read
+    /// of the interface (D-15).
     fn asks(&mut self, wires: &mut Wires, port: &mut Port, number: usize) -> bool {
         if wires.config.nic.submission != Start::DamqPd {
             return false;
@@ -290,7 +297,8 @@ impl Host {
         true
     }
 
-    /// A processor waits for the lock of the engine, in turn, and then stores its descriptor word by word (B-01).
+    /// A processor waits for the lock of the engine, in order of request, and stores its descriptor
+    /// word by word (B-01).
     fn lock(&mut self, wires: &mut Wires, number: usize) {
         let now = wires.now();
         let Some(about) = self.processors[number].ringing.front() else { return };
@@ -310,7 +318,8 @@ impl Host {
         wires.schedule.at(ends, Step::Stored.about(node, number as u8));
     }
 
-    /// A processor has stored a descriptor: gives it, and when the interface has it; and takes up the next operation.
+    /// A processor has stored a descriptor, and continues with the next operation. Returns the
+    /// descriptor, and when the interface has it.
     pub fn stored(
         &mut self,
         wires: &mut Wires,
@@ -352,7 +361,8 @@ impl Host {
         }
     }
 
-    /// Lets a program of a queue pair look at its rings, or look away: events then stay where they are.
+    /// Makes the program of a queue pair poll its rings, or stop polling. Events then stay in the
+    /// rings.
     pub fn consumes(
         &mut self,
         wires: &mut Wires,
@@ -369,7 +379,7 @@ impl Host {
         }
     }
 
-    /// Takes all events that are there, by their phase bits.
+    /// Takes all new events, found by their phase bits.
     fn consume(
         &mut self,
         wires: &mut Wires,
@@ -414,7 +424,7 @@ impl Host {
         }
     }
 
-    /// An operation has been sent: its descriptor's place is free for the next.
+    /// An operation is sent: frees the place of its descriptor.
     fn sent(&mut self, wires: &mut Wires, function: usize, place: u64) {
         self.submission.sent(function, place);
         let state = &mut self.functions[function];
@@ -423,7 +433,7 @@ impl Host {
         self.start(wires, function);
     }
 
-    /// The program is done with a slot once it has its notice, so its address goes back into the list.
+    /// With its notice, the program is done with a slot: its address returns to the list.
     fn list_slot(
         &mut self,
         wires: &mut Wires,
@@ -447,7 +457,7 @@ impl Host {
         }
     }
 
-    /// Tells the interface of consumed events, a quarter of the ring at a time.
+    /// Reports consumed events to the interface, a quarter of the ring at a time.
     fn report(
         &mut self,
         wires: &mut Wires,
@@ -463,18 +473,19 @@ impl Host {
         }
     }
 
-    /// Events that are visible in a ring and that software has not read, because it [looks away](Host::consumes).
+    /// Visible events of a ring that software has not read because it [does not
+    /// poll](Host::consumes).
     pub fn unread(&self, function: usize, queue_pair: usize, ring: RingKind) -> usize {
         self.queue_pairs[function * self.per_function + queue_pair].about[ring as usize].len()
     }
 
-    /// Whether an operation of this function would be started at once.
+    /// Whether the next operation of this function would start at once.
     pub fn has_place(&self, function: usize) -> bool {
         let state = &self.functions[function];
         !state.places.is_empty() && state.waiting.is_empty()
     }
 
-    /// Operations of a function that are started and not sent.
+    /// Operations of a function that are started but not sent.
     pub fn outstanding(&self, function: usize) -> usize {
         self.functions[function].outstanding
     }

@@ -1,11 +1,14 @@
-//! The PCIe crossbar for traffic between processors and I/O devices, and the devices (C-03, C-55; cHPP sections 2.3 and 3.2).
+//! The PCIe crossbar for traffic between processors and I/O devices, and the devices (C-03, C-55;
+//! cHPP sections 2.3 and 3.2).
 //!
-//! Ports: a processor's loads and stores to a device's global address come over the very links that carry doorbells and DMA, cross here and not in
-//! the intra-DMA crossbar, and reach the device over a link of its own; the data of a load takes the same way back. Each controller has a PCIe
-//! crossbar for its nodes and its devices.
+//! Ports: a processor's loads and stores to a device's global address use the same links as
+//! doorbells and DMA. They cross here, not in the intra-DMA crossbar, and reach the device over its
+//! own link. The data of a load returns the same way. Each controller has a PCIe crossbar for its
+//! nodes and its devices.
 //!
-//! Requests of one node stay in order. The controller's port holds `io.buffer` of them for each node, apart from doorbells, so that a device that does
-//! not take its requests stops those who ask for it, and neither doorbells nor DMA.
+//! Requests of one node stay in order. The controller's port buffers `io.buffer` of them for each
+//! node, separate from doorbells. So the back-pressure of a device stops its requesters, but
+//! neither doorbells nor DMA.
 
 use std::collections::VecDeque;
 
@@ -19,37 +22,38 @@ use crate::engine::{Pool, Random, Schedule};
 use crate::stats::{Imbalance, Occupancy};
 use crate::units::Time;
 
-/// Set in the global address of a device, clear in that of memory: the upper half of each 64 GiB is for devices (C-05).
+/// Set in the global address of a device, clear in that of memory: devices have the upper half of
+/// each 64 GiB (C-05).
 pub const DEVICE_BIT: u32 = 35;
 
-/// Places of a node's port and of a device, in the PCIe crossbar.
+/// Kind of place behind the PCIe crossbar's outputs: a node's port or a device.
 const REQUESTS: u8 = 0;
 
-/// What a processor asked of a device.
+/// A processor's access to a device.
 #[derive(Clone, Debug)]
 pub struct Access {
-    /// Who asked.
+    /// Requesting node.
     pub node: usize,
-    /// Whom.
+    /// Device.
     pub device: usize,
-    /// Whether it reads.
+    /// Whether it is a load.
     pub is_load: bool,
     /// Global address of the first byte.
     pub address: u64,
-    /// What is written, or was read.
+    /// The bytes stored or loaded.
     pub bytes: Vec<u8>,
-    /// When the program asked.
+    /// When the program requested it.
     pub posted: Time,
-    /// When a load's data was with the processor, or a store's with the device.
+    /// When a load's data reached the processor, or a store's the device.
     pub done: Option<Time>,
 }
 
-/// Where an access is.
+/// The step of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The port of a node is known to have room for one more.
+    /// A credit of the controller's port has come back to a node.
     Room,
-    /// A packet is through the crossbar.
+    /// A packet has crossed the crossbar.
     Through,
     /// A device has a request.
     Served,
@@ -59,7 +63,7 @@ pub enum Step {
     Finished,
 }
 
-/// Something with a window of addresses.
+/// A device with a range of addresses.
 struct Device {
     memory: Vec<u8>,
     base: u64,
@@ -67,21 +71,21 @@ struct Device {
     up: Link,
     /// Controller to device.
     down: Link,
-    /// Requests on their way to it.
+    /// Requests in flight to it.
     coming: VecDeque<PacketHandle>,
-    /// Loads whose data it is getting.
+    /// Loads in service.
     loading: VecDeque<PacketHandle>,
     takes: bool,
 }
 
-/// What a node has under way.
+/// The accesses of a node.
 struct Source {
-    /// Requests that its port may still be sent.
+    /// Requests for which its port has room.
     room: usize,
     waiting: VecDeque<u32>,
-    /// Accesses from asking until their end.
+    /// Accesses from request to end.
     occupancy: Occupancy,
-    /// Loads whose data is on the last wires.
+    /// Loads whose data is on the last link.
     finishing: VecDeque<PacketHandle>,
 }
 
@@ -89,7 +93,8 @@ struct Source {
 pub struct Io {
     nodes: usize,
     devices_each: usize,
-    /// Number of the first PCIe crossbar: they are counted behind the controllers' others.
+    /// Number of the first PCIe crossbar: their numbers follow those of the controllers' intra-DMA
+    /// crossbars.
     first: usize,
     crossbars: Vec<Crossbar>,
     devices: Vec<Device>,
@@ -98,17 +103,17 @@ pub struct Io {
     through: Vec<VecDeque<PacketHandle>>,
     grants: Vec<Grant>,
     accesses: Vec<Access>,
-    /// Accesses that have ended and of which programs have not been told.
+    /// Ended accesses whose programs have not been notified.
     pub ended: VecDeque<u32>,
 }
 
 impl Io {
-    /// Idle crossbars and devices full of zeros.
+    /// Idle crossbars, and devices with zeros.
     pub fn new(config: &Config, controllers: usize, random: &mut Random) -> Io {
         let (nodes, devices_each) = (config.crossbar.ports, config.io.devices);
         let ports = nodes + devices_each;
         let room = config.io.buffer;
-        // A processor always has room for what it asked for.
+        // A processor always has room for requested data.
         let places = |output: usize, _| if output < nodes { usize::MAX } else { room };
         let device = |number: usize| Device {
             memory: vec![0; config.io.memory.count() as usize],
@@ -141,12 +146,12 @@ impl Io {
         }
     }
 
-    /// Global address of the first byte of a device; nothing if there is no such device.
+    /// Global address of the first byte of a device; nothing if it does not exist.
     pub fn base(&self, device: usize) -> Option<u64> {
         self.devices.get(device).map(|device| device.base)
     }
 
-    /// Bytes of a device's window, by global address; nothing if they are not all there.
+    /// Bytes of a device's range at a global address; nothing if not all of them exist.
     pub fn memory(&self, address: u64, length: usize) -> Option<&[u8]> {
         let device = self.devices.get(device_of(address)?)?;
         let start = usize::try_from(address.checked_sub(device.base)?).ok()?;
@@ -158,12 +163,12 @@ impl Io {
         &self.accesses
     }
 
-    /// Whether a PCIe crossbar has this number.
+    /// Whether this is the number of a PCIe crossbar.
     pub fn is_crossbar(&self, number: usize) -> bool {
         number >= self.first
     }
 
-    /// Lets a device take requests, or leave them where they are.
+    /// Makes a device take requests, or leave them queued.
     pub fn takes(&mut self, schedule: &mut Schedule<Happening>, device: usize, yes: bool) {
         if let Some(state) = self.devices.get_mut(device) {
             state.takes = yes;
@@ -173,8 +178,8 @@ impl Io {
         }
     }
 
-    /// A processor loads (`store` is none) or stores up to a bus packet of bytes; gives the access's number, or nothing if no device of the node's
-    /// controller has all these addresses.
+    /// A processor loads (`store` is none) or stores up to one bus packet of bytes. Returns the
+    /// access's number, or nothing if no device of the node's controller has all these addresses.
     pub fn ask(
         &mut self,
         around: Around,
@@ -206,7 +211,7 @@ impl Io {
         Some(number)
     }
 
-    /// Sends what waits at a node, as far as there is room at the port.
+    /// Sends a node's waiting requests as long as the port has room.
     fn send(&mut self, around: Around, node: usize) {
         let Around { schedule, config, nodes, packets } = around;
         let source = &mut self.sources[node];
@@ -248,14 +253,14 @@ impl Io {
                 let node = controller * self.nodes + input;
                 around.schedule.after(around.config.pcie.latency, step(Step::Room, node));
             }
-            // The answer to a load is out of the device, and with it the load.
+            // The answer to a load has left the device, which frees the load's place.
             Some(_) => {
                 self.crossbars[controller].place_freed(around.schedule, input, REQUESTS.into());
             }
         }
     }
 
-    /// An access gets on.
+    /// Runs the next step of an access.
     pub fn step(&mut self, around: Around, step_of: Step, at: usize) {
         let ports = self.nodes + self.devices_each;
         match step_of {
@@ -303,7 +308,7 @@ impl Io {
         }
     }
 
-    /// A device has a request: a store is done, a load takes the device's time.
+    /// A device has a request: a store is done, a load takes the device's latency.
     fn serve(&mut self, around: Around, device: usize) {
         let state = &mut self.devices[device];
         if !state.takes {
@@ -334,12 +339,12 @@ impl Io {
         self.ended.push_back(number);
     }
 
-    /// Whether nothing is under way.
+    /// Whether no access is in flight.
     pub fn is_idle(&self) -> bool {
         self.sources.iter().all(|source| source.occupancy.inside() == 0)
     }
 
-    /// What is under way, in sentences.
+    /// The accesses in flight, in sentences.
     pub fn unfinished(&self) -> impl Iterator<Item = String> {
         self.sources.iter().enumerate().filter(|(_, source)| source.occupancy.inside() > 0).map(
             |(node, source)| {
@@ -351,7 +356,7 @@ impl Io {
         )
     }
 
-    /// The counts of each node's accesses under way and of each channel, with its name.
+    /// The occupancy of each node's accesses in flight and of each channel, with its name.
     pub fn occupancies(&self) -> impl Iterator<Item = (String, &Occupancy)> {
         let sources = self.sources.iter().enumerate();
         let of_source =
@@ -364,7 +369,7 @@ impl Io {
     /// Checks Little's law on the accesses of each node and on every channel.
     ///
     /// # Errors
-    /// What does not hold.
+    /// The violated law.
     pub fn audit(&self, now: Time) -> Result<(), Imbalance> {
         self.crossbars.iter().try_for_each(|crossbar| crossbar.audit(now))?;
         self.sources.iter().enumerate().try_for_each(|(node, source)| {
@@ -378,9 +383,9 @@ impl Io {
     }
 }
 
-/// What accesses pass beside this block.
+/// What this block can reach outside itself.
 pub struct Around<'a> {
-    /// Time and future.
+    /// Clock and pending events.
     pub schedule: &'a mut Schedule<Happening>,
     /// Parameters.
     pub config: &'a Config,
@@ -399,7 +404,7 @@ fn bound(config: &Config, packet: PacketHandle, data: u64, (from, output): (usiz
     Bound { packet, beats, from: from as u8, to: output, output, place: REQUESTS }
 }
 
-/// The device that a global address belongs to, if it is not memory.
+/// The device of a global address, if it is not memory.
 fn device_of(address: u64) -> Option<usize> {
     (address >> DEVICE_BIT & 1 == 1).then_some((address >> NODE_SHIFT) as usize)
 }

@@ -1,4 +1,5 @@
-//! Where the time of an operation went: its stages one after the other, without gap or overlap, each wait with its cause.
+//! Where the time of an operation goes: its stages in sequence, without gap or overlap, each wait
+//! with its cause.
 
 use std::fmt;
 
@@ -8,7 +9,7 @@ use super::record::MOST_NOTES;
 use super::record::frames::{Frames, Wire};
 use crate::units::{Span, Time};
 
-/// A place that an operation passes, in the order of a PUT (Figs. 11 and 12).
+/// A stage of an operation, in the order of a PUT (Figs. 11 and 12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
@@ -26,7 +27,7 @@ pub enum Stage {
     DescriptorMemory,
     /// Descriptor extract module.
     DescriptorExtract,
-    /// A GET packet: packer, crossbar, dispatch; until it is in the far side's send engine.
+    /// A GET packet's trip through packer, crossbar and dispatch to the far send engine.
     GetTrip,
     /// Data read module.
     DataRead,
@@ -52,36 +53,36 @@ pub enum Stage {
     EventWrite,
 }
 
-/// Why something did not go on at once.
+/// Why an operation waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// The processor was busy with earlier operations, or 32 were outstanding (C-33).
     Processor,
-    /// Another processor had the lock of the engine (B-01).
+    /// Another processor held the lock of the engine (B-01).
     Lock,
-    /// The block was busy with what came before, or another function's turn came first.
+    /// The block was busy with earlier work, or the arbiter chose another function.
     Arbiter,
     /// No free tag.
     Tag,
-    /// No credits at the other end of the bus.
+    /// No credits of the other end of the bus.
     Credit,
     /// The wires of the bus were busy.
     Link,
     /// The memory was busy.
     Memory,
-    /// Data that comes before was not there yet.
+    /// Earlier data had not arrived yet.
     Order,
     /// No room in the virtual channel, or the output was busy.
     VirtualChannel,
-    /// No room in the buffer behind.
+    /// No room in the next buffer.
     Room,
     /// No NAP slot or no event record free.
     Slot,
 }
 
 impl Cause {
-    /// What it means, for people who do not know the interface.
+    /// Its meaning, for readers who do not know the interface.
     pub fn meaning(self) -> &'static str {
         match self {
             Cause::Processor => {
@@ -119,36 +120,36 @@ impl fmt::Display for Cause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Mark {
     operation: u32,
-    /// `None` for what concerns the operation as a whole, else the number of its packet or read.
+    /// `None` for the whole operation, else the number of its packet or read.
     part: Option<u32>,
     stage: Stage,
     cause: Option<Cause>,
     until: Time,
 }
 
-/// The part that events of send rings are noted under; no packet has this number.
+/// The part of send events in the journal; no packet has this number.
 pub const SEND_EVENT: u32 = u32::MAX;
 
-/// A stretch of time of an operation, or of one of its parts, in one stage.
+/// An interval of an operation, or of one of its parts, in one stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The operation.
     pub operation: u32,
-    /// Its packet; nothing for what comes before the packets.
+    /// Its packet; nothing before the packets.
     pub part: Option<u32>,
-    /// Where.
+    /// Stage.
     pub stage: Stage,
-    /// What was waited for; nothing if the stage was at work.
+    /// The cause of a wait; nothing if the stage was working.
     pub cause: Option<Cause>,
-    /// When it began.
+    /// When it begins.
     pub begins: Time,
-    /// When it ended.
+    /// When it ends.
     pub ends: Time,
-    /// Whether this is behind the trip of a GET packet, at the far node.
+    /// Whether it is after a GET packet's trip, at the far node.
     pub after_get_trip: bool,
 }
 
-/// Collects marks while it is open; costs a branch while it is not.
+/// Collects marks while it is open; otherwise costs one branch.
 #[derive(Default)]
 pub struct Journal {
     marks: Option<Vec<Mark>>,
@@ -157,7 +158,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Begins to collect.
+    /// Starts to collect marks.
     pub fn open(&mut self) {
         self.marks.get_or_insert_default();
     }
@@ -168,7 +169,8 @@ impl Journal {
         self.marks.is_some()
     }
 
-    /// Notes that `operation`, or its `part`, was in `stage` until `until`, being served or waiting for `cause`.
+    /// Notes that `operation`, or its `part`, was in `stage` until `until`, in service or waiting
+    /// for `cause`.
     #[inline]
     pub(super) fn mark(
         &mut self,
@@ -187,17 +189,17 @@ impl Journal {
         }
     }
 
-    /// Begins to note what goes over links, for [`super::record::frames`].
+    /// Starts to record the traffic of links, for [`super::record::frames`].
     pub fn capture(&mut self) {
         self.frames.get_or_insert_default();
     }
 
-    /// What went over links, if that was noted.
+    /// The recorded traffic of links; nothing if it was not recorded.
     pub fn frames(&self) -> Option<&Frames> {
         self.frames.as_ref()
     }
 
-    /// Notes a frame that is on a wire at `time`; what it looks like is only asked if anybody wants to know.
+    /// Records a frame that is on a wire at `time`; `bytes` is called only if frames are recorded.
     #[inline]
     pub(super) fn frame(&mut self, time: Time, wire: Wire, bytes: impl FnOnce() -> Vec<u8>) {
         if let Some(frames) = &mut self.frames {
@@ -205,18 +207,19 @@ impl Journal {
         }
     }
 
-    /// Whether marks were left out because there were too many.
+    /// Whether marks were dropped at the limit.
     pub fn is_cut(&self) -> bool {
         self.cut
     }
 
-    /// Everything that was noted, of all operations and all of their packets, operation by operation and each part in the order of time.
-    /// `times` gives when an operation was begun, and when it was sent.
+    /// All recorded steps of all operations and their packets, by operation, then part in order of
+    /// time. `times` gives when an operation started, and when it was sent.
     ///
-    /// What comes before the packets is given once. The packets of one operation overlap each other, and so do its steps.
+    /// Steps before the packets occur once. The packets of one operation overlap, and so do their
+    /// steps.
     pub fn steps(&self, times: impl Fn(u32) -> (Time, Option<Time>)) -> Vec<Step> {
         let mut marks: Vec<Mark> = self.marks.iter().flatten().copied().collect();
-        // In the order of `explain`; what concerns the whole operation (no part) comes first.
+        // In the order of `explain`; marks of the whole operation (no part) come first.
         marks.sort_by_key(|mark| {
             (mark.operation, mark.part, mark.until, mark.stage, mark.cause.is_some())
         });
@@ -233,7 +236,7 @@ impl Journal {
                 at = match (part, stage) {
                     (None, _) => began,
                     (Some(SEND_EVENT), _) => sent.unwrap_or(began),
-                    // Its data came with the read of another packet, and so did the wait for it.
+                    // Its data came with another packet's read, which includes the wait.
                     (Some(_), Stage::DataExtract) => until,
                     (Some(_), _) => whole_until,
                 };
@@ -271,8 +274,8 @@ impl Journal {
         steps
     }
 
-    /// The intervals of `operation` from `began` on, along its part `part`, until `ended`: adjacent, in order, and summing exactly to
-    /// the time between.
+    /// The intervals of `operation` from `began` to `ended`, along its part `part`: adjacent, in
+    /// order, and with the exact sum `ended - began`.
     pub fn explain(&self, operation: u32, part: u32, began: Time, ended: Time) -> Explanation {
         let mut marks: Vec<Mark> = self
             .marks
@@ -281,7 +284,7 @@ impl Journal {
             .filter(|mark| mark.operation == operation && mark.part.is_none_or(|of| of == part))
             .copied()
             .collect();
-        // A wait that ends when the service before it does took no time.
+        // A wait that ends with the preceding service took no time.
         marks.sort_by_key(|mark| (mark.until, mark.stage, mark.cause.is_some()));
         let mut at = began;
         let mut intervals: Vec<Interval> = Vec::new();
@@ -308,27 +311,27 @@ impl Journal {
 /// Where the time of one operation went.
 #[derive(Clone, Debug, Serialize)]
 pub struct Explanation {
-    /// From the processor's start to the end.
+    /// From the processor's start of the operation to its end.
     pub total: Span,
-    /// What happened, in order.
+    /// The intervals, in order.
     pub intervals: Vec<Interval>,
 }
 
-/// A stretch of time in one stage.
+/// An interval in one stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Interval {
-    /// Where.
+    /// Stage.
     pub stage: Stage,
-    /// What was waited for; nothing if the stage was at work.
+    /// The cause of a wait; nothing if the stage was working.
     pub cause: Option<Cause>,
-    /// From the operation's start to the beginning of this.
+    /// From the operation's start to the beginning of this interval.
     pub start: Span,
-    /// How long.
+    /// Duration.
     pub length: Span,
 }
 
 impl Explanation {
-    /// Time in `stage`, at work and waiting.
+    /// Time in `stage`, working and waiting.
     pub fn time_in(&self, stage: Stage) -> Span {
         self.intervals
             .iter()
@@ -337,7 +340,7 @@ impl Explanation {
             .sum()
     }
 
-    /// Sum of all intervals, which is the total if the journal is whole.
+    /// Sum of all intervals; it equals the total if the journal is complete.
     pub fn accounted(&self) -> Span {
         self.intervals.iter().map(|interval| interval.length).sum()
     }

@@ -1,34 +1,37 @@
-//! The links between controllers (C-02; cHPP section 2.3): PCIe links in any topology, and the ways over them.
+//! The links between controllers (C-02; cHPP section 2.3): PCIe links in any topology, and the
+//! routes over them.
 //!
-//! Ports: [`Links::step`] says where a packet goes next; [`Links::transmit`] puts it on the wires. A link takes a packet only if the channel at
-//! its far end has room, and learns of freed room a link's latency later. Ways are those of `network::routing`: dimension order with
-//! datelines, or up*/down*, so that channels cannot wait for each other in a ring, whatever the load. Packets from one node to another all
-//! take the same way and stay in order.
+//! Ports: [`Links::step`] gives a packet's next hop; [`Links::transmit`] puts it on the wires. A
+//! link takes a packet only if the channel at its far end has room; a credit returns after the
+//! link's latency. Routes are those of `network::routing`: dimension order with datelines, or
+//! up*/down*. Both avoid cyclic waits of channels at any load. Packets from one node to another
+//! take one route and stay in order.
 
 use super::config::LinksConfig;
 use super::pcie::{Link, Passage, REQUEST_BYTES};
 use crate::network::{Half, Leads, Routes, Topology, TopologyError, Way};
 use crate::units::{Span, Time};
 
-/// Framing, sequence number and LCRC around a packet: what is left of a request without its header.
+/// Framing, sequence number and LCRC around a packet: a request's overhead without its header.
 const FRAMING_BYTES: u64 = REQUEST_BYTES - bellwire_wire::header::HEADER_BYTES as u64;
 
 /// All links of a machine.
 pub struct Links {
     topology: Topology,
     routes: Routes,
-    /// By controller, then port of the topology; the first port of each is where the controller's own nodes are.
+    /// By controller, then port of the topology; port 0 of each is that of the controller's own
+    /// nodes.
     wires: Vec<Vec<Link>>,
-    /// Time on the wires, and of news about freed room.
+    /// Latency of the wires, and of returning credits.
     pub latency: Span,
 }
 
-/// Where a packet goes next.
+/// The next hop of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop {
     /// Port of the topology.
     pub port: u8,
-    /// Which half of the channels at the far end: of rings, before or after the dateline.
+    /// Half of the channels at the far end: in rings, before or after the dateline.
     pub half: usize,
 }
 
@@ -36,7 +39,7 @@ impl Links {
     /// Idle links.
     ///
     /// # Errors
-    /// A topology that cannot be.
+    /// A topology that cannot be built.
     pub fn new(
         config: &LinksConfig,
         pcie: &super::config::PcieConfig,
@@ -52,18 +55,18 @@ impl Links {
         Ok(Links { topology, routes, wires, latency: config.latency })
     }
 
-    /// Which controllers are joined.
+    /// The topology of the controllers.
     pub fn topology(&self) -> &Topology {
         &self.topology
     }
 
-    /// Groups of channels that the ways need: two where there are rings.
+    /// Groups of channels that the routes need: two with rings, else one.
     pub fn halves(&self) -> usize {
         Routes::halves(&self.topology)
     }
 
-    /// The next link of a packet that is at `controller`, where it came in by `came_by`. `pair` tells pairs of nodes apart: where two ways are
-    /// equally long, half of the pairs take each.
+    /// The next hop of a packet at `controller` that arrived by port `came_by`. `pair` identifies
+    /// the two nodes: of two routes of equal length, half of the pairs take each.
     pub fn step(
         &self,
         controller: usize,
@@ -90,7 +93,8 @@ impl Links {
         }
     }
 
-    /// Puts a packet of `bytes` with its header on the wires, so that its last byte follows `tail` and its first comes no earlier than `head`.
+    /// Puts a packet of `bytes`, including its header, on the wires. Its last byte is not before
+    /// `tail`, its first not before `head`.
     pub fn transmit(
         &mut self,
         (controller, port): (usize, u8),

@@ -1,4 +1,4 @@
-//! The whole machine: all nodes, the controllers that join them, and programs that use them in virtual time.
+//! The whole machine: all nodes, the controllers that join them, and programs in virtual time.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -27,7 +27,7 @@ use crate::engine::{Cycle, Ended, Model, Pool, Random, Schedule, Waits, run, ste
 use crate::stats::{Imbalance, QueueUse};
 use crate::units::{Span, Time};
 
-/// A resource, and for which share of the time it was in use.
+/// A resource, and its utilisation.
 #[derive(Clone, Debug)]
 pub struct Busy {
     /// Its name.
@@ -36,9 +36,9 @@ pub struct Busy {
     pub share: f64,
 }
 
-/// A program on the modelled nodes. It costs no time itself; what the processor does for it does.
+/// A program on the modelled nodes. It takes no time itself; the processor's work for it does.
 pub trait Program {
-    /// An event of a ring was read.
+    /// Software has read an event of a ring.
     fn notified(&mut self, notice: &Notice, desk: &mut Desk<'_>);
 
     /// An access to an I/O device has ended.
@@ -46,7 +46,7 @@ pub trait Program {
         let _ = (access, desk);
     }
 
-    /// A time that was asked for has come.
+    /// A requested wake-up is due.
     fn woken(&mut self, token: u32, desk: &mut Desk<'_>) {
         let _ = (token, desk);
     }
@@ -60,9 +60,9 @@ impl Program for () {
 /// Why a machine stopped before everything was done.
 #[derive(Debug)]
 pub enum Stopped {
-    /// Blocks wait for each other in a ring (C-26).
+    /// Blocks wait for each other in a cycle (C-26).
     Deadlock(Cycle),
-    /// Something waits for what only software can give; the sentences say what.
+    /// A block waits for software; the sentences say for what.
     Starved(Vec<String>),
 }
 
@@ -79,7 +79,7 @@ impl fmt::Display for Stopped {
 
 impl std::error::Error for Stopped {}
 
-/// Nodes, controllers, and their future.
+/// Nodes, controllers, and the schedule of their events.
 pub struct Machine {
     hardware: Hardware,
     schedule: Schedule<Happening>,
@@ -100,7 +100,7 @@ pub struct Hardware {
     grants: Vec<Grant>,
 }
 
-/// Where programs post operations and look at memory.
+/// The interface of programs: posts operations and accesses memory.
 pub struct Desk<'a> {
     hardware: &'a mut Hardware,
     schedule: &'a mut Schedule<Happening>,
@@ -110,7 +110,7 @@ impl Machine {
     /// An idle machine. The same configuration, seed and programs give the same run.
     ///
     /// # Errors
-    /// [`super::ConfigError`] for what no machine can have.
+    /// [`super::ConfigError`] for a configuration out of range.
     pub fn new(config: &Config, seed: u64) -> Result<Machine, super::ConfigError> {
         config.check()?;
         let mut random = Random::new(seed);
@@ -137,19 +137,19 @@ impl Machine {
         Ok(Machine { hardware, schedule })
     }
 
-    /// Where to post and to look at memory, now.
+    /// The desk at the present time.
     pub fn desk(&mut self) -> Desk<'_> {
         Desk { hardware: &mut self.hardware, schedule: &mut self.schedule }
     }
 
-    /// Lets everything happen up to `until`, or until nothing is left to happen.
+    /// Runs events up to `until`, or until none is left.
     ///
     /// # Errors
-    /// [`Stopped`] if nothing can happen any more though something is under way.
+    /// [`Stopped`] if no event is left though operations are in flight.
     pub fn run(&mut self, program: &mut impl Program, until: Time) -> Result<Ended, Stopped> {
         let looked = self.schedule.now();
         let mut running = Running { hardware: &mut self.hardware, program, looked };
-        // What happened at the desk may have raised notices.
+        // Calls at the desk may have raised notices.
         running.tell(&mut self.schedule);
         let ended = run(&mut running, &mut self.schedule, until);
         self.hardware.look(self.schedule.now());
@@ -161,32 +161,32 @@ impl Machine {
         Ok(ended)
     }
 
-    /// Lets one event happen if there is one at or before `until`, and the program hear of it. If there is none, the time is `until`
-    /// then, and the answer `false`.
+    /// Runs one event at or before `until`, and notifies the program. Without one, moves the time
+    /// to `until` and returns `false`.
     pub fn step(&mut self, program: &mut impl Program, until: Time) -> bool {
         let looked = self.schedule.now();
         let mut running = Running { hardware: &mut self.hardware, program, looked };
         step(&mut running, &mut self.schedule, until)
     }
 
-    /// Tells a program what was read at the desk.
+    /// Passes the notices that calls at the desk raised to a program.
     pub fn tell(&mut self, program: &mut impl Program) {
         let looked = self.schedule.now();
         Running { hardware: &mut self.hardware, program, looked }.tell(&mut self.schedule);
     }
 
-    /// Events that are still to happen.
+    /// Pending events.
     pub fn pending(&self) -> usize {
         self.schedule.pending()
     }
 
-    /// Who waits for whom, if nothing can happen any more though something is under way.
+    /// What waits for what, if no event is left though operations are in flight.
     pub fn why_stopped(&self) -> Stopped {
         self.hardware.why_stopped()
     }
 
-    /// The ring of waits in which the machine stands still for good; nothing as long as anything may still happen, by itself or by what software
-    /// does.
+    /// The cycle of waits of a permanent deadlock; nothing as long as the machine or software can
+    /// still cause an event.
     pub fn deadlock(&self) -> Option<Cycle> {
         if self.pending() > 0 || self.hardware.nodes.iter().all(Node::is_empty) {
             return None;
@@ -197,7 +197,7 @@ impl Machine {
         }
     }
 
-    /// Lets everything happen.
+    /// Runs all events.
     ///
     /// # Errors
     /// [`Stopped`].
@@ -205,12 +205,12 @@ impl Machine {
         self.run(program, Time::NEVER).map(|_| ())
     }
 
-    /// The present moment.
+    /// The present time.
     pub fn now(&self) -> Time {
         self.schedule.now()
     }
 
-    /// A hash of everything that happened.
+    /// A hash of all events so far.
     pub fn trace_hash(&self) -> u64 {
         self.schedule.trace_hash()
     }
@@ -240,59 +240,61 @@ impl Machine {
         &self.hardware.io
     }
 
-    /// Begins to note where time goes, for [`Machine::explain`].
+    /// Starts to record where time goes, for [`Machine::explain`].
     pub fn open_journal(&mut self) {
         self.hardware.journal.open();
     }
 
-    /// Begins to note how full each queue is and who is ready, for [`super::record`].
+    /// Starts to record the level of each queue and the handshakes, for [`super::record`].
     pub fn watch_signals(&mut self) {
         self.hardware.signals.get_or_insert_default();
     }
 
-    /// Begins to note what goes over links, for [`super::record::frames`].
+    /// Starts to record the packets on links, for [`super::record::frames`].
     pub fn capture_frames(&mut self) {
         self.hardware.journal.capture();
     }
 
-    /// What was noted of queues and handshakes; empty if nobody asked for it.
+    /// The record of queues and handshakes; nothing if it was not started.
     pub fn signals(&self) -> Option<&Signals> {
         self.hardware.signals.as_ref()
     }
 
-    /// Where time went; empty unless it was opened.
+    /// The record of where time went; empty unless it was started.
     pub fn journal(&self) -> &Journal {
         &self.hardware.journal
     }
 
-    /// Begins to note the channel and destination of each packet that an interface sends (C-42).
+    /// Starts to record the channel and destination of each packet that an interface sends (C-42).
     pub fn watch_channels(&mut self) {
         self.hardware.controllers.seen = Some(Vec::new());
     }
 
-    /// All operations so far, by number; those that were [forgotten](Machine::forget_operations) are not among them.
+    /// All operations so far, by number, except [forgotten](Machine::forget_operations) ones.
     pub fn operations(&self) -> &[Operation] {
         self.hardware.operations.all()
     }
 
-    /// The operation of this number; nothing if it was forgotten.
+    /// The operation with this number; nothing if it is forgotten.
     pub fn operation(&self, number: u32) -> Option<&Operation> {
         self.hardware.operations.get(number)
     }
 
-    /// From now on forgets operations once programs have been told of both of their ends, so that a machine can run without end.
+    /// From now on forgets operations once programs were notified of both ends, so that a machine
+    /// can run without end.
     pub fn forget_operations(&mut self) {
         self.hardware.operations.forget_told();
     }
 
-    /// Where the time of an operation that is over went; nothing if it is not over. Needs an open journal.
+    /// Where the time of an ended operation went; nothing before its end. Needs an open journal.
     pub fn explain(&self, operation: u32) -> Option<Explanation> {
         let record = self.hardware.operations.get(operation)?;
         let (end, part) = record.finished.or(record.landed)?;
         Some(self.hardware.journal.explain(operation, part, record.started, end))
     }
 
-    /// How busy each resource was until now, the busiest first: what limits a run that is limited by anything is in front.
+    /// The utilisation of each resource until now, the highest first: the bottleneck of a run comes
+    /// first.
     pub fn busiest(&self) -> Vec<Busy> {
         let now = self.now();
         let all = (now - Time::ZERO).ps().max(1) as f64;
@@ -318,8 +320,8 @@ impl Machine {
         busy
     }
 
-    /// How each queue was used until now, those left out in which nothing ever was; the one in which most waited is first. Little's law holds on
-    /// each if the [audit](Machine::audit) says so.
+    /// The use of each queue until now, except unused ones; the highest mean comes first. Little's
+    /// law holds on each if the [audit](Machine::audit) passes.
     pub fn queues(&self) -> Vec<QueueUse> {
         let now = self.now();
         let mut all = Vec::new();
@@ -345,7 +347,7 @@ impl Machine {
     /// Checks Little's law and conservation on all queues, tags and buffers.
     ///
     /// # Errors
-    /// The first that does not hold.
+    /// The first violation.
     pub fn audit(&self) -> Result<(), Imbalance> {
         let now = self.now();
         self.hardware.controllers.audit(now)?;
@@ -359,12 +361,12 @@ impl Machine {
 }
 
 impl Desk<'_> {
-    /// The present moment.
+    /// The present time.
     pub fn now(&self) -> Time {
         self.schedule.now()
     }
 
-    /// Posts a descriptor for a function of a node; gives the operation's number.
+    /// Posts a descriptor for a function of a node; returns the operation's number.
     ///
     /// # Errors
     /// [`WireError`] if the descriptor cannot be written.
@@ -385,8 +387,8 @@ impl Desk<'_> {
         Ok(self.post_as(node, function, what, bytes))
     }
 
-    /// Posts bytes in the place of a descriptor, whatever they are; they are filled up with zeros or cut to a length that a doorbell can
-    /// announce, a multiple of 16 up to 4096.
+    /// Posts arbitrary bytes as a descriptor. They are padded with zeros or cut to a length that a
+    /// doorbell can announce: a multiple of 16 up to 4096.
     ///
     /// # Panics
     /// If there is no such node or function.
@@ -430,7 +432,8 @@ impl Desk<'_> {
         operation
     }
 
-    /// Puts the bytes of a packet into the crossbar's input of a node as they are; false if there is no room.
+    /// Puts a packet's bytes unchanged into the crossbar's input of a node; false if there is no
+    /// room.
     pub fn inject(&mut self, node: usize, output: usize, bytes: &[u8]) -> bool {
         let Hardware { controllers, packets, .. } = &mut *self.hardware;
         let channel = controllers.channel_for(output, false);
@@ -444,35 +447,37 @@ impl Desk<'_> {
         true
     }
 
-    /// Global address of the first byte of an I/O device; nothing if there is no such device. Devices are numbered through like nodes.
+    /// Global address of the first byte of an I/O device; nothing if it does not exist. Device
+    /// numbers run through all controllers, like those of nodes.
     pub fn device(&self, device: usize) -> Option<u64> {
         self.hardware.io.base(device)
     }
 
-    /// The processor of a node loads bytes of an I/O device; gives the access's number, or nothing if no device of the node's controller has
-    /// them or they are more than one bus packet may carry. [`Program::accessed`] tells its end.
+    /// The processor of a node loads bytes of an I/O device. Returns the access's number. Returns
+    /// nothing if no device of the node's controller has them, or if they exceed one bus packet.
+    /// [`Program::accessed`] reports the end.
     pub fn load(&mut self, node: usize, address: u64, length: usize) -> Option<u32> {
         let (io, around) = self.hardware.around_io(self.schedule);
         io.ask(around, (node, address, length), None)
     }
 
-    /// The same to write.
+    /// The same for a store.
     pub fn store(&mut self, node: usize, address: u64, bytes: &[u8]) -> Option<u32> {
         let (io, around) = self.hardware.around_io(self.schedule);
         io.ask(around, (node, address, bytes.len()), Some(bytes))
     }
 
-    /// What became of an access.
+    /// The state of an access.
     pub fn access(&self, access: u32) -> Option<&Access> {
         self.hardware.io.accesses().get(access as usize)
     }
 
-    /// Lets an I/O device take requests, or leave them where they are.
+    /// Makes an I/O device take requests, or leave them queued.
     pub fn device_takes(&mut self, device: usize, yes: bool) {
         self.hardware.io.takes(self.schedule, device, yes);
     }
 
-    /// Lets [`Program::woken`] be called with `token` at `time`.
+    /// Schedules a call of [`Program::woken`] with `token` at `time`.
     pub fn wake(&mut self, time: Time, token: u32) {
         self.schedule.at(time, Happening::Wake { token });
     }
@@ -489,34 +494,34 @@ impl Desk<'_> {
         self.hardware.nodes[node].layouts[function].base
     }
 
-    /// First address that programs of a function may use.
+    /// First address of a function's window that programs may use.
     pub fn free_memory(&self, node: usize, function: usize) -> u64 {
         self.hardware.nodes[node].layouts[function].free
     }
 
-    /// Bytes of memory, by global address (C-05); nothing if there is none.
+    /// Bytes of memory at a global address (C-05); nothing if they do not exist.
     pub fn memory(&self, address: u64, length: usize) -> Option<&[u8]> {
         self.hardware.nodes.get(node_of(address))?.port.memory.slice(address, length)
     }
 
-    /// The same, to write as a program of that node would.
+    /// The same for writing, as a program of that node would.
     pub fn memory_mut(&mut self, address: u64, length: usize) -> Option<&mut [u8]> {
         self.hardware.nodes.get_mut(node_of(address))?.port.memory.slice_mut(address, length)
     }
 
-    /// Lets the program of a queue pair look at its rings, or look away.
+    /// Makes the program of a queue pair poll its rings, or stop polling.
     pub fn consumes(&mut self, node: usize, function: usize, queue_pair: usize, yes: bool) {
         self.hardware.at(self.schedule, node, |node, wires| {
             node.host.consumes(wires, &mut node.port, &node.layouts, (function, queue_pair), yes);
         });
     }
 
-    /// All operations so far, by number; those that were forgotten are not among them.
+    /// All operations so far, by number, except forgotten ones.
     pub fn operations(&self) -> &[Operation] {
         self.hardware.operations.all()
     }
 
-    /// A draw of the model's own, below `limit`.
+    /// A draw from the model's random numbers, below `limit`.
     pub fn below(&mut self, limit: u64) -> u64 {
         self.schedule.random.below(limit)
     }
@@ -527,7 +532,7 @@ fn node_of(address: u64) -> usize {
 }
 
 impl Hardware {
-    /// Calls a block of `node` with everything that it may reach.
+    /// Calls a block of `node` with everything that it can reach.
     fn at<R>(
         &mut self,
         schedule: &mut Schedule<Happening>,
@@ -550,7 +555,7 @@ impl Hardware {
         call(&mut nodes[node], &mut wires)
     }
 
-    /// The I/O block, and everything that it may reach.
+    /// The I/O block, with everything that it can reach.
     fn around_io<'a>(
         &'a mut self,
         schedule: &'a mut Schedule<Happening>,
@@ -568,7 +573,7 @@ impl Hardware {
         }
     }
 
-    /// Lets happen what is not in a node.
+    /// Handles an event outside a node.
     fn handle_between(&mut self, happening: Happening, schedule: &mut Schedule<Happening>) {
         match happening {
             Happening::Wake { .. } | Happening::Node { .. } => {}
@@ -610,7 +615,7 @@ impl Hardware {
         }
     }
 
-    /// Notes how everything is at the end of the moment `time`, if that is wanted.
+    /// Records the state at the end of the moment `time`, if signals are recorded.
     fn look(&mut self, time: Time) {
         if let Some(signals) = &mut self.signals {
             signals.look(time, &self.config.nic, &self.nodes, self.controllers.crossbars());
@@ -642,7 +647,8 @@ impl Hardware {
                 self.nodes[node].receiver.landing.push(now, (class, packet));
                 schedule.at(arrives, Step::Arrived.of(node as u8));
             } else {
-                // The bytes have a header of 16; on the wires it is as long as the configuration says.
+                // The bytes have a header of 16 B; on the wires its length is that of the
+                // configuration.
                 let longer = (self.config.nic.packet_header.count() - 16) as usize;
                 let parcel = (&grant, bytes.as_slice(), longer);
                 let arrives = self.controllers.depart(schedule, &self.config, controller, parcel);
@@ -655,7 +661,7 @@ impl Hardware {
         self.grants = grants;
     }
 
-    /// Notes that a packet has come from one controller to the next, or will have at `arrives`.
+    /// Records that a packet arrives at the next controller at `arrives`.
     fn came_by_link(
         &mut self,
         packet: super::PacketHandle,
@@ -670,7 +676,7 @@ impl Hardware {
         self.journal.mark(operation, part, stage, None, arrives);
     }
 
-    /// Who waits for whom in a machine in which nothing moves.
+    /// What waits for what in a machine without events.
     fn why_stopped(&self) -> Stopped {
         let mut waits = Waits::default();
         for (at, node) in self.nodes.iter().enumerate() {
@@ -741,14 +747,14 @@ impl Hardware {
 struct Running<'a, P> {
     hardware: &'a mut Hardware,
     program: &'a mut P,
-    /// The moment that is being gone through.
+    /// The moment whose events run now.
     looked: Time,
 }
 
 impl<P: Program> Running<'_, P> {
     #[inline]
     fn tell(&mut self, schedule: &mut Schedule<Happening>) {
-        // Mostly there is nothing to tell.
+        // Usually there are no notices.
         if !self.hardware.notices.is_empty() || !self.hardware.io.ended.is_empty() {
             self.tell_all(schedule);
         }
@@ -774,7 +780,7 @@ impl<P: Program> Model for Running<'_, P> {
 
     fn handle(&mut self, happening: Happening, schedule: &mut Schedule<Happening>) {
         if self.hardware.signals.is_some() && schedule.now() > self.looked {
-            // The moment before is over, and all is as it will be until now.
+            // The previous moment is over, and its state holds until now.
             self.hardware.look(self.looked);
             self.looked = schedule.now();
         }

@@ -1,13 +1,15 @@
-//! Host memory: bytes in the global address space, and how long an access to them takes.
+//! Host memory: bytes in the global address space, and the access times.
 //!
-//! Ports: a read or write arrives from the bus; a read is ready, a write is visible, at the time that is returned. All accesses share one
-//! memory channel, so that they wait for each other (contention), and a read then takes the latency of the memory.
+//! Ports: a read or write arrives from the bus; the returned time says when the read is ready or
+//! the write visible. All accesses share one memory channel and wait for each other (contention). A
+//! read then takes the memory's latency.
 
 use super::config::{Distribution, HostConfig};
 use crate::engine::Random;
 use crate::units::{Bytes, Rate, Span, Time};
 
-/// Bits of an address below the number of the node: each node has 64 GiB of the 1 TiB of global addresses (C-05).
+/// Address bits below the node number: each node has 64 GiB of the 1 TiB of global addresses
+/// (C-05).
 pub const NODE_SHIFT: u32 = 36;
 
 /// The memory of one host.
@@ -26,17 +28,17 @@ pub struct HostMemory {
     pub contention: Span,
 }
 
-/// When an access is served.
+/// The times of an access.
 #[derive(Clone, Copy, Debug)]
 pub struct Access {
-    /// When the channel took it up; from its arrival until then it waited for others.
+    /// When the channel starts it; it waits from its arrival until then.
     pub begins: Time,
     /// When the data is ready (read) or visible to the processor (write).
     pub done: Time,
 }
 
 impl HostMemory {
-    /// Zeros, `length` of them, at the addresses of `node`.
+    /// Memory of `length` zero bytes at the addresses of `node`.
     pub fn new(node: usize, length: u64, host: &HostConfig, random: Random) -> HostMemory {
         HostMemory {
             base: (node as u64) << NODE_SHIFT,
@@ -57,19 +59,19 @@ impl HostMemory {
         self.base
     }
 
-    /// The bytes at a global address, or nothing if they are not all here.
+    /// The bytes at a global address, or nothing if not all of them exist.
     pub fn slice(&self, address: u64, length: usize) -> Option<&[u8]> {
         let start = usize::try_from(address.checked_sub(self.base)?).ok()?;
         self.bytes.get(start..start.checked_add(length)?)
     }
 
-    /// The same, to write.
+    /// The same for writing.
     pub fn slice_mut(&mut self, address: u64, length: usize) -> Option<&mut [u8]> {
         let start = usize::try_from(address.checked_sub(self.base)?).ok()?;
         self.bytes.get_mut(start..start.checked_add(length)?)
     }
 
-    /// A read that arrives at `time`; calls come in the order of arrival.
+    /// Serves a read that arrives at `time`; calls must come in order of arrival.
     pub fn serve_read(&mut self, time: Time, bytes: u64) -> Access {
         let begins = self.occupy(time, bytes);
         let more = match self.distribution {
@@ -80,7 +82,8 @@ impl HostMemory {
         Access { begins, done: self.free_at + self.latency + Span::from_ps(more) }
     }
 
-    /// A write that arrives at `time`; calls come in the order of arrival. Writes become visible in order.
+    /// Serves a write that arrives at `time`; calls must come in order of arrival. Writes become
+    /// visible in order.
     pub fn serve_write(&mut self, time: Time, bytes: u64) -> Access {
         let begins = self.occupy(time, bytes);
         Access { begins, done: self.free_at }
@@ -100,8 +103,9 @@ mod tests {
     use super::*;
     use crate::chpp::Config;
 
-    /// Reads take the latency of the memory and, drawn as was asked for, something more: of an even draw the mean is half of the most and the
-    /// mean square a third of its square, of an exponential one the mean and twice its square. Canary: each is far from the other.
+    /// Reads take the memory's latency and a random addition. In units of the parameter, a uniform
+    /// draw has mean 1/2 and mean square 1/3, an exponential one 1 and 2. Canary: the two differ
+    /// clearly.
     #[test]
     fn additional_times_are_drawn_as_asked() {
         let moments = |distribution| {

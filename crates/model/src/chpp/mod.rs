@@ -1,21 +1,23 @@
-//! The cHPP network interface, its host and its controller, block by block (rows C-01 to C-55; docs/model-chpp.md).
+//! The cHPP network interface, its host and its controller, block by block (rows C-01 to C-55;
+//! docs/model-chpp.md).
 //!
 //! A message goes through the files in this order:
 //!
 //! ```text
-//!   host        the processor writes descriptor and doorbell            port, pcie, memory   the bus and what is behind it
-//!   doorbell    window, FIFOs, arbiter                                  tags                 one allocator for all reads
-//!   descriptor  descriptor read, descriptor extract                     function             windows and keys
-//!   data        data read, data extract, data reorder
-//!   packer      network packets
-//!   controllers ways between nodes                                       links                wires between controllers
-//!   crossbar    virtual channels, matching                              io                   processors and I/O devices
-//!   upload      receive dispatch, PUT and NAP upload, events            slots, ring          buffer management
+//!   host         processor writes descriptor, doorbell   port, pcie, memory   bus, and host memory
+//!   doorbell     window, FIFOs, arbiter                  tags                 allocator for reads
+//!   descriptor   descriptor read, descriptor extract     function             windows and keys
+//!   data         data read, data extract, data reorder
+//!   packer       network packets
+//!   controllers  routes between nodes                    links                wires between them
+//!   crossbar     virtual channels, matching              io                   I/O devices
+//!   upload       dispatch, PUT and NAP upload, events    slots, ring          buffer management
 //! ```
 //!
-//! [`node`] wires them up, [`machine`] holds all nodes and lets a [`machine::Program`] use them; [`journal`] says where the time of
-//! an operation went; [`experiments`] are those of the paper. What the bytes look like is in `bellwire-wire`: descriptors,
-//! doorbells, packets and events are those of the real formats, and lie in the memory of the modelled hosts.
+//! [`node`] connects the blocks. [`machine`] holds all nodes and lets a [`machine::Program`] use
+//! them. [`journal`] records where the time of an operation goes. [`experiments`] are those of the
+//! paper. Byte layouts are in `bellwire-wire`: descriptors, doorbells, packets and events have the
+//! real formats, and lie in the memory of the modelled hosts.
 
 pub mod carried;
 pub mod config;
@@ -56,11 +58,11 @@ use crate::units::Time;
 /// A network packet in the machine's pool.
 pub type PacketHandle = Handle;
 
-/// A network packet: the bytes that cross, and whose they are.
+/// A network packet: its bytes, and the operation that it belongs to.
 pub struct Packet {
     /// Header, payload, tail: the format of `bellwire_wire::packet`.
     pub bytes: Vec<u8>,
-    /// The operation, for the journal; hardware does not look.
+    /// The operation, for the journal; the hardware does not read it.
     pub operation: u32,
     /// Which of the operation's packets this is.
     pub part: u32,
@@ -71,21 +73,21 @@ pub struct Packet {
 /// Everything that can happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Happening {
-    /// A program asked to be woken.
+    /// A program asked for a wake-up.
     Wake {
-        /// What it said.
+        /// The program's token.
         token: u32,
     },
-    /// Something in a node.
+    /// A step of a node.
     Node {
-        /// Which.
+        /// Node.
         node: u8,
-        /// What.
+        /// Step.
         step: node::Step,
-        /// Which processor or tag it is about; 0 if it is about neither.
+        /// Processor or tag of the step; 0 if it has neither.
         whom: u8,
     },
-    /// A crossbar decides who crosses.
+    /// A crossbar matches inputs and outputs.
     CrossbarMatches {
         /// Controller.
         controller: u8,
@@ -99,7 +101,7 @@ pub enum Happening {
         /// Output.
         output: u8,
     },
-    /// A place at the far end of a link is known to be free again.
+    /// A credit for a place at the far end of a link has come back.
     Credited {
         /// Controller at the near end.
         controller: u8,
@@ -108,18 +110,18 @@ pub enum Happening {
         /// Channel at the far end.
         channel: u8,
     },
-    /// Something on a link between controllers, where those are the SMP paper's.
+    /// An event on a link of the SMP paper between controllers.
     OnLink {
-        /// Its number.
+        /// Number of the link.
         link: u16,
-        /// What.
+        /// Event.
         event: crate::smp::LinkEvent,
     },
-    /// An access to an I/O device gets on.
+    /// The next step of an access to an I/O device.
     Io {
-        /// How.
+        /// Step.
         step: io::Step,
-        /// Node, device or output, as the step has it.
+        /// Node, device or output, depending on the step.
         at: u16,
     },
 }
@@ -128,7 +130,7 @@ impl Event for Happening {
     #[inline]
     fn trace(self) -> u64 {
         match self {
-            // Almost all are of this kind.
+            // The most frequent kind.
             Happening::Node { node, step, whom } => {
                 trace_word(step as u64, node.into(), whom.into())
             }
@@ -138,8 +140,8 @@ impl Event for Happening {
 }
 
 impl Happening {
-    /// The trace of what is not in a node.
-    // Out of line: looking for the kind costs more than all the rest.
+    /// The trace of an event outside a node.
+    // Out of line: matching the kind costs more than the rest.
     #[inline(never)]
     fn trace_between(self) -> u64 {
         let (kind, a, b) = match self {
@@ -159,58 +161,58 @@ impl Happening {
     }
 }
 
-/// The word of the trace that says what happened, where, and in which part of it.
+/// A word of the trace: the kind of event, where it happens, and for which part.
 #[inline]
 fn trace_word(kind: u64, a: u32, b: u32) -> u64 {
     kind | u64::from(a) << 8 | u64::from(b) << 32
 }
 
-/// What every block can reach beside its own node.
+/// What every block can reach outside its own node.
 pub struct Wires<'a> {
-    /// Time and future.
+    /// Clock and pending events.
     pub schedule: &'a mut Schedule<Happening>,
     /// Parameters.
     pub config: &'a Config,
     /// All packets.
     pub packets: &'a mut Pool<Packet>,
-    /// Buffers of packets and descriptors that are gone.
+    /// Buffers of dropped packets and descriptors, for reuse.
     pub spare: &'a mut Vec<Vec<u8>>,
     /// The switches, and the links between them.
     pub controllers: &'a mut controllers::Controllers,
     /// Where time goes.
     pub journal: &'a mut journal::Journal,
-    /// What was asked for, and what became of it.
+    /// Operations that programs posted, and their state.
     pub operations: &'a mut operations::Operations,
-    /// What programs are told.
+    /// Notices for programs.
     pub notices: &'a mut std::collections::VecDeque<host::Notice>,
 }
 
 impl Wires<'_> {
-    /// The present moment.
+    /// The present time.
     pub fn now(&self) -> Time {
         self.schedule.now()
     }
 
-    /// A buffer of `length` bytes, of which all are to be written.
+    /// A buffer of `length` bytes with stale contents: the caller writes all of it.
     pub fn buffer(&mut self, length: usize) -> Vec<u8> {
         buffer(self.spare, length)
     }
 
-    /// Keeps a buffer for others.
+    /// Keeps a buffer for reuse.
     pub fn recycle(&mut self, bytes: Vec<u8>) {
         if self.spare.len() < 256 {
             self.spare.push(bytes);
         }
     }
 
-    /// Forgets a packet and keeps its buffer.
+    /// Removes a packet from the pool and recycles its buffer.
     pub fn drop_packet(&mut self, packet: PacketHandle) {
         let Packet { bytes, .. } = self.packets.take(packet);
         self.recycle(bytes);
     }
 }
 
-/// One of the buffers `spare`, of `length` bytes; what they are is left from others.
+/// Takes a buffer of `length` bytes from `spare`, or makes one. Its contents are stale.
 fn buffer(spare: &mut Vec<Vec<u8>>, length: usize) -> Vec<u8> {
     let mut bytes = spare.pop().unwrap_or_default();
     bytes.resize(length, 0);

@@ -27,13 +27,13 @@ use super::{Happening, Wires};
 use crate::engine::Random;
 use crate::stats::{Queue, Watched};
 
-/// What can happen in a node. The numbers are those of the trace.
+/// The steps of a node. The numbers are those in the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Step {
     /// A processor has prepared an operation.
     Rings = 1,
-    /// The internal bus has taken something that came from the host.
+    /// The internal bus has taken a packet from the host.
     Incoming = 2,
     /// A doorbell is in its FIFO.
     Rung = 3,
@@ -43,13 +43,13 @@ pub enum Step {
     ReadReady = 5,
     /// A descriptor has been extracted.
     Extracted = 6,
-    /// The data read module may have a turn.
+    /// The next turn of the data read module.
     DataReads = 7,
     /// The last packet of an operation has left the packer.
     Sent = 8,
-    /// A packet is through the receive dispatch.
+    /// A packet has passed the receive dispatch.
     Arrived = 11,
-    /// The upload module has its next turn.
+    /// The next turn of the upload module.
     Uploads = 12,
     /// A write is visible in host memory.
     Visible = 13,
@@ -58,13 +58,13 @@ pub enum Step {
 }
 
 impl Step {
-    /// It happens in `node`.
+    /// This step in `node`.
     #[inline]
     pub fn of(self, node: u8) -> Happening {
         self.about(node, 0)
     }
 
-    /// It happens in `node`, and is about a processor or a tag.
+    /// This step in `node`, for a processor or a tag.
     #[inline]
     pub fn about(self, node: u8, whom: u8) -> Happening {
         Happening::Node { node, step: self, whom }
@@ -74,7 +74,7 @@ impl Step {
 /// A host with its interface.
 pub struct Node {
     number: usize,
-    /// Where each function keeps things in memory.
+    /// The memory layout of each function.
     pub layouts: Vec<Layout>,
     /// Processor and software.
     pub host: Host,
@@ -90,21 +90,21 @@ pub struct Node {
     pub packer: Packer,
     /// Dispatch and upload.
     pub receiver: Receiver,
-    /// Keys, rings and slots of all queue pairs, function by function.
+    /// Keys, rings and slots of all queue pairs, by function.
     pub queue_pairs: Vec<QueuePair>,
-    /// Doorbells on their way into their FIFOs.
+    /// Doorbells in flight to their FIFOs.
     ringing: VecDeque<Doorbell>,
-    /// The descriptors that come with them, if they do not lie in memory.
+    /// Their descriptors, if stored into the interface and not in memory.
     storing: VecDeque<Option<Vec<u8>>>,
     /// Send events that wait for room in their ring.
     pending_sent: Queue<(Leaving, Status)>,
-    /// Whether a refill of slots found no tag.
+    /// Whether a refill of slots got no tag.
     refills_wait: bool,
     get_goes_first: bool,
 }
 
 impl Node {
-    /// A node as it is after initialisation: rings empty, slots listed, keys set.
+    /// A node after initialisation: rings empty, slots listed, keys set.
     pub fn new(config: &Config, number: usize, random: &mut Random) -> Node {
         let layouts: Vec<Layout> = (0..config.nic.functions)
             .map(|function| Layout::new(config, number, function))
@@ -155,7 +155,7 @@ impl Node {
         }
     }
 
-    /// Lets something happen, now; `whom` is the processor or tag that it is about, if it is about one.
+    /// Runs a step, now; `whom` is its processor or tag, if it has one.
     pub fn step(&mut self, wires: &mut Wires, step: Step, whom: u8) {
         match step {
             Step::Rings => self.rings(wires, whom.into()),
@@ -173,7 +173,7 @@ impl Node {
         }
     }
 
-    /// The internal bus hands over what has come from the host.
+    /// The internal bus hands over a packet from the host.
     fn incoming(&mut self, wires: &mut Wires) {
         let now = wires.now();
         match self.port.incoming(now) {
@@ -211,7 +211,7 @@ impl Node {
         self.arbitrate(wires);
     }
 
-    /// Takes doorbells in turn as long as descriptors may be read.
+    /// Takes doorbells from the arbiter as long as descriptors can be read.
     fn arbitrate(&mut self, wires: &mut Wires) {
         let (now, module) = (wires.now(), wires.config.nic.module());
         while self.descriptors.jobs.len() < wires.config.nic.descriptors_in_flight {
@@ -226,13 +226,14 @@ impl Node {
                 None,
                 now + module + module,
             );
-            // A descriptor that was stored is here already, and nothing is read.
+            // A stored descriptor is already here: it is not read.
             let stored = self.descriptors.stored[function].pop_front().flatten();
             let doorbell = DoorbellRepr::parse(ring.word).ok();
             let doorbell = doorbell
                 .filter(|bell| self.layouts[function].holds(bell.address, bell.length.into()));
             let Some(DoorbellRepr { address, length }) = doorbell else {
-                // A function may not even have descriptors read that are not its own (C-39).
+                // A function must not make the interface read a descriptor outside its window
+                // (C-39).
                 self.refuse(
                     wires,
                     ring.operation,
@@ -257,7 +258,7 @@ impl Node {
         }
     }
 
-    /// The read module has got to one more descriptor.
+    /// The read module has reached one more descriptor.
     fn descriptor_reads(&mut self, wires: &mut Wires) {
         self.descriptors.reached += 1;
         self.read_descriptors(wires);
@@ -266,7 +267,7 @@ impl Node {
         }
     }
 
-    /// Asks for descriptors as far as there are tags.
+    /// Requests descriptors as long as tags are free.
     fn read_descriptors(&mut self, wires: &mut Wires) {
         let now = wires.now();
         while let Some((number, job)) = self.descriptors.to_ask() {
@@ -314,7 +315,8 @@ impl Node {
             }
         }
         self.port.recycle(answer.bytes);
-        // A tag is free: descriptors and slot addresses first, which are few and hold up much.
+        // A tag is free. Descriptors and slot addresses go first: they are few, and much work waits
+        // for them.
         self.read_descriptors(wires);
         if std::mem::take(&mut self.refills_wait) {
             for at in 0..self.queue_pairs.len() {
@@ -324,7 +326,7 @@ impl Node {
         self.packer_turn(wires);
     }
 
-    /// Starts the extract module if it is free and has something to do.
+    /// Starts the extract module if it is idle and a descriptor waits.
     fn extract(&mut self, wires: &mut Wires) {
         if self.descriptors.extracting.is_some() {
             return;
@@ -332,7 +334,8 @@ impl Node {
         let now = wires.now();
         let Some(extracting) = self.descriptors.begin(now) else { return };
         let nic = &wires.config.nic;
-        // The module's delay covers the hardware header; every further word of the path takes a cycle (5.2).
+        // The module's delay covers the hardware header; every further word takes a cycle of the
+        // descriptor path (5.2).
         let words =
             (extracting.bytes() as u64).saturating_sub(16).div_ceil(nic.descriptor_path.count());
         let taken = nic.module() + nic.cycle() * words;
@@ -344,7 +347,7 @@ impl Node {
         self.arbitrate(wires);
     }
 
-    /// The extract module is done with a descriptor.
+    /// The extract module has finished a descriptor.
     fn extracted(&mut self, wires: &mut Wires) {
         let (now, ports) = (wires.now(), wires.controllers.nodes());
         match self.descriptors.extracting.take() {
@@ -373,12 +376,12 @@ impl Node {
             None => {}
         }
         self.pass_extracted(wires);
-        // There may be a place for a GET from elsewhere now.
+        // A place for a remote GET may be free now.
         self.dispatch(wires);
         self.extract(wires);
     }
 
-    /// Passes on what was extracted, as far as there is room behind.
+    /// Passes extracted descriptors on, as long as the next block has room.
     fn pass_extracted(&mut self, wires: &mut Wires) {
         let depth = wires.config.nic.command_depth;
         let module = wires.config.nic.module();
@@ -428,7 +431,7 @@ impl Node {
             }
             held => held,
         };
-        // Data that was in the descriptor needs no turn of the data read module.
+        // Immediate data needs no turn of the data read module.
         if reads {
             wires.schedule.after(module, Step::DataReads.of(node));
         }
@@ -450,7 +453,7 @@ impl Node {
         self.data.commands.push(now, command);
     }
 
-    /// The data read module may have a turn.
+    /// The next turn of the data read module.
     fn data_reads(&mut self, wires: &mut Wires) {
         self.data.turn(wires.now());
         self.data.reads(wires, &mut self.port);
@@ -458,7 +461,7 @@ impl Node {
 
     /// The packer may have room, or data.
     pub fn packer_turn(&mut self, wires: &mut Wires) {
-        // A GET that waits and the packets of PUTs have the way into the crossbar in turn.
+        // A waiting GET and the packets of PUTs alternate at the crossbar.
         self.get_goes_first = !self.get_goes_first;
         if self.get_goes_first && matches!(self.descriptors.held, Some(Extract::Get { .. })) {
             self.pass_extracted(wires);
@@ -505,7 +508,7 @@ impl Node {
         self.flush_sent(wires);
     }
 
-    /// Writes send events as far as their rings have room.
+    /// Writes send events as long as their rings have room.
     fn flush_sent(&mut self, wires: &mut Wires) {
         let now = wires.now();
         let mut left = self.pending_sent.len();
@@ -516,7 +519,8 @@ impl Node {
                 (usize::from(leaving.source.function()), usize::from(leaving.source.queue_pair()));
             let pair = &mut self.queue_pairs[function * wires.config.nic.queue_pairs + queue_pair];
             let Some(place) = pair.send_ring.take(now) else {
-                // Events of other rings may overtake; those of one ring stay in order, as each finds the same ring full.
+                // Events of other rings may overtake. Those of one ring stay in order, as each
+                // finds the same ring full.
                 self.pending_sent.push(now, (leaving, status));
                 continue;
             };
@@ -538,7 +542,7 @@ impl Node {
                 operation,
                 part: SEND_EVENT,
             };
-            // A part that no packet has: the send event is on no data's path.
+            // No packet has this part number: the send event is on no data path.
             let note = Note {
                 operation,
                 part: Some(SEND_EVENT),
@@ -549,27 +553,27 @@ impl Node {
         }
     }
 
-    /// A packet is through the receive dispatch.
+    /// A packet has passed the receive dispatch.
     fn arrived(&mut self, wires: &mut Wires) {
         self.receiver.arrived(wires.now());
         self.dispatch(wires);
     }
 
-    /// Lets received packets go on.
+    /// Passes received packets on.
     fn dispatch(&mut self, wires: &mut Wires) {
         let Node { number, receiver, port, descriptors, layouts, queue_pairs, .. } = self;
         receiver.dispatch(wires, *number, &mut Around { port, descriptors, layouts, queue_pairs });
         self.after_receiving(wires);
     }
 
-    /// The upload module has a turn.
+    /// The next turn of the upload module.
     fn uploads(&mut self, wires: &mut Wires) {
         let Node { number, receiver, port, descriptors, layouts, queue_pairs, .. } = self;
         receiver.upload(wires, *number, &mut Around { port, descriptors, layouts, queue_pairs });
         self.after_receiving(wires);
     }
 
-    /// GETs may have come for the extract module, and slots may have gone.
+    /// GETs may have arrived for the extract module, and slots may be used.
     fn after_receiving(&mut self, wires: &mut Wires) {
         if !self.descriptors.remote.is_empty() {
             self.extract(wires);
@@ -634,7 +638,7 @@ impl Node {
     /// A processor has prepared an operation, and stores its doorbell.
     fn rings(&mut self, wires: &mut Wires, processor: usize) {
         if let Some((doorbell, stored, taken)) = self.host.rings(wires, &mut self.port, processor) {
-            // Doorbells come over the bus in order, so that this queue is that of the wires.
+            // Doorbells cross the bus in order, so this queue has the order of the wires.
             self.ringing.push_back(doorbell);
             self.storing.push_back(stored);
             let module = wires.config.nic.module();
@@ -642,7 +646,7 @@ impl Node {
         }
     }
 
-    /// Everything in which something of this node can wait, by name. The queues of the crossbar are the crossbar's.
+    /// Every queue of this node, by name. The crossbar's queues are not among them.
     pub fn queues(&self) -> Vec<(String, &dyn Watched)> {
         let node = self.number;
         let mut queues: Vec<(String, &dyn Watched)> = Vec::new();
@@ -674,7 +678,7 @@ impl Node {
         queues
     }
 
-    /// Whether nothing is under way in this node.
+    /// Whether no operation is in flight in this node.
     pub fn is_idle(&self) -> bool {
         self.host.waiting() == 0
             && (0..self.layouts.len()).all(|function| self.host.outstanding(function) == 0)
@@ -682,7 +686,7 @@ impl Node {
             && self.is_empty()
     }
 
-    /// Whether nothing is in the interface, apart from send events that wait for software.
+    /// Whether the interface is empty, except for send events that wait for software.
     pub fn is_empty(&self) -> bool {
         let descriptors = &self.descriptors;
         self.ringing.is_empty()

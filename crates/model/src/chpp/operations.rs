@@ -1,64 +1,67 @@
-//! What programs asked for, by number.
+//! The operations of programs, by number.
 
 use bellwire_wire::primitive::Primitive;
 
 use crate::units::{Span, Time};
 
-/// What a program asked for, and what became of it.
+/// An operation of a program, and its state.
 #[derive(Clone, Copy, Debug)]
 pub struct Operation {
-    /// Who asked.
+    /// Node that posted it.
     pub node: usize,
     /// Function.
     pub function: usize,
-    /// To or from which node; nothing if the descriptor does not say.
+    /// The node at the other end; nothing if the descriptor does not name it.
     pub peer: Option<usize>,
-    /// What.
+    /// Its primitive.
     pub primitive: Primitive,
     /// Bytes to move.
     pub bytes: u64,
     /// When the program posted it.
     pub posted: Time,
-    /// When the processor began with its descriptor.
+    /// When the processor started its descriptor.
     pub started: Time,
     /// When its last packet left the packer.
     pub sent: Option<Time>,
-    /// Bytes of data that are visible where they should be.
+    /// Bytes of data visible at the destination.
     pub landed_bytes: u64,
     /// When the latest of them became visible, and with which packet.
     pub landed: Option<(Time, u32)>,
-    /// When the receiver's event was visible, and with which packet.
+    /// When the receiver's event became visible, and with which packet.
     pub finished: Option<(Time, u32)>,
 }
 
 impl Operation {
-    /// From the processor's start to the receiver's event, or to the last byte of data if there is no event; nothing if it is not over.
+    /// From the processor's start to the receiver's event, or to the last byte of data if there is
+    /// no event; nothing before that.
     pub fn latency(&self) -> Option<Span> {
         let (end, _) = self.finished.or(self.landed.filter(|_| self.landed_bytes == self.bytes))?;
         Some(end - self.started)
     }
 }
 
-/// All operations, or those that may still be asked for.
+/// All operations, or those not forgotten yet.
 #[derive(Default)]
 pub struct Operations {
-    /// In the order of their numbers, which begin with `first`.
+    /// In the order of their numbers, from `first` on.
     records: Vec<Operation>,
     first: u32,
-    /// Of each, how many of its two ends programs have been told of, if they are to be forgotten then.
+    /// If ended operations are forgotten: of each, for how many of its two ends programs were
+    /// notified.
     told: Option<Vec<u8>>,
-    /// How many at the front are over.
+    /// How many at the front have ended.
     over: usize,
 }
 
 /// The send event and the receive event.
 const ENDS: u8 = 2;
 
-/// Forgotten operations are taken out so many at a time: enough for little to be moved, and few enough for all to stay in a processor's nearest cache.
+/// Forgotten operations are removed in batches of at least this size. It is large enough to move
+/// little, and small enough for all records to fit in a processor's L1 cache.
 const AT_ONCE: usize = 64;
 
 impl Operations {
-    /// One more; gives its number.
+    /// Adds an operation and returns its number.
     pub fn add(&mut self, operation: Operation) -> u32 {
         let number = self.first.wrapping_add(self.records.len() as u32);
         self.records.push(operation);
@@ -68,22 +71,22 @@ impl Operations {
         number
     }
 
-    /// Those that are known, in the order of their numbers.
+    /// The known operations, in the order of their numbers.
     pub fn all(&self) -> &[Operation] {
         &self.records
     }
 
-    /// The one of this number, if it is known.
+    /// The operation with this number, if it is known.
     pub fn get(&self, number: u32) -> Option<&Operation> {
         self.records.get(number.wrapping_sub(self.first) as usize)
     }
 
-    /// Forgets operations from now on when programs have been told of both of their ends.
+    /// From now on forgets operations when programs were notified of both ends.
     pub fn forget_told(&mut self) {
         self.told.get_or_insert_with(|| vec![0; self.records.len()]);
     }
 
-    /// A program was told of one end of an operation.
+    /// A program was notified of one end of an operation.
     pub fn told(&mut self, number: u32) {
         let Some(told) = &mut self.told else { return };
         if let Some(ends) = told.get_mut(number.wrapping_sub(self.first) as usize) {
@@ -92,7 +95,7 @@ impl Operations {
         while told.get(self.over).is_some_and(|ends| *ends >= ENDS) {
             self.over += 1;
         }
-        // Half of them or more, so that what is moved is less than what goes.
+        // At least half of the records, so that fewer are moved than removed.
         if self.over >= AT_ONCE && 2 * self.over >= self.records.len() {
             self.records.drain(..self.over);
             told.drain(..self.over);
@@ -136,7 +139,8 @@ mod tests {
         }
     }
 
-    /// Operations that are over are forgotten, whatever the order in which they end, those that are not stay; and numbers go on past the largest.
+    /// Ended operations are forgotten in any order of their ends, and the others stay; numbers wrap
+    /// around.
     #[test]
     fn what_is_over_is_forgotten() {
         let mut operations = Operations { first: u32::MAX - 5_000, ..Operations::default() };
@@ -146,7 +150,7 @@ mod tests {
             let number = operations.add(operation(at));
             open.push_back((number, at));
             if open.len() > 40 {
-                // The second of the open ones first.
+                // The second of the open ones ends first.
                 let (over, _) = open.remove(1).unwrap();
                 operations.told(over);
                 operations.told(over);

@@ -1,7 +1,9 @@
-//! The packer (C-34; cHPP section 4.1, Fig. 11): joins control, destination and data into network packets.
+//! The packer (C-34; cHPP section 4.1, Fig. 11): joins control, destination and data into network
+//! packets.
 //!
-//! Ports: commands and the stream of data come in; packets go into a channel of the crossbar. A PUT streams: its packets leave as their data
-//! comes. A NAP is one packet, which is first gathered whole (`nap_in_one_piece`).
+//! Ports: commands and the stream of data come in; packets go into a channel of the crossbar. A PUT
+//! streams: its packets leave as their data arrives. A NAP is one packet, which is gathered whole
+//! first (`nap_in_one_piece`).
 
 use bellwire_wire::endpoint::Endpoint;
 use bellwire_wire::header::HeaderRepr;
@@ -27,9 +29,9 @@ pub struct Leaving {
     pub source: Endpoint,
     /// Far queue pair.
     pub destination: Endpoint,
-    /// What it was.
+    /// Its primitive.
     pub primitive: Primitive,
-    /// Where its descriptor is.
+    /// Address of its descriptor.
     pub descriptor: u64,
     /// Bytes that it moved.
     pub length: u64,
@@ -43,18 +45,18 @@ pub struct Packer {
     free_at: Time,
     converter_free_at: Time,
     data: Vec<u8>,
-    /// The channel that it waits for.
+    /// The channel without room for the next packet.
     pub waits_for: Option<usize>,
     /// Operations whose last packet is about to leave, in order.
     pub leaving: Queue<Leaving>,
-    /// Packets and bytes of data that it sent.
+    /// Packets that it sent.
     pub packets: u64,
     /// Bytes of data in them.
     pub bytes: u64,
 }
 
 impl Packer {
-    /// Packs all that is there and that the crossbar has room for.
+    /// Packs the available data as far as the crossbar has room.
     pub fn turn(&mut self, wires: &mut Wires, data: &mut DataUnit) {
         self.waits_for = None;
         while let Some(piece) = self.next(wires, data) {
@@ -62,7 +64,7 @@ impl Packer {
         }
     }
 
-    /// The next packet's data, if it is there and the crossbar has room for it.
+    /// The next packet's data, if it is available and the crossbar has room.
     #[inline]
     fn next(&mut self, wires: &Wires, data: &mut DataUnit) -> Option<Piece> {
         let command = data.commands.front()?;
@@ -119,18 +121,21 @@ impl Packer {
         let beats = nic.packet_header_beats() + words;
         let cycle = nic.cycle();
         let (begun, head) = if nic.conversion {
-            // The bus's packets are parsed and their data gathered whole, while the packet before leaves (B-05).
+            // The bus packets are parsed and their data gathered whole, while the previous packet
+            // leaves (B-05).
             let begun = available.max(self.converter_free_at).max(wires.now());
             self.converter_free_at = begun + nic.beats(length);
             let ready = self.converter_free_at + nic.module() + nic.module();
             (begun, ready.max(self.free_at))
         } else if is_nap && nic.nap_in_one_piece {
-            // Data from memory is first copied into the packet; immediate data was, by the extract module.
+            // Data from memory is first copied into the packet; the extract module has copied
+            // immediate data.
             let copied = if has_data { nic.beats(length) } else { Span::ZERO };
             let begun = available.max(self.free_at).max(wires.now());
             (begun, begun + copied + nic.module())
         } else {
-            // Beats leave as they come: the last one leaves a module's delay after the last of the data has come.
+            // Beats leave as they arrive: the last leaves one module delay after the last data has
+            // arrived.
             let streaming = cycle * (beats - 1);
             let last = (available + nic.module())
                 .max(self.free_at + streaming)
@@ -174,7 +179,8 @@ impl Packer {
         }
     }
 
-    /// Sends a GET packet, whose payload is the descriptor (C-25), if the crossbar has room; gives it back if not.
+    /// Sends a GET packet with the descriptor as payload (C-25), if the crossbar has room; returns
+    /// it otherwise.
     pub fn send_get(&mut self, wires: &mut Wires, get: Extract) -> Option<Extract> {
         let Extract::Get { operation, source, destination, magic, traffic_class, address, bytes } =
             get
@@ -259,20 +265,21 @@ impl Packer {
     }
 }
 
-/// Data that makes a packet.
+/// The data of one packet.
 struct Piece {
-    /// Where a PUT's goes.
+    /// Destination of a PUT's data.
     address: u64,
     length: u64,
-    /// Whether it comes from memory, and not from the descriptor.
+    /// Whether it comes from memory, not from the descriptor.
     has_data: bool,
-    /// When it is with the packer.
+    /// When the packer has it.
     available: Time,
-    /// The channel that has room for it.
+    /// The channel with room for it.
     channel: usize,
 }
 
-/// Where the next packet of a PUT goes, and how long it is: within one move, and no longer than the setting or a packet can carry.
+/// Destination and length of the next PUT packet: within one move, and limited by the setting and
+/// by a packet's capacity.
 fn next_move(command: &Command, most: u64) -> (u64, u64) {
     match command.moves.get(command.packed.0) {
         Some(to) => {

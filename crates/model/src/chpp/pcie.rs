@@ -1,9 +1,11 @@
-//! The PCIe port: two one-way links with acknowledgements and flow-control updates among the packets, credits of the root
-//! complex, and the rules by which requests and completions are cut (PCI Express base specification 2.0, 2.2 to 2.6).
+//! The PCIe port: two one-way links, the credits of the root complex, and the rules that cut
+//! requests and completions (PCI Express base specification 2.0, 2.2 to 2.6). Acknowledgements and
+//! flow-control updates share the links with the packets.
 //!
-//! Ports: [`Link::transmit`] puts a packet on the wires; [`Credits::earliest`] says when the host has room for a request.
-//! Sizes on the wires are those of the literature (Neugebauer et al., SIGCOMM 2018): 24 B around the data of a write and for a
-//! read request with a 64-bit address, 20 B around the data of a completion.
+//! Ports: [`Link::transmit`] puts a packet on the wires; [`Credits::earliest`] says when the host
+//! has room for a request. Overheads on the wires are those of the literature (Neugebauer et al.,
+//! SIGCOMM 2018). A write, and a read request with a 64-bit address, has 24 B around its data; a
+//! completion has 20 B.
 
 use std::collections::VecDeque;
 
@@ -16,7 +18,7 @@ pub const REQUEST_BYTES: u64 = 24;
 /// Framing, sequence number, 3-DW header and LCRC of a completion.
 pub const COMPLETION_BYTES: u64 = 20;
 
-/// An acknowledgement or an update of flow control, with its framing.
+/// An acknowledgement or a flow-control update (DLLP), with its framing.
 pub const DLLP_BYTES: u64 = 8;
 
 /// Requests must not cross multiples of this (2.2.7).
@@ -25,32 +27,32 @@ pub const PAGE_BYTES: u64 = 4096;
 /// One direction of the wires.
 pub struct Link {
     rate: Rate,
-    /// Time of a link-layer packet.
+    /// Time of a DLLP on the wires.
     dllp: Span,
     latency: Span,
     free_at: Time,
     acknowledgements: Recurring,
     updates: Recurring,
-    /// Nothing of the two falls due before.
+    /// The earliest time at which either of the two falls due.
     due_from: Time,
     /// How long the wires were busy with packets.
     pub busy: Span,
     /// How long packets waited for the wires.
     pub waited: Span,
-    /// Packets, and bytes with everything around the data.
+    /// Packets transmitted.
     pub packets: u64,
-    /// Bytes on the wires, link-layer packets not counted.
+    /// Bytes on the wires with all overhead; DLLPs are not counted.
     pub bytes: u64,
 }
 
-/// When a packet is where.
+/// The times of a packet on a link.
 #[derive(Clone, Copy, Debug)]
 pub struct Passage {
-    /// When it begins to leave; from the call until then it waited.
+    /// When its first byte leaves; it waits from the call until then.
     pub begins: Time,
     /// When its last byte has left.
     pub left: Time,
-    /// When it is taken at the other end.
+    /// When the other end takes it.
     pub arrives: Time,
 }
 
@@ -60,7 +62,7 @@ impl Link {
         Link::with_latency(config, config.latency)
     }
 
-    /// Idle wires that are as wide and fast, and take this long.
+    /// Idle wires with the width and rate of `config`, and this latency.
     pub fn with_latency(config: &PcieConfig, latency: Span) -> Link {
         let rate = config.rate();
         let acknowledgements = Recurring::new(config.ack_limit, rate);
@@ -80,11 +82,12 @@ impl Link {
         }
     }
 
-    /// Sends a packet of `bytes` on the wires at `now` or as soon as they are free; calls come in the order of `now`.
+    /// Sends a packet of `bytes` at `now` or as soon as the wires are free. Calls must come in
+    /// order of `now`.
     pub fn transmit(&mut self, now: Time, bytes: u64) -> Passage {
         let mut begins = now.max(self.free_at);
         if begins >= self.due_from {
-            // Link-layer packets that fell due while the wires were busy go first; those of idle time cost nothing.
+            // DLLPs that fell due while the wires were busy go first; those of idle time are free.
             let owed =
                 self.acknowledgements.due(now, self.free_at) + self.updates.due(now, self.free_at);
             self.due_from = self.acknowledgements.next.min(self.updates.next);
@@ -111,7 +114,7 @@ impl Link {
     }
 }
 
-/// Something that is sent at regular intervals while the wires are busy; never, if the interval is zero.
+/// A DLLP that recurs at an interval while the wires are busy; never, if the interval is zero.
 struct Recurring {
     interval: Span,
     next: Time,
@@ -124,10 +127,10 @@ impl Recurring {
         Recurring { interval, next }
     }
 
-    /// How many fell due while the wires were busy, if they are busy from before `now` until `free_at`.
+    /// How many fell due while the wires were busy from before `now` until `free_at`.
     fn due(&mut self, now: Time, free_at: Time) -> u64 {
         if free_at < now {
-            // Idle since then: what fell due went out at once, and the next is counted from here.
+            // The wires are idle: a due DLLP went out at once, and the next interval starts now.
             if self.next < now {
                 self.next = now + self.interval;
             }
@@ -142,8 +145,9 @@ impl Recurring {
     }
 }
 
-/// Credits that the host gives for one kind of request. What each request occupies, and until when, is known when it is sent, so
-/// the time at which there is room again is computed, not waited for.
+/// Credits of the host for one kind of request. The size and the end of each request's occupancy
+/// are known when it is sent. So the time of the next free room is computed, and nothing waits for
+/// an event.
 pub struct Credits {
     headers: u64,
     data: u64,
@@ -155,7 +159,7 @@ pub struct Credits {
 }
 
 impl Credits {
-    /// So many headers, and so much data in units of 16 B.
+    /// Room for `headers` headers and `data` units of 16 B.
     pub fn new(headers: u64, data: u64) -> Credits {
         Credits {
             headers,
@@ -184,7 +188,7 @@ impl Credits {
         earliest
     }
 
-    /// Notes a request whose credits come back at `back`, which is not before that of the request before it.
+    /// Notes a request whose credits come back at `back`, not before those of the previous request.
     pub fn occupy(&mut self, back: Time, data: u64) {
         self.headers_used += 1;
         self.data_used += data;
@@ -201,8 +205,8 @@ pub struct Run {
     pub length: u64,
 }
 
-/// Cuts `length` bytes into requests that end at multiples of `most` (a power of two up to a page): no request is longer, and none
-/// crosses a page.
+/// Cuts `length` bytes into requests that end at multiples of `most`, a power of two up to a page.
+/// No request is longer than `most`, and none crosses a page.
 pub fn cut_requests(address: u64, length: u64, most: u64) -> impl Iterator<Item = Run> {
     cut(address, length, move |address| most - (address & (most - 1)))
 }
@@ -212,7 +216,8 @@ pub fn first_request(address: u64, length: u64, most: u64) -> Run {
     Run { address, length: length.min(most - (address & (most - 1))) }
 }
 
-/// Cuts the data of a read into completions of at most `payload` bytes that end at multiples of `boundary` (2.3.1.1), a power of two.
+/// Cuts the data of a read into completions of at most `payload` bytes that end at multiples of
+/// `boundary`, a power of two (2.3.1.1).
 pub fn cut_completions(
     address: u64,
     length: u64,
@@ -222,7 +227,7 @@ pub fn cut_completions(
     cut(address, length, move |address| payload.max(boundary) - (address & (boundary - 1)))
 }
 
-/// Bytes of the DWs that a run touches, which is what travels.
+/// Bytes of the DWs that a run touches: the bytes on the wires.
 pub fn dword_bytes(run: Run) -> u64 {
     (run.address % 4 + run.length).next_multiple_of(4)
 }
@@ -244,7 +249,8 @@ mod tests {
     use super::*;
     use crate::chpp::config::Config;
 
-    /// Bytes per second of an endless run of packets with `data` bytes each and `around` bytes around them.
+    /// Throughput in bytes per second of back-to-back packets with `data` bytes and `around` bytes
+    /// of overhead each.
     fn saturated(config: &PcieConfig, data: u64, around: u64) -> f64 {
         let mut link = Link::new(config);
         let packets = 100_000;
@@ -253,9 +259,10 @@ mod tests {
         (packets * data) as f64 / last.ps() as f64 * 1e12
     }
 
-    /// An endless run of packets reaches the rates of Neugebauer et al. for PCIe 2.0 x8 (model-checks: 27.578 Gb/s of
-    /// packets; writes of 64 B 20.06, of 128 B 23.22; completions of 64 B 21.01, of 128 B 23.85), if acknowledgements and updates
-    /// come as often as they assume, within the skip ordered sets (4 in 1538) that we leave out.
+    /// Back-to-back packets reach the rates of Neugebauer et al. for PCIe 2.0 x8 with their
+    /// interval of acknowledgements and updates. Their values (model-checks): 27.578 Gb/s of
+    /// packets; writes of 64 B 20.06, of 128 B 23.22; completions of 64 B 21.01, of 128 B 23.85.
+    /// The model omits skip ordered sets (4 in 1538).
     #[test]
     fn saturated_link_agrees_with_the_formula() {
         let mut config = Config::prototype().pcie;
@@ -263,7 +270,7 @@ mod tests {
         config.credit_limit = Bytes::new(118);
         let raw = config.rate().bytes_per_second() as f64;
         assert_eq!(raw, 4e9);
-        // They subtract the share of link-layer packets from the whole; we insert them, and so have them recur in what is busy.
+        // They subtract the share of DLLPs from the total; the model inserts DLLPs between packets.
         let packets = raw * (1.0 - 2.0 * 8.0 / 118.0);
         for (data, around) in [
             (64, REQUEST_BYTES),
@@ -278,12 +285,12 @@ mod tests {
                 "{data}: {simulated:e} against {formula:e}"
             );
         }
-        // Canary: a link that forgets the bytes around the data is far off.
+        // Canary: a link without overhead is far off.
         assert!(saturated(&config, 128, 0) / (packets * 128.0 / 148.0) > 1.1);
     }
 
-    /// Requests and completions are cut as the specification demands: nothing lost, none too long, none over a page, and
-    /// completions end at the boundary.
+    /// Requests and completions obey the specification: no byte is lost, none is too long, no
+    /// request crosses a page, and completions end at the boundary.
     #[test]
     fn cuts_obey_the_specification() {
         for address in (0..300).chain(4000..4200) {
@@ -309,7 +316,8 @@ mod tests {
         }
     }
 
-    /// With c credits that come back after r, throughput is c / r; a request waits exactly until a credit is back.
+    /// With c credits and round trip r, throughput is c / r; a request waits exactly until a credit
+    /// is back.
     #[test]
     fn credits_bound_throughput() {
         let round = Span::from_ns(100);
@@ -324,7 +332,7 @@ mod tests {
         };
         assert_eq!(last(4, 1000), Time::ZERO + round * 99);
         assert_eq!(last(1000, 4), Time::ZERO + round * 99);
-        // Canary: a credit more is noticed.
+        // Canary: one credit too many is noticed.
         assert_ne!(last(5, 1000), Time::ZERO + round * 99);
     }
 }

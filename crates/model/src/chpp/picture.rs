@@ -1,8 +1,9 @@
-//! One operation as a picture: an SVG file that needs nothing beside itself, for a screen that is light or dark.
+//! One operation as a picture: a self-contained SVG file, for light and dark screens.
 //!
-//! A row for each interval of the [`Explanation`], on one axis of time: service is a full bar, a wait is a hatched one that says what
-//! was waited for. The rows follow each other without gap and add up to the last one exactly. Every bar carries `data-start-ps` and
-//! `data-length-ps`, so that programs need not measure pixels.
+//! Each interval of the [`Explanation`] is a row on one axis of time. Service is a full bar; a wait
+//! is a hatched bar with its cause. The rows follow each other without gap and add up exactly to
+//! the last one. Every bar has `data-start-ps` and `data-length-ps`, so that programs need not
+//! measure pixels.
 
 use std::fmt::Write;
 
@@ -165,7 +166,7 @@ fn bar(
         "<rect {fill} x=\"{x:.2}\" y=\"{}\" width=\"{:.2}\" height=\"{}\" data-stage=\"{stage}\" \
          data-start-ps=\"{}\" data-length-ps=\"{}\"/>",
         y + 4,
-        // A bar that is too short to be seen is made a pixel wide; its numbers stay as they are.
+        // A bar is at least a pixel wide; its numbers are exact.
         (end - x).max(1.0),
         ROW - 8,
         start.ps(),
@@ -173,7 +174,7 @@ fn bar(
     )?;
     let (wait, service) = if cause.is_some() { (length, Span::ZERO) } else { (Span::ZERO, length) };
     if let Some(cause) = cause {
-        // Beside the bar, on the side where there is room.
+        // Beside the bar, on the side with room.
         let (place, anchor) = if end < PLOT_LEFT + PLOT_WIDTH * 0.7 {
             (end + 5.0, "start")
         } else {
@@ -198,7 +199,7 @@ fn position(at: Span, total: Span) -> f64 {
     PLOT_LEFT + PLOT_WIDTH * at.ps() as f64 / total.ps().max(1) as f64
 }
 
-/// 1, 2 or 5 times a power of ten, so that the axis has four to ten marks.
+/// 1, 2 or 5 times a power of ten, so that the axis has four to ten ticks.
 fn step(total: Span) -> Span {
     let mut ten = 1;
     loop {
@@ -226,8 +227,8 @@ mod tests {
     use crate::chpp::experiments::Kind;
     use crate::chpp::experiments::single::single;
 
-    /// Reads a picture with an XML parser: the bars follow each other without gap and add up to the whole, each wait says its cause, and
-    /// nothing is fetched from elsewhere.
+    /// Checks a picture with an XML parser. The bars are adjacent and add up to the total, each
+    /// wait has its cause, and the file fetches no resource.
     fn check(picture: &str) -> Result<usize, String> {
         let document = roxmltree::Document::parse(picture).map_err(|error| error.to_string())?;
         let number = |node: &roxmltree::Node, name: &str| {
@@ -268,7 +269,7 @@ mod tests {
         Ok(rows)
     }
 
-    /// Pictures of all operations and lengths are whole.
+    /// Pictures of all operations and lengths pass the check.
     #[test]
     fn pictures_add_up() {
         for kind in Kind::ALL {
@@ -284,7 +285,7 @@ mod tests {
         }
     }
 
-    /// Canary: a picosecond too many, a wait without its cause, and a gap are noticed.
+    /// Canary: an extra picosecond, a wait without its cause, and a gap are noticed.
     #[test]
     fn wrong_pictures_are_noticed() {
         let mut run = single(&Config::prototype(), Kind::Put, 4096).unwrap().explanation;

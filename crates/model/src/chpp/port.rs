@@ -1,9 +1,10 @@
-//! The PCIe port of an interface and what is behind it: links in both directions, credits, tags, reads on their way, and the host's
-//! memory (C-35, C-36, C-55).
+//! The PCIe port of an interface and the host behind it (C-35, C-36, C-55): links in both
+//! directions, credits, tags, reads in flight, and host memory.
 //!
-//! Ports: [`Port::read`] asks for bytes of host memory and answers with [`Incoming::Completion`]s; [`Port::write`] writes bytes into it;
-//! [`Port::doorbell`] and [`Port::window_write`] carry a processor's stores into the window. Everything that comes in takes the internal bus for
-//! header, data and one engine cycle, which is where the paper's 80 % come from (5.1).
+//! Ports: [`Port::read`] requests bytes of host memory and answers with [`Incoming::Completion`]s.
+//! [`Port::write`] writes bytes into it. [`Port::doorbell`] and [`Port::window_write`] carry a
+//! processor's stores into the window. Every incoming packet occupies the internal bus for its
+//! header, its data and `engine_cycles` cycles; this causes the paper's 80 % (5.1).
 
 use super::Wires;
 use super::config::Config;
@@ -19,7 +20,7 @@ use crate::engine::Random;
 use crate::stats::{Queue, Tally, Watched};
 use crate::units::{Span, Time};
 
-/// What a read is for.
+/// The purpose of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// The descriptor of the job with this number.
@@ -41,20 +42,20 @@ pub enum Purpose {
     },
 }
 
-/// What the journal should note a read or write under.
+/// Where the journal books a read or write.
 #[derive(Clone, Copy, Debug)]
 pub struct Note {
     /// The operation.
     pub operation: u32,
-    /// Its part, if it concerns only one.
+    /// Its part, if it concerns only one part.
     pub part: Option<u32>,
-    /// The module that asks.
+    /// The stage of the requesting module.
     pub module: Stage,
-    /// The way to memory and back.
+    /// The stage of the round trip to memory.
     pub memory: Stage,
 }
 
-/// A read that was sent and is not answered in full.
+/// A read in flight.
 struct Read {
     run: Run,
     purpose: Purpose,
@@ -64,21 +65,21 @@ struct Read {
     received: usize,
 }
 
-/// A doorbell as it comes in (C-31).
+/// An incoming doorbell (C-31).
 #[derive(Clone, Copy, Debug)]
 pub struct Doorbell {
-    /// Whose window it was written to.
+    /// The function whose window the store hit.
     pub function: usize,
     /// The word.
     pub word: u64,
-    /// Which operation it is about, for the journal.
+    /// The operation, for the journal.
     pub operation: u32,
 }
 
-/// A processor's store into the window that is no doorbell.
+/// A processor's store into the window other than a doorbell.
 #[derive(Clone, Copy, Debug)]
 pub enum WindowWrite {
-    /// How many events of a ring software has consumed (C-16).
+    /// Count of events of a ring that software has consumed (C-16).
     Consumed {
         /// Function.
         function: usize,
@@ -89,7 +90,7 @@ pub enum WindowWrite {
         /// Events since the beginning.
         count: u64,
     },
-    /// How many slot addresses software has listed (C-20).
+    /// Count of slot addresses that software has listed (C-20).
     SlotsPosted {
         /// Function.
         function: usize,
@@ -109,7 +110,7 @@ pub enum RingKind {
     Receive,
 }
 
-/// What the port hands to the blocks of the interface.
+/// What the port passes to the blocks of the interface.
 #[derive(Clone, Copy, Debug)]
 pub enum Incoming {
     /// A store into the window.
@@ -118,22 +119,22 @@ pub enum Incoming {
     Completion {
         /// The read's tag.
         tag: Tag,
-        /// How many more bytes are there.
+        /// How many bytes arrived.
         length: usize,
     },
 }
 
-/// Bytes on their way into host memory.
+/// A write in flight to host memory.
 pub struct PendingWrite {
-    /// Global address of the first.
+    /// Global address of the first byte.
     pub address: u64,
     /// The bytes.
     pub bytes: Vec<u8>,
-    /// What they are.
+    /// Their meaning.
     pub meaning: Written,
 }
 
-/// What became visible in host memory.
+/// What becomes visible in host memory.
 #[derive(Clone, Copy, Debug)]
 pub enum Written {
     /// Data of a part of an operation.
@@ -142,7 +143,7 @@ pub enum Written {
         operation: u32,
         /// Its part.
         part: u32,
-        /// How many bytes.
+        /// Number of bytes.
         length: u64,
     },
     /// A record of an event ring.
@@ -153,16 +154,16 @@ pub enum Written {
         queue_pair: usize,
         /// Which of the two rings.
         ring: RingKind,
-        /// Which operation it is about, for the journal.
+        /// The operation, for the journal.
         operation: u32,
-        /// And which of its parts.
+        /// The part of the operation.
         part: u32,
     },
 }
 
-/// A read that has been answered in full.
+/// A completed read.
 pub struct Answer {
-    /// What it was for.
+    /// Its purpose.
     pub purpose: Purpose,
     /// Address of the first byte.
     pub address: u64,
@@ -186,9 +187,9 @@ pub struct Port {
     /// Tags of reads.
     pub tags: TagAllocator,
     reads: Vec<Option<Read>>,
-    /// When the internal bus has taken everything that has come in so far.
+    /// When the internal bus has taken all packets that have arrived so far.
     bus_free_at: Time,
-    /// How long the internal bus was taken by what came in.
+    /// How long incoming packets occupied the internal bus.
     pub bus_busy: Span,
     incoming: Queue<Incoming>,
     writes: Queue<PendingWrite>,
@@ -223,7 +224,7 @@ impl Port {
         }
     }
 
-    /// Asks for a run of bytes within one page, now; false if there is no tag.
+    /// Requests a run of bytes within one page, now; false if no tag is free.
     pub fn read(
         &mut self,
         wires: &mut Wires,
@@ -260,13 +261,14 @@ impl Port {
         true
     }
 
-    /// The memory has the data of a read: completions take the way back.
+    /// The memory has the data of a read: sends its completions.
     pub fn ready(&mut self, wires: &mut Wires, tag: Tag) {
         let now = wires.schedule.now();
         let Some(read) = &mut self.reads[tag.index()] else { return };
         let run = read.run;
         read.bytes.clear();
-        // What is not memory reads as ones, as on a real bus; blocks check windows before they ask.
+        // Addresses outside memory read as ones, as on a real bus; blocks check windows before they
+        // read.
         match self.memory.slice(run.address, run.length as usize) {
             Some(bytes) => read.bytes.extend_from_slice(bytes),
             None => read.bytes.resize(run.length as usize, 0xff),
@@ -311,7 +313,8 @@ impl Port {
         }
     }
 
-    /// A doorbell, or a word of a descriptor, leaves for its place in the window of a function, now; gives when the internal bus has taken it.
+    /// Sends a doorbell, or a word of a descriptor, to its place in the window of a function, now.
+    /// Returns when the internal bus has taken it.
     pub fn doorbell(
         &mut self,
         wires: &mut Wires,
@@ -328,7 +331,8 @@ impl Port {
         self.bus_free_at
     }
 
-    /// A descriptor leaves for the buffer of the interface in bursts of a cache line, now (D-12); gives when the internal bus has taken it.
+    /// Sends a descriptor to the buffer of the interface in bursts of a cache line, now (D-12).
+    /// Returns when the internal bus has taken it.
     pub fn burst(
         &mut self,
         wires: &mut Wires,
@@ -361,7 +365,7 @@ impl Port {
         self.bus_free_at
     }
 
-    /// Another store of the processor leaves for the window, now.
+    /// Sends another store of the processor to the window, now.
     pub fn window_write(&mut self, wires: &mut Wires, write: WindowWrite) {
         let store = match write {
             WindowWrite::Consumed { function, queue_pair, ring, count } => {
@@ -376,7 +380,7 @@ impl Port {
         wires.schedule.at(self.bus_free_at, Step::Incoming.of(self.node));
     }
 
-    /// Eight bytes from the processor: over the wires, and then over the internal bus.
+    /// A store of eight bytes: over the wires, then over the internal bus.
     fn store(
         &mut self,
         wires: &mut Wires,
@@ -394,12 +398,12 @@ impl Port {
         (passage, begins)
     }
 
-    /// What has come in, in the order of the wires.
+    /// The next arrived packet, in the order of the wires.
     pub fn incoming(&mut self, now: Time) -> Option<Incoming> {
         self.incoming.pop(now)
     }
 
-    /// Counts a completion, and gives the read's bytes back if it was the last; its tag is free then.
+    /// Counts a completion. With the last one, returns the read's bytes and frees its tag.
     pub fn completed(&mut self, now: Time, tag: Tag, length: usize) -> Option<Answer> {
         let place = self.reads.get_mut(tag.index())?;
         let read = place.as_mut()?;
@@ -413,28 +417,28 @@ impl Port {
         Some(Answer { purpose: read.purpose, address: read.run.address, bytes: read.bytes })
     }
 
-    /// Bytes of an unfinished data read that came since the last call for the same read.
+    /// The next `length` bytes of an unfinished read, which have just arrived.
     pub fn partial(&self, tag: Tag, length: usize) -> Option<(Purpose, &[u8])> {
         let read = self.reads.get(tag.index())?.as_ref()?;
         Some((read.purpose, read.bytes.get(read.received..read.received + length)?))
     }
 
-    /// Gives the bytes of an answer back for reuse.
+    /// Takes the bytes of an answer back for reuse.
     pub fn recycle(&mut self, bytes: Vec<u8>) {
         if self.spare.len() < 64 {
             self.spare.push(bytes);
         }
     }
 
-    /// Room for bytes that are to be written.
+    /// An empty buffer for bytes to write.
     pub fn blank(&mut self) -> Vec<u8> {
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();
         bytes
     }
 
-    /// Writes bytes within one page, at `at` or when the wires and credits allow; calls come in the order of `at`. Gives when it begins
-    /// to leave, and when it will be visible.
+    /// Writes bytes within one page, at `at` or when wires and credits allow. Calls must come in
+    /// order of `at`. Returns when the write starts to leave, and when it becomes visible.
     pub fn write(
         &mut self,
         wires: &mut Wires,
@@ -465,7 +469,7 @@ impl Port {
         (passage.begins, access.done)
     }
 
-    /// The oldest write becomes visible, now.
+    /// The oldest write becomes visible, now. Returns its meaning.
     pub fn visible(&mut self, now: Time) -> Option<Written> {
         let PendingWrite { address, bytes, meaning } = self.writes.pop(now)?;
         if let Some(target) = self.memory.slice_mut(address, bytes.len()) {
@@ -480,7 +484,7 @@ impl Port {
         [("what comes over the internal bus", &self.incoming), ("writes to memory", &self.writes)]
     }
 
-    /// Reads and writes that are on their way.
+    /// Reads and writes in flight.
     pub fn outstanding(&self) -> usize {
         self.reads.iter().flatten().count() + self.writes.len() + self.incoming.len()
     }

@@ -1,5 +1,6 @@
-//! An event ring in host memory as the interface sees it: base and size told at initialisation (C-15), a position that advances by
-//! one with each event, and a counter that keeps it from overtaking the software (C-16).
+//! An event ring in host memory, as the interface sees it. Its base and size are set at
+//! initialisation (C-15), and each event advances its position by one. A counter keeps the
+//! interface from overtaking the software (C-16).
 
 use bellwire_wire::event::EVENT_BYTES;
 
@@ -11,11 +12,11 @@ pub struct EventRing {
     position: Position,
     written: u64,
     consumed: u64,
-    /// Records that software is not known to have consumed.
+    /// Records that software has not reported as consumed.
     full: Queue<()>,
 }
 
-/// A position that goes round a ring, with the phase bit of its lap as `bellwire_wire::event::phase` has it.
+/// A position in a ring, with the phase bit of its lap as in `bellwire_wire::event::phase`.
 #[derive(Clone, Copy, Debug)]
 pub struct Position {
     base: u64,
@@ -24,7 +25,7 @@ pub struct Position {
     phase: bool,
 }
 
-/// Where the next event goes.
+/// The place of an event.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     /// Global address of the record.
@@ -61,12 +62,13 @@ impl EventRing {
         Some(place)
     }
 
-    /// Records that software is not known to have consumed.
+    /// Records that software has not reported as consumed.
     pub fn full(&self) -> &Queue<()> {
         &self.full
     }
 
-    /// Software says how many records it has consumed since the beginning. What cannot be true is ignored.
+    /// Software reports how many records it has consumed since the beginning. Implausible counts
+    /// are ignored.
     pub fn consumed(&mut self, count: u64, now: Time) {
         if (self.consumed..=self.written).contains(&count) {
             for _ in self.consumed..count {
@@ -83,13 +85,13 @@ impl Position {
         Position { base, entries: entries.max(1), index: 0, phase: true }
     }
 
-    /// Where this is.
+    /// The place of this position.
     #[inline]
     pub fn place(&self) -> Place {
         Place { address: self.base + self.index * EVENT_BYTES as u64, phase: self.phase }
     }
 
-    /// Goes on to the next record.
+    /// Advances to the next record.
     #[inline]
     pub fn advance(&mut self) {
         self.index += 1;
@@ -103,7 +105,7 @@ impl Position {
 mod tests {
     use super::*;
 
-    /// The phase is that of the format, lap by lap.
+    /// The phase equals that of the format, lap by lap.
     #[test]
     fn phases_are_those_of_the_format() {
         for entries in [1u64, 2, 7] {
@@ -118,8 +120,8 @@ mod tests {
         }
     }
 
-    /// A ring gives out each record once per lap with the phase of the lap, stops when it is full, and goes on when software has
-    /// consumed; a software that claims too much changes nothing.
+    /// A ring returns each record once per lap with the phase of the lap, and stops while it is
+    /// full. A report of too many consumed records changes nothing.
     // shows: C-16
     #[test]
     fn a_full_ring_waits() {

@@ -1,16 +1,16 @@
-//! Which parameters had no effect on a run.
+//! Which parameters have no effect on a run.
 //!
-//! A simulator can be asked with far less guessing than by reasoning about its blocks: every number of the configuration is doubled and halved, every
-//! choice is made otherwise, one at a time, and the run is repeated. What changes no result had no effect. Since the parameters are taken from the
-//! configuration's own text, none can be forgotten. A run of some 100 us makes this a matter of milliseconds; of a long experiment a short piece
-//! is taken instead.
+//! The run is repeated with one parameter changed at a time: every number of the configuration is
+//! doubled and halved, every choice is changed. A parameter that changes no result has no effect.
+//! The parameters come from the configuration's own text, so none is missed. A run of some 100 us
+//! takes milliseconds; for a long experiment a short piece is used.
 
 use toml::{Table, Value};
 
 use super::Config;
 use crate::experiment::{Report, Sensitivity};
 
-/// Choices that are neither a number nor yes or no: name of the key, and what it can be.
+/// Choices that are neither numbers nor Booleans: the key, and its values.
 const CHOICES: [(&str, &[&str]); 4] = [
     ("memory_distribution", &["uniform", "exponential"]),
     ("submission", &["doorbell", "descriptor"]),
@@ -18,10 +18,10 @@ const CHOICES: [(&str, &[&str]); 4] = [
     ("policy", &["round-robin", "weighted", "strict", "random"]),
 ];
 
-/// Adds to a report the parameters that had no effect on `run`, of which `of` says what it is.
+/// Adds the parameters without effect on `run` to a report; `of` describes the run.
 ///
 /// # Errors
-/// What the unchanged run says, if it fails; or that the configuration cannot be written.
+/// The error of the unchanged run; or that the configuration cannot be written.
 pub fn without_effect<T: PartialEq>(
     report: &mut Report,
     of: &str,
@@ -32,10 +32,11 @@ pub fn without_effect<T: PartialEq>(
     Ok(())
 }
 
-/// Repeats `run` with each parameter of `config` changed, and compares what it gives. A changed run that fails counts as an effect.
+/// Repeats `run` with each parameter of `config` changed, and compares the results. A failing
+/// changed run counts as an effect.
 ///
 /// # Errors
-/// What the unchanged run says, if it fails; or that the configuration cannot be written.
+/// The error of the unchanged run; or that the configuration cannot be written.
 pub fn sensitivity<T: PartialEq>(
     of: impl Into<String>,
     config: &Config,
@@ -71,7 +72,7 @@ pub fn sensitivity<T: PartialEq>(
     Ok(found)
 }
 
-/// Paths of everything that is not a table; shapes of topologies count as one.
+/// Paths of all values that are not tables; the shape of a topology counts as one value.
 fn leaves(table: &Table) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     for (key, value) in table {
@@ -97,13 +98,13 @@ fn at<'a>(table: &'a mut Table, path: &[String]) -> &'a mut Value {
     at(value.as_table_mut().expect("what has a part is a table"), rest)
 }
 
-/// Other values for a parameter: the double and the half, or the other choices.
+/// Other values of a parameter: the double and the half, or the other choices.
 fn neighbours(path: &[String], value: &Value) -> Vec<Value> {
     let key = path.last().map_or("", String::as_str);
     match value {
         Value::Boolean(yes) => vec![Value::Boolean(!yes)],
         Value::Integer(0) => vec![Value::Integer(1)],
-        // The double may be beyond a limit of the machine, and the half of 1 is nothing.
+        // The double may exceed a limit of the machine, and the half of 1 is zero.
         Value::Integer(number) => [number * 2, number / 2, number - 1].map(Value::Integer).into(),
         Value::String(text) => match CHOICES.iter().find(|(choice, _)| *choice == key) {
             Some((_, choices)) => {
@@ -122,7 +123,8 @@ fn neighbours(path: &[String], value: &Value) -> Vec<Value> {
     }
 }
 
-/// The double and the half of a number with a unit; for nothing, a little and a lot, as little of a time may vanish between two edges of the clock.
+/// The double and the half of a number with a unit. For zero, a large and a small value: a short
+/// time may vanish between two clock edges.
 fn quantities(text: &str) -> Vec<String> {
     let Some((number, unit)) = text.split_once(' ') else { return Vec::new() };
     match number.parse::<f64>() {
@@ -145,8 +147,8 @@ mod tests {
         .unwrap()
     }
 
-    /// Every parameter of the prototype is in one of the three lists, once; what is known to matter is not among those without effect, and what a
-    /// single PUT cannot use is.
+    /// Every parameter of the prototype is in exactly one of the three lists. Parameters known to
+    /// matter have an effect; those that a single PUT does not use have none.
     #[test]
     fn parameters_without_effect_are_named() {
         let put = of(Kind::Put, 4096);
@@ -162,7 +164,8 @@ mod tests {
         }
     }
 
-    /// Canary: a run that looks at nothing depends on nothing, and one that looks at a single parameter depends on that.
+    /// Canary: a run that reads no parameter depends on none, and a run that reads one depends on
+    /// that one.
     #[test]
     fn a_run_that_looks_at_one_parameter_depends_on_it() {
         let config = Config::prototype();

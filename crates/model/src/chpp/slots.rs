@@ -1,5 +1,5 @@
-//! Buffer management for NAPs (C-20, C-21; cHPP section 4.2): addresses of free slots, cached on the chip, and refilled from a list in host
-//! memory before they run out.
+//! Buffer management for NAPs (C-20, C-21; cHPP section 4.2): an on-chip cache of free slot
+//! addresses. It is refilled from a list in host memory before it is empty.
 
 use crate::stats::Queue;
 use crate::units::Time;
@@ -11,27 +11,27 @@ pub struct SlotCache {
     capacity: usize,
     batch: usize,
     cached: Queue<u64>,
-    /// Addresses read from the list, or being read, since the beginning.
+    /// Addresses read from the list since the beginning.
     fetched: u64,
     /// Addresses that software has put into the list since the beginning.
     posted: u64,
     refilling: bool,
-    /// Refills, each of which is one read.
+    /// Refills; each is one read.
     pub refills: u64,
 }
 
-/// A read that brings addresses.
+/// A read of slot addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refill {
-    /// Where in host memory they are.
+    /// Their address in host memory.
     pub address: u64,
-    /// How many bytes, 8 for each.
+    /// Number of bytes, 8 for each address.
     pub bytes: u64,
 }
 
 impl SlotCache {
-    /// A cache for `capacity` addresses, filled at initialisation with the first of the `posted` ones in the list at `list`; `first`
-    /// tells the address in each place of the list.
+    /// A cache for `capacity` addresses of the list at `list`. At initialisation it has the first
+    /// entries of the list, from `first`.
     pub fn new(
         list: u64,
         list_entries: u64,
@@ -60,7 +60,7 @@ impl SlotCache {
         self.cached.pop(now)
     }
 
-    /// The addresses on the chip.
+    /// The cached addresses.
     pub fn cached(&self) -> &Queue<u64> {
         &self.cached
     }
@@ -70,14 +70,15 @@ impl SlotCache {
         !self.cached.is_empty()
     }
 
-    /// The read that is due: at most half of the capacity is cached, and the list has more. It is given once, until it is answered.
+    /// The read that is due: at most half of the capacity is cached, and the list has more entries.
+    /// It is not returned again until it is answered.
     pub fn refill(&mut self) -> Option<Refill> {
         let left = self.posted - self.fetched;
         if self.refilling || left == 0 || self.cached.len() > self.capacity / 2 {
             return None;
         }
         let index = self.fetched % self.list_entries;
-        // One read does not wrap, and takes no more than there is room for.
+        // One read does not wrap, and does not exceed the free room.
         let count = left
             .min(self.batch as u64)
             .min(self.list_entries - index)
@@ -86,7 +87,7 @@ impl SlotCache {
         Some(Refill { address: self.list + 8 * index, bytes: 8 * count })
     }
 
-    /// The refill got no tag, and is due again.
+    /// The refill got no tag: it becomes due again.
     pub fn postpone(&mut self) {
         self.refilling = false;
     }
@@ -100,7 +101,8 @@ impl SlotCache {
         self.refills += 1;
     }
 
-    /// Software says how many addresses it has put into the list since the beginning. What cannot be true is ignored.
+    /// Software reports how many addresses it has listed since the beginning. Implausible counts
+    /// are ignored.
     pub fn posted(&mut self, count: u64) {
         if count >= self.posted && count - self.fetched <= self.list_entries {
             self.posted = count;

@@ -1,10 +1,12 @@
-//! Descriptors that processors store into a buffer of the interface, as in DAMQ-PD or by rings of fixed length (D-13 to D-16, M-12, M-13), instead of
-//! having them read after a doorbell.
+//! Descriptors that processors store into a buffer of the interface, as in DAMQ-PD or with rings of
+//! fixed length (D-13 to D-16, M-12, M-13). The alternative is a descriptor fetch after a doorbell.
 //!
-//! With `nic.submission = "damq-pd"` all functions share the buffer, under the credits of `damq_pd`'s manager: software that has too few asks by a read of
-//! the interface, in which its processor waits; if it is refused it rings a doorbell, and asks again when an operation of its own has been
-//! sent. With `nic.submission = "ring"` each function has an equal part, whose free words its software counts; when they are too few it rings. The order of a
-//! function's operations is that of its doorbell FIFO in both, as a stored descriptor goes through it too (D-19).
+//! With `nic.submission = "damq-pd"` all functions share the buffer, under the credits of
+//! `damq_pd`'s manager. Software that lacks credits asks by a read of the interface, and its
+//! processor waits for the answer. If refused, it rings a doorbell, and asks again after one of its
+//! own operations is sent. With `nic.submission = "ring"` each function has an equal part, and its
+//! software counts the free words. If they are too few, it rings. In both, a stored descriptor goes
+//! through the function's doorbell FIFO, which keeps its operations in order (D-19).
 
 use std::collections::BTreeMap;
 
@@ -14,24 +16,24 @@ use crate::damq_pd::{CreditManager, LONGEST, Policy};
 /// Bytes of a word of the buffer.
 const WORD_BYTES: usize = 32;
 
-/// How a processor should hand over a descriptor.
+/// How a processor submits a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// Store it into the buffer.
     Store,
-    /// Leave it in memory, and ring.
+    /// Leave it in memory, and ring a doorbell.
     Ring,
     /// Ask for credits first.
     Ask,
 }
 
-/// What the credit manager of the interface and software of its host know.
+/// The state of the interface's credit manager and of its host's software.
 pub struct Submission {
-    /// Under DAMQ-PD.
+    /// The credit manager of DAMQ-PD.
     manager: Option<CreditManager>,
     total: u16,
     functions: Vec<Function>,
-    /// Descriptors stored into the buffer, and left in memory although there is a buffer.
+    /// Descriptors stored into the buffer, and descriptors left in memory despite a buffer.
     pub counts: [u64; 2],
     /// Reads of the interface for credits.
     pub requests: u64,
@@ -41,17 +43,17 @@ pub struct Submission {
 struct Function {
     credits: u16,
     refused: bool,
-    /// Words of the ring taken by the operations whose descriptors belong to these places.
+    /// By place of the descriptor in memory, the words of the ring that its operation occupies.
     taken: BTreeMap<u64, u16>,
 }
 
-/// Words that a descriptor takes in the buffer.
+/// Words that a descriptor occupies in the buffer.
 pub fn words(bytes: usize) -> u16 {
     bytes.div_ceil(WORD_BYTES) as u16
 }
 
 impl Submission {
-    /// Nothing is stored.
+    /// An empty buffer.
     pub fn new(nic: &NicConfig) -> Submission {
         let total = nic.descriptor_words;
         let shared = nic.submission == Start::DamqPd;
@@ -67,7 +69,7 @@ impl Submission {
         }
     }
 
-    /// How to hand over a descriptor of `words` words.
+    /// How to submit a descriptor of `words` words.
     pub fn way(&self, function: usize, words: u16) -> Way {
         let Function { credits, refused, .. } = self.functions[function];
         if words <= credits {
@@ -79,7 +81,7 @@ impl Submission {
         }
     }
 
-    /// The interface answers a request; a refused function rings for now.
+    /// The interface answers a credit request; a refused function rings doorbells for now.
     pub fn ask(&mut self, function: usize) {
         self.requests += 1;
         let Some(manager) = &mut self.manager else { return };
@@ -89,7 +91,7 @@ impl Submission {
         state.refused = words == 0;
     }
 
-    /// A descriptor is stored, whose place in memory would be `place`.
+    /// A descriptor is stored; `place` is its place in memory.
     pub fn store(&mut self, function: usize, words: u16, place: u64) {
         self.counts[0] += 1;
         let state = &mut self.functions[function];
@@ -109,12 +111,12 @@ impl Submission {
         let Some(manager) = &mut self.manager else { return };
         for _ in 0..words {
             manager.freed(function as u8);
-            // Whoever waits is told when it asks again.
+            // Discard offers: a waiting function learns of the credits when it asks again.
             while manager.offer(function as u8).is_some() {}
         }
     }
 
-    /// An operation of the function has been sent, whose place in memory is `place`.
+    /// The function's operation with its descriptor at `place` is sent.
     pub fn sent(&mut self, function: usize, place: u64) {
         let state = &mut self.functions[function];
         state.refused = false;

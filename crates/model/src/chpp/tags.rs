@@ -1,12 +1,12 @@
-//! The central tag allocator (C-36; cHPP section 5.1): descriptor reads, data reads and refills of slot addresses all take
-//! their tags here, so that none is in use twice.
+//! The central tag allocator (C-36; cHPP section 5.1). Descriptor reads, data reads and refills of
+//! slot addresses all take their tags here, so that no tag is in use twice.
 
 use std::collections::VecDeque;
 
 use crate::stats::{Imbalance, Occupancy};
 use crate::units::Time;
 
-/// A tag that was given out.
+/// A tag in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag(u16);
 
@@ -22,18 +22,18 @@ impl Tag {
     }
 }
 
-/// Somebody gave back a tag that is not in use.
+/// A released tag is not in use.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("tag {} is not in use", .0.index())]
 pub struct NotInUse(pub Tag);
 
-/// Which tags are free, oldest first, and since when the others are not.
+/// The free tags, oldest first, and the allocation times of the others.
 pub struct TagAllocator {
     free: VecDeque<Tag>,
     taken: Vec<Option<Time>>,
     /// Tags in use over time.
     pub occupancy: Occupancy,
-    /// Requests that found no tag.
+    /// Requests without a free tag.
     pub refused: u64,
 }
 
@@ -48,7 +48,7 @@ impl TagAllocator {
         }
     }
 
-    /// A free tag, if there is one.
+    /// Allocates a free tag, if there is one.
     pub fn take(&mut self, now: Time) -> Option<Tag> {
         let Some(tag) = self.free.pop_front() else {
             self.refused += 1;
@@ -60,10 +60,10 @@ impl TagAllocator {
         Some(tag)
     }
 
-    /// Takes a tag back.
+    /// Releases a tag.
     ///
     /// # Errors
-    /// [`NotInUse`] if it was not given out.
+    /// [`NotInUse`] if it is not allocated.
     pub fn release(&mut self, tag: Tag, now: Time) -> Result<(), NotInUse> {
         let taken = self.taken.get_mut(tag.index()).and_then(Option::take).ok_or(NotInUse(tag))?;
         self.occupancy.leave(taken, now);
@@ -74,7 +74,7 @@ impl TagAllocator {
     /// Checks that free and used tags add up, and Little's law.
     ///
     /// # Errors
-    /// What does not balance.
+    /// The violated law.
     pub fn audit(&self, now: Time) -> Result<(), Imbalance> {
         let used = self.taken.iter().flatten().count();
         if used + self.free.len() != self.taken.len() {
@@ -96,7 +96,8 @@ impl TagAllocator {
 mod tests {
     use super::*;
 
-    /// No tag is given out twice at once, 32 (or 256) at most, and a tag that comes back twice is refused.
+    /// No tag is allocated twice at once, at most 32 (or 256) are, and a second release of a tag is
+    /// refused.
     // shows: C-36
     #[test]
     fn tags_are_unique_and_bounded() {
@@ -114,7 +115,7 @@ mod tests {
         }
     }
 
-    /// Canary: a tag that is lost, by somebody who forgets that it was taken, is found by the audit.
+    /// Canary: the audit finds a lost tag.
     #[test]
     fn a_lost_tag_is_found() {
         let mut tags = TagAllocator::new(4);

@@ -1,7 +1,9 @@
-//! The receive engine: dispatch, PUT upload, NAP upload (C-09, C-14, C-21, C-22, C-37, C-39; cHPP section 4.2, Fig. 12).
+//! The receive engine: dispatch, PUT upload, NAP upload (C-09, C-14, C-21, C-22, C-37, C-39; cHPP
+//! section 4.2, Fig. 12).
 //!
-//! Ports: packets come in from the crossbar; GETs leave for the send engine, data and events for host memory. A packet that needs a NAP slot
-//! or an event record waits in front until there is one; what is behind it waits with it.
+//! Ports: packets come from the crossbar; GETs go to the send engine, data and events to host
+//! memory. A packet that lacks a NAP slot or an event record waits in front, with head-of-line
+//! blocking.
 
 use bellwire_wire::event::{EVENT_BYTES, EventRepr, Status};
 use bellwire_wire::header::{HEADER_BYTES, HeaderRepr};
@@ -34,13 +36,13 @@ pub struct QueuePair {
     pub slots: SlotCache,
 }
 
-/// A packet that is being written to memory.
+/// A packet in the upload module.
 struct Uploading {
     packet: PacketHandle,
     class: usize,
     header: HeaderRepr,
     tail: Tail,
-    /// Where the data goes.
+    /// Destination of the data.
     address: u64,
     written: u64,
     event: Option<Place>,
@@ -49,23 +51,23 @@ struct Uploading {
 /// Registers and queues of the receive engine.
 #[derive(Default)]
 pub struct Receiver {
-    /// Packets on their way through crossbar and dispatch, with the buffer that they go to.
+    /// Packets in the crossbar and the dispatch, with their buffer.
     pub landing: Queue<(usize, PacketHandle)>,
-    /// Packets that wait, by buffer.
+    /// Waiting packets, by buffer.
     pub waiting: [Queue<PacketHandle>; 2],
     uploading: Option<Uploading>,
     /// Why the first packet of the data buffer waits.
     pub blocked: Option<Blocked>,
-    /// Whether the packet in front had to wait for a slot or a record.
+    /// Whether the packet in front waited for a slot or a record.
     starved: bool,
     converter_free_at: Time,
-    /// A queue pair, by its index among all, one of whose slots was taken since this was last looked at.
+    /// The queue pair, as an index among all, that has used a slot since the last check.
     pub took_slot: Option<usize>,
-    /// What the blocks did.
+    /// Counters of the blocks.
     pub counters: ReceiveCounters,
 }
 
-/// What a packet in front waits for.
+/// What the packet in front waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blocked {
     /// A record of a receive-completion ring.
@@ -89,17 +91,17 @@ pub enum Blocked {
 /// Stage counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiveCounters {
-    /// Packets that came, by type.
+    /// NAP packets.
     pub naps: u64,
     /// PUT packets.
     pub puts: u64,
     /// GET packets.
     pub gets: u64,
-    /// Packets whose type or form nobody knows; dropped (C-37).
+    /// Packets of unknown type or form; dropped (C-37).
     pub unknown: u64,
-    /// Packets with a wrong key or for a queue pair that does not exist; dropped (C-09).
+    /// Packets with a wrong key or for a nonexistent queue pair; dropped (C-09).
     pub refused: u64,
-    /// PUT packets that would have written outside of the function's window; dropped (C-39).
+    /// PUT packets with a target outside the function's window; dropped (C-39).
     pub outside: u64,
     /// Events written to receive rings.
     pub events: u64,
@@ -107,11 +109,11 @@ pub struct ReceiveCounters {
     pub bytes: u64,
 }
 
-/// What the receive engine works with, beside itself.
+/// What the receive engine can reach outside itself.
 pub struct Around<'a> {
     /// The bus.
     pub port: &'a mut Port,
-    /// The send engine's place for GETs.
+    /// The send engine's queue for GETs.
     pub descriptors: &'a mut DescriptorUnit,
     /// Windows of the functions.
     pub layouts: &'a [Layout],
@@ -120,21 +122,22 @@ pub struct Around<'a> {
 }
 
 impl Receiver {
-    /// The next packet is through the crossbar and the dispatch module.
+    /// The next packet is through crossbar and dispatch.
     pub fn arrived(&mut self, now: Time) {
         if let Some((class, packet)) = self.landing.pop(now) {
             self.waiting[class].push(now, packet);
         }
     }
 
-    /// A packet that has come at `time` is unpacked whole and parsed by the bus's rules (B-05); gives when that is done.
+    /// A packet that arrived at `time` is unpacked whole and parsed by the bus's rules (B-05).
+    /// Returns when that is done.
     pub fn convert(&mut self, nic: &NicConfig, time: Time, beats: u64) -> Time {
         let begins = time.max(self.converter_free_at);
         self.converter_free_at = begins + nic.cycle() * beats;
         self.converter_free_at + nic.module() + nic.module()
     }
 
-    /// Takes packets out of the buffers as far as they can go on.
+    /// Takes packets from the buffers until they block.
     #[inline]
     pub fn dispatch(&mut self, wires: &mut Wires, node: usize, around: &mut Around) {
         if self.waiting.iter().any(|queue| !queue.is_empty()) {
@@ -154,7 +157,7 @@ impl Receiver {
         }
     }
 
-    /// Lets one packet go where its type says; false if it has to wait.
+    /// Passes one packet on by its type; false if it must wait.
     fn pass_on(
         &mut self,
         wires: &mut Wires,
@@ -217,7 +220,7 @@ impl Receiver {
                     Self::discard(wires, node, class, packet);
                     return true;
                 }
-                // Both the slot and the record must be there before anything is written (C-21).
+                // Slot and record must both be available before anything is written (C-21).
                 if is_nap && !pair.slots.is_ready() {
                     self.blocked = Some(Blocked::Slot { function, queue_pair });
                     self.starved = true;
@@ -233,7 +236,7 @@ impl Receiver {
                 let slot = if is_nap { pair.slots.take(now) } else { None };
                 self.took_slot = is_nap.then_some(at);
                 let address = slot.unwrap_or(target);
-                // The header was judged; the tail stands behind the payload.
+                // The header is valid; the tail follows the payload.
                 let behind = HEADER_BYTES + header.span.to_dwords().byte_len();
                 let tail = record.bytes.get(behind..).and_then(|tail| Tail::new(tail).ok());
                 let tail = tail.unwrap_or(Tail::EMPTY);
@@ -241,7 +244,7 @@ impl Receiver {
                 self.counters.puts += u64::from(!is_nap);
                 self.uploading =
                     Some(Uploading { packet, class, header, tail, address, written: 0, event });
-                // The module's delay passes while the packet before is being written.
+                // The module's delay overlaps with the write of the previous packet.
                 let begins = now.max(arrived + wires.config.nic.module());
                 let cause =
                     if std::mem::take(&mut self.starved) { Cause::Slot } else { Cause::Arbiter };
@@ -259,7 +262,7 @@ impl Receiver {
         }
     }
 
-    /// The upload module has a turn: one write to memory, or the end of the packet.
+    /// The upload module's next turn: one write to memory, or the end of the packet.
     pub fn upload(&mut self, wires: &mut Wires, node: usize, around: &mut Around) {
         let now = wires.now();
         let Some(uploading) = &mut self.uploading else { return };
@@ -272,7 +275,7 @@ impl Receiver {
             let most = wires.config.pcie.max_payload.count();
             let Run { address, length } =
                 first_request(uploading.address + uploading.written, left, most);
-            // Lead bytes of the first DW, and what was written before.
+            // Skips the lead bytes of the first DW and the bytes already written.
             let lead = uploading.header.span.lead();
             let from = HEADER_BYTES + lead + uploading.written as usize;
             let mut bytes = around.port.blank();
@@ -322,12 +325,13 @@ impl Receiver {
         }
     }
 
-    /// Whether a packet is being written to memory.
+    /// Whether the upload module has a packet.
     pub fn is_uploading(&self) -> bool {
         self.uploading.is_some()
     }
 
-    /// The module is busy for header, data and engine cycle, and until its packet has begun to leave.
+    /// The module is busy for header, data and `engine_cycles`, and until its packet starts to
+    /// leave.
     fn next_turn(&self, wires: &mut Wires, node: usize, bytes: u64, begins: Time) {
         let nic = &wires.config.nic;
         let next = (wires.now() + nic.packet_time(bytes)).max(nic.edge(begins));

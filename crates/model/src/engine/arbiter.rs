@@ -1,4 +1,4 @@
-//! Who is next: the choice between up to 64 requesters of one resource.
+//! Arbiters: the choice between up to 64 requesters of one resource.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,30 +8,31 @@ use super::Random;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
-    /// Everyone in turn; the one after the last served comes first (C-41).
+    /// Round-robin: the requester after the last served has priority (C-41).
     RoundRobin,
-    /// In turn, as often in a round as one's weight says (C-40).
+    /// Weighted round-robin: turns in a round are proportional to the weight (C-40).
     Weighted,
-    /// The lowest index that requests, always (C-40). Starves the others, by intention.
+    /// Fixed priority: always the lowest requesting index (C-40). Starves the others, by intention.
     Strict,
-    /// By lot.
+    /// Uniformly at random.
     Random,
 }
 
-/// An arbiter over requesters `0..64`. What it costs does not depend on how many there are.
+/// An arbiter over requesters `0..64`. Its cost does not depend on their number.
 #[derive(Clone, Debug)]
 pub struct Arbiter {
     policy: Policy,
-    /// Everyone before this index was served in this round, or did not want to be.
+    /// Requesters below this index were served in this round or did not request.
     next: u32,
     weights: Vec<u32>,
-    /// Turns that requesters have left in this round, under [`Policy::Weighted`].
+    /// Turns left in this round, under [`Policy::Weighted`].
     left: Vec<u32>,
     random: Random,
 }
 
 impl Arbiter {
-    /// An arbiter that begins its first round at a random one of `requesters`, so that index 0 has no advantage.
+    /// An arbiter that starts its first round at a random requester, so that index 0 has no
+    /// advantage.
     pub fn new(policy: Policy, requesters: usize, random: &mut Random) -> Arbiter {
         let next = random.below(requesters.max(1) as u64) as u32;
         Arbiter {
@@ -43,20 +44,20 @@ impl Arbiter {
         }
     }
 
-    /// The same with a weight each, under [`Policy::Weighted`]. A weight of zero counts as one.
+    /// An arbiter with these weights, under [`Policy::Weighted`]. A weight of zero counts as one.
     pub fn weighted(weights: &[u32], random: &mut Random) -> Arbiter {
         let weights: Vec<u32> = weights.iter().map(|&weight| weight.max(1)).collect();
         Arbiter { left: weights.clone(), weights, ..Arbiter::new(Policy::Weighted, 64, random) }
     }
 
-    /// Chooses one of those whose bits are set and counts it as served, or none if there is none.
+    /// Chooses one of the set bits and counts it as served; nothing if none is set.
     pub fn grant(&mut self, requests: u64) -> Option<usize> {
         let chosen = self.choose(requests)?;
         self.serve(chosen);
         Some(chosen)
     }
 
-    /// Chooses without counting: for allocators that may not use the grant.
+    /// Chooses without counting, for allocators that may discard the grant.
     pub fn choose(&mut self, requests: u64) -> Option<usize> {
         if requests == 0 {
             return None;
@@ -70,7 +71,7 @@ impl Arbiter {
             Policy::Weighted => {
                 let with_turns = self.with_turns(requests);
                 if with_turns == 0 {
-                    // All that request have had their share: a new round begins.
+                    // All requesters have used their turns: a new round begins.
                     self.left.copy_from_slice(&self.weights);
                     first_from(requests, self.next)
                 } else {
@@ -94,13 +95,13 @@ impl Arbiter {
     }
 }
 
-/// The first set bit at or after `from`, going round.
+/// The first set bit at or after `from`, with wrap-around.
 #[inline]
 pub(crate) fn first_from(bits: u64, from: u32) -> usize {
     ((bits.rotate_right(from).trailing_zeros() + from) & 63) as usize
 }
 
-/// The `n`th set bit, from zero.
+/// The `n`th set bit, counted from zero.
 #[inline]
 pub(crate) fn nth_set(mut bits: u64, n: u32) -> usize {
     for _ in 0..n {
@@ -136,7 +137,7 @@ mod tests {
         assert!(random[..4].iter().all(|&share| (9_500..10_500).contains(&share)), "{random:?}");
     }
 
-    /// A requester that has no rival is served whatever its weight, index and history.
+    /// A lone requester is served for any weight, index and history.
     #[test]
     fn whoever_is_alone_is_served() {
         let mut random = Random::new(6);

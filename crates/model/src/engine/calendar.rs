@@ -3,12 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What an event is ordered by. No two are equal, so the order does not depend on how a sort works.
+/// The order of an event. No two keys are equal, so the order does not depend on the sort
+/// algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     /// Twice the picoseconds, plus one for events of the settling phase.
     pub moment: u64,
-    /// A random half and a running half: ties in time are broken by lot.
+    /// Random upper half, running lower half: breaks ties in time at random.
     pub lot: u64,
 }
 
@@ -23,17 +24,19 @@ struct Node<E> {
     event: E,
 }
 
-/// A calendar queue: the events of the slot that is being worked on, sorted; a wheel of slots after it, each an unsorted
-/// list, with a bitmap to find the next that holds something; and a heap for what lies beyond the wheel.
+/// A calendar queue. It has the sorted events of the current slot, a wheel of later slots, and a
+/// heap for events beyond the wheel. Each later slot is an unsorted list; a bitmap marks the
+/// occupied ones.
 ///
-/// A slot is sorted only when its turn comes, and mostly holds a handful, so that putting in and taking out costs the same
-/// few nanoseconds whatever the number of events. Nodes are recycled; after warming up nothing is allocated.
+/// A slot is sorted only when it becomes current, and usually holds few events. So push and pop
+/// cost the same few nanoseconds for any number of events. Nodes are recycled; after warming up
+/// nothing is allocated.
 pub(super) struct Calendar<E> {
-    /// Events of the current slot, the soonest last.
+    /// Events of the current slot, the next one last.
     current: Vec<(Key, E)>,
-    /// Number of the current slot since the beginning of time.
+    /// Number of the current slot since time zero.
     slot: u64,
-    /// A slot holds moments that agree in all but their lowest `shift` bits.
+    /// The moments of a slot agree in all but their lowest `shift` bits.
     shift: u32,
     heads: Box<[u32; SLOTS]>,
     words: [u64; SLOTS / 64],
@@ -45,7 +48,7 @@ pub(super) struct Calendar<E> {
 }
 
 impl<E: Copy> Calendar<E> {
-    /// An empty calendar whose slots are at least `slot_ps` picoseconds wide (the next power of two).
+    /// An empty calendar with slots of at least `slot_ps` picoseconds (the next power of two).
     pub fn new(slot_ps: u64) -> Calendar<E> {
         Calendar {
             current: Vec::new(),
@@ -66,13 +69,13 @@ impl<E: Copy> Calendar<E> {
         self.len
     }
 
-    /// Puts an event in. Its key must not be below that of the last one taken out.
+    /// Adds an event. Its key must not be below that of the last event removed.
     #[inline]
     pub fn push(&mut self, key: Key, event: E) {
         self.len += 1;
         let slot = key.moment >> self.shift;
         debug_assert!(slot >= self.slot);
-        // The current slot is none of these, and neither is what lies beyond the wheel.
+        // Excludes the current slot and slots beyond the wheel.
         if (slot - self.slot).wrapping_sub(1) < SLOTS as u64 - 1 {
             let next = self.heads[slot as usize % SLOTS];
             let node = self.node(key, next, event);
@@ -82,8 +85,9 @@ impl<E: Copy> Calendar<E> {
         }
     }
 
-    /// Puts an event into the current slot, or beyond the wheel.
-    // Out of line, as is what allocates: the common way then needs few registers.
+    /// Adds an event to the current slot, or beyond the wheel.
+    // Out of line, like everything that allocates: keeps the register pressure of the common path
+    // low.
     #[inline(never)]
     fn push_aside(&mut self, slot: u64, key: Key, event: E) {
         if slot == self.slot {
@@ -95,7 +99,8 @@ impl<E: Copy> Calendar<E> {
         }
     }
 
-    /// Takes the first event out if its moment is not after `last`. If there is none, `last` is the present from then on.
+    /// Removes the first event if its moment is not after `last`. Without one, the caller's present
+    /// is `last` from then on.
     #[inline]
     pub fn pop(&mut self, last: u64) -> Option<(Key, E)> {
         if self.current.is_empty()
@@ -110,8 +115,8 @@ impl<E: Copy> Calendar<E> {
         self.current.pop()
     }
 
-    /// Goes to the next slot that holds events, if it begins at or before `last`, and sorts it. An event that is alone there, and due, is
-    /// taken out at once: mostly it is.
+    /// Makes the next occupied slot current, if it begins at or before `last`, and sorts it.
+    /// Removes a due event that is alone there at once: the common case.
     #[inline]
     fn turn(&mut self, last: u64) -> Option<(Key, E)> {
         let near = self.next_slot();
@@ -145,7 +150,7 @@ impl<E: Copy> Calendar<E> {
         None
     }
 
-    /// Makes a slot's list, which begins with `node`, the current one.
+    /// Collects and sorts the list of a slot, which begins with `node`, as the current slot.
     #[inline(never)]
     fn gather(&mut self, mut node: u32) {
         while node != NONE {
@@ -158,7 +163,7 @@ impl<E: Copy> Calendar<E> {
         sort(&mut self.current);
     }
 
-    /// Moves what the wheel now reaches from the heap into it.
+    /// Moves events that the wheel now covers from the heap into it.
     #[cold]
     fn bring_near(&mut self) {
         while let Some(&Reverse((key, node))) = self.far.peek() {
@@ -183,7 +188,7 @@ impl<E: Copy> Calendar<E> {
     #[inline]
     fn node(&mut self, key: Key, next: u32, event: E) -> u32 {
         let at = self.free;
-        // No node has the number NONE, which says that none is free.
+        // `NONE` is no node's number and marks an empty free list.
         let Some(place) = self.nodes.get_mut(at as usize) else {
             return self.another(key, next, event);
         };
@@ -192,16 +197,18 @@ impl<E: Copy> Calendar<E> {
         at
     }
 
-    // In parts, which travel in registers: a load that spans several stores of a moment ago waits until they have reached the cache.
+    // The parts are passed in registers: one wide load of recent narrow stores would defeat store
+    // forwarding.
     #[cold]
     #[inline(never)]
     fn another(&mut self, key: Key, next: u32, event: E) -> u32 {
         self.nodes.push(Node { key, next, event });
-        // A pending event takes 32 bytes or more; 2^32 of them do not fit in any memory that runs this.
+        // A pending event takes at least 32 bytes, so 2^32 of them exceed any memory that runs
+        // this.
         (self.nodes.len() - 1) as u32
     }
 
-    /// The first slot after the current one that holds something, by the bitmap.
+    /// The first occupied slot after the current one, by the bitmap.
     #[inline]
     fn next_slot(&self) -> Option<u64> {
         if self.summary == 0 {
@@ -213,7 +220,7 @@ impl<E: Copy> Calendar<E> {
         let at = if rest != 0 {
             from + rest.trailing_zeros() as usize
         } else {
-            // The words after this one, then round to those before it and to its lower bits.
+            // The words after this one, then around to the words before it and its lower bits.
             let turned = self.summary.rotate_right((word as u32 + 1) % 64);
             let next = (word + 1 + turned.trailing_zeros() as usize) % 64;
             next * 64 + self.words[next].trailing_zeros() as usize
@@ -222,7 +229,7 @@ impl<E: Copy> Calendar<E> {
     }
 }
 
-/// Sorts with the greatest first. Slots mostly hold so few that insertion is best.
+/// Sorts in descending order. Insertion is fastest for the usual few events of a slot.
 #[inline]
 fn sort<E: Copy>(events: &mut [(Key, E)]) {
     if events.len() > 24 {
@@ -245,7 +252,8 @@ mod tests {
     use super::super::Random;
     use super::*;
 
-    /// Whatever goes in comes out in the order of a plain sorted list, near and far, over many turns of the wheel.
+    /// Events come out in the order of a plain sorted list, near and far, over many turns of the
+    /// wheel.
     #[test]
     fn agrees_with_a_sorted_list() {
         for seed in 0..20 {

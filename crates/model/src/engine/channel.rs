@@ -1,4 +1,4 @@
-//! The typed connection between two blocks: a line, a buffer at its end, and the credits that guard the buffer.
+//! The typed connection between two blocks: a line, a buffer at its end, and the buffer's credits.
 
 use std::collections::VecDeque;
 
@@ -9,25 +9,25 @@ use crate::units::{Span, Time};
 /// When the receiver may look at an item.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Take {
-    /// When its last beat is in (store-and-forward, S-20).
+    /// When its last beat has arrived (store-and-forward, S-20).
     #[default]
     Tail,
-    /// When its first beat is in (cut-through, S-21).
+    /// When its first beat has arrived (cut-through, S-21).
     Head,
 }
 
-/// The physics of a channel.
+/// The timing of a channel.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Link {
     /// From the sender's pins to the receiver's, for each beat.
     pub latency: Span,
-    /// The time that one beat occupies the line; zero for a line that is never busy.
+    /// Time that one beat occupies the line; zero for a line that is never busy.
     pub beat: Span,
-    /// From the receiver's taking an item until the sender has its credits again.
+    /// Delay from the receiver's taking an item until the sender has its credits again.
     pub credit_latency: Span,
     /// When the receiver may look at an item.
     pub take: Take,
-    /// Whether a credit stands for a whole item (a tag, a header credit) instead of a beat.
+    /// Whether a credit is worth a whole item (a tag, a header credit), not a beat.
     pub credit_per_item: bool,
 }
 
@@ -44,11 +44,12 @@ enum Lacks {
     Credits(u32),
 }
 
-/// A first-in first-out connection from one block to another.
+/// A FIFO connection from one block to another.
 ///
-/// The sender [offers](Channel::offer). If the line is busy or the receiver's buffer is full it gets its item back, and is woken by the
-/// event `on_room` when another try can succeed (or, at times, once too often). Each item raises `on_arrival` when it may be taken; the receiver
-/// [takes](Channel::take) it then or later, which frees the buffer.
+/// The sender [offers](Channel::offer) an item. If the line is busy or credits are missing, it gets
+/// its item back. The event `on_room` then wakes it when a retry can succeed; a wake-up can be
+/// spurious. Each item raises `on_arrival` when it is ready; the receiver [takes](Channel::take) it
+/// then or later, which returns its credits.
 pub struct Channel<T, E> {
     name: String,
     link: Link,
@@ -59,23 +60,24 @@ pub struct Channel<T, E> {
     free_at: Time,
     on_arrival: E,
     on_room: E,
-    /// When the last wake-up that was ordered happens.
+    /// The time of the last scheduled wake-up.
     wakes_at: Option<Time>,
     refused: Option<(Time, Lacks)>,
-    /// From being sent to being taken.
+    /// Time from sent to taken.
     pub occupancy: Occupancy,
-    /// Picoseconds from being there to being taken.
+    /// Picoseconds from arrived to taken.
     pub waited: Tally,
     /// How long the line carried beats.
     pub busy: Span,
-    /// How long the sender had something and the line was busy.
+    /// How long the sender had an item and the line was busy.
     pub line_stall: Span,
-    /// How long the sender had something and no credits.
+    /// How long the sender was credit-starved with an item.
     pub credit_stall: Span,
 }
 
 impl<T, E: Event> Channel<T, E> {
-    /// A channel with room for `credits` beats (or items, see [`Link::credit_per_item`]) at its end. `u32::MAX` is no limit.
+    /// A channel with room for `credits` beats (or items, see [`Link::credit_per_item`]) at its
+    /// end. `u32::MAX` means unlimited.
     pub fn new(
         name: impl Into<String>,
         link: Link,
@@ -103,13 +105,13 @@ impl<T, E: Event> Channel<T, E> {
         }
     }
 
-    /// Sends an item of `beats` beats if line and credits allow it.
+    /// Sends an item of `beats` beats if line and credits allow.
     ///
     /// # Errors
-    /// The item itself, if they do not. `on_room` is then raised when they may.
+    /// The item itself, if they do not. `on_room` is raised when they may.
     ///
     /// # Panics
-    /// If the item can never be sent, because the channel has fewer credits altogether than it takes.
+    /// If the item needs more credits than the channel has in total.
     pub fn offer(&mut self, schedule: &mut Schedule<E>, beats: u32, item: T) -> Result<(), T> {
         let now = schedule.now();
         let credits = if self.link.credit_per_item { 1 } else { beats };
@@ -148,19 +150,20 @@ impl<T, E: Event> Channel<T, E> {
         Ok(())
     }
 
-    /// Whether an item of `beats` beats could be sent now. Unlike a refused offer, asking does not wake anybody later.
+    /// Whether an item of `beats` beats could be sent now. Unlike a refused offer, this schedules
+    /// no wake-up.
     pub fn accepts(&self, now: Time, beats: u32) -> bool {
         let credits = if self.link.credit_per_item { 1 } else { beats };
         now >= self.free_at && self.credits_at(now) >= credits
     }
 
-    /// The credits that the sender has, now.
+    /// The sender's credits at `now`.
     pub fn credits_at(&self, now: Time) -> u32 {
         let back = self.returning.iter().take_while(|returning| returning.0 <= now);
         self.credits + back.map(|returning| returning.1).sum::<u32>()
     }
 
-    /// The first item that has arrived, left where it is.
+    /// The first item that has arrived; it stays in the channel.
     pub fn front(&self, now: Time) -> Option<&T> {
         self.inside.front().filter(|first| first.arrives <= now).map(|first| &first.item)
     }
@@ -170,12 +173,12 @@ impl<T, E: Event> Channel<T, E> {
         self.inside.iter().take_while(|item| item.arrives <= now).count()
     }
 
-    /// Whether there is nothing in the buffer or on the line.
+    /// Whether neither buffer nor line holds an item.
     pub fn is_empty(&self) -> bool {
         self.inside.is_empty()
     }
 
-    /// Takes the first item that has arrived and gives its credits back to the sender.
+    /// Takes the first item that has arrived and returns its credits to the sender.
     pub fn take(&mut self, schedule: &mut Schedule<E>) -> Option<T> {
         let now = schedule.now();
         self.front(now)?;
@@ -196,10 +199,10 @@ impl<T, E: Event> Channel<T, E> {
         &self.name
     }
 
-    /// Checks that no item and no credit is lost, and Little's law.
+    /// Checks conservation of items and credits, and Little's law.
     ///
     /// # Errors
-    /// What does not balance.
+    /// The violated law.
     pub fn audit(&self, now: Time) -> Result<(), Imbalance> {
         self.occupancy.audit(&self.name, now, self.inside.iter().map(|item| item.sent))?;
         let held: u64 = self.inside.iter().map(|item| u64::from(item.credits)).sum();
@@ -218,7 +221,8 @@ impl<T, E: Event> Channel<T, E> {
         Ok(())
     }
 
-    /// Notes that `sender` waits for this channel, which `receiver` is to empty, if the sender was refused for want of credits.
+    /// Adds a wait of `sender` for `receiver`, which empties this channel, if the sender is
+    /// credit-starved.
     pub fn waits(&self, sender: &str, receiver: &str, waits: &mut Waits) {
         if let Some((_, Lacks::Credits(wanted))) = self.refused {
             let resource = format!("{wanted} credits of {}", self.name);
@@ -248,7 +252,8 @@ impl<T, E: Event> Channel<T, E> {
         }
     }
 
-    /// Wakes the sender when the `wanted` credits will be back, as far as is known yet.
+    /// Schedules a wake-up of the sender when the `wanted` credits are back, if they are already
+    /// returning.
     fn wake_for_credits(&mut self, schedule: &mut Schedule<E>, wanted: u32) {
         let mut credits = self.credits;
         for &(time, back) in &self.returning {
@@ -287,7 +292,8 @@ mod tests {
         }
     }
 
-    /// A sender that always has something, a channel, and a receiver that empties a place some time after an arrival.
+    /// A sender that always has an item, a channel, and a receiver that takes an item some time
+    /// after its arrival.
     struct Pair {
         channel: Channel<u64, Happening>,
         beats: u32,
@@ -323,7 +329,8 @@ mod tests {
         (pair, end)
     }
 
-    /// Throughput is the least of the line rate and credits per round trip (model-checks, credit loop).
+    /// Throughput is the lower of the line rate and credits per round trip (model-checks, credit
+    /// loop).
     #[test]
     fn a_credit_loop_limits_throughput() {
         let link = Link {
@@ -332,7 +339,7 @@ mod tests {
             credit_latency: Span::from_ns(6),
             ..Link::default()
         };
-        // Beat, flight, holding and the credit's way back: 4 + 10 + 20 + 6 = 40 ns.
+        // Beat, flight, holding and credit return: 4 + 10 + 20 + 6 = 40 ns.
         let hold = Span::from_ns(20);
         for credits in [1, 2, 5, 9, 10, 11, 40] {
             let (pair, end) = saturated(link, credits, 1, hold);
@@ -344,7 +351,7 @@ mod tests {
         }
     }
 
-    /// An item that may be looked at from its head is there earlier than one of which the tail is awaited.
+    /// `Take::Head` items arrive before `Take::Tail` items.
     #[test]
     fn heads_come_before_tails() {
         for (take, first) in [(Take::Head, 14), (Take::Tail, 42)] {
@@ -363,7 +370,7 @@ mod tests {
         }
     }
 
-    /// Canary: an item that vanishes and a credit that vanishes are both caught.
+    /// Canary: the audit catches a lost item and a lost credit.
     #[test]
     fn losses_are_caught() {
         let link = Link { latency: Span::from_ns(10), beat: Span::from_ns(4), ..Link::default() };
@@ -376,7 +383,7 @@ mod tests {
         assert!(pair.channel.audit(end).is_err());
     }
 
-    /// What can never pass is a mistake in the model, and is told at once.
+    /// An item that can never be sent is a mistake in the model: `offer` panics.
     #[test]
     #[should_panic(expected = "give it more credits")]
     fn an_item_beyond_all_credits_is_refused() {

@@ -1,22 +1,28 @@
 //! The event core, and how hardware blocks are written on it.
 //!
 //! # A block
-//! A block is a plain struct in a file of its own, named like the hardware: its parameters, its registers and queues, its
-//! counters. It does not know who its neighbours are; it ends at [`Channel`]s. Time passes only through the [`Schedule`].
+//! A block is a plain struct in a file of its own, named like the hardware. It has its parameters,
+//! its registers and queues, and its counters. It does not know its neighbours. A [`Channel`] can
+//! join two blocks. Time passes only through the [`Schedule`].
 //!
 //! # A model
-//! A model owns its blocks and channels in ordinary fields and vectors, and has one event type, a small `Copy` enum that names the
-//! block (by index) and what happened to it. [`Model::handle`] is one `match` that calls the block: no boxes, no virtual calls, no
-//! shared ownership. What is too large for an event waits in a channel or a [`Pool`], and the event or item carries its handle.
+//! A model owns its blocks and channels in ordinary fields and vectors. Its one event type is a
+//! small `Copy` enum that names the block (by index) and what happened. [`Model::handle`] is one
+//! `match` that calls the block: no boxes, no virtual calls, no shared ownership. Data too large
+//! for an event waits in a channel or a [`Pool`]; the event or item carries its handle.
 //!
 //! # Rules
-//! - Events at one moment happen in random order (by lot, see [`Schedule`]); only the seed decides. Order is kept by queues.
-//! - An arbiter decides in the settling phase: inputs call [`Schedule::settle`] once, the decision sees all of them.
-//! - Nothing polls. A block that cannot go on says what it waits for ([`Channel::offer`] does) and is woken.
-//! - No floats, hashes or addresses decide an order; no clock, thread or environment is read.
+//! - Simultaneous events happen in random order (see [`Schedule`]); only the seed decides. Queues
+//!   keep order.
+//! - An arbiter decides in the settling phase: inputs call [`Schedule::settle`] once, and the
+//!   decision sees all of them.
+//! - Nothing polls. A blocked block says what it waits for ([`Channel::offer`] does) and is woken.
+//! - No float, hash or address decides an order; no block reads a clock, a thread or the
+//!   environment.
 //!
 //! # Example
-//! A source sends eight packets of four beats over a channel with room for two packets, to a sink that needs 100 ns for each:
+//! A source sends eight packets of four beats to a sink that needs 100 ns each. The channel has
+//! room for two packets:
 //!
 //! ```
 //! use bellwire_model::engine::{Channel, Event, Link, Model, Schedule, run};
@@ -27,7 +33,7 @@
 //! enum Happening {
 //!     /// The source may have something to send, and room to send it.
 //!     SourceRuns,
-//!     /// A packet has come to the sink.
+//!     /// A packet has arrived at the sink.
 //!     SinkArrival,
 //!     /// The sink has worked off its packet.
 //!     SinkDone,
@@ -44,7 +50,7 @@
 //! }
 //!
 //! impl Source {
-//!     /// Sends while the channel takes; if it refuses, it raises `SourceRuns` when there is room again.
+//!     /// Sends until the channel refuses, which later raises `SourceRuns`.
 //!     fn run(&mut self, out: &mut Channel<u32, Happening>, schedule: &mut Schedule<Happening>) {
 //!         while self.left > 0 && out.offer(schedule, 4, self.left).is_ok() {
 //!             self.left -= 1;
@@ -59,11 +65,15 @@
 //! }
 //!
 //! impl Sink {
-//!     fn work(&mut self, input: &mut Channel<u32, Happening>, schedule: &mut Schedule<Happening>) {
+//!     fn work(
+//!         &mut self,
+//!         input: &mut Channel<u32, Happening>,
+//!         schedule: &mut Schedule<Happening>,
+//!     ) {
 //!         if self.busy {
 //!             return;
 //!         }
-//!         // Taking an item out gives its credits back to the sender.
+//!         // Taking an item returns its credits to the sender.
 //!         if let Some(item) = input.take(schedule) {
 //!             self.busy = true;
 //!             self.received.push(item);
@@ -128,9 +138,10 @@ pub use waits::{Cycle, Wait, Waits};
 
 use crate::units::Time;
 
-/// Something that can happen: a small `Copy` enum of the model's own.
+/// An event: a small `Copy` enum of the model.
 pub trait Event: Copy {
-    /// What goes into the trace hash: different for events that differ. `self as u64` does for an enum without fields.
+    /// The event's word in the trace hash: different events have different words. An enum without
+    /// fields uses `self as u64`.
     fn trace(self) -> u64;
 }
 
@@ -139,26 +150,28 @@ pub trait Model {
     /// Everything that can happen in it.
     type Event: Event;
 
-    /// Lets `event` happen, now.
+    /// Handles `event`, now.
     fn handle(&mut self, event: Self::Event, schedule: &mut Schedule<Self::Event>);
 }
 
-/// Why a run came back.
+/// Why a run returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// Nothing is left to happen: all is done, or what is left waits for each other (see [`Waits`]).
+    /// No event is left: all is done, or the blocks that are left wait for each other (see
+    /// [`Waits`]).
     Quiet,
-    /// The time is up.
+    /// The time limit is reached.
     TimeUp,
 }
 
-/// Lets everything happen up to and including `until`. Can be called again to go on.
+/// Runs all events up to and including `until`. A later call continues.
 pub fn run<M: Model>(model: &mut M, schedule: &mut Schedule<M::Event>, until: Time) -> Ended {
     while let Some(event) = schedule.next(until) {
         model.handle(event, schedule);
     }
     if schedule.pending() == 0 {
-        // Nothing is left that could settle: what is asked for from outside now may begin at this very moment.
+        // No event of the settling phase is left, so a caller may schedule events at this very
+        // moment.
         schedule.rest_until(schedule.now());
         return Ended::Quiet;
     }
@@ -166,8 +179,8 @@ pub fn run<M: Model>(model: &mut M, schedule: &mut Schedule<M::Event>, until: Ti
     Ended::TimeUp
 }
 
-/// Lets one event happen, if there is one at or before `until`. If there is none, the time is `until` then, and the answer `false`.
-/// For a model that somebody outside drives, who has to look between events.
+/// Runs one event at or before `until`. Without one, moves the time to `until` and returns `false`.
+/// A caller that drives the model from outside checks its state between events.
 pub fn step<M: Model>(model: &mut M, schedule: &mut Schedule<M::Event>, until: Time) -> bool {
     match schedule.next(until) {
         Some(event) => {

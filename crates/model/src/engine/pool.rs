@@ -1,6 +1,6 @@
-//! Records that several blocks speak of, by index instead of by pointer.
+//! Records that several blocks share, by index instead of by pointer.
 
-/// The place of a record in a [`Pool`]. Goes into events and channels in its stead.
+/// The place of a record in a [`Pool`]. Events and channels carry it in place of the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Handle(u32);
 
@@ -11,7 +11,7 @@ impl Handle {
     }
 }
 
-/// Records of one kind, recycled without allocation once there have been as many as there ever are.
+/// Records of one kind. Places are recycled, so nothing is allocated beyond the maximum in use.
 #[derive(Clone, Debug)]
 pub struct Pool<T> {
     records: Vec<Option<T>>,
@@ -25,7 +25,7 @@ impl<T> Default for Pool<T> {
 }
 
 impl<T> Pool<T> {
-    /// Keeps a record.
+    /// Stores a record.
     pub fn put(&mut self, record: T) -> Handle {
         match self.free.pop() {
             Some(at) => {
@@ -39,10 +39,10 @@ impl<T> Pool<T> {
         }
     }
 
-    /// Gives a record back and forgets it.
+    /// Removes a record and returns it.
     ///
     /// # Panics
-    /// If it was given back before: a block used a handle twice.
+    /// If it was removed before: a block used a handle twice.
     pub fn take(&mut self, handle: Handle) -> T {
         let record = self.records[handle.0 as usize].take().expect("the record is in use");
         self.free.push(handle.0);

@@ -1,14 +1,15 @@
 //! Random numbers whose sequence is part of the model's contract.
 
-/// A generator with a fixed algorithm: xoshiro256++ of Blackman and Vigna, seeded through their SplitMix64. The same seed gives
-/// the same numbers on every machine, build and version; only whole numbers are drawn, so no float decides anything.
+/// A generator with a fixed algorithm: xoshiro256++ of Blackman and Vigna, seeded through their
+/// SplitMix64. The same seed gives the same numbers on every machine, build and version. It draws
+/// only whole numbers, so no float decides a result.
 #[derive(Clone, Debug)]
 pub struct Random {
     state: [u64; 4],
 }
 
 impl Random {
-    /// The generator of a seed. Any seed is good, zero included.
+    /// The generator of a seed. Any seed is good, including zero.
     pub fn new(seed: u64) -> Random {
         let mut mixed = seed;
         let state = std::array::from_fn(|_| {
@@ -18,7 +19,8 @@ impl Random {
         Random { state }
     }
 
-    /// An independent generator for one part of a model, so that another part's draws do not shift this one's.
+    /// An independent generator for one part of a model: draws of another part do not shift its
+    /// sequence.
     pub fn fork(&mut self, part: u64) -> Random {
         Random::new(self.word() ^ mix(part))
     }
@@ -38,7 +40,8 @@ impl Random {
         result
     }
 
-    /// A number in `0..limit`. Exact up to one part in 2^64 / limit (a multiply instead of a division).
+    /// A number in `0..limit`. Uniform up to one part in 2^64 / limit (a multiply instead of a
+    /// division).
     ///
     /// # Panics
     /// In debug builds if `limit` is zero.
@@ -54,10 +57,10 @@ impl Random {
         self.word() < chance.0 || chance.0 == u64::MAX
     }
 
-    /// An exponentially distributed number in units of 2^-32 of the mean.
+    /// An exponentially distributed number, with the mean 2^32.
     ///
-    /// Von Neumann's comparison method (1951): lengths of falling runs of uniform numbers decide, so that no logarithm is
-    /// needed, whose last bit would differ between machines.
+    /// Von Neumann's comparison method (1951): the lengths of descending runs of uniform numbers
+    /// decide. It needs no logarithm, whose last bit could differ between machines.
     pub fn exponential(&mut self) -> u64 {
         let mut whole = 0;
         loop {
@@ -79,8 +82,8 @@ impl Random {
         }
     }
 
-    /// An exponentially distributed whole number with this mean; the mean of the result is half a unit lower, as it is rounded
-    /// down.
+    /// An exponentially distributed whole number with this mean. Rounding down lowers the mean of
+    /// the result by half a unit.
     pub fn exponential_of(&mut self, mean: u64) -> u64 {
         ((u128::from(self.exponential()) * u128::from(mean)) >> 32) as u64
     }
@@ -103,7 +106,7 @@ impl Chance {
     /// Impossible.
     pub const NEVER: Chance = Chance(0);
 
-    /// From a probability in 0..=1; what lies outside is taken to the nearer end.
+    /// From a probability in 0..=1; values outside are clamped.
     pub fn new(probability: f64) -> Chance {
         // The product is exact below 1, and a cast to an integer saturates.
         Chance((probability * 18_446_744_073_709_551_616.0) as u64)
@@ -118,7 +121,7 @@ pub struct Failures {
 }
 
 impl Failures {
-    /// Before a success of this chance.
+    /// Failures before a success of this chance.
     pub fn before(success: Chance) -> Failures {
         Failures { success, rate: success.rate() }
     }
@@ -128,15 +131,15 @@ impl Failures {
         match self.success {
             Chance::ALWAYS => 0,
             Chance::NEVER => u64::MAX,
-            // A geometric number is an exponential one of rate -ln(1 - p), rounded down.
+            // A geometric number is an exponential number of rate -ln(1 - p), rounded down.
             _ => (random.exponential() as f64 / 4_294_967_296.0 / self.rate) as u64,
         }
     }
 }
 
 impl Chance {
-    /// -ln(1 - p), by halvings of 1 - p and the series of the rest in z = (1 - m) / (1 + m), m from 1/2 to 1: basic operations
-    /// only, whose results IEEE 754 fixes to the last bit.
+    /// -ln(1 - p), by halvings of 1 - p and the series in z = (1 - m) / (1 + m). m is in 1/2 to 1.
+    /// Uses only basic operations, whose results IEEE 754 fixes to the last bit.
     fn rate(self) -> f64 {
         let mut rest = (u64::MAX - self.0).max(1) as f64 / 18_446_744_073_709_551_616.0;
         let mut halvings = 0.0;
@@ -165,7 +168,7 @@ fn mix(word: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// The words are those of the algorithm's authors; they are part of every trace hash.
+    /// The words equal those of the algorithm's authors; they are part of every trace hash.
     #[test]
     fn the_sequence_is_fixed() {
         let mut random = Random { state: [1, 2, 3, 4] };
@@ -173,7 +176,7 @@ mod tests {
         assert_eq!(words, [41_943_041, 58_720_359, 3_588_806_011_781_223, 3_591_011_842_654_386]);
     }
 
-    /// Means of the distributions are what they should be, within five standard errors.
+    /// The means of the distributions are right within five standard errors.
     #[test]
     fn means_are_right() {
         let mut random = Random::new(7);

@@ -1,20 +1,21 @@
-//! What a block sees of the event core: the time, the future, and chance.
+//! A block's view of the event core: the time, the pending events, and chance.
 
 use super::calendar::{Calendar, Key};
 use super::{Event, Random};
 use crate::units::{Span, Time};
 
-/// The clock of one run and everything that is still to happen.
+/// The clock of one run and its pending events.
 ///
 /// # The order of events
-/// By time; at one time, events of the *acting* phase before those of the *settling* phase; within a phase **by lot**: each
-/// event draws a number when it is scheduled, and the lower goes first. So no port is ahead of another because of its index or
-/// because it was created earlier, and still the same seed gives the same order. An event that is scheduled for the very moment
-/// at which it is scheduled takes part in the lottery with those that are left.
+/// Events are ordered by time. At one time, events of the *acting* phase precede those of the
+/// *settling* phase. Within a phase the order is **random**: each event draws a number when it is
+/// scheduled, and the lowest goes first. So no port precedes another because of its index or its
+/// age, and one seed still gives one order. An event scheduled for the present moment draws against
+/// the events still left in it.
 ///
-/// What must keep an order keeps it in a queue ([`Channel`](super::Channel) does): an event says *that* something came, the queue
-/// says what. And a block that decides between inputs (an arbiter) should decide in the settling phase, when all that arrives at
-/// this moment has arrived: see [`Schedule::settle`].
+/// A block that must keep an order keeps it in a queue ([`Channel`](super::Channel) does): an event
+/// says *that* an item arrived, the queue says which. An arbiter decides in the settling phase,
+/// after all arrivals of the moment: see [`Schedule::settle`].
 pub struct Schedule<E> {
     calendar: Calendar<E>,
     now: Time,
@@ -23,13 +24,13 @@ pub struct Schedule<E> {
     drawn: u32,
     dispatched: u64,
     trace: u64,
-    /// For the model's own draws, apart from those that break ties.
+    /// For the model's draws; separate from those that break ties.
     pub random: Random,
 }
 
 impl<E: Event> Schedule<E> {
-    /// An empty future at time zero. `grain` is the time between events that matters most, such as a clock period; it decides
-    /// how fast the core is, never what happens.
+    /// An empty schedule at time zero. `grain` is the most frequent time between events, such as a
+    /// clock period. It affects only the speed of the core.
     pub fn new(seed: u64, grain: Span) -> Schedule<E> {
         let mut random = Random::new(seed);
         Schedule {
@@ -44,22 +45,23 @@ impl<E: Event> Schedule<E> {
         }
     }
 
-    /// The present moment.
+    /// The present time.
     #[inline]
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// Lets `event` happen after `delay`; zero is allowed.
+    /// Schedules `event` after `delay`; zero is allowed.
     #[inline]
     pub fn after(&mut self, delay: Span, event: E) {
         self.at(self.now + delay, event);
     }
 
-    /// Lets `event` happen at `time`.
+    /// Schedules `event` at `time`.
     ///
     /// # Panics
-    /// If `time` is past, or is the present one while it is settling: use [`Schedule::settle`] then.
+    /// If `time` is past, or is the present moment in its settling phase: use [`Schedule::settle`]
+    /// then.
     #[inline]
     pub fn at(&mut self, time: Time, event: E) {
         let moment = time.ps() << 1;
@@ -67,13 +69,14 @@ impl<E: Event> Schedule<E> {
         self.push(moment, event);
     }
 
-    /// Lets `event` happen at this moment, after all acting events of this moment: for decisions that must see every input.
+    /// Schedules `event` at this moment, after all its acting events: for decisions that must see
+    /// every input.
     #[inline]
     pub fn settle(&mut self, event: E) {
         self.settle_at(self.now, event);
     }
 
-    /// Lets `event` happen at `time`, after all acting events of that moment.
+    /// Schedules `event` at `time`, after all acting events of that moment.
     ///
     /// # Panics
     /// If `time` is past.
@@ -93,18 +96,19 @@ impl<E: Event> Schedule<E> {
         self.dispatched
     }
 
-    /// A hash of every event that has happened, with its time, in order. Two runs did the same if theirs agree.
+    /// A hash of all events so far with their times, in order. Equal hashes mean that two runs did
+    /// the same.
     pub fn trace_hash(&self) -> u64 {
         self.trace
     }
 
-    /// Mixes something into the trace hash that no event says, such as which packet was delivered.
+    /// Mixes a fact into the trace hash that no event carries, such as which packet was delivered.
     #[inline]
     pub fn witness(&mut self, word: u64) {
         self.trace = ((self.trace ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15)).rotate_left(29);
     }
 
-    /// Takes the next event out if it happens at or before `last`, and moves the clock to it.
+    /// Takes the next event if it happens at or before `last`, and moves the clock to it.
     #[inline]
     pub(super) fn next(&mut self, last: Time) -> Option<E> {
         let (key, event) = self.calendar.pop(last.ps() << 1 | 1)?;
@@ -116,7 +120,7 @@ impl<E: Event> Schedule<E> {
         Some(event)
     }
 
-    /// Moves the clock on to `time` if nothing happens before.
+    /// Moves the clock to `time`; the caller has run all events before it.
     pub(super) fn rest_until(&mut self, time: Time) {
         self.now = self.now.max(time);
         self.settling = false;
@@ -158,17 +162,18 @@ mod tests {
         (order, schedule.trace_hash())
     }
 
-    /// One seed gives one order, another seed another.
+    /// One seed gives one order; another seed gives another.
     #[test]
     fn a_seed_fixes_the_order() {
         assert_eq!(order(1, 50), order(1, 50));
         assert_ne!(order(1, 50), order(2, 50));
-        // The order of this seed, on every machine: this value may change only together with the algorithm.
+        // The order of this seed on every machine: this value changes only with the algorithm.
         assert_eq!(order(1, 50).1, TRACE_OF_SEED_1);
     }
     const TRACE_OF_SEED_1: u64 = 11_285_977_668_862_580_646;
 
-    /// Among simultaneous events each is equally likely to be first, whatever the order of scheduling.
+    /// Each of several simultaneous events is equally likely to be first, in any order of
+    /// scheduling.
     #[test]
     fn ties_favour_nobody() {
         let mut first = [0; 4];
@@ -178,7 +183,8 @@ mod tests {
         assert!(first.iter().all(|&times| (880..1_120).contains(&times)), "{first:?}");
     }
 
-    /// Settling events come after all acting events of their moment, those included that were scheduled later.
+    /// Settling events come after all acting events of their moment, including those scheduled
+    /// later.
     #[test]
     fn settling_is_last() {
         for seed in 0..100 {
@@ -193,7 +199,7 @@ mod tests {
         }
     }
 
-    /// The past cannot be changed.
+    /// An event in the past is refused.
     #[test]
     #[should_panic(expected = "cannot be scheduled")]
     fn the_past_is_refused() {

@@ -1,15 +1,15 @@
-//! Who waits for whom, when nothing moves any more.
+//! Waits between blocks when nothing moves, and the search for a deadlock.
 
 use std::fmt;
 
-/// One edge: `waiter` cannot go on before `holder` does.
+/// One edge: `waiter` cannot continue before `holder` does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// Who waits, as people call it: `node 3, input 1, VC 0`.
+    /// The waiting block, by its printed name: `node 3, input 1, VC 0`.
     pub waiter: String,
-    /// Who has what is waited for.
+    /// The block that holds the resource.
     pub holder: String,
-    /// What is waited for: `a credit`, `the output VC`.
+    /// The resource: `a credit`, `the output VC`.
     pub resource: String,
 }
 
@@ -19,7 +19,7 @@ pub struct Waits {
     waits: Vec<Wait>,
 }
 
-/// Waits that close upon themselves: each holder is the next waiter, and the last holder the first waiter.
+/// A cycle of waits: each holder is the next waiter, and the last holder is the first waiter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cycle {
     /// The edges in order.
@@ -27,7 +27,7 @@ pub struct Cycle {
 }
 
 impl Waits {
-    /// Notes that `waiter` waits for `resource`, which `holder` has.
+    /// Adds a wait of `waiter` for `resource`, held by `holder`.
     pub fn add(
         &mut self,
         waiter: impl Into<String>,
@@ -38,19 +38,19 @@ impl Waits {
         self.waits.push(Wait { waiter, holder, resource });
     }
 
-    /// Whether nobody waits.
+    /// Whether there are no waits.
     pub fn is_empty(&self) -> bool {
         self.waits.is_empty()
     }
 
-    /// All edges, as they were added.
+    /// All edges, in the order of their addition.
     pub fn all(&self) -> &[Wait] {
         &self.waits
     }
 
-    /// A shortest cycle of waits through the earliest waiter that is on any, if there is one.
+    /// A shortest cycle of waits through the earliest waiter on any cycle, if there is one.
     pub fn cycle(&self) -> Option<Cycle> {
-        // Names to numbers, sorted: the answer must not depend on anything but the edges.
+        // Maps names to numbers in sorted order: the answer depends only on the edges.
         let mut names: Vec<&str> = Vec::new();
         for wait in &self.waits {
             names.extend([wait.waiter.as_str(), wait.holder.as_str()]);
@@ -66,7 +66,7 @@ impl Waits {
         }
         let on_cycle = on_cycles(&leaving, &ends);
         let start = ends.iter().map(|&(from, _)| from).find(|&node| on_cycle[node])?;
-        // Breadth first from the start back to itself, within what is on cycles.
+        // Breadth-first search from the start back to itself, among nodes on cycles.
         let mut came_by = vec![None; names.len()];
         let mut queue = std::collections::VecDeque::from([start]);
         while let Some(node) = queue.pop_front() {
@@ -94,15 +94,15 @@ impl Waits {
     }
 }
 
-/// Which nodes lie on some cycle: those that remain when nodes without a way out or a way in are taken away do not suffice, so
-/// each candidate is tried by a walk.
+/// The nodes on a cycle. Removing nodes without an outgoing edge leaves the nodes that lead into a
+/// cycle. So a search from each remaining node decides.
 fn on_cycles(leaving: &[Vec<usize>], ends: &[(usize, usize)]) -> Vec<bool> {
     let mut out_degree: Vec<usize> = leaving.iter().map(Vec::len).collect();
     let mut entering = vec![Vec::new(); leaving.len()];
     for &(from, to) in ends {
         entering[to].push(from);
     }
-    // Who waits for somebody that waits for nobody will go on: peel those off.
+    // A node that waits only for nodes without waits will continue: remove it.
     let mut done: Vec<usize> = (0..leaving.len()).filter(|&node| out_degree[node] == 0).collect();
     let mut alive = vec![true; leaving.len()];
     while let Some(node) = done.pop() {
@@ -149,7 +149,7 @@ impl fmt::Display for Cycle {
 mod tests {
     use super::*;
 
-    /// The cycle is found among waits that lead into it and away from it, and told in order.
+    /// The cycle is found among waits that lead into it and out of it, and printed in order.
     #[test]
     fn a_cycle_is_found_and_explained() {
         let mut waits = Waits::default();

@@ -1,4 +1,5 @@
-//! Schedules of message-passing programs in GOAL, the textual format of LogGOPSim (Hoefler, Schneider, Lumsdaine: "LogGOPSim", 2010).
+//! Schedules of message-passing programs in GOAL, the text format of LogGOPSim (Hoefler, Schneider,
+//! Lumsdaine: "LogGOPSim", 2010).
 //!
 //! ```text
 //!   num_ranks 2
@@ -14,88 +15,88 @@
 //!   }
 //! ```
 //!
-//! | statement | what may follow, in this order |
+//! | statement | optional parts, in this order |
 //! |---|---|
 //! | `[LABEL:] send BYTESb to RANK` | `tag N`, `cpu N`, `nic N` |
 //! | `[LABEL:] recv BYTESb from RANK` | `tag N`, `cpu N`, `nic N` |
 //! | `[LABEL:] calc NANOSECONDS` | `cpu N`, `nic N` |
 //! | `LABEL requires LABEL`, `LABEL irequires LABEL` | |
 //!
-//! Statements end with the line; here also with `;`, or with the brace that ends the rank. Comments are `// ...` and `/* ... */`. Labels are those of one rank.
-//! What is not mentioned is 0.
+//! Statements end with the line; here also with `;`, or with the brace that ends the rank. Comments
+//! are `// ...` and `/* ... */`. Labels are local to a rank. Omitted numbers are 0.
 
 mod parse;
 
-/// An example: four ranks pass something round, and then reduce in a tree.
+/// An example: four ranks pass data around a ring, and then reduce in a tree.
 pub const EXAMPLE: &str = include_str!("example.goal");
 
-/// Ranks beyond this are refused.
+/// More ranks are refused.
 pub const MOST_RANKS: u32 = 4096;
 
-/// What all ranks do.
+/// The schedules of all ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
-    /// By rank; a rank that the text does not have does nothing.
+    /// By rank; a rank that the text omits does nothing.
     pub ranks: Vec<Rank>,
 }
 
-/// What one rank does.
+/// The schedule of one rank.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rank {
     /// Its operations, in the order of the text.
     pub operations: Vec<Operation>,
 }
 
-/// Something that a rank does.
+/// An operation of a rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// What.
+    /// Its kind.
     pub work: Work,
-    /// On which of the rank's processors.
+    /// The rank's processor that runs it.
     pub cpu: u32,
-    /// The line of the text.
+    /// Its line in the text.
     pub line: usize,
-    /// Operations of the same rank that must be over before it begins.
+    /// Operations of the same rank that must end before it begins.
     pub requires: Vec<usize>,
-    /// Operations of the same rank that must have begun before it begins.
+    /// Operations of the same rank that must begin before it begins.
     pub irequires: Vec<usize>,
 }
 
-/// What an operation does.
+/// The kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// Sends.
     Send {
-        /// How much.
+        /// Length in bytes.
         bytes: u64,
-        /// To which rank.
+        /// Destination rank.
         to: u32,
-        /// Matched by the receiver.
+        /// Tag, matched by the receiver.
         tag: u32,
     },
     /// Receives.
     Receive {
-        /// At most how much.
+        /// Maximum length in bytes.
         bytes: u64,
-        /// From which rank; nothing is from any.
+        /// Source rank; nothing for any.
         from: Option<u32>,
-        /// With which tag; nothing is with any.
+        /// Tag; nothing for any.
         tag: Option<u32>,
     },
     /// Computes.
     Calculate {
-        /// For how long.
+        /// Duration in nanoseconds.
         ns: u64,
     },
 }
 
-/// Why a text is no schedule.
+/// Why a text is not a schedule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {why}")]
 pub struct GoalError {
-    /// Where.
+    /// Line.
     pub line: usize,
-    /// What is wrong, and what was expected.
+    /// The error, and what was expected.
     pub why: String,
 }
 
@@ -103,8 +104,8 @@ impl Schedule {
     /// Reads a schedule.
     ///
     /// # Errors
-    /// The first thing that is wrong, with its line: what does not belong there, a label that is not defined or defined twice, a rank that is not
-    /// there, operations that require each other.
+    /// The first error, with its line: an unexpected token, an undefined or duplicate label, a
+    /// nonexistent rank, or operations that require each other.
     pub fn read(text: &str) -> Result<Schedule, GoalError> {
         parse::read(text)
     }
@@ -119,7 +120,7 @@ impl Schedule {
 }
 
 impl std::fmt::Display for Work {
-    /// As a schedule says it.
+    /// In GOAL.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let any = |number: Option<u32>| number.map_or("-1".to_owned(), |number| number.to_string());
         match *self {

@@ -6,7 +6,7 @@ use super::{GoalError, MOST_RANKS, Operation, Rank, Schedule, Work};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Token<'a> {
-    /// Letters, digits and underscores that begin with a letter.
+    /// Letters, digits and underscores; begins with a letter.
     Word(&'a str),
     /// Digits.
     Number(u64),
@@ -133,7 +133,8 @@ struct Reader<'a> {
     at: usize,
 }
 
-/// A dependency before its labels are known: line, dependent, what it depends on, whether a beginning suffices.
+/// A dependency with unresolved labels: line, dependent, requirement, and whether its beginning
+/// suffices.
 type Dependency<'a> = (usize, &'a str, &'a str, bool);
 
 impl<'a> Reader<'a> {
@@ -147,7 +148,7 @@ impl<'a> Reader<'a> {
         token
     }
 
-    /// The line of what comes next, or the last one.
+    /// The line of the next token, or the last line.
     fn line(&self) -> usize {
         self.tokens.get(self.at).or(self.tokens.last()).map_or(1, |&(line, _)| line)
     }
@@ -158,7 +159,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Takes a token if it has the form that is wanted.
+    /// Takes the next token if it has the expected form.
     fn take<T>(
         &mut self,
         what: &str,
@@ -209,7 +210,7 @@ impl<'a> Reader<'a> {
         self.small(what).map(Some)
     }
 
-    /// What stands between the braces of a rank.
+    /// The statements between the braces of a rank.
     fn rank(&mut self, ranks: u32, opened: usize) -> Result<Rank, GoalError> {
         let mut rank = Rank::default();
         let mut labels: HashMap<&str, usize> = HashMap::new();
@@ -287,7 +288,7 @@ impl<'a> Reader<'a> {
         Ok(rank)
     }
 
-    /// What follows `send`, `recv` or `calc`.
+    /// The parts after `send`, `recv` or `calc`.
     fn operation(&mut self, work: &str, ranks: u32, line: usize) -> Result<Operation, GoalError> {
         let work = if work == "calc" {
             Work::Calculate { ns: self.number("nanoseconds")? }
@@ -318,7 +319,7 @@ impl<'a> Reader<'a> {
         };
         let cpu = if self.option("cpu") { self.small("a processor")? } else { 0 };
         if self.option("nic") {
-            // A rank has one interface here; which one it would take makes no difference.
+            // A rank has one interface here, so the number has no effect.
             self.small("an interface")?;
         }
         Ok(Operation { work, cpu, line, requires: Vec::new(), irequires: Vec::new() })

@@ -1,11 +1,12 @@
-//! How much of a series is warm-up, and how far its mean may be trusted.
+//! The warm-up of a series, and the confidence in its mean.
 
 /// A mean with the half-width of its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Estimate {
     /// The mean.
     pub mean: f64,
-    /// The true mean lies within this of it in 95 runs of 100. Infinite (null in JSON) if the run is too short to say.
+    /// In 95 of 100 runs the interval holds the true mean. Infinite (null in JSON) if the run is
+    /// too short.
     pub half_width: f64,
 }
 
@@ -16,19 +17,19 @@ impl Estimate {
     }
 }
 
-/// Too few observations to say anything.
+/// Too few observations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{have} observations cannot make {need} batches; run longer")]
 pub struct SeriesTooShort {
-    /// How many there are.
+    /// The number of observations.
     pub have: usize,
-    /// How many it takes.
+    /// The number needed.
     pub need: usize,
 }
 
-/// How many of the first observations belong to the warm-up: MSER-5 (White 1997). Observations are averaged in fives, and the cut
-/// is where the standard error of the mean of what is left is least. `None` if that is in the second half: the series has not
-/// settled, and the run must be longer.
+/// How many of the first observations belong to the warm-up: MSER-5 (White 1997). Observations are
+/// averaged in fives; the cut minimises the standard error of the mean of the rest. `None` if the
+/// cut is in the second half: the series has not settled, and the run must be longer.
 pub fn warm_up(series: &[f64]) -> Option<usize> {
     let fives: Vec<f64> =
         series.chunks_exact(5).map(|five| five.iter().sum::<f64>() / 5.0).collect();
@@ -49,8 +50,8 @@ pub fn warm_up(series: &[f64]) -> Option<usize> {
     (best.0.is_finite() && best.1 * 2 <= fives.len()).then_some(best.1 * 5)
 }
 
-/// The mean of a settled series and its confidence, from the means of 20 equal batches (they are nearly independent where
-/// single observations are not).
+/// The mean of a settled series and its confidence, from the means of 20 equal batches. These are
+/// nearly independent even if single observations are not.
 ///
 /// # Errors
 /// [`SeriesTooShort`] below 20 observations.
@@ -81,7 +82,7 @@ mod tests {
         random.below(1000) as f64 / 1000.0 - 0.5
     }
 
-    /// A start-up that dies away is cut off, and what remains has the right mean.
+    /// A decaying start-up is cut off, and the rest has the right mean.
     #[test]
     fn warm_up_is_found() {
         let mut random = Random::new(2);
@@ -93,7 +94,7 @@ mod tests {
         assert!(estimate.holds(10.0, 3.0), "{estimate:?}");
     }
 
-    /// Canary: a series that never settles is not called settled.
+    /// Canary: a series that never settles is not reported as settled.
     #[test]
     fn a_ramp_never_settles() {
         let series: Vec<f64> = (0..2000).map(f64::from).collect();

@@ -1,38 +1,39 @@
-//! How full a queue is over time, and Little's law as a check on it.
+//! The occupancy of a queue over time, and Little's law as a check on it.
 
 use crate::units::{Span, Time};
 
-/// Counts what is in a queue, a pool of tags or a buffer.
+/// Counts the items in a queue, a pool of tags or a buffer.
 ///
-/// Two things are summed up apart from each other: the number inside over time, by this struct's own count; and how long each one
-/// stayed, from the moment of entry that travels with the item. Little's law says that the sums are equal, whatever the
-/// traffic; if they are not, something was lost, invented, or counted twice.
+/// Two sums are kept independently. One is the number inside over time, by this struct's count. The
+/// other is the stay of each item, from the entry time that travels with it. By Little's law the
+/// sums are equal for any traffic. If they differ, an item was lost, invented or counted twice.
 #[derive(Clone, Debug, Default)]
 pub struct Occupancy {
     inside: u64,
     most: u64,
     entered: u64,
     left: u64,
-    /// The area under the number inside, in items times picoseconds, less that number times the present: all moments at which one came out,
-    /// less those at which one went in. So it is brought up to date without a multiplication.
+    /// The area under the number inside, in items times picoseconds, minus that number times the
+    /// present. This equals the sum of all exit times minus the sum of all entry times, so an
+    /// update needs no multiplication.
     moments: i128,
     stayed: u128,
 }
 
-/// A law of conservation that does not hold.
+/// A violated law of conservation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{queue}: {law} ({details})")]
 pub struct Imbalance {
-    /// Whose.
+    /// The queue.
     pub queue: String,
-    /// Which law.
+    /// The law.
     pub law: &'static str,
     /// The two sides that differ.
     pub details: String,
 }
 
 impl Occupancy {
-    /// One more goes in, now. The caller keeps `now` with it.
+    /// An item enters, now. The caller stores `now` with it.
     #[inline]
     pub fn enter(&mut self, now: Time) {
         self.moments -= i128::from(now.ps());
@@ -41,7 +42,7 @@ impl Occupancy {
         self.most = self.most.max(self.inside);
     }
 
-    /// One that went in at `entered` comes out, now.
+    /// An item that entered at `entered` leaves, now.
     #[inline]
     pub fn leave(&mut self, entered: Time, now: Time) {
         self.moments += i128::from(now.ps());
@@ -55,17 +56,17 @@ impl Occupancy {
         self.inside
     }
 
-    /// The most that there ever were at once.
+    /// The maximum number inside at once.
     pub fn most(&self) -> u64 {
         self.most
     }
 
-    /// How many have gone in.
+    /// How many have entered.
     pub fn entered(&self) -> u64 {
         self.entered
     }
 
-    /// How many have come out.
+    /// How many have left.
     pub fn left(&self) -> u64 {
         self.left
     }
@@ -76,16 +77,16 @@ impl Occupancy {
         if now == Time::ZERO { 0.0 } else { area as f64 / now.ps() as f64 }
     }
 
-    /// The mean time that those which have come out stayed.
+    /// The mean stay of the items that have left.
     pub fn mean_stay(&self) -> Span {
         Span::from_ps((self.stayed / u128::from(self.left.max(1))) as u64)
     }
 
-    /// Checks Little's law and the balance of the counts, exactly. `inside` gives the moments of entry of what is inside, from
-    /// the items themselves.
+    /// Checks Little's law and the balance of the counts, exactly. `inside` gives the entry times
+    /// of the items inside, from the items themselves.
     ///
     /// # Errors
-    /// The law that does not hold, with both sides.
+    /// The violated law, with both sides.
     pub fn audit(
         &self,
         queue: &str,
@@ -127,7 +128,7 @@ mod tests {
         Time::from_ps(ns * 1000)
     }
 
-    /// The mean is that over time, and the law holds with items still inside.
+    /// The mean is taken over time, and the law holds with items still inside.
     #[test]
     fn little_holds() {
         let mut queue = Occupancy::default();
@@ -140,7 +141,7 @@ mod tests {
         queue.audit("queue", ns(40), [ns(10)]).unwrap();
     }
 
-    /// Canary: an item whose moment of entry is wrong breaks the law, and so does one that vanished.
+    /// Canary: an item with a wrong entry time breaks the law, and so does a lost one.
     #[test]
     fn a_wrong_stay_is_caught() {
         let mut queue = Occupancy::default();

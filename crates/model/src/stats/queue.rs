@@ -1,4 +1,4 @@
-//! A queue that knows since when everything is in it.
+//! A queue that records the arrival time of each item.
 
 use std::collections::VecDeque;
 
@@ -7,42 +7,43 @@ use serde::Serialize;
 use super::{Imbalance, Occupancy};
 use crate::units::Time;
 
-/// What waits, in order, with the moment at which it came; Little's law is kept on it.
+/// A FIFO queue with arrival times, which keeps the counts of Little's law.
 #[derive(Clone, Debug)]
 pub struct Queue<T> {
     items: VecDeque<(Time, T)>,
     occupancy: Occupancy,
 }
 
-/// How a queue was used in a run.
+/// The use of a queue in a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct QueueUse {
     /// Its name.
     pub queue: String,
-    /// How many came.
+    /// How many items arrived.
     pub came: u64,
     /// The mean number inside, over all time.
     pub mean: f64,
-    /// The most that there were at once.
+    /// The maximum number inside at once.
     pub most: u64,
-    /// How long those that have left stayed, in nanoseconds, on average.
+    /// The mean stay of the items that have left, in nanoseconds.
     pub mean_stay_ns: f64,
 }
 
-/// Something of which Little's law says how number and stay belong together.
+/// A queue, pool or buffer with an [`Occupancy`].
 pub trait Watched {
     /// Counts.
     fn occupancy(&self) -> &Occupancy;
 
-    /// Checks the law and the balance of the counts, against what is inside; `name` is that of the queue.
+    /// Checks Little's law and the balance of the counts against the items inside; `name` is the
+    /// queue's name.
     ///
     /// # Errors
-    /// What does not hold.
+    /// The violated law.
     fn audit(&self, name: &str, now: Time) -> Result<(), Imbalance>;
 }
 
 impl QueueUse {
-    /// How the queue of these counts was used until `now`.
+    /// The use of the queue with these counts until `now`.
     pub fn of(queue: String, occupancy: &Occupancy, now: Time) -> QueueUse {
         QueueUse {
             queue,
@@ -61,14 +62,14 @@ impl<T> Default for Queue<T> {
 }
 
 impl<T> Queue<T> {
-    /// One more comes, now, behind all others.
+    /// Appends an item, now.
     #[inline]
     pub fn push(&mut self, now: Time, item: T) {
         self.occupancy.enter(now);
         self.items.push_back((now, item));
     }
 
-    /// The first one leaves, now.
+    /// Removes the first item, now.
     #[inline]
     pub fn pop(&mut self, now: Time) -> Option<T> {
         let (came, item) = self.items.pop_front()?;
@@ -76,48 +77,48 @@ impl<T> Queue<T> {
         Some(item)
     }
 
-    /// How many wait.
+    /// The number of waiting items.
     #[inline]
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// Whether none waits.
+    /// Whether no item waits.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// The first one.
+    /// The first item.
     #[inline]
     pub fn front(&self) -> Option<&T> {
         self.items.front().map(|(_, item)| item)
     }
 
-    /// The first one, and when it came.
+    /// The first item, and its arrival time.
     #[inline]
     pub fn front_since(&self) -> Option<(Time, &T)> {
         self.items.front().map(|(came, item)| (*came, item))
     }
 
-    /// The first one.
+    /// The first item.
     #[inline]
     pub fn front_mut(&mut self) -> Option<&mut T> {
         self.items.front_mut().map(|(_, item)| item)
     }
 
-    /// The one at a place, 0 being the first.
+    /// The item at a position; 0 is the first.
     #[inline]
     pub fn get_mut(&mut self, at: usize) -> Option<&mut T> {
         self.items.get_mut(at).map(|(_, item)| item)
     }
 
-    /// All, in order.
+    /// All items, in order.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.items.iter().map(|(_, item)| item)
     }
 
-    /// All, in order.
+    /// All items, in order.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.items.iter_mut().map(|(_, item)| item)
     }
@@ -137,7 +138,7 @@ impl<T> Watched for Queue<T> {
 mod tests {
     use super::*;
 
-    /// What goes in comes out in order, and how it was used is told.
+    /// Items leave in order, and the use of the queue is reported.
     #[test]
     fn queues_count_what_they_hold() {
         let time = Time::from_ps;
@@ -153,7 +154,7 @@ mod tests {
         assert_eq!(mean, (2.0 + 2.0 * 2.0 + 3.0) / 8.0);
     }
 
-    /// Canary: something that goes round the queue's own door is found.
+    /// Canary: an item that bypasses the counts is found.
     #[test]
     fn what_vanishes_is_found() {
         let mut queue = Queue::default();

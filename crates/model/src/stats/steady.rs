@@ -1,33 +1,34 @@
-//! The steady state of a run that was cut into windows of equal length: where it begins, and what its means are.
+//! The steady state of a run in windows of equal length: its beginning, and its means.
 
 use super::{Estimate, batch_means, warm_up};
 
 /// Sums over one window of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Window {
-    /// How many things ended in it.
+    /// How many items ended in it.
     pub count: u64,
-    /// Their latencies, added up.
+    /// Sum of their latencies.
     pub latency: u64,
-    /// Their sizes, added up.
+    /// Sum of their sizes.
     pub amount: u64,
 }
 
-/// What the windows say.
+/// The statistics of the windows.
 #[derive(Clone, Copy, Debug)]
 pub struct Steady {
-    /// Mean latency of a thing.
+    /// Mean latency of an item.
     pub latency: Estimate,
     /// Mean amount of a window.
     pub amount: Estimate,
-    /// Windows at the beginning that do not count.
+    /// Windows of the warm-up, which are not counted.
     pub warm_up: usize,
-    /// Whether there is a steady state. If not, the means are those of the second half, and mean little.
+    /// Whether there is a steady state. If not, the means are those of the second half, and mean
+    /// little.
     pub settled: bool,
 }
 
 impl Steady {
-    /// Finds the steady state; `warm_up` is the number of windows at the beginning that do not count, if that is known.
+    /// Finds the steady state; `known` is the number of warm-up windows, if given.
     pub fn of(windows: &[Window], known: Option<usize>) -> Steady {
         let latency: Vec<f64> = windows
             .iter()
@@ -58,7 +59,8 @@ impl Steady {
     }
 }
 
-/// Latency of a thing with its confidence: batches of windows, each the ratio of its sums.
+/// Latency of an item with its confidence, from batches of windows; each batch is the ratio of its
+/// sums.
 fn batch_ratio(windows: &[Window]) -> Option<Estimate> {
     let size = windows.len() / 20;
     if size == 0 {

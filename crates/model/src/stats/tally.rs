@@ -2,9 +2,9 @@
 
 use serde::ser::SerializeStruct;
 
-/// Count, mean, spread and extremes of whole-number observations (picoseconds, cycles, bytes).
+/// Count, mean, variance and extremes of whole-number observations (picoseconds, cycles, bytes).
 ///
-/// The sums are exact integers, so that they do not depend on the order of the observations.
+/// The sums are exact integers, so they do not depend on the order of the observations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     count: u64,
@@ -15,7 +15,7 @@ pub struct Tally {
 }
 
 impl serde::Serialize for Tally {
-    /// Count, mean, least and most.
+    /// Count, mean, minimum and maximum.
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut fields = serializer.serialize_struct("Tally", 4)?;
         fields.serialize_field("count", &self.count())?;
@@ -27,7 +27,8 @@ impl serde::Serialize for Tally {
 }
 
 impl Tally {
-    /// Adds an observation. Squares of up to 2^64 observations below 2^32 fit; above that the spread saturates.
+    /// Adds an observation. Squares of up to 2^64 observations below 2^32 fit; beyond that the
+    /// variance saturates.
     #[inline]
     pub fn add(&mut self, value: u64) {
         self.count += 1;
@@ -46,7 +47,7 @@ impl Tally {
         self.most = self.most.max(other.most);
     }
 
-    /// How many.
+    /// Their number.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -70,12 +71,12 @@ impl Tally {
         ((self.squares as f64 - self.sum as f64 * mean) / (self.count - 1) as f64).max(0.0)
     }
 
-    /// The least; zero if there are none.
+    /// The minimum; zero if there are none.
     pub fn least(&self) -> u64 {
         self.least.unwrap_or(0)
     }
 
-    /// The greatest; zero if there are none.
+    /// The maximum; zero if there are none.
     pub fn most(&self) -> u64 {
         self.most
     }
@@ -85,7 +86,7 @@ impl Tally {
 mod tests {
     use super::*;
 
-    /// Sums agree with those done by hand, in one tally or merged from two.
+    /// Sums equal those computed by hand, in one tally or merged from two.
     #[test]
     fn sums_are_right() {
         let mut whole = Tally::default();

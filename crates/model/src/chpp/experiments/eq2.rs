@@ -1,4 +1,5 @@
-//! Eq. 2 (C-46): how many tags are needed so that reads never wait for one; the formula beside the least number that the model needs.
+//! Eq. 2 (C-46): how many tags make reads never wait for one. Compares the formula with the
+//! smallest number that the model needs.
 
 use super::Kind;
 use super::fig15::with_mtu;
@@ -8,17 +9,18 @@ use crate::chpp::sensitivity::without_effect;
 use crate::experiment::{Axis, Experiment, Origin, Report, Role};
 use crate::units::Bytes;
 
-/// Size of a read and MTU, in bytes.
+/// Size of a read, and the MTU, in bytes.
 const CASES: [(u64, u64); 7] =
     [(64, 64), (128, 128), (256, 128), (256, 256), (512, 128), (512, 512), (1024, 128)];
 
 /// Additional memory latency, in cycles: reads of about 130, 320, 500 and 1000 cycles.
 const LATER: [u64; 4] = [0, 190, 370, 870];
 
-/// Bytes of the PUT that is measured.
+/// Bytes of the measured PUT.
 const MOVED: u64 = 512 << 10;
 
-/// Tags that Eq. 2 asks for, without its cap of 32: `t` cycles from taking a tag to the last completion, reads of `size` bytes.
+/// Number of tags by Eq. 2, without its cap of 32: `t` cycles from taking a tag to the last
+/// completion, reads of `size` bytes.
 pub fn tags_by_formula(t: f64, size: u64, mtu: u64) -> u64 {
     let service = size / 16 + 2 * size.div_ceil(mtu);
     (t / service as f64).ceil() as u64
@@ -34,7 +36,7 @@ fn config(size: u64, mtu: u64, later: u64, tags: usize) -> Config {
     config
 }
 
-/// What it is, and how to run it.
+/// The experiment.
 pub const EXPERIMENT: Experiment =
     Experiment { id: "eq2", title: "tags needed, formula and model", rows: "C-46", run };
 
@@ -50,7 +52,7 @@ fn run(report: &mut Report) -> Result<(), String> {
                 stream(&config(size, mtu, later, tags as usize), Kind::Put, MOVED, 1, 1)
                     .map(|stream| stream.gigabytes_s)
             };
-            // One tag: nothing waits for anything else, and t is what a read takes.
+            // With one tag, reads do not wait for each other, and t is the time of a read.
             let t =
                 stream(&config(size, mtu, later, 1), Kind::Put, 8 * size, 1, 1)?.round_trip_cycles;
             let formula = tags_by_formula(t, size, mtu);

@@ -1,4 +1,4 @@
-//! Fig. 15 (C-45, C-47): peak bandwidth of a PUT of 2 MB against the MTU, one read asking for one MTU.
+//! Fig. 15 (C-45, C-47): peak bandwidth of a PUT of 2 MB against the MTU; a read requests one MTU.
 
 use super::Kind;
 use super::stream::stream;
@@ -13,11 +13,11 @@ const MTUS: [u64; 7] = [16, 32, 64, 128, 256, 512, 1024];
 /// Bytes that the test moves (5.1).
 const MOVED: u64 = 2 << 20;
 
-/// The payload that the prototype's host takes and gives at most (5.2). A device may ask for more in one read, but the answer comes in packets of the host's
-/// own length.
+/// The maximum payload of the prototype's host, in both directions (5.2). A device may request more
+/// in one read, but the answer comes in packets of the host's size.
 const HOST_PAYLOAD: u64 = 128;
 
-/// A machine with this MTU, whose host follows: payloads, reads, and network packets.
+/// A machine with this MTU in its payloads, reads and network packets; its host supports it.
 pub fn with_mtu(mtu: u64) -> Config {
     let mut config = Config::prototype();
     config.pcie.max_payload = Bytes::new(mtu);
@@ -29,7 +29,8 @@ pub fn with_mtu(mtu: u64) -> Config {
     config
 }
 
-/// The prototype with this MTU: a read asks for so much, and payloads are so long as far as its host has them.
+/// The prototype with this MTU: reads request that much, and payloads are as long as the host
+/// allows.
 fn on_prototype(mtu: u64) -> Config {
     let mut config = with_mtu(mtu);
     config.pcie.max_payload = Bytes::new(mtu.min(HOST_PAYLOAD));
@@ -37,7 +38,7 @@ fn on_prototype(mtu: u64) -> Config {
     config
 }
 
-/// The second reading: the same, and a read of 128 B takes 320 cycles.
+/// The second reading: the same, but a read of 128 B takes 320 cycles.
 fn second_reading(mtu: u64) -> Config {
     let mut config = on_prototype(mtu);
     // A read of 128 B takes 143 cycles on the prototype.
@@ -48,14 +49,14 @@ fn second_reading(mtu: u64) -> Config {
 /// A machine with an MTU.
 type Reading = fn(u64) -> Config;
 
-/// What a value's name ends with, what a curve is called, and the machine.
+/// The suffix of a value's name, the name of a curve, and the machine.
 const READINGS: [(&str, &str, Reading); 3] = [
     ("", "the prototype", on_prototype),
     (", second reading", "second reading: reads of 320 cycles", second_reading),
     (", third reading", "third reading: a host whose payload follows the MTU", with_mtu),
 ];
 
-/// What it is, and how to run it.
+/// The experiment.
 pub const EXPERIMENT: Experiment =
     Experiment { id: "fig15", title: "peak bandwidth against MTU", rows: "C-45, C-47", run };
 
@@ -116,7 +117,7 @@ fn run(report: &mut Report) -> Result<(), String> {
          needed for larger requests (Eq. 2). It stays level because hosts of the time gave and took 128 B at most, whatever was asked for; Eq. 2 \
          itself tells what a request asks for from what its completions carry.",
     );
-    // C-47: where tags are the limit, more of them or larger requests lift it.
+    // C-47: where tags are the bottleneck, more tags or larger requests help.
     let mut scarce = with_mtu(256);
     scarce.host.memory_latency += Span::from_ns(4 * 1500);
     let limited = bandwidth(&scarce)?;

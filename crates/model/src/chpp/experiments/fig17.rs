@@ -1,4 +1,4 @@
-//! Fig. 17 (C-50): where the cycles of a message of 1 byte go.
+//! Fig. 17 (C-50): the cycles of a message of 1 byte, stage by stage.
 
 use super::Kind;
 use super::single::single;
@@ -7,7 +7,7 @@ use crate::chpp::journal::Stage;
 use crate::chpp::sensitivity::without_effect;
 use crate::experiment::{Axis, Experiment, Origin, Report, Role};
 
-/// The stages of the two engines, without memory reads and without the bus.
+/// The stages of the two engines, without memory reads and the bus.
 const ENGINES: [Stage; 10] = [
     Stage::Doorbell,
     Stage::Arbiter,
@@ -21,7 +21,7 @@ const ENGINES: [Stage; 10] = [
     Stage::Dispatch,
 ];
 
-/// What it is, and how to run it.
+/// The experiment.
 pub const EXPERIMENT: Experiment =
     Experiment { id: "fig17", title: "where the cycles of a byte go", rows: "C-50", run };
 
@@ -34,7 +34,7 @@ fn run(report: &mut Report) -> Result<(), String> {
     {
         let explanation = single(&config, kind, 1)?.explanation;
         let cycles = |stage| explanation.time_in(stage).as_ns() / cycle;
-        // The upload module's share is its delay; what follows is the PCIe packet leaving.
+        // The upload module's share is its delay; after it, the PCIe packet leaves.
         let upload = config.nic.module().as_ns() / cycle;
         let engines = ENGINES.into_iter().map(cycles).sum::<f64>() + upload;
         report.value(

@@ -1,4 +1,5 @@
-//! Fig. 18 (C-44): latency against throughput, for five sizes of crossbar, with PUTs to random ports.
+//! Fig. 18 (C-44): latency against throughput, for five sizes of crossbar, with PUTs to random
+//! ports.
 
 use bellwire_wire::endpoint::Endpoint;
 
@@ -33,7 +34,7 @@ const PEAK: f64 = 4.0;
 /// A name, bytes of a PUT, and a change of the configuration.
 type Variation = (&'static str, u64, fn(&mut Config));
 
-/// What Fig. 18 might have been drawn with instead.
+/// Settings that the paper may have used for Fig. 18.
 const VARIATIONS: [Variation; 6] = [
     ("PUTs of 1 KiB", 1024, |_| {}),
     ("PUTs of 16 KiB", 16384, |_| {}),
@@ -46,7 +47,7 @@ const VARIATIONS: [Variation; 6] = [
     }),
 ];
 
-/// Bandwidth at saturation in GB/s that the paper gives for some of them.
+/// Published bandwidth at saturation in GB/s, for the sizes that have one.
 fn published(size: (usize, usize)) -> Option<f64> {
     match size {
         (4, 2) => Some(2.6),
@@ -58,14 +59,14 @@ fn published(size: (usize, usize)) -> Option<f64> {
 /// Offered loads as shares of the peak, up to 1 for saturation.
 const LOADS: [f64; 8] = [0.1, 0.3, 0.45, 0.55, 0.6, 0.65, 0.7, 1.0];
 
-/// What a load gave.
+/// The results of a load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
     /// Mean bandwidth of a port, as a share of the peak.
     pub throughput: f64,
     /// Mean time from posting a PUT to its event, in nanoseconds.
     pub latency_ns: f64,
-    /// The resource that was busiest.
+    /// The busiest resource.
     pub limit: String,
 }
 
@@ -89,7 +90,7 @@ impl Uniform {
         let Ok(to) = Endpoint::new(to as u8, 0, 0) else { return };
         let far = desk.free_memory(to.cpu().into(), 0) + node * self.message;
         let near = desk.free_memory(node as usize, 0) + 16 * self.message;
-        // A message of this length can always be described.
+        // A descriptor can express every message of this length.
         let _ = post(desk, Kind::Put, (from, to), (near, far), self.message);
     }
 }
@@ -109,7 +110,7 @@ impl Program for Uniform {
 
     fn woken(&mut self, node: u32, desk: &mut Desk<'_>) {
         self.post(node.into(), desk);
-        // The gap is drawn evenly from one unit to twice the mean, so that bursts are short.
+        // The gap is uniform from one unit to twice the mean, so bursts are short.
         let next = desk.now() + Span::from_ps(1 + desk.below(2 * self.mean_gap.ps()));
         if next < self.until {
             desk.wake(next, node);
@@ -117,7 +118,7 @@ impl Program for Uniform {
     }
 }
 
-/// The prototype with this crossbar, and processors that are never the limit.
+/// The prototype with this crossbar, and processors that are never the bottleneck.
 fn config(ports: usize, channels: usize) -> Config {
     let mut config = Config::prototype();
     config.crossbar.ports = ports;
@@ -128,7 +129,7 @@ fn config(ports: usize, channels: usize) -> Config {
     config
 }
 
-/// Runs one load for `duration`, of which the first third is not counted.
+/// Runs one load for `duration`; the first third is not counted.
 ///
 /// # Errors
 /// A sentence, if the machine cannot be built or stops.
@@ -179,7 +180,8 @@ fn point_of(
 /// A curve of (GB/s, us), and the bandwidth at saturation in GB/s.
 type Curve = (Vec<(f64, f64)>, f64);
 
-/// The second reading: packets straight into the channels, and receivers that take at once. Gives a curve for each size.
+/// The second reading: packets go straight into the channels, and receivers take them at once.
+/// Returns a curve for each size.
 fn crossbar_alone(report: &mut Report) -> Result<Vec<Curve>, String> {
     let duration = Span::from_ns(300_000);
     let mut curves = Vec::new();
@@ -195,7 +197,7 @@ fn crossbar_alone(report: &mut Report) -> Result<Vec<Curve>, String> {
         }
         let depth = config.crossbar.channel_packets;
         let busy = throughput(ports, channels, depth, false, 20_000, 1)?;
-        // A packet of 128 B takes 10 cycles of which 8 carry data.
+        // A packet of 128 B takes 10 cycles; 8 of them carry data.
         let rate = busy * 0.8 * PEAK;
         let published = published((ports, channels));
         report.value(name, "GB/s", Role::Predicted, rate, published).explain(
@@ -218,7 +220,7 @@ fn run(report: &mut Report) -> Result<(), String> {
         let mut idle = 0.0;
         let name = format!("{ports} ports {channels} VC");
         for load in LOADS {
-            // At saturation the figures of the ports differ by chance, so it takes longer until their mean is known.
+            // At saturation the ports differ by chance, so a good mean needs a longer run.
             let at = point(&config, load, if load < 1.0 { duration } else { duration * 5 }, 1)?;
             curve.push((at.throughput * PEAK, at.latency_ns / 1e3));
             if load == LOADS[0] {
@@ -320,7 +322,7 @@ fn run(report: &mut Report) -> Result<(), String> {
         "Every port sends and receives here, so that the wires to a host carry both what arrives (152 B for 128 B) and the requests for what is sent (24 B): \
          2.86 GB/s at most, of 3.2 in one direction. A simulation that leaves the hosts' buses out would not see this.",
     );
-    // What the paper does not give, one at a time.
+    // Parameters that the paper does not give, one at a time.
     for (what, message, change) in VARIATIONS {
         let mut reached = Vec::new();
         for channels in [2, 4] {

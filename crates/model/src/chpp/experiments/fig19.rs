@@ -1,4 +1,5 @@
-//! Fig. 19 (C-41): shares of eight functions in the bytes transferred so far, over time, with a fair arbiter; and C-40.
+//! Fig. 19 (C-41): shares of eight functions in the bytes transferred so far, over time, with a
+//! fair arbiter; also C-40.
 
 use bellwire_wire::endpoint::Endpoint;
 
@@ -21,13 +22,13 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// Longest PUT, in bytes; lengths are drawn evenly from 1 to this. The paper does not say.
+/// Longest PUT, in bytes; lengths are uniform from 1 to this. The paper does not give it.
 const LONGEST: u64 = 16384;
 
-/// Cycles at which shares are noted.
+/// Cycles at which shares are recorded.
 const MOMENTS: [u64; 7] = [20_000, 50_000, 100_000, 500_000, 1_000_000, 1_500_000, 2_000_000];
 
-/// Operations that are kept waiting over all functions.
+/// Operations kept waiting, over all functions.
 const KEPT: usize = 256;
 
 /// Random functions of node 0 send PUTs of random length to the same function of node 1.
@@ -50,7 +51,7 @@ impl Functions {
             return;
         };
         let places = (desk.free_memory(0, function), desk.free_memory(1, function));
-        // A PUT of this length can always be described.
+        // A descriptor can express every PUT of this length.
         let _ = post(desk, Kind::Put, (from, to), places, length);
     }
 }
@@ -64,8 +65,8 @@ impl Program for Functions {
     }
 }
 
-/// Shares of the functions in percent at each of `moments` (cycles), with the arbiter given. `balanced`: each function always has work;
-/// otherwise each new request is of a random function.
+/// Shares of the functions in percent at each of `moments` (cycles), with the given arbiter. With
+/// `balanced`, each function always has work; otherwise each new request is from a random function.
 ///
 /// # Errors
 /// A sentence, if the machine stops.

@@ -1,4 +1,5 @@
-//! Fig. 5 and Table 1 (C-51, B-07): latency by Eq. 1 over five topologies, and their mean distances in networks that are built.
+//! Fig. 5 and Table 1 (C-51, B-07): latency by Eq. 1 over five topologies, and their mean distances
+//! in modelled networks.
 
 use crate::experiment::{Axis, Experiment, Origin, Report, Role};
 use crate::network::{self, Duration, FabricConfig, Topology, TopologyError, Traffic};
@@ -16,7 +17,7 @@ const START_NS: f64 = 528.0;
 const GAP_NS_PER_BYTE: f64 = 0.25;
 const BYTES: f64 = 2048.0;
 
-/// Odr is printed twice and r not at all: one of the two is r.
+/// Odr is printed twice and r is missing: one of the two values is r.
 const READINGS: [(f64, f64); 2] = [(240.0, 160.0), (160.0, 240.0)];
 
 /// A topology of Table 1.
@@ -50,7 +51,8 @@ impl Shape {
         }
     }
 
-    /// The network with `radix` to the power of the dimensions routers; of a hypercube, 2 to the power of `radix`.
+    /// The network with `radix` to the power of the dimensions routers; a hypercube has 2 to the
+    /// power of `radix`.
     fn build(self, radix: usize) -> Result<Topology, TopologyError> {
         match self {
             Shape::Hypercube => Topology::hypercube(radix),
@@ -61,7 +63,7 @@ impl Shape {
         }
     }
 
-    /// As Table 1 calls it.
+    /// Its name in Table 1.
     fn name(self) -> &'static str {
         match self {
             Shape::Hypercube => "Hypercube",
@@ -82,10 +84,11 @@ pub fn latency_ns(shape: Shape, processors: f64, receive_ns: f64, hop_ns: f64) -
         + receive_ns
 }
 
-/// Mean number of links that packets of uniform traffic cross in `network`, at a load at which none waits long.
+/// Mean number of links that packets of uniform traffic cross in `network`, at a load without
+/// congestion.
 fn measured_hops(network: Topology) -> Result<f64, String> {
     let terminals = network.terminals() as u64;
-    // 100,000 packets or more; and so long that the packets still on their way at the end do not count.
+    // At least 100,000 packets: those in flight at the end are then negligible.
     let load = 0.01;
     let cycles = (100_000 * 100 / terminals).max(4000);
     let config = FabricConfig { vcs: 2, ..FabricConfig::default() };

@@ -1,4 +1,5 @@
-//! Several controllers linked in six topologies (C-02, B-07): whole interfaces and crossbars, PUTs between all pairs of 16 nodes.
+//! Several controllers linked in six topologies (C-02, B-07): complete interfaces and crossbars,
+//! PUTs between all pairs of 16 nodes.
 
 use super::Kind;
 use super::fig18::point;
@@ -17,9 +18,9 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// Controllers with one node each; the mean distance that Table 1 gives, if it knows the topology.
+/// Controllers with one node each, and the mean distance of Table 1 for its topologies.
 fn topologies() -> [(&'static str, Shape, Option<f64>); 6] {
-    // Four squares of four, joined by a square: as one would write in a file.
+    // Four squares of four, joined by a square, as a user would write it in a file.
     let mut links = Vec::new();
     for square in 0..4 {
         links.extend((0..4).map(|at| (4 * square + at, 4 * square + (at + 1) % 4)));
@@ -35,11 +36,11 @@ fn topologies() -> [(&'static str, Shape, Option<f64>); 6] {
     ]
 }
 
-/// The prototype's interfaces at controllers that are joined so.
+/// The prototype's interfaces at controllers in this topology.
 fn config(topology: Shape, nodes: usize) -> Config {
     let mut config = Config::prototype();
     config.crossbar.ports = nodes;
-    // The links are PCIe links, so that a hop takes what the wires to a host take.
+    // The links are PCIe links, so a hop has the latency of the wires to a host.
     let latency = config.pcie.latency;
     let channel_packets = config.crossbar.channel_packets;
     config.links = Some(LinksConfig { topology, channel_packets, latency });
@@ -49,7 +50,8 @@ fn config(topology: Shape, nodes: usize) -> Config {
     config
 }
 
-/// Links that a packet crossed, and the latency of a PUT of one byte in nanoseconds, for each pair of different nodes, one after the other.
+/// For each ordered pair of different nodes: the links that a packet crosses, and the latency of a
+/// PUT of one byte in nanoseconds.
 fn pairs_of(config: &Config) -> Result<Vec<(u64, f64)>, String> {
     let mut machine = Machine::new(config, 1).map_err(|error| error.to_string())?;
     let crossed = |machine: &Machine| -> u64 {
@@ -66,7 +68,7 @@ fn pairs_of(config: &Config) -> Result<Vec<(u64, f64)>, String> {
             machine.run_to_end(&mut ()).map_err(|stopped| stopped.to_string())?;
             let latency = machine.operations()[put as usize].latency();
             let latency = latency.ok_or("the operation is not over")?.as_ns();
-            // One crossbar more than links.
+            // A packet crosses one crossbar more than links.
             pairs.push((crossed(&machine) - before - 1, latency));
         }
     }
@@ -74,7 +76,7 @@ fn pairs_of(config: &Config) -> Result<Vec<(u64, f64)>, String> {
     Ok(pairs)
 }
 
-/// Nanoseconds for each link more, by least squares.
+/// Nanoseconds for each additional link, by least squares.
 fn slope(pairs: &[(u64, f64)]) -> f64 {
     let count = pairs.len() as f64;
     let mean_links = pairs.iter().map(|pair| pair.0 as f64).sum::<f64>() / count;
@@ -89,7 +91,7 @@ fn run(report: &mut Report) -> Result<(), String> {
     for (name, topology, table) in topologies() {
         let config = config(topology, 1);
         let pairs = pairs_of(&config)?;
-        // As in Table 1, a node's way to itself counts, with no link.
+        // As in Table 1, the route from a node to itself counts, with zero links.
         let links = pairs.iter().map(|pair| pair.0 as f64).sum::<f64>()
             / (config.nodes() * config.nodes()) as f64;
         let name_of = |what: &str| format!("{name}, {what}");

@@ -1,4 +1,5 @@
-//! The crossbar alone under a load: packets of one length for random other outputs come at random times, and every receiver takes at once.
+//! The crossbar alone under load: packets of one length for other, random outputs arrive at random
+//! times, and every receiver takes them at once.
 
 use std::collections::VecDeque;
 
@@ -11,16 +12,16 @@ use crate::units::{Span, Time};
 /// Bytes of data in a packet.
 pub const PACKET_BYTES: u64 = 128;
 
-/// What a load gave.
+/// The results of a load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Carried {
-    /// Bytes per nanosecond that an output gave, on average over all.
+    /// Throughput of an output in bytes per nanosecond, averaged over all outputs.
     pub gigabytes_s: f64,
-    /// Mean time from a packet's coming until its last beat is through, in nanoseconds.
+    /// Mean time from a packet's arrival until its last beat is through, in nanoseconds.
     pub latency_ns: f64,
 }
 
-/// A crossbar whose inputs are offered packets.
+/// A crossbar with an offered load.
 struct Loaded {
     crossbar: Crossbar,
     packets: Pool<Packet>,
@@ -28,9 +29,10 @@ struct Loaded {
     random: Random,
     channels: usize,
     mean_gap: Span,
-    /// By input, packets that found their channel, or that of one before them, full: when they came, and for which output.
+    /// By input, packets blocked by a full channel or by an earlier packet (head-of-line): arrival
+    /// time and output.
     waiting: Vec<VecDeque<(Time, u8)>>,
-    /// When the packet in each place of the pool came.
+    /// By place in the pool, the arrival time of the packet.
     came: Vec<Time>,
     counted_from: Time,
     crossed: u64,
@@ -38,7 +40,7 @@ struct Loaded {
 }
 
 impl Loaded {
-    /// Puts packets into the channels of `input` in the order in which they came, until one finds no room.
+    /// Puts packets into the channels of `input` in order of arrival, until one finds no room.
     fn fill(&mut self, schedule: &mut Schedule<Happening>, input: usize) {
         while let Some(&(came, output)) = self.waiting[input].front() {
             let channel = usize::from(output) % self.channels;
@@ -100,10 +102,11 @@ impl Model for Loaded {
     }
 }
 
-/// Offers `gigabytes_s` to each input of the crossbar of `config` for `duration`, of which the first third is not counted.
+/// Offers `gigabytes_s` to each input of the crossbar of `config` for `duration`; the first third
+/// is not counted.
 ///
 /// # Errors
-/// A sentence, if there is no such crossbar, or it loses something.
+/// A sentence, if the crossbar cannot be built, or it loses a packet.
 pub fn carried(
     config: &Config,
     gigabytes_s: f64,

@@ -1,4 +1,5 @@
-//! The experiments of the paper, one file each. Each says what was calibrated, what the mechanism predicts, and what was published.
+//! The experiments of the paper, one file each. Each names what is calibrated, what the mechanism
+//! predicts, and what the paper publishes.
 //!
 //! Three constants are calibrated, on three published values, for all experiments together:
 //!

@@ -1,4 +1,5 @@
-//! What other protocols would cost in the same machine: longer headers (B-04) and conversion between bus and network (B-05).
+//! The cost of other protocols in the same machine: longer headers (B-04) and conversion between
+//! bus and network (B-05).
 
 use super::Kind;
 use super::single::single;
@@ -16,7 +17,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// Headers, and whose they are (3.2).
+/// Headers, and their networks (3.2).
 const HEADERS: [(u64, &str); 3] =
     [(16, "cHPP"), (32, "BlueGene/Q and Tofu"), (94, "InfiniBand at most")];
 
@@ -58,7 +59,7 @@ fn run(report: &mut Report) -> Result<(), String> {
     let plain = Config::prototype();
     let mut converting = plain.clone();
     converting.nic.conversion = true;
-    // Packets that are being converted stand in the receive buffer.
+    // Packets in conversion occupy the receive buffer.
     converting.crossbar.receive_packets *= 2;
     let mut both_ends = true;
     for bytes in [1, 128, 4096] {

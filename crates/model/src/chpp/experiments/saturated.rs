@@ -1,4 +1,5 @@
-//! The crossbar alone: every input always has packets of one length for random outputs, and every receiver takes at once.
+//! The crossbar alone, saturated: every input always has packets of one length for random outputs,
+//! and every receiver takes them at once.
 
 use crate::chpp::crossbar::{Bound, Crossbar, DATA, Grant};
 use crate::chpp::{Config, Happening, Packet, PacketHandle};
@@ -8,7 +9,7 @@ use crate::units::Time;
 /// Beats of a packet of 128 B with its header.
 pub const BEATS: u64 = 9;
 
-/// A crossbar whose inputs are never without work.
+/// A crossbar with saturated inputs.
 struct Saturated {
     crossbar: Crossbar,
     packet: PacketHandle,
@@ -17,7 +18,7 @@ struct Saturated {
     ports: usize,
     channels: usize,
     to_itself: bool,
-    /// For each input, the output of the packet that is next; it waits if its channel is full.
+    /// By input, the output of the next packet; the packet waits if its channel is full.
     next: Vec<usize>,
 }
 
@@ -30,7 +31,8 @@ impl Saturated {
         if other >= input { other + 1 } else { other }
     }
 
-    /// Puts packets into the channels of `input` in the order in which they were drawn, until one finds no room.
+    /// Puts packets into the channels of `input` in the order of their draws, until one finds no
+    /// room.
     fn fill(&mut self, schedule: &mut Schedule<Happening>, input: usize) {
         loop {
             let output = self.next[input];
@@ -70,11 +72,12 @@ impl Model for Saturated {
     }
 }
 
-/// Share of time in which an output is busy, on average over the outputs, in a crossbar whose inputs hold `depth` packets in each of their
-/// `channels`. `to_itself`: an input also has packets for the output of its own number.
+/// Utilisation of an output, averaged over the outputs, in a crossbar whose inputs hold `depth`
+/// packets in each of their `channels`. With `to_itself`, an input also has packets for the output
+/// of its own number.
 ///
 /// # Errors
-/// A sentence, if there is no such crossbar.
+/// A sentence, if the crossbar cannot be built.
 pub fn throughput(
     ports: usize,
     channels: usize,
@@ -113,7 +116,7 @@ pub fn throughput(
         model.fill(&mut schedule, input);
     }
     let taken = config.nic.cycle() * (BEATS + config.nic.engine_cycles);
-    // The first slots do not count.
+    // The first slots are warm-up.
     run(&mut model, &mut schedule, Time::ZERO + taken * (slots / 10));
     let before: u64 = model.crossbar.crossed.iter().sum();
     let from = schedule.now();

@@ -12,11 +12,11 @@ use crate::chpp::machine::Desk;
 use crate::chpp::{Config, Machine};
 use crate::units::Span;
 
-/// The four ways to move bytes that the paper measures.
+/// The four primitives that the paper measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// NAP with its data inside the descriptor.
+    /// NAP with immediate data.
     NapImmediate,
     /// NAP with its data in memory.
     NapIndirect,
@@ -27,10 +27,10 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them, in the order of Table 3.
+    /// All four, in the order of Table 3.
     pub const ALL: [Kind; 4] = [Kind::NapImmediate, Kind::NapIndirect, Kind::Put, Kind::Get];
 
-    /// As the paper's table calls it.
+    /// Its name in the paper's table.
     pub fn name(self) -> &'static str {
         match self {
             Kind::NapImmediate => "NAP immediate",
@@ -40,17 +40,18 @@ impl Kind {
         }
     }
 
-    /// Whether it is a NAP, which carries at most 2 KB.
+    /// Whether it is a NAP, which carries at most 2 KiB.
     pub fn is_nap(self) -> bool {
         matches!(self, Kind::NapImmediate | Kind::NapIndirect)
     }
 }
 
-/// Posts an operation of `kind` from queue pair `from` to queue pair `to`, with an event at the end. `near` is memory of the
-/// sender, `far` of the other side; a PUT moves from near to far, a GET from far to near.
+/// Posts an operation of `kind` from queue pair `from` to queue pair `to`, with an event at the
+/// end. `near` is memory of the sender, `far` of the other side. A PUT moves data from near to far,
+/// a GET from far to near.
 ///
 /// # Errors
-/// [`WireError`] if no descriptor can say that, such as a NAP above 2048 bytes.
+/// [`WireError`] if no descriptor can express it, such as a NAP above 2048 bytes.
 pub fn post(
     desk: &mut Desk<'_>,
     kind: Kind,
@@ -88,7 +89,7 @@ pub fn post(
     desk.post(from.cpu().into(), from.function().into(), &descriptor)
 }
 
-/// What one operation took.
+/// The measurement of one operation.
 #[derive(Clone, Debug)]
 pub struct Single {
     /// From the processor's start to the receiver's event.
@@ -97,7 +98,8 @@ pub struct Single {
     pub explanation: Explanation,
 }
 
-/// The node to which one operation goes from node 0: its neighbour, or where controllers are linked, the first node of the second one.
+/// The target of an operation from node 0: its neighbour, or with linked controllers, the first
+/// node of the second one.
 pub fn other(config: &Config) -> u8 {
     let ports = config.crossbar.ports;
     // Machines have 16 nodes at most.
@@ -112,7 +114,8 @@ pub fn single(config: &Config, kind: Kind, bytes: u64) -> Result<Single, String>
     single_on(config, kind, bytes, |_| {}).map(|(single, _)| single)
 }
 
-/// The same on a machine that `prepare` made ready to note things, such as [`Machine::open_journal`]; gives the machine too.
+/// The same on a machine that `prepare` has set up, for example with [`Machine::open_journal`];
+/// also returns the machine.
 ///
 /// # Errors
 /// Those of [`single`].
@@ -156,7 +159,7 @@ pub fn endpoint(node: u8) -> Endpoint {
     Endpoint::new(node, 0, 0).expect("a node below 16")
 }
 
-/// A byte that says where it is.
+/// A byte that depends on its position.
 pub fn pattern(at: usize) -> u8 {
     (at.wrapping_mul(0x9e37_79b9) >> 13) as u8
 }

@@ -1,4 +1,5 @@
-//! Co-processors at the controller, and co-processors whose data is staged through the memory of their hosts (B-08; cHPP sections 1 and 2.2).
+//! Co-processors at the controller, and co-processors with data staged through host memory (B-08;
+//! cHPP sections 1 and 2.2).
 
 use super::Kind;
 use super::single::{endpoint, pattern, post};
@@ -17,11 +18,12 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// The ways: from node 2, a co-processor of host 0, to node 3, one of host 1.
+/// The paths: from node 2, a co-processor of host 0, to node 3, a co-processor of host 1.
 const DIRECT: &[u8] = &[2, 3];
 const STAGED: &[u8] = &[2, 0, 1, 3];
 
-/// Data on its way from node to node, in pieces; the software of each node sends a piece on when it has the event of its arrival.
+/// Data in flight from node to node, in pieces. The software of each node forwards a piece at the
+/// event of its arrival.
 struct Relay {
     way: &'static [u8],
     piece: u64,
@@ -56,7 +58,8 @@ impl Program for Relay {
         {
             return;
         }
-        // The event's address is that of the last packet; the operation's length says where the piece began.
+        // The event has the address of the last packet; with the operation's length it gives the
+        // beginning of the piece.
         let end = notice.event.address + notice.event.length - desk.free_memory(here.into(), 0);
         let bytes = desk.operations()[notice.operation as usize].bytes;
         if leg + 1 < self.way.len() {

@@ -1,4 +1,5 @@
-//! Two ways to start (B-01, C-31): a doorbell for a descriptor in memory, or the descriptor itself into the engine under a lock.
+//! Two ways to start an operation (B-01, C-31): a doorbell for a descriptor in memory, or the
+//! descriptor itself into the engine under a lock.
 
 use super::Kind;
 use super::single::{post, single};
@@ -12,10 +13,10 @@ use crate::experiment::{Experiment, Report, Role};
 use crate::units::{Bytes, Span, Time};
 use bellwire_wire::endpoint::Endpoint;
 
-/// Threads, each with a processor and a function of its own.
+/// Threads, each with its own processor and function.
 const THREADS: [usize; 4] = [1, 2, 4, 8];
 
-/// Bytes of each PUT in the test of many threads: small, so that starting is what limits.
+/// Bytes of each PUT in the test with many threads: small, so that starting is the bottleneck.
 const BYTES: u64 = 16;
 
 fn with(start: Start, threads: usize) -> Config {
@@ -26,10 +27,10 @@ fn with(start: Start, threads: usize) -> Config {
     config
 }
 
-/// Each thread keeps this many PUTs under way, so that it always has one to start.
+/// PUTs that each thread keeps in flight, so that it always has one to start.
 const UNDER_WAY: usize = 16;
 
-/// Threads that do nothing but start PUTs.
+/// Threads that only start PUTs.
 struct Threads {
     until: Time,
 }
@@ -50,7 +51,7 @@ impl Program for Threads {
     }
 }
 
-/// What many threads came to.
+/// The result of many threads.
 struct Many {
     /// Operations in a microsecond.
     per_us: f64,
@@ -75,7 +76,7 @@ fn many(start: Start, threads: usize) -> Result<Many, String> {
     Ok(Many { per_us: operations / lasts.as_ns() * 1e3, lock_ns: waited / operations })
 }
 
-/// What it is, and how to run it.
+/// The experiment.
 pub const EXPERIMENT: Experiment =
     Experiment { id: "start", title: "doorbell against descriptor start", rows: "B-01, C-31", run };
 
@@ -96,7 +97,7 @@ fn run(report: &mut Report) -> Result<(), String> {
                 report.value(what, "ns", Role::Predicted, value, None);
             }
             gains.push((bytes, stored / doorbell));
-            // A descriptor that holds its data is long: word by word it takes longer than a read.
+            // A descriptor with immediate data is long: word by word, it takes longer than a read.
             nearer &= stored < doorbell || kind == Kind::NapImmediate && bytes > 1;
         }
     }

@@ -1,4 +1,4 @@
-//! A steady stream of operations of one kind from node 0 to node 1, for bandwidths.
+//! A steady stream of operations of one kind from node 0 to node 1, to measure bandwidth.
 
 use super::Kind;
 use super::single::{endpoint, post};
@@ -8,20 +8,20 @@ use crate::chpp::port::RingKind;
 use crate::chpp::{Config, Machine};
 use crate::units::Time;
 
-/// What a stream reached.
+/// The results of a stream.
 #[derive(Clone, Debug)]
 pub struct Stream {
     /// Bytes per nanosecond between the first event and the last.
     pub gigabytes_s: f64,
     /// Mean time from taking a tag to the last completion, in cycles.
     pub round_trip_cycles: f64,
-    /// Reads that found no free tag when they were due.
+    /// Reads that found no free tag when due.
     pub reads_without_tag: u64,
-    /// The resource that was busiest.
+    /// The busiest resource.
     pub limit: String,
-    /// What happened in the model, in events.
+    /// Events of the core.
     pub events: u64,
-    /// Hash of everything that happened.
+    /// Trace hash.
     pub trace_hash: u64,
 }
 
@@ -51,7 +51,7 @@ impl Program for Streamer {
             self.received += 1;
             self.first.get_or_insert(notice.time);
             self.last = notice.time;
-            // One operation at a time waits for its end, and so does each of many: the end of one starts the next.
+            // Closed loop: the end of one operation starts the next.
             self.post(desk);
         }
     }
@@ -60,7 +60,8 @@ impl Program for Streamer {
 /// Runs `count` operations of `bytes` each, `outstanding` of them at a time.
 ///
 /// # Errors
-/// A sentence, if the machine cannot be built, the operation cannot be described, or it does not end.
+/// A sentence, if the machine cannot be built, a descriptor cannot express the operation, or it
+/// does not end.
 pub fn stream(
     config: &Config,
     kind: Kind,
@@ -80,7 +81,7 @@ pub fn stream(
     }
     machine.run_to_end(&mut streamer).map_err(|stopped| stopped.to_string())?;
     machine.audit().map_err(|imbalance| imbalance.to_string())?;
-    // Of a single operation, the whole time counts.
+    // For a single operation, the whole time counts.
     let (first, counted) = match streamer.first {
         Some(first) if count > outstanding => (first, streamer.received - 1),
         _ => (Time::ZERO, streamer.received),

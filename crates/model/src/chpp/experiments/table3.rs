@@ -13,8 +13,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// Payloads of Table 3 up to what a NAP carries, in bytes, and then those of PUT and GET, three of which the paper misprints
-/// (10284, 51036, 262116): its own latencies only fit the powers of two.
+/// Payloads of Table 3 up to the limit of a NAP, in bytes, then those of PUT and GET. The paper
+/// misprints three of these (10284, 51036, 262116): its own latencies only fit the powers of two.
 pub const PAYLOADS: [u64; 10] = [1, 64, 256, 1024, 2048, 4096, 16384, 65536, 262_144, 1_048_576];
 
 /// Latencies of Table 3 in microseconds, by kind and payload.
@@ -85,7 +85,7 @@ fn run(report: &mut Report) -> Result<(), String> {
             "NAP immediate is first and PUT before GET, but an indirect NAP is as fast as a PUT here. The paper gives it one more memory read, \
              for its slot address; a read would cost 130 cycles, its table shows 21, and with prefetched slots (Fig. 17) it costs none.",
         );
-    // The second reading: data from memory streams through the packer, as that of a PUT does.
+    // The second reading: data from memory streams through the packer, as a PUT's does.
     let mut streaming = config;
     streaming.nic.nap_in_one_piece = false;
     let at = |bytes| single(&streaming, Kind::NapIndirect, bytes).map(|run| run.latency.as_ns());

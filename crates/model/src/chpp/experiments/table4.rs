@@ -1,4 +1,5 @@
-//! Table 4 (C-52, B-06): bandwidth and latency of the model in the table of the paper, among other networks.
+//! Table 4 (C-52, B-06): bandwidth and latency of the model among the other networks of the paper's
+//! table.
 
 use super::Kind;
 use super::single::single;
@@ -6,7 +7,8 @@ use super::stream::stream;
 use crate::chpp::Config;
 use crate::experiment::{Experiment, Report, Role};
 
-/// Networks of Table 4 with their bandwidth in GB/s and latency in microseconds. That of InfiniBand is printed as an upper bound.
+/// Networks of Table 4 with their bandwidth in GB/s and latency in microseconds. InfiniBand's
+/// bandwidth is printed as an upper bound.
 pub const OTHERS: [(&str, f64, f64); 6] = [
     ("InfiniBand QDR", 3.2, 1.0),
     ("Cray Gemini", 6.1, 1.0),
@@ -16,7 +18,7 @@ pub const OTHERS: [(&str, f64, f64); 6] = [
     ("Dolphin Express", 1.27, 14.0),
 ];
 
-/// What it is, and how to run it.
+/// The experiment.
 pub const EXPERIMENT: Experiment =
     Experiment { id: "table4", title: "place among networks", rows: "C-52, B-06", run };
 

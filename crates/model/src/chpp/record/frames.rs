@@ -1,14 +1,17 @@
-//! What went over each link, as a capture for Wireshark (pcapng, times in picoseconds).
+//! The traffic of each link, as a capture for Wireshark (pcapng, times in picoseconds).
 //!
-//! | interface of the file | what its frames are | time |
+//! | interface of the file | its frames | time |
 //! |---|---|---|
-//! | `host n to interface`, `interface n to host` | PCIe transaction layer packets (base specification 2.0, 2.2): reads, writes, completions | first byte leaves |
-//! | `interface n to controller c` | network packets (`bellwire_wire::packet`) | first beat leaves |
-//! | `controller c to interface n` | network packets | through the receive dispatch |
-//! | `controller a to controller b` | network packets | whole at the far end |
+//! | `host n to interface` | PCIe transaction layer packets | first byte leaves |
+//! | `interface n to host` | PCIe transaction layer packets | first byte leaves |
+//! | `interface n to controller` | network packets (`bellwire_wire::packet`) | first beat leaves |
+//! | `controller to interface n` | network packets | through the receive dispatch |
+//! | `controller a to controller b` | network packets | complete at the far end |
 //!
-//! Stores into an interface's window go to addresses above those of all hosts' memories, see [`window_address`]. What processors and I/O devices
-//! say to each other is not here.
+//! PCIe packets are reads, writes and completions (base specification 2.0, 2.2).
+//!
+//! Stores into an interface's window go to addresses above all hosts' memories, see
+//! [`window_address`]. Traffic between processors and I/O devices is not recorded.
 
 use std::fmt;
 
@@ -46,16 +49,16 @@ impl fmt::Display for Wire {
     }
 }
 
-/// Frames in the order in which they were noted, which is not that of their times.
+/// Frames in recording order, which is not the order of their times.
 #[derive(Clone, Debug, Default)]
 pub struct Frames {
     frames: Vec<(Time, Wire, Vec<u8>)>,
-    /// Whether frames were left out because there were too many.
+    /// Whether frames were dropped at the limit.
     pub cut: bool,
 }
 
 impl Frames {
-    /// Notes a frame.
+    /// Records a frame.
     pub(crate) fn note(&mut self, time: Time, wire: Wire, bytes: Vec<u8>) {
         if self.frames.len() < MOST_NOTES {
             self.frames.push((time, wire, bytes));
@@ -65,7 +68,7 @@ impl Frames {
     }
 }
 
-/// Everything that the machine noted of its links; a file without frames if it noted none.
+/// The recorded frames of a machine's links; a file without frames if none were recorded.
 pub fn capture(machine: &Machine) -> Vec<u8> {
     let mut frames: Vec<&(Time, Wire, Vec<u8>)> =
         machine.journal().frames().iter().flat_map(|frames| &frames.frames).collect();
@@ -89,29 +92,31 @@ pub fn capture(machine: &Machine) -> Vec<u8> {
     out
 }
 
-/// Where a store into the window of a function of an interface goes, of which the paper says only that it is the function's own (4.1): bit 40, the
-/// node in bits 24 to 31, the function in 12 to 15, and the place in its page.
+/// Address of a store into the window of a function of an interface. The paper says only that the
+/// window is the function's own (4.1). Bit 40 is set, bits 24 to 31 are the node, 12 to 15 the
+/// function; the lower bits are the place in its page.
 pub fn window_address(node: u8, function: usize, place: u64) -> u64 {
     1 << 40 | u64::from(node) << 24 | (function as u64) << 12 | place
 }
 
-/// A read request (2.2.7): 4 DWs of header. The tag is the model's.
+/// A read request (2.2.7): 4 DWs of header. The model chooses the tag.
 pub(crate) fn read_request(node: u8, tag: u8, address: u64, length: u64) -> Vec<u8> {
     request(0x20, (node, tag), address, length)
 }
 
-/// A write with its data (2.2.7), which travels in whole DWs.
+/// A write with its data in whole DWs (2.2.7).
 pub(crate) fn write_request(node: u8, address: u64, data: &[u8]) -> Vec<u8> {
     let mut bytes = request(0x60, (node, 0), address, data.len() as u64);
     append(&mut bytes, address, data);
     bytes
 }
 
-/// A completion with data (2.2.9): 3 DWs of header. `left` is how many bytes of the request this and all later ones carry.
+/// A completion with data (2.2.9): 3 DWs of header. `left` is the number of bytes that this
+/// completion and all later ones of the request carry.
 pub(crate) fn completion(node: u8, tag: u8, address: u64, left: u64, data: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(12 + data.len() + 6);
     bytes.extend(first_dword(0x4a, dwords(address, data.len() as u64)));
-    // Completer: the root complex, 0; status: successful; a byte count of 4096 is written as 0.
+    // Completer: the root complex, 0. Status: successful. A byte count of 4096 is encoded as 0.
     bytes.extend([0, 0, (left >> 8 & 0xf) as u8, left as u8]);
     bytes.extend([node, 0, tag, (address & 0x7f) as u8]);
     append(&mut bytes, address, data);
@@ -126,7 +131,7 @@ fn request(kind: u8, (node, tag): (u8, u8), address: u64, length: u64) -> Vec<u8
     bytes
 }
 
-/// Format and type, and the length in DWs, of which 1024 is written as 0.
+/// Format and type, and the length in DWs; 1024 is encoded as 0.
 fn first_dword(kind: u8, dwords: u64) -> [u8; 4] {
     [kind, 0, (dwords >> 8 & 3) as u8, dwords as u8]
 }
@@ -135,7 +140,8 @@ fn dwords(address: u64, length: u64) -> u64 {
     (address % 4 + length).div_ceil(4).max(1)
 }
 
-/// Bytes meant in the last and the first DW. Only the place in a DW matters, so that addresses of any width do.
+/// Byte enables of the last and the first DW. They depend only on the offset in a DW, so the
+/// address width is irrelevant.
 fn enables(address: u64, length: u64) -> u8 {
     ByteSpan::new(address % 4, length as usize).map_or(0, |span| {
         let dwords = span.to_dwords();

@@ -1,4 +1,4 @@
-//! What a machine did, as files for programs that show such things.
+//! What a machine did, as files for viewers.
 //!
 //! | file | function | from | for |
 //! |---|---|---|---|
@@ -6,14 +6,14 @@
 //! | waveforms (VCD) | [`vcd::waveforms`] | the signals | GTKWave, Surfer |
 //! | captures (pcapng) | [`frames::capture`] | the frames | Wireshark |
 //!
-//! A machine notes nothing unless it is asked to, before it runs: `Machine::open_journal`, `Machine::watch_signals`,
-//! `Machine::capture_frames`. What is noted has a limit, [`MOST_NOTES`], so that a long run does not fill the memory; what comes after that is
-//! left out, and the files say so.
+//! A machine records only what a caller requests before the run: `Machine::open_journal`,
+//! `Machine::watch_signals`, `Machine::capture_frames`. [`MOST_NOTES`] bounds each record, so that
+//! a long run does not fill the memory. Later entries are dropped; only the waveforms say so.
 
 pub mod frames;
 pub mod perfetto;
 pub mod signals;
 pub mod vcd;
 
-/// Marks, changes of signals and frames are noted up to this number of each.
+/// The maximum number of marks, of signal changes and of frames.
 pub const MOST_NOTES: usize = 4_000_000;

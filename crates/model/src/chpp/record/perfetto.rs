@@ -1,8 +1,9 @@
-//! A trace for ui.perfetto.dev, in Perfetto's own format: a `Trace` of `TracePacket`s (perfetto/protos/perfetto/trace), protobuf.
+//! A trace for ui.perfetto.dev, in Perfetto's own format: a protobuf `Trace` of `TracePacket`s
+//! (perfetto/protos/perfetto/trace).
 //!
 //! ```text
-//! node 0                     a track without events, that of all below
-//!   processor                one track for each block: what is at work there, and what waits there and for what
+//! node 0                     a track without events, the parent of the tracks below
+//!   processor                one track for each block: its work, and its waits with their causes
 //!   ...
 //!   tags                     one counter for each queue
 //! node 1
@@ -10,11 +11,12 @@
 //!   input 0 channel 0        and likewise those of the crossbar
 //! ```
 //!
-//! Packets overlap in a block, and slices of one track must not. So a block has as many tracks of the same name as it takes, which Perfetto
-//! shows as one. All steps of an operation before its packets, and those of the packet that ended it, are joined by arrows (flows).
+//! Packets overlap in a block, but slices of one track must not. So a block has several tracks with
+//! the same name, which Perfetto merges in its display. Arrows (flows) join all steps of an
+//! operation before its packets and those of the packet that ended it.
 //!
-//! Perfetto counts in whole nanoseconds. Beginnings and ends are rounded to the nearest, so that slices still meet; the exact
-//! picoseconds stand in the arguments of each slice.
+//! Perfetto counts in whole nanoseconds. Beginnings and ends are rounded to the nearest one, so
+//! that slices still meet. The arguments of each slice have the exact picoseconds.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +26,7 @@ use crate::units::Time;
 
 use super::signals::{Kind, Unit};
 
-/// Everything that the machine noted: its journal as slices, its queues as counters.
+/// The trace of a machine: its journal as slices, its queues as counters.
 pub fn trace(machine: &Machine) -> Vec<u8> {
     let operations = machine.operations();
     let steps = machine.journal().steps(|operation| {
@@ -46,12 +48,12 @@ pub fn trace(machine: &Machine) -> Vec<u8> {
     trace.finish()
 }
 
-/// Which node a step happens at.
+/// The node of a step.
 fn place(step: &Step, operations: &[Operation]) -> Option<Unit> {
     let operation = &operations[step.operation as usize];
     let is_get = step.after_get_trip || step.stage == Stage::GetTrip;
     let sends = step.stage < Stage::Crossbar;
-    // A GET is asked for here, read there, and received here again.
+    // The local node requests a GET, the far node reads, and the local node receives.
     let here = match step.part {
         Some(SEND_EVENT) => true,
         _ if is_get => sends != step.after_get_trip,
@@ -66,7 +68,7 @@ fn slices(
     steps: &[Step],
     operations: &[Operation],
 ) {
-    // By node and block, in the order of time.
+    // By node and block, in order of time.
     let mut blocks: BTreeMap<(Unit, Stage), Vec<&Step>> = BTreeMap::new();
     for step in steps {
         if let Some(unit) = place(step, operations) {
@@ -75,7 +77,7 @@ fn slices(
     }
     for ((unit, stage), mut steps) in blocks {
         steps.sort_by_key(|step| (step.begins, step.ends, step.operation, step.part));
-        // Tracks of this block, and when each is free again.
+        // Tracks of this block, and when each becomes free.
         let mut tracks: Vec<(u64, u64)> = Vec::new();
         for step in steps {
             let (begins, ends) = (nanoseconds(step.begins), nanoseconds(step.ends));
@@ -100,7 +102,7 @@ fn counters(trace: &mut Trace, roots: &BTreeMap<Unit, u64>, machine: &Machine) {
         .enumerate()
         .map(|(at, signal)| {
             let name = format!("{} {}", signal.block, signal.name.replace('_', " "));
-            // Behind the blocks.
+            // After the blocks.
             let rank = 100 + at as u64;
             (signal.kind == Kind::Depth)
                 .then(|| trace.track(&name, Some(roots[&signal.unit]), rank, Sort::Counter))
@@ -118,7 +120,7 @@ fn nanoseconds(time: Time) -> u64 {
     (time.ps() + 500) / 1000
 }
 
-/// What a track holds.
+/// The kind of a track.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sort {
     Group,
@@ -126,10 +128,10 @@ enum Sort {
     Counter,
 }
 
-/// Packets that are being put together.
+/// A trace under construction.
 #[derive(Default)]
 struct Trace {
-    /// Descriptors of tracks; they come first.
+    /// Track descriptors; they come first.
     descriptors: Vec<u8>,
     /// Events with their times. Those of one track are in order.
     events: Vec<(u64, Vec<u8>)>,
@@ -140,7 +142,7 @@ struct Trace {
 const SEQUENCE: u64 = 1;
 
 impl Trace {
-    /// Announces a track; gives its number. Siblings are shown in the order of `rank`.
+    /// Adds a track and returns its number. Siblings are shown in the order of `rank`.
     fn track(&mut self, name: &str, parent: Option<u64>, rank: u64, sort: Sort) -> u64 {
         self.tracks += 1;
         let uuid = self.tracks;
@@ -157,7 +159,7 @@ impl Trace {
             message(&mut descriptor, 8, &counter);
         }
         if sort == Sort::Group {
-            // Children stand in the order of their ranks (explicit, 3).
+            // Children are shown in the order of their ranks (explicit, 3).
             number(&mut descriptor, 11, 3);
         }
         number(&mut descriptor, 12, rank);
@@ -219,7 +221,7 @@ impl Trace {
     }
 
     fn finish(mut self) -> Vec<u8> {
-        // Events of one moment keep their order: the end of a slice before the beginning of the next on its track.
+        // The stable sort keeps the end of a slice before the beginning of the next on its track.
         self.events.sort_by_key(|&(time, _)| time);
         let mut trace = self.descriptors;
         for (_, packet) in self.events {
@@ -257,7 +259,7 @@ fn text(out: &mut Vec<u8>, field: u64, text: &str) {
     message(out, field, text.as_bytes());
 }
 
-/// Seven bits at a time, the low ones first.
+/// Seven bits at a time, low bits first.
 fn varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);

@@ -1,11 +1,13 @@
-//! How full each queue is and who is ready for whom, at every moment at which something changes.
+//! The level of each queue and the handshakes between blocks, at every moment with a change.
 //!
-//! A *depth* is a number of things in a queue. A *handshake* is a pair of bits: `valid`, somebody has something to hand over; `ready`, the
-//! other side would take it. Where `valid` is set and `ready` is not, something waits.
+//! A *depth* is a number of items in a queue. A *handshake* is a pair of bits: `valid`, a block has
+//! an item to hand over; `ready`, the next block would take it. An item waits where `valid` is set
+//! and `ready` is not.
 //!
-//! What can move moves within the moment in which it can; so the two bits are set together only while the block behind is at work. The pairs:
-//! `doorbell_valid` and `descriptor_ready`, `descriptor_valid` and `data_ready`, `packer_valid` and `packer_ready` (the crossbar's channel),
-//! `upload_valid` and `upload_ready`.
+//! An item that can move moves within the same moment, so both bits are set together only while the
+//! next block is busy. The pairs: `doorbell_valid` and `descriptor_ready`, `descriptor_valid` and
+//! `data_ready`, `packer_valid` and `packer_ready` (the crossbar's channel), `upload_valid` and
+//! `upload_ready`.
 
 use std::fmt;
 
@@ -16,21 +18,21 @@ use crate::units::Time;
 
 use super::MOST_NOTES;
 
-/// What kind of value a signal has.
+/// The kind of a signal's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A number of things, or of bytes.
+    /// A number of items or of bytes.
     Depth,
     /// A bit.
     Bit,
 }
 
-/// What a signal is in.
+/// The part of the machine that has a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unit {
     /// A host with its interface.
     Node(usize),
-    /// A controller, outside of the interfaces.
+    /// A controller, without the interfaces.
     Controller(usize),
 }
 
@@ -46,43 +48,44 @@ impl fmt::Display for Unit {
 /// A named value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signal {
-    /// Whose it is.
+    /// Its part of the machine.
     pub unit: Unit,
-    /// The block, as its file is called.
+    /// The block, named like its file.
     pub block: &'static str,
-    /// What it is.
+    /// Its name.
     pub name: String,
     /// Its kind.
     pub kind: Kind,
 }
 
-/// A signal got another value.
+/// A change of a signal's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// When; from then on it has the value.
+    /// When the value begins to hold.
     pub time: Time,
-    /// Which, as an index into [`Signals::signals`].
+    /// Index into [`Signals::signals`].
     pub signal: u32,
     /// Its value.
     pub value: u64,
 }
 
-/// All signals of a machine, and their changes in the order of time.
+/// All signals of a machine, and their changes in order of time.
 #[derive(Clone, Debug, Default)]
 pub struct Signals {
     /// The signals.
     pub signals: Vec<Signal>,
-    /// Their changes; at the beginning, each has one.
+    /// Their changes; each signal has one at the beginning.
     pub changes: Vec<Change>,
-    /// When it was last looked at, if ever.
+    /// The time of the last sample, if any.
     pub until: Option<Time>,
-    /// Whether changes were left out because there were too many.
+    /// Whether changes were dropped at the limit.
     pub cut: bool,
     last: Vec<u64>,
 }
 
 impl Signals {
-    /// Looks at everything: this is how it is at the end of the moment `time`. Call with rising times.
+    /// Samples all signals: their values at the end of the moment `time`. Call it with rising
+    /// times.
     pub(crate) fn look(
         &mut self,
         time: Time,
@@ -120,7 +123,7 @@ impl Signals {
     }
 }
 
-/// A name, put together only when it is wanted.
+/// A name, formatted only when needed.
 #[derive(Clone, Copy)]
 enum Name {
     Plain(&'static str),
@@ -141,7 +144,7 @@ impl Name {
 /// Takes block, name, kind and value of a signal.
 type See<'a> = dyn FnMut(&'static str, Name, Kind, u64) + 'a;
 
-/// The queues and hand-overs of an interface, in the order in which a message meets them.
+/// The queues and handshakes of an interface, in the order of a message's path.
 fn blocks(nic: &NicConfig, node: &Node, see: &mut See<'_>) {
     use Kind::{Bit, Depth};
     use Name::{Numbered, Plain};
@@ -178,7 +181,8 @@ fn blocks(nic: &NicConfig, node: &Node, see: &mut See<'_>) {
     see("upload", Plain("ready"), Bit, u64::from(ready));
 }
 
-/// The channels and the matching of a crossbar. Its first ports are those of its nodes, the others those of its links.
+/// The channels and the matching of a crossbar. Its first ports are those of its nodes, the others
+/// those of its links.
 fn switch(crossbar: &Crossbar, see: &mut See<'_>) {
     use Kind::{Bit, Depth};
     use Name::{Numbered, Twice};

@@ -1,13 +1,14 @@
 //! Waveforms of queues and handshakes, for GTKWave and Surfer.
 //!
-//! A scope for each node and controller, in it one for each block, in it its signals. Depths are vectors just wide enough for the largest value that they
-//! had; handshakes are single bits.
+//! Each node and controller is a scope with one scope for each block, which holds the block's
+//! signals. Depths are vectors just wide enough for their largest value; handshakes are single
+//! bits.
 
 use super::signals::{Kind, Signals, Unit};
 use crate::chpp::machine::Machine;
 use crate::vcd::{Dump, Var};
 
-/// Everything that the machine noted of its signals; a dump without signals if it noted none.
+/// The recorded signals of a machine; a dump without signals if none were recorded.
 pub fn waveforms(machine: &Machine) -> String {
     let none = Signals::default();
     let signals = machine.signals().unwrap_or(&none);

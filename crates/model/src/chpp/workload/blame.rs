@@ -1,13 +1,14 @@
-//! Why a program of message passing does not go on: who waits for whom in a ring, or what was never sent or received.
+//! Why a message-passing program deadlocks: the cycle of waits, or the messages never sent or
+//! received.
 
 use super::schedule::View;
 use crate::engine::Waits;
 use crate::goal::Work;
 
-/// At most so many operations are named.
+/// At most this many operations are named.
 const NAMED: usize = 8;
 
-/// A sentence or several, if anything is not over.
+/// One or more sentences, if an operation has not ended.
 pub(super) fn stuck(view: &View<'_>) -> Option<String> {
     let schedule = view.schedule;
     let open = |rank: usize, at: usize| !view.states[rank][at].1;
@@ -70,7 +71,8 @@ pub(super) fn stuck(view: &View<'_>) -> Option<String> {
     Some(told)
 }
 
-/// The other side of a send or receive that has begun: the first operation of the peer that has not begun and would match.
+/// The other side of a send or receive that has begun: the peer's first matching operation that has
+/// not begun.
 fn partner(view: &View<'_>, rank: usize, work: Work) -> Option<(usize, usize)> {
     let rank = rank as u32;
     let fits = |peer: u32, other: Work| match (work, other) {

@@ -1,4 +1,4 @@
-//! What ranks say to each other: 16 bytes of software tail beside the data.
+//! The messages between ranks: 16 bytes of software tail beside the data.
 //!
 //! ```text
 //!   0      1           4     8        12       16
@@ -9,32 +9,32 @@ use bellwire_wire::tail::Tail;
 
 use crate::goal::Work;
 
-/// A message as its receiver knows it.
+/// A message, as its receiver sees it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Message {
-    /// One of the four below.
+    /// One of the four kinds below.
     pub kind: u8,
-    /// Rank that sends.
+    /// Sending rank.
     pub from: u32,
-    /// The program's tag; of an answer and of data, the receive that it is for.
+    /// The program's tag; in an answer and in data, the number of the receive.
     pub tag: u32,
-    /// Number of the message among those that its sender began.
+    /// Number of the message at its sender.
     pub number: u32,
     /// Its length.
     pub bytes: u32,
 }
 
-/// The message itself.
+/// An eager message.
 pub(super) const EAGER: u8 = 1;
-/// There is a message; where may it go?
+/// The question of a rendezvous: where may the data go?
 pub(super) const ASKS: u8 = 2;
-/// There: the address is the data.
+/// The answer: its data is the address.
 pub(super) const ANSWERS: u8 = 3;
-/// The data of a message that asked.
+/// The data of a rendezvous.
 pub(super) const DATA: u8 = 4;
 
 impl Message {
-    /// As it travels.
+    /// Its encoding.
     pub fn tail(self) -> Tail {
         let Message { kind, from, tag, number, bytes } = self;
         let mut tail = [0; 16];
@@ -46,7 +46,7 @@ impl Message {
         Tail::new(&tail).unwrap_or(Tail::EMPTY)
     }
 
-    /// Reads it; nothing if this is no message.
+    /// Decodes a message; nothing if the tail is none.
     pub fn read(tail: &Tail) -> Option<Message> {
         let tail: &[u8; 16] = tail.as_bytes().try_into().ok()?;
         let word =
@@ -56,13 +56,13 @@ impl Message {
     }
 }
 
-/// Whether a receive takes a message.
+/// Whether a receive matches a message.
 pub(super) fn matches(receive: Work, message: &Message) -> bool {
     let Work::Receive { from, tag, .. } = receive else { return false };
     from.is_none_or(|from| from == message.from) && tag.is_none_or(|tag| tag == message.tag)
 }
 
-/// The byte at a place of what a rank sends: another for each rank.
+/// The byte at a position of a rank's data; it differs between ranks.
 pub(super) fn content(rank: usize, at: usize) -> u8 {
     (at.wrapping_add(rank.wrapping_mul(0x1_0001)).wrapping_mul(0x9e37_79b9) >> 13) as u8
 }

@@ -1,9 +1,10 @@
-//! The machine under load: synthetic traffic from a TOML file, measured in its steady state, or a program's schedule.
+//! The machine under load: synthetic traffic from a TOML file, measured in its steady state, or a
+//! program's schedule.
 //!
-//! - `plan`: what a file says, and what is wrong with it;
-//! - `traffic`: who sends what to whom, and when;
-//! - `report`: what came of it;
-//! - `schedule`: programs of message passing (GOAL) instead, and `blame`, why one does not end.
+//! - `plan`: the form of a file, and its errors;
+//! - `traffic`: sources, destinations and times of messages;
+//! - `report`: the results;
+//! - `schedule`: runs message-passing programs (GOAL) instead; `blame` says why one does not end.
 
 mod blame;
 mod message;

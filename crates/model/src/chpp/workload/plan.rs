@@ -9,29 +9,29 @@ use crate::form::fault;
 use crate::network::{self, Pattern, line_of};
 use crate::units::{Bytes, Rate, Span};
 
-/// An example that says what every parameter means.
+/// An example that explains every parameter.
 pub const EXAMPLE: &str = include_str!("example.toml");
 
-/// Longer runs are refused: of virtual time, this is what a day of computing does.
+/// Longer runs are refused: this much virtual time takes about a day to simulate.
 const LONGEST: Span = Span::from_ns(10_000_000_000);
 
-/// More messages than this are refused, because each leaves a record.
+/// More messages are refused, because each leaves a record.
 const MOST_MESSAGES: f64 = 2e7;
 
-/// Memories of all nodes: more than this does not fit many machines.
+/// Limit of all nodes' memories together; more does not fit in most computers.
 const MOST_MEMORY: u64 = 16 << 30;
 
-/// What a file describes. See [`EXAMPLE`].
+/// The content of a file. See [`EXAMPLE`].
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     /// Parameters of the machine that differ from the prototype's, in the form of `chpp.toml`.
     pub chpp: toml::Table,
-    /// What it carries.
+    /// Its load.
     pub traffic: Traffic,
-    /// How long.
+    /// Its length.
     pub run: Duration,
-    /// Decides everything that is drawn.
+    /// The seed of all random draws.
     #[serde(default)]
     pub seed: u64,
 }
@@ -42,20 +42,20 @@ pub struct Plan {
 pub struct SchedulePlan {
     /// Parameters of the machine that differ from the prototype's, in the form of `chpp.toml`.
     pub chpp: toml::Table,
-    /// What runs on it.
+    /// The schedule.
     pub schedule: ScheduleSource,
-    /// Decides everything that is drawn.
+    /// The seed of all random draws.
     #[serde(default)]
     pub seed: u64,
 }
 
-/// Where a schedule is, and how its messages are sent.
+/// The file of a schedule, and how its messages are sent.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleSource {
-    /// A file in GOAL; a relative path begins at the folder of the plan.
+    /// A file in GOAL; a relative path is relative to the folder of the plan.
     pub goal: std::path::PathBuf,
-    /// Messages up to this length are sent at once (C-53).
+    /// Messages up to this length are eager (C-53).
     #[serde(default = "eager")]
     pub eager: Bytes,
 }
@@ -64,14 +64,14 @@ fn eager() -> Bytes {
     Bytes::new(1024)
 }
 
-/// A plan for a schedule, that says what every parameter means.
+/// A plan for a schedule, which explains every parameter.
 pub const SCHEDULE_EXAMPLE: &str = include_str!("schedule.toml");
 
 impl SchedulePlan {
-    /// Reads a plan; gives the machine's parameters too. The schedule itself is in another file.
+    /// Reads a plan; also returns the machine's parameters. The schedule itself is in another file.
     ///
     /// # Errors
-    /// What is wrong, in which line, and what to do.
+    /// The error, its line, and what to do.
     pub fn read(text: &str) -> Result<(SchedulePlan, Config), PlanError> {
         let plan: SchedulePlan =
             toml::from_str(text).map_err(|error| PlanError::Form(fault(&error)))?;
@@ -88,32 +88,32 @@ impl SchedulePlan {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Traffic {
-    /// How bytes are moved.
+    /// The operation that moves the bytes.
     pub operation: Operation,
-    /// Between whom: nodes are the terminals.
+    /// Sources and destinations: nodes are the terminals.
     pub pattern: Pattern,
-    /// When messages are made.
+    /// When messages are generated.
     pub arrival: Arrival,
-    /// How long they are.
+    /// Their lengths.
     pub sizes: Sizes,
 }
 
-/// How bytes are moved.
+/// The operation that moves the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Operation {
-    /// NAP with its data inside the descriptor.
+    /// NAP with immediate data.
     NapImmediate,
     /// NAP with its data in memory.
     NapIndirect,
     /// PUT.
     Put,
-    /// GET: bytes move from the destination to the one who asks.
+    /// GET: bytes move from the destination to the requester.
     Get,
 }
 
 impl Operation {
-    /// The same, as experiments call it.
+    /// The same in the terms of the experiments.
     pub fn kind(self) -> Kind {
         match self {
             Operation::NapImmediate => Kind::NapImmediate,
@@ -124,43 +124,43 @@ impl Operation {
     }
 }
 
-/// When messages are made.
+/// When messages are generated.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Arrival {
     /// After exponential gaps (open loop).
     Random {
-        /// Bytes of messages for each node.
+        /// Bytes of messages per second and node.
         load: Rate,
     },
     /// Several at once to one destination, with exponential pauses (open loop).
     Bursts {
-        /// Bytes of messages for each node.
+        /// Bytes of messages per second and node.
         load: Rate,
         /// Mean number of messages in a burst.
         messages: f64,
     },
-    /// As many under way at each node as software allows (C-33).
+    /// As many in flight at each node as software allows (C-33).
     Saturated,
-    /// A new one for each that is over (closed loop).
+    /// A new one for each that ends (closed loop).
     Closed {
-        /// Messages under way at each node.
+        /// Messages in flight at each node.
         window: u32,
     },
 }
 
-/// How long messages are.
+/// Lengths of messages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Sizes {
-    /// All alike.
+    /// All equal.
     Bytes(Bytes),
     /// More than 80 % of 128 to 4096 bytes, 8 % above 8192 bytes, none above 64 KiB (M-31).
     Mix,
 }
 
 impl Sizes {
-    /// The longest.
+    /// The maximum.
     pub(super) fn most(&self) -> u64 {
         match self {
             Sizes::Bytes(bytes) => bytes.count(),
@@ -169,29 +169,29 @@ impl Sizes {
     }
 }
 
-/// How long to run, and what of it counts.
+/// The length of a run, and of its warm-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Duration {
-    /// Virtual time altogether.
+    /// Total virtual time.
     pub time: Span,
-    /// Of this, the beginning that does not count; without it, it is found (MSER-5).
+    /// The warm-up at its beginning, which is not counted; if omitted, it is found by MSER-5.
     #[serde(default)]
     pub warm_up: Option<Span>,
 }
 
-/// Why a file makes no run.
+/// Why a file is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// It is not what a plan looks like. The text names the line.
+    /// The text is not a plan. The message names the line.
     #[error("{0}")]
     Form(String),
-    /// Something that cannot be.
+    /// A value is impossible.
     #[error("{}{why}", place(*.line))]
     Wrong {
-        /// Where it stands; 0 if the file does not have it and its default does not fit the rest.
+        /// Its line; 0 if the file omits it and its default does not fit the rest.
         line: usize,
-        /// What is wrong, and what to do.
+        /// The error, and what to do.
         why: String,
     },
 }
@@ -200,7 +200,7 @@ impl Plan {
     /// Reads a plan and prepares its run.
     ///
     /// # Errors
-    /// What is wrong, in which line, and what to do.
+    /// The error, its line, and what to do.
     pub fn read(text: &str) -> Result<(Plan, Workload), PlanError> {
         let plan: Plan = toml::from_str(text).map_err(|error| PlanError::Form(fault(&error)))?;
         let config = configure(&plan.chpp, text)?;
@@ -216,7 +216,7 @@ impl Plan {
         let Plan { traffic, run, .. } = self;
         let nodes = config.nodes();
         fits_memory(config)?;
-        // What a pattern can be is known where it is drawn from.
+        // The pattern's limits are checked by the module that draws from it.
         network::Traffic { pattern: traffic.pattern.clone(), ..network::Traffic::uniform(0.5, 1) }
             .check(nodes as u32)
             .map_err(|error| (error.parameter, error.why))?;
@@ -233,7 +233,7 @@ impl Plan {
             );
             return Err(("operation", why));
         }
-        // A part for what is sent, and one for what each node receives from each.
+        // One part for a node's own messages, and one for each source.
         let room = config.host.window.count() / 2 / (nodes as u64 + 1);
         if most > room {
             let why = format!(
@@ -271,7 +271,7 @@ impl Plan {
     }
 }
 
-/// Refuses more memory than a machine that simulates has.
+/// Refuses more memory than the computer that simulates is likely to have.
 fn fits_memory(config: &Config) -> Result<(), (&'static str, String)> {
     let functions = (config.nodes() * config.nic.functions) as u64;
     let memory = functions * config.host.window.count();
@@ -294,7 +294,7 @@ fn place(line: usize) -> String {
 fn configure(changes: &toml::Table, text: &str) -> Result<Config, PlanError> {
     let wrong = |error: crate::chpp::ConfigError| {
         let why = error.to_string();
-        // Names stand in backquotes; the last part of one is what the file says.
+        // Names are in backquotes; the file contains the last part of a name.
         let names = why.split('`').skip(1).step_by(2);
         let keys = names.map(|name| name.rsplit('.').next().unwrap_or_default());
         let lines = keys.filter(|key| !key.is_empty()).map(|key| line_of(text, key));

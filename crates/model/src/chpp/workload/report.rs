@@ -1,4 +1,5 @@
-//! What a run of a machine found: latency and throughput with their confidence, what limited it, and which parameters did nothing.
+//! The results of a run: latency and throughput with their confidence, the bottleneck, and the
+//! parameters without effect.
 
 use std::fmt;
 
@@ -12,7 +13,7 @@ use crate::network::{IdleParameter, idle_lines};
 use crate::stats::{Estimate, QueueUse, Steady, Window};
 use crate::units::Span;
 
-/// What a report is made from.
+/// The inputs of a report.
 pub(super) struct Measured<'a> {
     pub machine: &'a Machine,
     pub config: &'a Config,
@@ -25,59 +26,62 @@ pub(super) struct Measured<'a> {
     pub under_way: u64,
 }
 
-/// What a run found.
+/// The results of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// Nanoseconds from a message's posting to the event at its end.
+    /// Nanoseconds from a message's posting to its final event.
     pub latency_ns: Estimate,
-    /// Gigabytes (10^9 B) of messages delivered per second, for each node that sends.
+    /// Gigabytes (10^9 B) of messages delivered per second, for each sending node.
     pub throughput_gb_s: Estimate,
-    /// The beginning that was left out.
+    /// The warm-up, which is left out.
     pub warm_up: Span,
-    /// Whether the run came to a steady state. If not, its means mean little: it is offered more than it carries, or too short.
+    /// Whether the run reached a steady state. If not, its means mean little: the load exceeds the
+    /// capacity, or the run is too short.
     pub settled: bool,
-    /// Latencies of single messages, from the warm-up (or half of the run, if it was not given) to the end.
+    /// Latencies of single messages, from the end of the warm-up (or half of the run, if none was
+    /// given) to the end.
     pub percentiles_ns: Percentiles,
-    /// Messages that were measured for these.
+    /// Number of these messages.
     pub messages: u64,
-    /// Bytes delivered from each node in the same time, for fairness.
+    /// Bytes delivered from each node in the same time, to measure fairness.
     pub delivered_from: Vec<u64>,
-    /// Messages that were made and not over at the end.
+    /// Messages in flight at the end.
     pub under_way: u64,
-    /// The resource that was busiest.
+    /// The busiest resource.
     pub limit: Limit,
-    /// Every queue in which anything ever was, that in which most waited first. Little's law holds on each, or there would be no report.
+    /// Every queue that was used, highest mean first. Little's law holds on each: otherwise there
+    /// is no report.
     pub queues: Vec<QueueUse>,
     /// Parameters that had no effect on this run.
     pub idle_parameters: Vec<IdleParameter>,
     /// Events of the core.
     pub events: u64,
-    /// Hash of everything that happened; 16 hexadecimal digits in JSON.
+    /// Trace hash; 16 hexadecimal digits in JSON.
     #[serde(serialize_with = "crate::stats::hexadecimal")]
     pub trace_hash: u64,
 }
 
-/// Latencies that so many of a hundred messages do not exceed, in nanoseconds; nothing if there were no messages.
+/// Percentiles of latency in nanoseconds; nothing without messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Percentiles {
-    /// Half of them.
+    /// Median.
     pub p50: Option<f64>,
-    /// 90.
+    /// 90th percentile.
     pub p90: Option<f64>,
-    /// 99.
+    /// 99th percentile.
     pub p99: Option<f64>,
-    /// All.
+    /// Maximum.
     pub most: Option<f64>,
 }
 
 /// The busiest resource.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Limit {
-    /// By name.
+    /// Its name.
     pub resource: String,
-    /// How much of the time it was in use, from 0 to 1.
+    /// Its utilisation, from 0 to 1.
     pub utilisation: f64,
-    /// In one sentence.
+    /// The explanation in one sentence.
     pub why: String,
 }
 
@@ -122,13 +126,13 @@ impl Report {
         }
     }
 
-    /// The smallest and largest number of bytes from one node, as a ratio: 1 is perfectly fair.
+    /// The ratio of the lowest to the highest number of bytes from one node: 1 is perfectly fair.
     pub fn fairness(&self) -> f64 {
         crate::stats::fairness(&self.delivered_from)
     }
 }
 
-/// The fullest of some queues, and how many there are beside them.
+/// The fullest queues, and the number of the others.
 struct Fullest<'a> {
     shown: &'a [QueueUse],
     left: usize,

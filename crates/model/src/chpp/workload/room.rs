@@ -1,6 +1,6 @@
-//! Room in a stretch of memory: pieces are given out and come back.
+//! An allocator for a range of memory.
 
-/// Which pieces are taken.
+/// The allocated pieces.
 pub(super) struct Room {
     length: u64,
     /// First byte and length of each piece, in order.
@@ -13,7 +13,7 @@ impl Room {
         Room { length, taken: Vec::new() }
     }
 
-    /// The first free piece of `bytes`, in whole cache lines; nothing if there is none.
+    /// Allocates the first free piece of `bytes`, in whole cache lines; nothing if none is free.
     pub fn take(&mut self, bytes: u64) -> Option<u64> {
         let bytes = bytes.max(1).next_multiple_of(64);
         let (mut from, mut at) = (0, 0);
@@ -31,7 +31,7 @@ impl Room {
         Some(from)
     }
 
-    /// Gives back the piece that begins at `from`.
+    /// Frees the piece that begins at `from`.
     pub fn free(&mut self, from: u64) {
         self.taken.retain(|&(begins, _)| begins != from);
     }
@@ -41,7 +41,7 @@ impl Room {
 mod tests {
     use super::*;
 
-    /// Pieces do not overlap, holes are used again, and what does not fit is refused.
+    /// Pieces do not overlap, holes are reused, and a piece without room is refused.
     #[test]
     fn pieces_are_apart() {
         let mut room = Room::new(256);

@@ -1,15 +1,19 @@
-//! A schedule of a message-passing program on the machine: what an MPI library would do with the interface (C-53; cHPP section 3.4).
+//! Runs a schedule of a message-passing program on the machine, as an MPI library would use the
+//! interface (C-53; cHPP section 3.4).
 //!
-//! Ranks are the functions of the nodes: rank r is function r / n of node r mod n of n nodes. Its messages go by queue pair 0, and each carries 16 bytes of
-//! software tail: what it is, who sends, tag, number, length.
+//! Ranks are the functions of the nodes: with n nodes, rank r is function r / n of node r mod n.
+//! Messages use queue pair 0. Each carries a software tail of 16 bytes: kind, sender, tag, number,
+//! length.
 //!
-//! - **Eager**, up to `eager` bytes: one NAP with its data inside. The send is over when the processor has written it.
-//! - **Rendezvous**, above: a NAP asks; when a receive matches, a NAP answers with an address; a PUT moves the data. The send is over when its send event is
-//!   there, the receive when that of the receiver is.
+//! - **Eager**, up to `eager` bytes: one NAP with inline data. The send ends when the processor has
+//!   written it.
+//! - **Rendezvous**, above: a NAP asks; when a receive matches, a NAP answers with an address; a
+//!   PUT moves the data. The send ends with its send event, the receive with the receiver's event.
 //!
-//! Receives match messages as MPI wants it: in the order in which they began, by source and tag, -1 being any; messages of one sender are looked at in
-//! order. `calc` and the start of a send take the rank's processor, one after the other in the order in which they become ready; receiving costs no
-//! processor time, as in the rest of the model. All data is checked when it comes.
+//! Receives match messages as in MPI: in posting order, by source and tag, with -1 as wildcard.
+//! Messages of one sender match in order. `calc` and the start of a send occupy the rank's
+//! processor, one after the other in the order in which they become ready. Receiving costs no
+//! processor time, as elsewhere in the model. The receiver checks all data.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -34,31 +38,31 @@ pub const MOST_EAGER_BYTES: u64 = 2048;
 
 /// A machine and the program that runs on it.
 pub struct Execution {
-    /// The machine. It can be made to note things before it runs, and be looked at afterwards.
+    /// The machine. A caller can turn on its records before a run, and inspect it afterwards.
     pub machine: Machine,
     ranks: Ranks,
 }
 
-/// What a run found.
+/// The results of a run.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Outcome {
-    /// When the last operation was over.
+    /// When the last operation ended.
     pub time: Span,
-    /// When the last operation of each rank was over.
+    /// When the last operation of each rank ended.
     pub rank_times: Vec<Span>,
-    /// Messages that went at once.
+    /// Eager messages.
     pub eager: u64,
-    /// Messages that asked first.
+    /// Messages by rendezvous.
     pub rendezvous: u64,
-    /// Bytes of messages.
+    /// Bytes of all messages.
     pub bytes: u64,
-    /// The most messages that waited at a rank for a receive.
+    /// The most messages that waited at any rank for a receive.
     pub most_unexpected: usize,
-    /// The resource that was busiest.
+    /// The busiest resource.
     pub limit: Limit,
     /// Events of the core.
     pub events: u64,
-    /// Hash of everything that happened; 16 hexadecimal digits in JSON.
+    /// Trace hash; 16 hexadecimal digits in JSON.
     #[serde(serialize_with = "crate::stats::hexadecimal")]
     pub trace_hash: u64,
 }
@@ -88,13 +92,13 @@ struct Ranks {
     nodes: usize,
     ranks: Vec<RankState>,
     schedule: Schedule,
-    /// What the operations of the machine are for, by their number.
+    /// By number, the purpose of each operation of the machine.
     posted: Vec<Purpose>,
     eager_sent: u64,
     rendezvous_sent: u64,
     bytes: u64,
     most_unexpected: usize,
-    /// Data that was not what was sent.
+    /// The first mismatch between received and sent data.
     wrong: Option<String>,
 }
 
@@ -103,29 +107,29 @@ struct Ranks {
 struct RankState {
     operations: Vec<OperationState>,
     cpus: Vec<Cpu>,
-    /// Receives that began and wait, in order.
+    /// Receives that have begun and wait, in order.
     receives: VecDeque<usize>,
-    /// Messages that came and match no receive yet, in order.
+    /// Messages that have arrived and match no receive yet, in order.
     unexpected: VecDeque<Message>,
-    /// Rendezvous that a receive matched and that wait for room in memory: receive, message.
+    /// Matched rendezvous that wait for memory: receive, message.
     roomless: VecDeque<(usize, Message)>,
-    /// Where rendezvous data of this rank may land, and the pieces given out.
+    /// Memory for incoming rendezvous data, and the pieces in use.
     room: Option<Room>,
-    /// Messages under way: number by number.
+    /// By message number, the send operation.
     sends: Vec<usize>,
-    /// Operations that the interface was given and has not sent.
+    /// Operations posted to the interface and not sent yet.
     outstanding: usize,
 }
 
 #[derive(Clone, Default)]
 struct OperationState {
-    /// Whether it is over when its send event is there, instead of when the processor has written it.
+    /// Whether it ends with its send event, not when the processor has written it.
     ends_with_event: bool,
-    /// Requirements that are not met.
+    /// Requirements that are not met yet.
     left: usize,
     begun: bool,
     over: Option<Time>,
-    /// Whom its beginning, and its end, are news for.
+    /// Operations that wait for this one's beginning, and for its end.
     on_begin: Vec<usize>,
     on_end: Vec<usize>,
 }
@@ -137,10 +141,10 @@ struct Cpu {
     ready: VecDeque<usize>,
 }
 
-/// What an operation of the machine is for.
+/// The purpose of an operation of the machine.
 #[derive(Clone, Copy)]
 enum Purpose {
-    /// An eager message of a rank's operation, that is over with its send event.
+    /// An eager message of a rank's operation, which may end with its send event.
     Eager { rank: usize, operation: usize },
     /// A question or an answer.
     Control { rank: usize },
@@ -149,10 +153,11 @@ enum Purpose {
 }
 
 impl Execution {
-    /// Prepares a schedule on a machine. `eager` is the most bytes that a message sends without asking.
+    /// Prepares a schedule on a machine. `eager` is the maximum size of an eager message in bytes.
     ///
     /// # Errors
-    /// A sentence, with the line of the schedule: more ranks than functions, messages that have no room.
+    /// A sentence with the line of the schedule: more ranks than functions, or messages without
+    /// room.
     pub fn new(
         config: &Config,
         schedule: Schedule,
@@ -182,7 +187,7 @@ impl Execution {
                 "all `calc` together take more than the {LONGEST_NS} ns (a day) that are the most"
             ));
         }
-        // Half of a window is for what is sent, rings included; the other half for what comes.
+        // Half of a window is for outgoing data and rings, the other half for incoming data.
         let half = config.host.window.count() / 2;
         for (rank, operation) in schedule.operations() {
             let line = operation.line;
@@ -193,7 +198,7 @@ impl Execution {
                         half / 2
                     ));
                 }
-                // Processors are a handful of numbers; a schedule that names more than that is not meant so.
+                // Processors have small numbers; a schedule with larger ones is a mistake.
                 _ if operation.cpu >= MOST_CPUS => {
                     return Err(format!(
                         "line {line}: cpu {} of rank {rank}, but {MOST_CPUS} is the most",
@@ -220,16 +225,18 @@ impl Execution {
         Ok(Execution { machine, ranks })
     }
 
-    /// Lets all ranks run to their ends. Calls `done` now and then with the share of operations that are over.
+    /// Runs all ranks to their ends. Calls `done` from time to time with the share of ended
+    /// operations.
     ///
     /// # Errors
-    /// A sentence: the machine came to a standstill, or the program did: which operations wait for which, with their lines.
+    /// A sentence: the machine or the program deadlocked; it names the operations that wait for
+    /// each other, with their lines.
     pub fn run(&mut self, mut done: impl FnMut(f64)) -> Result<Outcome, String> {
         let Execution { machine, ranks } = self;
         ranks.begin(&mut machine.desk());
         let all = ranks.schedule.operations().count().max(1) as f64;
         loop {
-            // Longer and longer: a program may compute for a day.
+            // The steps grow with the time: a program may compute for a day.
             let until = machine.now() + Span::from_ns(100_000) + (machine.now() - Time::ZERO) / 8;
             let ended = machine.run(ranks, until).map_err(|stopped| stopped.to_string())?;
             let over = ranks.ranks.iter().flat_map(|rank| &rank.operations);
@@ -300,13 +307,13 @@ impl RankState {
     }
 }
 
-/// What an explanation needs to know.
+/// The state that an explanation needs.
 pub(super) struct View<'a> {
     /// The schedule.
     pub schedule: &'a Schedule,
-    /// By rank and operation: begun, over.
+    /// By rank and operation: begun, ended.
     pub states: Vec<Vec<(bool, bool)>>,
-    /// Sends, by rank and operation, whose eager messages nobody received.
+    /// Sends, by rank and operation, whose eager messages no receive matched.
     pub unreceived: Vec<(usize, usize)>,
 }
 
@@ -338,14 +345,14 @@ impl Ranks {
             .expect("ranks were counted against nodes and functions")
     }
 
-    /// First address of what a rank sends, and of what it receives.
+    /// First address of a rank's outgoing data, and of its incoming data.
     fn memory(&self, rank: usize, desk: &Desk<'_>) -> (u64, u64) {
         let (node, function) = self.place(rank);
         let half = self.config.host.window.count() / 2;
         (desk.free_memory(node, function), desk.window(node, function) + half)
     }
 
-    /// What each rank sends lies in its memory from the beginning.
+    /// Fills each rank's memory with the data that it sends.
     fn fill(&self, desk: &mut Desk<'_>) -> Result<(), String> {
         for (rank, all) in self.schedule.ranks.iter().enumerate() {
             let sent = all.operations.iter().filter_map(|operation| match operation.work {
@@ -376,7 +383,7 @@ impl Ranks {
         }
     }
 
-    /// Nothing is in the way of an operation any more, but perhaps the processor.
+    /// An operation's requirements are met; it may still wait for its processor.
     fn ready(&mut self, rank: usize, operation: usize, desk: &mut Desk<'_>) {
         let what = &self.schedule.ranks[rank].operations[operation];
         match what.work {
@@ -392,7 +399,7 @@ impl Ranks {
         }
     }
 
-    /// A processor takes up what is next.
+    /// A processor starts its next operation.
     fn work(&mut self, rank: usize, cpu: usize, desk: &mut Desk<'_>) {
         let state = &mut self.ranks[rank].cpus[cpu];
         if state.busy {
@@ -410,7 +417,7 @@ impl Ranks {
         }
     }
 
-    /// The processor is done with an operation at `time`.
+    /// Schedules the end of the processor's work on an operation at `time`.
     fn wake(&mut self, time: Time, rank: usize, operation: usize, desk: &mut Desk<'_>) {
         let before: usize = self.ranks[..rank].iter().map(|rank| rank.operations.len()).sum();
         desk.wake(time, (before + operation) as u32);
@@ -436,7 +443,8 @@ impl Ranks {
         self.bytes += bytes;
         self.eager_sent += u64::from(is_eager);
         self.rendezvous_sent += u64::from(!is_eager);
-        // Whether the processor begins at once, and when it will be done, is known if there is a place for the descriptor.
+        // If a place for the descriptor is free, the processor starts at once and the end of its
+        // work is known.
         let begins = self.ranks[rank].outstanding < self.config.nic.doorbell_depth
             && self.config.nic.submission == Start::Doorbell;
         let data: Vec<u8> = match is_eager {
@@ -455,7 +463,7 @@ impl Ranks {
         self.wake(written, rank, operation, desk);
     }
 
-    /// Posts for one rank to another; gives the machine's number of the operation.
+    /// Posts from one rank to another; returns the machine's number of the operation.
     fn post(
         &mut self,
         rank: usize,
@@ -499,7 +507,7 @@ impl Ranks {
         self.met(rank, news, desk);
     }
 
-    /// A requirement of each of these is met.
+    /// One requirement of each of these operations is met.
     fn met(&mut self, rank: usize, of: Vec<usize>, desk: &mut Desk<'_>) {
         for operation in of {
             let state = &mut self.ranks[rank].operations[operation];
@@ -510,7 +518,7 @@ impl Ranks {
         }
     }
 
-    /// A receive begins: it takes the first message that waits for it, or waits itself.
+    /// A receive begins: it takes the first matching message, or waits.
     fn receive(&mut self, rank: usize, operation: usize, desk: &mut Desk<'_>) {
         let work = self.schedule.ranks[rank].operations[operation].work;
         let state = &mut self.ranks[rank];
@@ -521,7 +529,7 @@ impl Ranks {
         }
     }
 
-    /// A message that can be received has come.
+    /// A message has arrived that a receive can match.
     fn came(&mut self, rank: usize, message: Message, desk: &mut Desk<'_>) {
         let operations = &self.schedule.ranks[rank].operations;
         let state = &mut self.ranks[rank];
@@ -554,7 +562,7 @@ impl Ranks {
         self.answer(rank, desk);
     }
 
-    /// Answers those who asked, as far as there is room for their data.
+    /// Answers matched rendezvous as long as there is memory for their data.
     fn answer(&mut self, rank: usize, desk: &mut Desk<'_>) {
         while let Some(&(operation, message)) = self.ranks[rank].roomless.front() {
             let Some(at) =
@@ -567,7 +575,7 @@ impl Ranks {
             if let Some(memory) = desk.memory_mut(address, message.bytes as usize) {
                 memory.fill(0);
             }
-            // The answer goes back by the question's number, and says which receive it is for in the place of the tag.
+            // The answer carries the number of the question, and the receive in place of the tag.
             let answer =
                 Message { kind: ANSWERS, from: rank as u32, tag: operation as u32, ..message };
             let purpose = Purpose::Control { rank };
@@ -582,7 +590,7 @@ impl Ranks {
         }
     }
 
-    /// Somebody answered: the data goes to where they say.
+    /// The answer to a rendezvous has arrived: the data goes to its address.
     fn answered(&mut self, rank: usize, message: Message, address: u64, desk: &mut Desk<'_>) {
         let Message { from, tag, number, bytes, .. } = message;
         let Some(&operation) = self.ranks[rank].sends.get(number as usize) else { return };
@@ -599,7 +607,7 @@ impl Ranks {
         self.post(rank, from as usize, work, data, purpose, desk);
     }
 
-    /// Whether what came is what was sent.
+    /// Checks that received data equals sent data.
     fn check(&mut self, rank: usize, message: Message, address: u64, desk: &Desk<'_>) {
         let sender = message.from as usize;
         let whole = desk.memory(address, message.bytes as usize).is_some_and(|bytes| {
@@ -646,7 +654,7 @@ impl Program for Ranks {
                 self.answered(rank, message, u64::from_le_bytes(told.unwrap_or_default()), desk);
             }
             DATA if notice.event.primitive == Primitive::Put => {
-                // An event says where its last packet went; the piece begins that much before it.
+                // The event describes the last packet; the message ends where that packet ends.
                 let (_, base) = self.memory(rank, desk);
                 let end = address + notice.event.length;
                 let begins = end - u64::from(message.bytes);
@@ -661,7 +669,7 @@ impl Program for Ranks {
         }
     }
 
-    /// The processor is done with an operation.
+    /// The processor has finished its work on an operation.
     fn woken(&mut self, token: u32, desk: &mut Desk<'_>) {
         let mut operation = token as usize;
         let mut rank = 0;
@@ -674,7 +682,8 @@ impl Program for Ranks {
         let ends = match work {
             Work::Calculate { .. } => true,
             Work::Send { bytes, .. } => {
-                // A held back eager send ends with its event, a rendezvous with that of its data.
+                // An eager send that was held back ends with its event, a rendezvous with that of
+                // its data.
                 let ends_later = self.ranks[rank].operations[operation].ends_with_event;
                 bytes <= self.eager && !ends_later
             }

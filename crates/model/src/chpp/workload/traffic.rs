@@ -12,19 +12,19 @@ use crate::network::Destinations;
 use crate::stats::Window;
 use crate::units::{Span, Time};
 
-/// A machine and what it is loaded with.
+/// A machine and its load.
 pub struct Workload {
-    /// The machine. It can be made to note things before it runs, and be looked at afterwards.
+    /// The machine. A caller can turn on its records before a run, and inspect it afterwards.
     pub machine: Machine,
     config: Config,
     load: Load,
     duration: Duration,
 }
 
-/// Windows that a run is cut into.
+/// Number of windows of a run.
 const WINDOWS: u64 = 1000;
 
-/// Who sends what, and what came of it.
+/// The traffic, and its measurements.
 struct Load {
     traffic: Traffic,
     destinations: Destinations,
@@ -32,9 +32,10 @@ struct Load {
     /// Mean time between messages, or between bursts.
     mean_gap: Span,
     goes_on: Chance,
-    /// Messages that a node begins with, if each that is over is followed by another.
+    /// In a closed loop, the messages that a node keeps in flight.
     under_way: Option<u32>,
-    /// Room for a message in the memory of a node; one for what it sends, and one for each node that it receives from.
+    /// Room for a message in the memory of a node: one for its own messages, and one for each
+    /// source.
     place_bytes: u64,
     until: Time,
     windows: Vec<Window>,
@@ -48,7 +49,7 @@ struct Load {
 }
 
 impl Workload {
-    /// A machine that has not begun; `plan` was checked against `config`.
+    /// A machine before its start; `plan` has been checked against `config`.
     pub(super) fn new(config: &Config, plan: &Plan) -> Result<Workload, String> {
         let Plan { traffic, run, seed, .. } = plan;
         let machine = Machine::new(config, *seed).map_err(|error| error.to_string())?;
@@ -87,10 +88,11 @@ impl Workload {
         Ok(Workload { machine, config: config.clone(), load, duration: *run })
     }
 
-    /// Runs to the end and reports; tells now and then which share is done, from 0 to 1.
+    /// Runs to the end and reports. Calls `done` from time to time with the share done, from 0 to
+    /// 1.
     ///
     /// # Errors
-    /// A sentence: a deadlock with its ring of waits, or a law of conservation that does not hold.
+    /// A sentence: a deadlock with its cycle of waits, or a violated law of conservation.
     pub fn run(&mut self, mut done: impl FnMut(f64)) -> Result<Report, String> {
         const TOLD: u64 = 100;
         let Workload { machine, config, load, duration } = self;
@@ -103,7 +105,7 @@ impl Workload {
             let ended = machine.run(load, until).map_err(|stopped| stopped.to_string())?;
             done(part as f64 / TOLD as f64);
             if ended == Ended::Quiet {
-                // A gap that is longer than what is left: nothing will ever happen again.
+                // The gap exceeds the remaining time: no further event occurs.
                 done(1.0);
                 break;
             }
@@ -161,7 +163,7 @@ impl Load {
             false => (place(node, 0), place(to, 1 + node)),
         };
         let ends = (endpoint(node as u8), endpoint(to as u8));
-        // The plan's lengths were checked against what a descriptor can say.
+        // The plan's lengths were checked against the limits of a descriptor.
         let posted = post(desk, kind, ends, (near, far), bytes);
         debug_assert!(posted.is_ok(), "{posted:?}");
         self.made += u64::from(posted.is_ok());
@@ -204,7 +206,7 @@ impl Program for Load {
     }
 }
 
-/// The mean length of a message; for the mix from a sample of fixed seed.
+/// The mean length of a message; the mix is sampled with a fixed seed.
 pub(super) fn mean_bytes(sizes: &Sizes) -> f64 {
     match sizes {
         Sizes::Bytes(bytes) => bytes.count() as f64,
