@@ -22,11 +22,11 @@
 //!    [`Endpoint::flush`], so that no acknowledgement waits to be piggybacked.
 //!
 //! ```text
-//!   send ----> SendStream --cut--> Flight --frame--> network          one SendStream for requests, responses, news
+//!   send ----> SendStream --cut--> Flight --frame--> network    for requests, responses, news
 //!                  ^                 |  ^
 //!                  +---- release ----+  +-- acknowledged, lost ------- handle_frame
 //!                                                                        |
-//!   Sink <---- (Backlog, if refused or in pieces) <---- in order <-------+---- EarlySet, while one before is missing
+//!   Sink <---- (Backlog, if refused or in pieces) <---- in order <-------+-- EarlySet, after a gap
 //! ```
 
 pub(crate) mod acknowledge;
