@@ -4,7 +4,7 @@
 //! Carries words 1 to 3 of the header of a packet between engines, without the zero bytes, and the
 //! payload:
 //! ```text
-//!   0        1        2                                                         header     + payload
+//!   0        1        2                                                         header    +payload
 //!   +--------+--------+-------+-----+---------+-------------+--------+----------+-- ... ---+
 //!   | kind   | shape  | flags | aux | payload | destination | source | argument | payload  |
 //!   |        |        | 0, 1  | 0,2 | 0,1,2,4 | 0, 1, 2, 4  | same   | 0,2,4,8  | bytes    |

@@ -2,11 +2,11 @@
 //! (SMP paper, sections 2 and 4.1).
 //!
 //! ```text
-//! unit       network packet   header of 4 or 2 DW | 0..=124 DW of data             S-09, S-10, S-11
-//! transport  TLP              4 DW header | payload | 1 DW check                   S-12, S-13
-//! link       LLP              STP | sequence | TLP | link CRC | END                S-16
-//!            DLLP             SDP | ACK, NAK or credits | CRC | END                S-15, S-16
-//! lanes      symbol `i` of an LLP or DLLP goes over lane `i` modulo width          S-19
+//! unit       network packet   header of 4 or 2 DW | 0..=124 DW of data         S-09, S-10, S-11
+//! transport  TLP              4 DW header | payload | 1 DW check               S-12, S-13
+//! link       LLP              STP | sequence | TLP | link CRC | END            S-16
+//!            DLLP             SDP | ACK, NAK or credits | CRC | END            S-15, S-16
+//! lanes      symbol `i` of an LLP or DLLP goes over lane `i` modulo width      S-19
 //! ```
 //!
 //! The paper gives sizes and layers. Where it gives no bits, these are PCIe's (base specification
