@@ -45,7 +45,7 @@ const NIL: u16 = u16::MAX;
 /// [`next_grant`](Self::next_grant) until it returns `None` and tell each lane what it got.
 ///
 /// Methods that take a lane panic if its number is not below the number given to
-/// [`new`](Self::new): lane numbers come from the owner's tables, never from a peer. Extents may
+/// [`new`](Self::new). Lane numbers come from the owner's tables, never from a peer. Extents may
 /// come from a peer and are checked.
 pub struct CreditManager {
     pool: ExtentPool,
@@ -231,9 +231,7 @@ impl CreditManager {
 
     /// Walks all lists and reports the first error; for tests.
     ///
-    /// # Errors
-    /// A sentence, if a chunk is granted twice, or granted and free, or neither (D-13, D-14).
-    /// Likewise if the waiting list lacks a lane, has one twice, or has one that does not wait.
+    /// # Errors A sentence, if a chunk is granted twice, or granted and free, or neither (D-13, D-14). Also if the waiting list lacks a lane, has one twice, or has one that does not wait.
     pub fn check(&self) -> Result<(), String> {
         let mut granted = vec![false; self.grants.len()];
         for lane in 0..self.lanes.len() as u16 {

@@ -36,7 +36,7 @@ const NIL: u32 = u32::MAX;
 /// operation except [`check`](Self::check) costs a fixed time plus the copying of the message.
 ///
 /// Methods that take a queue panic if its number is not below the number given to
-/// [`new`](Self::new): queue numbers come from the owner's tables, never from a peer.
+/// [`new`](Self::new). Queue numbers come from the owner's tables, never from a peer.
 pub struct Damq<H> {
     cell_shift: u32,
     memory: Box<[u8]>,

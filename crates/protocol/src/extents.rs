@@ -1,8 +1,8 @@
 //! Contiguous runs of chunks out of one pool, lowest address first.
 //!
-//! The pool is a bitmap of up to 64 words of 64 bits, one bit per chunk, and a summary word with
-//! one bit per word. It always takes the lowest free run. So a lone user cycles through the same
-//! few chunks, which stay in its cache, however large the pool is.
+//! The pool is a bitmap of up to 64 words of 64 bits, one bit per chunk. A summary word has one bit
+//! per word. It always takes the lowest free run. So a lone user cycles through the same few
+//! chunks, which stay in its cache, however large the pool is.
 
 use alloc::boxed::Box;
 use alloc::vec;

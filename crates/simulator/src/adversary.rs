@@ -9,8 +9,7 @@
 //! another address. It makes up or alters every kind of frame except those with packets, which
 //! without keys cannot be told from the peer's. It may end links. It may not pass for a peer at
 //! another address, make others send to strangers, or fill tables. When it stops, everything must
-//! go on. another address, have others send to strangers, or fill tables; and when he stops,
-//! everything must go on.
+//! go on.
 
 use std::collections::BTreeMap;
 

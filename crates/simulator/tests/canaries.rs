@@ -27,9 +27,8 @@ const FAULTS: [&str; 23] = [
     "reliable-gate-untold",
     "reliable-no-keep-alive",
     "reliable-deliver-discarded",
-    // Faults that the adversary exploits: an identity without its place, state before a proof,
-    // belief in unasked answers and in claims, an endless table, a full stream to an unproved
-    // address.
+    // Faults that the adversary exploits: identity without place, state before proof, belief in
+    // unasked answers and in claims, tables without limit, a full stream to an unproved address.
     "reliable-skip-source",
     "reliable-skip-cookie",
     "reliable-believe-new-path",

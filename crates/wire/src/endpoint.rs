@@ -10,7 +10,6 @@
 //! widths. Eight functions (PF + 7 VF) need 3 bits and four queue pairs 2 bits (C-38). We give the
 //! processor 4 bits, because the paper simulates 16 ports (C-44). Two endpoints of 9 bits then
 //! leave 6 bits for S-Flag.
-//! leave 6 bits for S-Flag.
 
 use core::fmt;
 

@@ -27,8 +27,8 @@
 //!
 //! P is the phase bit. It flips each time the ring wraps (see [`phase`]). So the reader tells a new
 //! record from last lap's without a counter shared with the writer. It is the top bit of the last
-//! word: a writer that stores the words in ascending order, as a PCIe write does, makes the record
-//! valid by its last store.
+//! word. A PCIe write stores the words in ascending order, so that its last store makes the record
+//! valid.
 //!
 //! The paper names the two rings and when an event is written; the record is ours.
 

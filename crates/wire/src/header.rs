@@ -1,7 +1,7 @@
 //! The 16-byte packet header (C-06, C-07, C-08; cHPP section 3.2, Fig. 6).
 //!
-//! It is the header of a PCIe memory write with a 64-bit address, four DWs sent most significant
-//! byte first, in which `PKT type`, `QP Magic` and most of DW2 have a new meaning:
+//! It is the header of a PCIe memory write with a 64-bit address: four DWs, sent most significant
+//! byte first. `PKT type`, `QP Magic` and most of DW2 have a new meaning:
 //!
 //! ```text
 //!        byte +0         byte +1         byte +2         byte +3

@@ -19,10 +19,13 @@
 //!
 //! On the direct link of the SMP paper, its packets and those of its layers are in [`link`].
 //!
-//! Five small parts serve several formats: [`primitive`] (NAP, PUT or GET), [`endpoint`] (which
-//! queue pair of which function of which processor), [`span`] (bytes expressed as DWs and byte
-//! enables), [`entry`] (blocks of memory in lists) and [`tail`] (the opaque bytes of the upper
-//! software).
+//! Five small parts serve several formats:
+//!
+//! - [`primitive`]: NAP, PUT or GET
+//! - [`endpoint`]: processor, function and queue pair
+//! - [`span`]: bytes expressed as DWs and byte enables
+//! - [`entry`]: blocks of memory in lists
+//! - [`tail`]: the opaque bytes of the upper software
 //!
 //! Rules that hold for all formats:
 //!

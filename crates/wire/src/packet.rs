@@ -14,7 +14,6 @@
 //! when read. A payload of 0 bytes travels as one DW with no byte enabled, which is PCIe's
 //! zero-length write. The tail has no length field: it is all that the link delivers behind the
 //! payload.
-//! payload.
 
 use core::fmt;
 

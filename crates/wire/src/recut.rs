@@ -13,8 +13,8 @@
 //! Each [`Piece`] lies in one entry of both lists and is as long as that allows. With n and m
 //! non-empty entries there are at most n + m - 1 pieces, and none is empty.
 //!
-//! [`recut`] knows lengths only, so that any entry type can be used: map the entries to their
-//! lengths on the way in, and index them with the piece on the way out.
+//! [`recut`] knows lengths only, so that it serves any entry type. Callers map entries to their
+//! lengths, and index entries with the piece.
 //!
 //! ```
 //! use bellwire_wire::recut::recut;

@@ -1,6 +1,6 @@
 //! When to acknowledge. The acknowledgement rides on the next frame to the peer. It gets a frame of
-//! its own in three cases: enough frames wait for it, one has waited long enough, or the peer must
-//! know at once. The peer must know at once about a gap, a repetition, or room after none.
+//! its own if enough frames wait for it, one has waited long enough, or the peer must know at once.
+//! The peer must know at once about a gap, a repetition, or room after none.
 //!
 //! A peer that can only wait says so (FLAG_ANSWER) and is acknowledged at once, because our user
 //! may not call again for long. After several alternating turns of request and response, the

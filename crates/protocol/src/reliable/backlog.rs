@@ -1,6 +1,6 @@
-//! Packets of one channel of one link that were acknowledged but not yet taken: those that the user
-//! refused (STOP, H-15), and the beginning of a packet whose end is missing (H-25). Most packets
-//! bypass it: they are offered in the frame.
+//! Packets of one channel of one link that were acknowledged but not yet taken. These are packets
+//! that the user refused (STOP, H-15), and the beginning of a packet whose end is missing (H-25).
+//! Most packets bypass it: they are offered in the frame.
 
 use alloc::vec::Vec;
 

@@ -6,7 +6,7 @@
 pub struct Counters {
     /// Packets that [`send`](super::Endpoint::send) accepted.
     pub packets_queued: u64,
-    /// Packets of which the peer has every byte.
+    /// Packets whose every byte was acknowledged.
     pub packets_acknowledged: u64,
     /// Packets that were not acknowledged when their link went down. The peer may have some of
     /// them.

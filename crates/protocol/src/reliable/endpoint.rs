@@ -90,9 +90,9 @@ impl Endpoint {
     /// The endpoint of function `me`.
     ///
     /// `incarnation` is greater than that of any earlier endpoint with this address. It is not 0
-    /// and below 2^63; the start time of the program will do. `secret` yields two kinds of values:
-    /// tokens, by which a link recognises its frames, and cookies, by which a peer shows that it
-    /// receives at its address.
+    /// and below 2^63; the start time of the program will do. `secret` yields tokens, by which a
+    /// link recognises its frames. It also yields cookies, by which a peer shows that it receives
+    /// at its address.
     ///
     /// # Errors
     /// What [`Config::check`] says.

@@ -4,7 +4,6 @@
 //! the link ends; nothing is told unasked. News travel in the stream of sequenced frames, so none
 //! is lost or overtakes another. Pending news are one bit per queue pair, not a queue. A gate that
 //! changes faster than frames go costs nothing, and the peer hears its last state.
-//! nothing, and the peer hears the last state.
 
 use alloc::boxed::Box;
 use alloc::vec;

@@ -41,9 +41,9 @@ impl Endpoint {
         Some(id)
     }
 
-    /// Gives a half-open link a new token: an earlier link of the peer may have learnt the old one,
-    /// and its frames must not count for the new link. If the link asks anew it also takes a later
-    /// opening, because the peer drops a second token under the same opening.
+    /// Gives a half-open link a new token. An earlier link of the peer may have learnt the old
+    /// token; its frames must not count for the new link. If the link asks anew it also takes a
+    /// later opening, because the peer drops a second token under the same opening.
     pub(super) fn renew(&mut self, slot: usize, asks_anew: bool, path: PathId, now_ns: u64) {
         let token = self.new_token(slot as u16);
         let Some(old) = self.slots[slot].link.as_deref() else { return };

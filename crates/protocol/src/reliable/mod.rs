@@ -218,7 +218,7 @@ pub enum SendError {
 /// Why a link is down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Why {
-    /// Nobody answered within the patience of `connect`.
+    /// No answer came within the patience of `connect`.
     NoAnswer,
     /// The peer's versions have none in common with ours.
     Version {

@@ -3,10 +3,10 @@
 //! judged among the frames of one path, so that a slow path causes no false losses. A path by which
 //! nothing arrives is left out, and tried with one frame from time to time.
 //!
-//! A path on which the peer appears by itself is not proved: somebody may forward the peer's frames
-//! from another address. Until a frame that went by this path alone is acknowledged, it gets one
-//! Data frame at a time. It gets no more bytes of other frames than came from it (after RFC 9000,
-//! 8.1 and 9.3).
+//! A path on which the peer appears by itself is not proved: an attacker may forward the peer's
+//! frames from another address. Until a frame that went by this path alone is acknowledged, it gets
+//! one Data frame at a time. It gets no more bytes of other frames than came from it (after RFC
+//! 9000, 8.1 and 9.3).
 //!
 //! Spreading makes frames arrive out of order. A receiver without room for early frames drops them,
 //! and a go-back sender then sends all again. Such links use one path at a time.

@@ -171,8 +171,8 @@ pub fn half_open_links_make_room() {
     assert!(net.nodes[0].endpoint.link_count() <= 16);
 }
 
-/// A peer's frames from a new address do not redirect its stream: that address gets one frame at a
-/// time until one of them is acknowledged.
+/// A peer's frames from a new address do not redirect its stream. That address gets one frame at a
+/// time until one is acknowledged.
 #[test]
 pub fn a_new_address_is_tried_with_care() {
     let mut net = Net::new(&[Config::new(1500); 3], 1);

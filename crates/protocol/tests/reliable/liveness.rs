@@ -50,8 +50,8 @@ pub fn an_idle_link_stays_up() {
     assert!((100..=420).contains(&frames), "{frames} frames in 100 s");
 }
 
-/// A program that sleeps so long that its peer gives it up learns so; one whose peer slept less
-/// than the limit goes on. Its own sleep alone makes it declare no peer dead.
+/// A program that its peer gave up while it slept learns so when it wakes. A link survives the
+/// sleep of both ends. Its own sleep alone makes it declare no peer dead.
 #[test]
 pub fn own_sleep_is_not_the_peers_death() {
     let mut net = Net::new(&[Config::new(1500); 2], 3);

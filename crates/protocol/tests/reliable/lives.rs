@@ -19,8 +19,8 @@ struct World {
     /// Next number of each source.
     sent: HashMap<Source, u64>,
     taken: HashMap<Source, u64>,
-    /// For each node: which of its links carries packets of which sender's link. An ended link
-    /// carries nothing.
+    /// For each node: its links, and the sender's link that each carries. An ended link carries
+    /// nothing.
     brings: Vec<HashMap<PeerId, (u32, u64, u32)>>,
     ended: Vec<Vec<PeerId>>,
     seen: [usize; NODES],

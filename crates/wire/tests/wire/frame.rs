@@ -56,7 +56,7 @@ fn golden_frame() {
 }
 
 /// Every flip of one or two bits of a whole frame is noticed, by the header's parser or by the
-/// check value: exhaustively for the header and a short body.
+/// check value. All flips of the header and a short body are tried.
 #[test]
 fn two_flipped_bits_never_pass() {
     let body = Section::head(SectionKind::Requests, 0, 13).into_iter().chain([7; 13]);

@@ -78,8 +78,8 @@ fn limits_of_a_span_are_exact() {
     }
 }
 
-/// Of all mask pairs for one, two and three DWs, exactly those are accepted that describe one run
-/// of bytes in the one form that the rules allow.
+/// Of all mask pairs for one, two and three DWs, only those are accepted that describe one run of
+/// bytes in the allowed form.
 // shows: C-08
 #[test]
 fn all_mask_pairs_are_judged_right() {
