@@ -231,7 +231,9 @@ impl CreditManager {
 
     /// Walks all lists and reports the first error; for tests.
     ///
-    /// # Errors A sentence, if a chunk is granted twice, or granted and free, or neither (D-13, D-14). Also if the waiting list lacks a lane, has one twice, or has one that does not wait.
+    /// # Errors
+    /// A sentence, if a chunk is granted twice, or granted and free, or neither (D-13, D-14). Also
+    /// if the waiting list lacks a lane, has one twice, or has one that does not wait.
     pub fn check(&self) -> Result<(), String> {
         let mut granted = vec![false; self.grants.len()];
         for lane in 0..self.lanes.len() as u16 {

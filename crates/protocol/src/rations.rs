@@ -206,7 +206,9 @@ impl Rations {
 
     /// Counts everything and reports the first error; for tests.
     ///
-    /// # Errors A sentence, if credits were made or lost (D-14). Also if the waiting list lacks a lane, has one twice, or has one that does not wait.
+    /// # Errors
+    /// A sentence, if credits were made or lost (D-14). Also if the waiting list lacks a lane, has
+    /// one twice, or has one that does not wait.
     pub fn check(&self) -> Result<(), String> {
         let held: u32 = self.lanes.iter().map(|lane| u32::from(lane.held)).sum();
         if held + u32::from(self.free) != u32::from(self.total) {

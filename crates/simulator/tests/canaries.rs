@@ -28,7 +28,7 @@ const FAULTS: [&str; 23] = [
     "reliable-no-keep-alive",
     "reliable-deliver-discarded",
     // Faults that the adversary exploits: identity without place, state before proof, belief in
-    // unasked answers and in claims, tables without limit, a full stream to an unproved address.
+    // unasked answers and in claims, endless tables, a full stream to an unproved address.
     "reliable-skip-source",
     "reliable-skip-cookie",
     "reliable-believe-new-path",
