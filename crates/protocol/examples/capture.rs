@@ -1,5 +1,6 @@
-//! Writes a capture of frames of every kind, as Ethernet and as UDP, and prints what a dissector should make of each.
-//! `cargo run -p bellwire-protocol --example capture -- OUT.pcapng > expected.tsv`; tools/dissector.sh compares.
+//! Writes a capture of frames of every kind, as Ethernet and as UDP, and prints what a dissector
+//! should show for each. `cargo run -p bellwire-protocol --example capture -- OUT.pcapng >
+//! expected.tsv`; tools/dissector.sh compares.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -40,7 +41,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Two endpoints and a third that speaks another version; one frame is lost, one damaged, one comes in parts.
+/// Two endpoints and a third with another version; one frame is lost, one damaged, one comes in
+/// parts.
 fn conversation() -> Vec<Vec<u8>> {
     let address = |node| FunctionId { node, function: node as u8 };
     let config = Config::new(1500);
@@ -92,7 +94,7 @@ fn conversation() -> Vec<Vec<u8>> {
         let words = [(1 + number as u64) | ((number as u64) << 8), 3 | 9 << 32, 1 << (9 * number)];
         ends[0].send(peer, channel, words, &[], &payload[..]).expect("room for it");
     }
-    // The first frame is lost; the others bring a selective acknowledgement.
+    // The first frame is lost; the others cause a selective acknowledgement.
     now_ns += 50_000;
     turn(&mut ends, now_ns, 1);
     ends[0].send(peer, Channel::Request, [6, 0x12345, 0], &[], &[0xee; 1300]).expect("room for it");
@@ -104,7 +106,7 @@ fn conversation() -> Vec<Vec<u8>> {
     ends[0].close(peer, now_ns);
     now_ns += 50_000;
     turn(&mut ends, now_ns, 0);
-    // What nobody knows any more, and what devices say to each other.
+    // A frame of a forgotten link, and frames that devices exchange.
     let last = frames.iter().rfind(|frame| frame[1] & 0xf == FrameKind::Data as u8).cloned();
     let last = last.expect("there was data");
     let mut sink = |_: PeerId, _: Channel, _: [u64; 3], _: &[u8]| Verdict::Taken;
@@ -128,7 +130,8 @@ fn conversation() -> Vec<Vec<u8>> {
     frames
 }
 
-/// The values that tools/dissector.sh asks for, in its order, separated by tabs; several of one name by commas.
+/// The values that tools/dissector.sh reads, in its order, separated by tabs; several values of one
+/// name by commas.
 fn expectation(frame: &[u8]) -> String {
     let header = FrameHeader::parse(frame).expect("only sound headers are captured");
     let body = &frame[HEADER_BYTES..header.length as usize - 4];
@@ -159,7 +162,8 @@ fn expectation(frame: &[u8]) -> String {
                 match section.kind {
                     SectionKind::Requests | SectionKind::Responses => {
                         let mut at = 0;
-                        // What begins inside a packet cannot be read without the frame before.
+                        // A section that begins inside a packet cannot be read without the frame
+                        // before.
                         let is_readable = section.flags & FLAG_CONTINUES == 0;
                         while let Some(bytes) = section.bytes.get(at..).filter(|_| is_readable) {
                             let Ok(Some((words, header))) = PacketWords::parse(bytes) else {
@@ -210,7 +214,7 @@ fn ethernet(frame: &[u8]) -> Vec<u8> {
     let mut bytes = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
     bytes.extend(ETHERTYPE.to_be_bytes());
     bytes.extend(frame);
-    // As an interface pads.
+    // Padded to the shortest Ethernet frame, as interfaces do.
     bytes.resize(bytes.len().max(60), 0);
     bytes
 }
@@ -229,7 +233,8 @@ fn udp(frame: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Section header and interface description (pcapng, draft-ietf-opsawg-pcapng, 4.1 and 4.2): Ethernet, little-endian.
+/// Section header and interface description (pcapng, draft-ietf-opsawg-pcapng, 4.1 and 4.2):
+/// Ethernet, little-endian.
 fn begin(file: &mut Vec<u8>) {
     block(
         file,

@@ -1,5 +1,5 @@
-//! What the reliable protocol costs in processor time: ns per frame and per packet, of sending, writing and taking in frames.
-//! `cargo run --release -p bellwire-protocol --example reliable_cost`
+//! Processor time of the reliable protocol: ns per frame and per packet for sending, writing and
+//! receiving. `cargo run --release -p bellwire-protocol --example reliable_cost`
 
 use std::time::{Duration, Instant};
 

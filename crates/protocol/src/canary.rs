@@ -1,8 +1,8 @@
 //! Planted faults, which show that the checkers of this crate can fail.
 //!
-//! A mechanism asks `planted("name")` at the place where the fault would be made. Without the feature `canaries` the
-//! answer is a constant `false` and nothing is left of the question. With it, a test plants one fault at a time, for
-//! its own thread, and requires that the oracle objects.
+//! A mechanism asks `planted("name")` where the fault would be made. Without the feature `canaries`
+//! the answer is a constant `false`, and the compiler removes the question. With it, a test plants
+//! one fault at a time, for its own thread, and requires that the oracle objects.
 
 #[cfg(not(feature = "canaries"))]
 mod answer {
@@ -28,7 +28,7 @@ mod answer {
         PLANTED.get() == Some(name)
     }
 
-    /// Takes the fault away again when dropped.
+    /// Removes the fault when dropped.
     #[must_use = "the fault is gone as soon as this is dropped"]
     pub struct Planted(());
 
@@ -38,7 +38,7 @@ mod answer {
         }
     }
 
-    /// Plants the fault `name` in the calling thread, instead of any that was planted before.
+    /// Plants the fault `name` in the calling thread, in place of any earlier one.
     pub fn plant(name: &'static str) -> Planted {
         PLANTED.set(Some(name));
         Planted(())

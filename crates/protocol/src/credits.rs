@@ -1,18 +1,25 @@
 //! Heuristic credit management: who may write into which part of a shared receive buffer.
 //!
-//! Source: DAMQ-PD's HCM. Of it we know, from the abstract and Sec. 3.2 and 3.4, that credits are computed in total and
-//! granted on demand, first come first served, that none are reserved, that one who finds none goes over to its own
-//! queue in host memory instead of waiting, and that a port which is alone obtains everything (D-13 to D-18). The
-//! section that gives the heuristic is lost; what follows is our design.
+//! Source: DAMQ-PD's HCM. From the abstract and Sec. 3.2 and 3.4 we know (D-13 to D-18):
 //!
-//! A credit is an [`Extent`] of the buffer. A *lane* (one per sender) asks when it runs dry. If something is free and
-//! nobody waits, it gets it there and then; else it gets nothing, is put at the end of the waiting list, and sends by
-//! the other way meanwhile. When extents come back the lanes are served from the front of the list.
+//! - credits are computed in total and granted on demand, first come first served; none are
+//!   reserved
+//! - a sender that finds none uses its own queue in host memory instead of waiting
+//! - a port that is alone obtains everything
 //!
-//! Who is served and how much it gets is the business of [`Rations`], under its default policy; here is
-//! added which chunks they are. The model of the DAMQ-PD interface grants words by the same [`Rations`].
+//! The section that gives the heuristic is lost; what follows is our design.
 //!
-//! The buffer in use thus follows what is in flight, not the number of senders: a parked lane holds nothing.
+//! A credit is an [`Extent`] of the buffer. A *lane* (one per sender) asks when it runs dry. If
+//! something is free and no lane waits, it gets an extent at once. Otherwise it joins the end of
+//! the waiting list, and sends by its own queue meanwhile. When extents come back, lanes are served
+//! from the front of the list.
+//!
+//! [`Rations`] decides which lane is served and how much it gets, under its default policy. This
+//! module adds which chunks they are. The model of the DAMQ-PD interface grants words by the same
+//! [`Rations`].
+//!
+//! The used part of the buffer thus follows what is in flight, not the number of senders: a parked
+//! lane holds nothing.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -29,32 +36,34 @@ const NIL: u16 = u16::MAX;
 
 /// Grants the chunks of one pool to lanes, first come first served.
 ///
-/// Lanes are numbered from 0 and need no set-up: a lane that has not asked is an entry in a table. Nothing is allocated
-/// after construction. Every operation takes a fixed time, apart from the pass over the pool's bitmap in a grant and
-/// from [`park`](Self::park), which visits the extents of one lane.
+/// Lanes are numbered from 0 and need no set-up: a lane that has not asked is an entry in a table.
+/// Nothing is allocated after construction. Every operation takes a fixed time, with two
+/// exceptions: a grant passes over the pool's bitmap, and [`park`](Self::park) visits the extents
+/// of one lane.
 ///
-/// After [`consumed`](Self::consumed) and [`park`](Self::park), call [`next_grant`](Self::next_grant) until it returns
-/// `None` and tell each lane what it got.
+/// After [`consumed`](Self::consumed) and [`park`](Self::park), call
+/// [`next_grant`](Self::next_grant) until it returns `None` and tell each lane what it got.
 ///
-/// Methods that take a lane panic if its number is not below the number given to [`new`](Self::new): numbers of lanes
-/// come from the owner's tables, never from a peer. Extents may come from a peer and are checked.
+/// Methods that take a lane panic if its number is not below the number given to
+/// [`new`](Self::new). Lane numbers come from the owner's tables, never from a peer. Extents may
+/// come from a peer and are checked.
 pub struct CreditManager {
     pool: ExtentPool,
-    /// How many chunks each lane holds, and who gets how many next.
+    /// How many chunks each lane holds, and how many the next one gets.
     rations: Rations,
     max_extents: u16,
     lanes: Box<[Lane]>,
-    /// For the first chunk of each granted extent, to whom it is granted. Kept by chunk and not by lane, so that lanes
-    /// without credit cost nothing here.
+    /// For the first chunk of each granted extent: its lane. Kept by chunk and not by lane, so that
+    /// lanes without credit cost nothing here.
     grants: Box<[Grant]>,
 }
 
 #[derive(Clone, Copy)]
 struct Lane {
     extents: u16,
-    /// Asked while it held as many extents as it may; joins the waiting list when it has returned one.
+    /// Asked while it held its most extents; joins the waiting list when it has returned one.
     at_limit: bool,
-    /// First chunks of the extent granted first and of the one granted last.
+    /// First chunks of its oldest and its newest extent.
     oldest: u16,
     newest: u16,
 }
@@ -64,7 +73,7 @@ struct Grant {
     lane: u16,
     /// 0: no extent begins at this chunk.
     count: u16,
-    /// Neighbours among the extents of the lane, in the order in which they were granted.
+    /// Neighbours among the extents of the lane, in the order of granting.
     before: u16,
     after: u16,
 }
@@ -73,7 +82,7 @@ const PARKED: Lane = Lane { extents: 0, at_limit: false, oldest: NIL, newest: NI
 
 const UNGRANTED: Grant = Grant { lane: NIL, count: 0, before: NIL, after: NIL };
 
-/// An extent was returned that is not granted to the lane that returned it. Nothing has changed.
+/// A lane returned an extent that it does not hold. Nothing has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotHeld {
     /// The lane that returned it.
@@ -92,10 +101,12 @@ impl fmt::Display for NotHeld {
 impl core::error::Error for NotHeld {}
 
 impl CreditManager {
-    /// A pool of `chunks` chunks for lanes `0..lanes`, each of which may hold `max_extents` extents at a time.
+    /// A pool of `chunks` chunks for lanes `0..lanes`, each of which may hold `max_extents` extents
+    /// at a time.
     ///
     /// # Panics
-    /// If `chunks` is not in 1 to [`ExtentPool::MAX_CHUNKS`], if `lanes` is above 65,534, or if `max_extents` is 0.
+    /// If `chunks` is not in 1 to [`ExtentPool::MAX_CHUNKS`], if `lanes` is above 65,534, or if
+    /// `max_extents` is 0.
     pub fn new(chunks: u16, lanes: u16, max_extents: u16) -> Self {
         assert!(
             lanes < NIL && max_extents > 0,
@@ -112,8 +123,9 @@ impl CreditManager {
 
     /// `lane` has run dry (or asks for the first time), and wants more credit.
     ///
-    /// `None` means that there is none now, or that others came first. The lane is then served by
-    /// [`next_grant`](Self::next_grant) when its turn comes; to ask again meanwhile changes nothing.
+    /// `None` means that there is none now, or that other lanes wait.
+    /// [`next_grant`](Self::next_grant) then serves the lane in its turn; asking again meanwhile
+    /// changes nothing.
     #[inline]
     pub fn want(&mut self, lane: u16) -> Option<Extent> {
         let state = &mut self.lanes[lane as usize];
@@ -129,10 +141,11 @@ impl CreditManager {
         Some(self.grant(lane, chunks))
     }
 
-    /// Gives `lane` more credit before it runs dry, as much as it got last, if that takes nothing from anybody.
+    /// Gives `lane` more credit before it runs dry, as much as it got last, if that takes nothing
+    /// from other lanes.
     ///
-    /// `None` if others wait, if nothing is free, if the lane holds as many extents as it may, or if it is parked. It
-    /// is not put on the waiting list then.
+    /// `None` if other lanes wait, nothing is free, the lane holds its most extents, or it is
+    /// parked. It is not put on the waiting list then.
     #[inline]
     pub fn top_up(&mut self, lane: u16) -> Option<Extent> {
         let state = self.lanes[lane as usize];
@@ -143,7 +156,7 @@ impl CreditManager {
         Some(self.grant(lane, chunks))
     }
 
-    /// `lane` has used up `extent`, which may be granted again from now on.
+    /// `lane` has used up `extent`, which may be granted again now.
     ///
     /// # Errors
     /// [`NotHeld`] if the lane does not hold exactly this extent; nothing has changed then.
@@ -161,16 +174,18 @@ impl CreditManager {
         Ok(())
     }
 
-    /// Serves the lane that has waited longest, if something is free. Call it until it returns `None`.
+    /// Serves the lane that has waited longest, if something is free. Call it until it returns
+    /// `None`.
     #[inline]
     pub fn next_grant(&mut self) -> Option<(u16, Extent)> {
         let (lane, chunks) = self.rations.next_grant()?;
         Some((lane, self.grant(lane, chunks)))
     }
 
-    /// Takes everything back that `lane` holds, forgets its history and its demand, and returns the number of chunks.
+    /// Takes back everything that `lane` holds, forgets its history and its demand, and returns the
+    /// number of chunks.
     ///
-    /// Only for a lane whose sender can no longer write there: one that agreed to stop, or that is gone.
+    /// Only for a lane whose sender can no longer write there: it has agreed to stop, or is gone.
     pub fn park(&mut self, lane: u16) -> u16 {
         while let Some(extent) = self.oldest(lane) {
             self.take_back(lane, extent);
@@ -179,7 +194,7 @@ impl CreditManager {
         self.rations.park(lane)
     }
 
-    /// Of the extents that `lane` holds, the one granted first: the one that an orderly sender fills now.
+    /// The oldest extent that `lane` holds: an orderly sender fills it first.
     #[inline]
     pub fn oldest(&self, lane: u16) -> Option<Extent> {
         let first = self.lanes[lane as usize].oldest;
@@ -187,7 +202,7 @@ impl CreditManager {
         Some(Extent { first, count: grant.count })
     }
 
-    /// The extents that `lane` holds, in the order in which they were granted.
+    /// The extents that `lane` holds, in the order of granting.
     pub fn held(&self, lane: u16) -> impl Iterator<Item = Extent> {
         core::iter::successors(self.oldest(lane), |extent| {
             let first = self.grants[extent.first as usize].after;
@@ -214,11 +229,11 @@ impl CreditManager {
         self.rations.waiting()
     }
 
-    /// Walks all lists and says what is wrong with the first one that is; for tests.
+    /// Walks all lists and reports the first error; for tests.
     ///
     /// # Errors
-    /// A sentence, if a chunk is granted twice, or granted and free, or neither (D-13, D-14), or if the waiting list
-    /// lacks a lane, has one twice, or has one that does not wait.
+    /// A sentence, if a chunk is granted twice, or granted and free, or neither (D-13, D-14). Also
+    /// if the waiting list lacks a lane, has one twice, or has one that does not wait.
     pub fn check(&self) -> Result<(), String> {
         let mut granted = vec![false; self.grants.len()];
         for lane in 0..self.lanes.len() as u16 {
@@ -256,8 +271,8 @@ impl CreditManager {
         self.rations.check()
     }
 
-    /// Gives `lane` a run of up to `chunks` of the free chunks, at the end of its extents. It was counted `chunks`, of which it returns
-    /// what is not to be had in one piece.
+    /// Gives `lane` a run of at most `chunks` free chunks, as its newest extent. `Rations` has
+    /// counted `chunks` for it; the ones that are not contiguous go back there.
     fn grant(&mut self, lane: u16, chunks: u16) -> Extent {
         let extent = self.pool.take_up_to(chunks).expect("what is counted as free is free");
         self.rations.give_back(lane, chunks - extent.count);

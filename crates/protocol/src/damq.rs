@@ -1,10 +1,10 @@
-//! A dynamically allocated multi-queue: many queues in one memory, none of which owns any part of it.
+//! A dynamically allocated multi-queue: many queues in one memory; no queue owns a part of it.
 //!
-//! Source: DAMQ-PD, abstract and Sec. 1 (the section that gives the details is lost, so the layout here is ours).
-//! The memory is cut into cells of one size. An *address queue*, one link per cell, chains the cells of a queue in the
-//! order of arrival, and each queue has a head and a tail pointer (D-02). The cells that no queue uses form one more
-//! such chain, the free list (D-03). There is no private reserve: a queue may fill the whole memory while the others
-//! are idle (D-01, D-14).
+//! Source: DAMQ-PD, abstract and Sec. 1 (the section with the details is lost, so the layout here
+//! is ours). The memory is cut into cells of one size. An *address queue*, one link per cell,
+//! chains the cells of a queue in the order of arrival. Each queue has a head and a tail pointer
+//! (D-02). The unused cells form one more such chain, the free list (D-03). There is no private
+//! reserve: a queue may fill the whole memory while the others are idle (D-01, D-14).
 //!
 //! ```text
 //!   queue 0  head --> [5] --> [2] --> [7] <-- tail       a message is a run of cells on the chain:
@@ -12,10 +12,10 @@
 //!   free     head --> [1] --> [3] --> [4] --> [6]        | [5] --> [2]  --> [7]     |
 //! ```
 //!
-//! To store a message its bytes are written along the first cells of the free list, which are chained already; the run
-//! is then cut off there and hung on the queue, which changes two links whatever the length. Removal is the same in
-//! reverse. So a message is stored whole or not at all, and the cell freed last, which is the warmest in the cache, is
-//! the one used next.
+//! A message is written along the first cells of the free list, which are chained already. The run
+//! is then cut off there and appended to the queue, which changes two links for any length. Removal
+//! is the same in reverse. So a message is stored whole or not at all. The cell freed last is
+//! warmest in the cache, and is used next.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -28,20 +28,21 @@ use crate::canary::planted;
 /// "No cell", at the end of a chain.
 const NIL: u32 = u32::MAX;
 
-/// Queues of whole messages in one shared memory. `H` is a small value that is kept beside each message.
+/// Queues of whole messages in one shared memory. `H` is a small value that is kept beside each
+/// message.
 ///
-/// Queues are numbered from 0 and need no set-up: an empty queue is 16 bytes in a table and holds no cell. To drop a
-/// queue is to [`clear`](Self::clear) it. Nothing is allocated after construction, and every operation except
-/// [`check`](Self::check) costs a fixed time plus the copying of the message.
+/// Queues are numbered from 0 and need no set-up: an empty queue is 16 bytes in a table and holds
+/// no cell. [`clear`](Self::clear) drops a queue. Nothing is allocated after construction. Every
+/// operation except [`check`](Self::check) costs a fixed time plus the copying of the message.
 ///
-/// Methods that take a queue panic if its number is not below the number given to [`new`](Self::new): numbers of
-/// queues come from the owner's tables, never from a peer.
+/// Methods that take a queue panic if its number is not below the number given to
+/// [`new`](Self::new). Queue numbers come from the owner's tables, never from a peer.
 pub struct Damq<H> {
     cell_shift: u32,
     memory: Box<[u8]>,
-    /// The address queue: for each cell the cell after it on its chain.
+    /// The address queue: for each cell the next cell on its chain.
     next: Box<[u32]>,
-    /// For the first cell of each message, what is known about the message.
+    /// For the first cell of each message: its header, length and last cell.
     messages: Box<[Message<H>]>,
     queues: Box<[Queue]>,
     free_head: u32,
@@ -68,9 +69,9 @@ const EMPTY: Queue = Queue { head: NIL, tail: NIL, cells: 0, messages: 0 };
 /// Why a message was not stored. Nothing has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PushError {
-    /// Not enough cells are free now; try again when some queue has been read.
+    /// Not enough cells are free now; try again after some queue has been read.
     Full {
-        /// Cells that the message takes.
+        /// Cells that the message needs.
         needed_cells: usize,
         /// Cells that are free.
         free_cells: usize,
@@ -105,7 +106,8 @@ impl<H: Copy + Default> Damq<H> {
     /// A memory of `cells` free cells of `cell_bytes` bytes, shared by queues `0..queues`.
     ///
     /// # Panics
-    /// If `cells` or `queues` is 0, if `cell_bytes` is no power of two, or if `cells * cell_bytes` is 4 GiB or more.
+    /// If `cells` or `queues` is 0, if `cell_bytes` is no power of two, or if `cells * cell_bytes`
+    /// is 4 GiB or more.
     pub fn new(cells: usize, cell_bytes: usize, queues: usize) -> Self {
         assert!(cells > 0 && queues > 0, "a DAMQ needs at least one cell and one queue");
         assert!(cell_bytes.is_power_of_two(), "the size of a cell must be a power of two");
@@ -126,9 +128,10 @@ impl<H: Copy + Default> Damq<H> {
 
     /// Appends a message of `len` bytes to `queue`.
     ///
-    /// `fill(offset, piece)` is called once per cell, in order, and writes the bytes `offset..offset + piece.len()` of
-    /// the message, so that they can come straight out of foreign memory. It is not called if the message is refused.
-    /// An empty message takes one cell, since its header has to be somewhere.
+    /// `fill(offset, piece)` is called once per cell, in order, and writes the bytes
+    /// `offset..offset + piece.len()` of the message. So they can come straight out of foreign
+    /// memory. It is not called if the message is refused. An empty message takes one cell, because
+    /// its header needs a place.
     ///
     /// # Errors
     /// [`PushError::Full`] or [`PushError::TooLong`]; nothing has changed then.
@@ -155,7 +158,7 @@ impl<H: Copy + Default> Damq<H> {
             fill(offset, &mut self.memory[at..at + piece]);
             offset += piece;
         }
-        // Only now does anything change, so that a `fill` that panics leaves the queues as they were.
+        // Nothing changes before this point: a `fill` that panics leaves the queues as they were.
         self.messages[first as usize] = Message { header, len: len as u32, last };
         self.free_head = self.next[last as usize];
         self.free_cells -= needed_cells as u32;
@@ -180,9 +183,11 @@ impl<H: Copy + Default> Damq<H> {
         Some((message.header, message.len as usize))
     }
 
-    /// Removes the oldest message of `queue` and returns its header and length; `None` if the queue is empty.
+    /// Removes the oldest message of `queue` and returns its header and length; `None` if the queue
+    /// is empty.
     ///
-    /// Before that, `read(offset, piece)` is called once per cell, in order, with the bytes that begin at `offset`.
+    /// Before that, `read(offset, piece)` is called once per cell, in order, with the bytes that
+    /// begin at `offset`.
     #[inline]
     pub fn pop(&mut self, queue: u32, mut read: impl FnMut(usize, &[u8])) -> Option<(H, usize)> {
         let (header, len) = self.front(queue)?;
@@ -200,7 +205,8 @@ impl<H: Copy + Default> Damq<H> {
         Some((header, len))
     }
 
-    /// Removes the oldest message of `queue` unread and returns its header and length; `None` if the queue is empty.
+    /// Removes the oldest message of `queue` unread and returns its header and length; `None` if
+    /// the queue is empty.
     #[inline]
     pub fn discard(&mut self, queue: u32) -> Option<(H, usize)> {
         let (header, len) = self.front(queue)?;
@@ -219,7 +225,8 @@ impl<H: Copy + Default> Damq<H> {
         Some((header, len))
     }
 
-    /// Removes all messages of `queue` unread, in one step however many they are, and returns how many they were.
+    /// Removes all messages of `queue` unread and returns their number. The cost does not depend on
+    /// that number.
     pub fn clear(&mut self, queue: u32) -> usize {
         let Queue { head, tail, cells, messages } =
             core::mem::replace(&mut self.queues[queue as usize], EMPTY);
@@ -261,14 +268,16 @@ impl<H: Copy + Default> Damq<H> {
     /// Cells that a message of `len` bytes takes: at least one.
     #[inline]
     pub fn cells_for(&self, len: usize) -> usize {
-        // Not `len + cell_bytes - 1`: a length near `usize::MAX` has to be refused, not wrapped to a small one.
+        // Not `len + cell_bytes - 1`: a length near `usize::MAX` must be refused, not wrap to a
+        // small one.
         (len.saturating_sub(1) >> self.cell_shift) + 1
     }
 
-    /// Walks every chain and says what is wrong with the first one that is; for tests.
+    /// Walks every chain and reports the first error; for tests.
     ///
     /// # Errors
-    /// A sentence, if a cell is on no chain or on two, or if a count or a tail pointer disagrees with its chain.
+    /// A sentence, if a cell is on no chain or on two, or if a count or a tail pointer disagrees
+    /// with its chain.
     pub fn check(&self) -> Result<(), String> {
         let mut seen = vec![false; self.cells()];
         let free = self.walk(self.free_head, &mut seen)?;
@@ -330,7 +339,7 @@ impl<H: Copy + Default> Damq<H> {
         Ok(found)
     }
 
-    /// Hangs the chain `first..=last` of `cells` cells at the front of the free list.
+    /// Puts the chain `first..=last` of `cells` cells at the front of the free list.
     #[inline]
     fn free(&mut self, first: u32, last: u32, cells: u32) {
         self.next[last as usize] = self.free_head;

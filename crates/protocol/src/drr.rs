@@ -1,10 +1,10 @@
-//! Deficit round robin: whose turn it is to be served, with weights.
+//! Deficit round robin: which flow is served next, with weights.
 //!
-//! Serves cHPP's sharing between functions (C-41; a weight stands for a priority, C-40; Sec. 3.5 and 5.5) and
-//! DAMQ-PD's turns between virtual ports (D-08, D-09; Sec. 2). The base is Shreedhar and Varghese's (Efficient fair
-//! queuing using deficit round robin, SIGCOMM 1995), in the form that charges *after* service, as the length of what
-//! a flow sends next is often not known before: a flow may overdraw its account in its last service of a turn, and pays
-//! in the next.
+//! Serves cHPP's sharing between functions (C-41; a weight stands for a priority, C-40; Sec. 3.5
+//! and 5.5) and DAMQ-PD's turns between virtual ports (D-08, D-09; Sec. 2). The base is Shreedhar
+//! and Varghese's (Efficient fair queuing using deficit round robin, SIGCOMM 1995). This form
+//! charges *after* service, because the length of a flow's next message is often unknown before. A
+//! flow may overdraw its account in its last service of a turn, and pays in the next.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -15,18 +15,21 @@ use crate::canary::planted;
 /// "No flow".
 const NIL: u32 = u32::MAX;
 
-/// Takes turns among the flows that have work. Each turn is worth `quantum_bytes` times the weight of the flow.
+/// Takes turns among the flows that have work. Each turn is worth `quantum_bytes` times the weight
+/// of the flow.
 ///
-/// Flows are numbered from 0 and need no set-up: a flow begins idle and with weight 1. The cycle is
-/// [`wake`](Self::wake) when a flow gets work, then [`select`](Self::select), serve, [`charge`](Self::charge), and
-/// [`idle`](Self::idle) when it has no more. Any two flows that both have work all the time receive service, divided by
-/// their weights, that differs at no moment by more than one quantum and one charge of each, divided likewise.
+/// Flows are numbered from 0 and need no set-up: a flow begins idle and with weight 1. Call
+/// [`wake`](Self::wake) when a flow gets work, then repeat [`select`](Self::select), serve,
+/// [`charge`](Self::charge), and call [`idle`](Self::idle) when it has no more. Compare two flows
+/// that always have work by their service, divided by their weights. These differ at no moment by
+/// more than one quantum and one charge of each, divided likewise.
 ///
-/// Nothing is allocated after construction. Every operation takes a fixed time if no single charge exceeds the
-/// quantum; a flow that was charged `k` quanta at once is passed over about `k / weight` times. With a quantum of 1
-/// and charges of 1 this is plain round robin.
+/// Nothing is allocated after construction. Every operation takes a fixed time if no single charge
+/// exceeds the quantum. A flow that was charged `k` quanta at once is passed over about `k /
+/// weight` times. With a quantum of 1 and charges of 1 this is plain round robin.
 ///
-/// Methods that take a flow panic if its number is not below the number given to [`new`](Self::new).
+/// Methods that take a flow panic if its number is not below the number given to
+/// [`new`](Self::new).
 pub struct Drr {
     quantum_bytes: u32,
     flows: Box<[Flow]>,
@@ -36,7 +39,8 @@ pub struct Drr {
 
 #[derive(Clone, Copy)]
 struct Flow {
-    /// Bytes that the flow may still send in this turn; below 0, what it owes. Only the flow at its turn is above 0.
+    /// Bytes that the flow may still send in this turn; below 0, its debt. Only the flow at its
+    /// turn is above 0.
     account_bytes: i64,
     weight: NonZeroU8,
     /// Neighbours on the ring of flows with work; `NIL` if the flow is idle.
@@ -61,7 +65,7 @@ impl Drr {
         self.flows[flow as usize].weight = weight;
     }
 
-    /// `flow` has work. It joins as the last of the round, unless it is there already.
+    /// `flow` has work. It joins the end of the round, unless it is there already.
     #[inline]
     pub fn wake(&mut self, flow: u32) {
         if self.flows[flow as usize].after != NIL {
@@ -80,7 +84,8 @@ impl Drr {
         }
     }
 
-    /// `flow` has no more work. It leaves the round; what it has left of its turn is lost, what it owes is not.
+    /// `flow` has no more work and leaves the round. It loses the rest of its turn but keeps its
+    /// debt.
     #[inline]
     pub fn idle(&mut self, flow: u32) {
         let Flow { before, after, .. } = self.flows[flow as usize];
@@ -91,7 +96,8 @@ impl Drr {
         self.flows[after as usize].before = before;
         let state = &mut self.flows[flow as usize];
         (state.before, state.after) = (NIL, NIL);
-        // Debts stay, or a flow could sleep after each large message and send the next one for nothing.
+        // Debts stay: otherwise a flow could idle after each large message and send the next one
+        // for free.
         state.account_bytes = state.account_bytes.min(0);
         if self.turn == flow {
             if after == flow {
@@ -102,13 +108,14 @@ impl Drr {
         }
     }
 
-    /// Makes `flow` as new: idle, of weight 1, without debts. For a number that gets a new owner.
+    /// Resets `flow`: idle, of weight 1, without debt. For a number that gets a new owner.
     pub fn remove(&mut self, flow: u32) {
         self.idle(flow);
         self.flows[flow as usize] = IDLE;
     }
 
-    /// The flow to serve next; `None` if all are idle. The same flow until it is charged or idle.
+    /// The flow to serve next; `None` if all are idle. It stays the same until it is charged or
+    /// idle.
     #[inline]
     pub fn select(&mut self) -> Option<u32> {
         if self.turn == NIL {
@@ -120,9 +127,10 @@ impl Drr {
         Some(self.turn)
     }
 
-    /// `flow` has been served `bytes` bytes, which count as 1 if they are 0.
+    /// `flow` has been served `bytes` bytes; 0 counts as 1.
     ///
-    /// Should include a fixed cost per message, or a flow of tiny messages is served many times as often as others.
+    /// `bytes` should include a fixed cost per message. Otherwise a flow of tiny messages is served
+    /// many times as often as others.
     #[inline]
     pub fn charge(&mut self, flow: u32, bytes: u32) {
         if !planted("drr-no-charge") {

@@ -1,8 +1,8 @@
 //! Contiguous runs of chunks out of one pool, lowest address first.
 //!
-//! The pool is a bitmap of up to 64 words of 64 bits, one bit per chunk, and a summary word with one bit per word. The
-//! lowest free run is taken always, so that a user who is alone goes round in the same few chunks, which stay in its
-//! cache, however large the pool is.
+//! The pool is a bitmap of up to 64 words of 64 bits, one bit per chunk. A summary word has one bit
+//! per word. It always takes the lowest free run. So a lone user cycles through the same few
+//! chunks, which stay in its cache, however large the pool is.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -94,7 +94,8 @@ impl ExtentPool {
         pool
     }
 
-    /// Takes the lowest run of exactly `count` free chunks. `None` if there is none, or if `count` is 0.
+    /// Takes the lowest run of exactly `count` free chunks. `None` if there is none, or if `count`
+    /// is 0.
     ///
     /// One chunk costs two bit scans; a run at most one pass over the 64 words.
     #[inline]
@@ -107,7 +108,8 @@ impl ExtentPool {
         Some(extent)
     }
 
-    /// Takes the lowest run whose length is the largest power of two that is at most `count` and is free in one piece.
+    /// Takes the lowest run of the largest power of two that is at most `count` and free in one
+    /// piece.
     ///
     /// `None` only if no chunk is free or `count` is 0.
     #[inline]
@@ -121,7 +123,8 @@ impl ExtentPool {
         }
     }
 
-    /// Takes chunks back. They need not be an extent as it was taken: any run of taken chunks will do.
+    /// Takes chunks back. They need not be an extent as it was taken: any run of taken chunks will
+    /// do.
     ///
     /// # Errors
     /// [`GiveError`]; nothing has changed then.
@@ -161,7 +164,7 @@ impl ExtentPool {
             return None;
         }
         let start = self.summary.trailing_zeros() as u16;
-        // The free run that ends at the border below the word in hand.
+        // Free chunks in a row just below the current word.
         let mut below = 0;
         for (at, &word) in
             (start * WORD..).step_by(WORD as usize).zip(&self.words[start as usize..])
@@ -202,7 +205,8 @@ fn lowest_run_within(word: u64, count: u16) -> Option<u16> {
     if count > WORD {
         return None;
     }
-    // Bit i of `starts` says that `known` set bits begin at bit i; each turn at most doubles `known`.
+    // Bit i of `starts` is set if `known` set bits begin at bit i; each step at most doubles
+    // `known`.
     let (mut starts, mut known) = (word, 1);
     while known < count && starts != 0 {
         let step = known.min(count - known);

@@ -1,8 +1,8 @@
 //! The window of operations that have been started and not answered.
 //!
-//! Source: cHPP Sec. 4.1: at most 32 requests of a function are in flight, and it is software that keeps to the limit
-//! (C-33). An answer names its operation by an [`OpId`], which comes back from a peer that may be late, mistaken or
-//! hostile; only the id of an operation that is in flight at this moment is accepted.
+//! Source: cHPP Sec. 4.1: at most 32 requests of a function are in flight, and software keeps to
+//! the limit (C-33). An answer names its operation by an [`OpId`], which comes back from a peer
+//! that may be late, mistaken or hostile. Only the id of an operation in flight is accepted.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -15,10 +15,10 @@ pub const OPERATIONS_PER_FUNCTION: u16 = 32;
 /// "No slot".
 const NIL: u16 = u16::MAX;
 
-/// Bits of an id that say in which slot the operation is kept; the others are its serial number.
+/// Bits of an id that name the operation's slot; the others are its serial number.
 const SLOT_BITS: u32 = 16;
 
-/// Names one operation, once: an id comes again only after 2^48 further operations.
+/// Names one operation. An id is reused only after 2^48 further operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OpId(u64);
 
@@ -28,7 +28,7 @@ impl OpId {
         self.0
     }
 
-    /// What a peer says is an id. Any value is allowed here, and is judged by [`Outstanding`].
+    /// An id as a peer sent it. Any value is allowed here; [`Outstanding`] checks it.
     pub fn from_bits(bits: u64) -> Self {
         Self(bits)
     }
@@ -51,7 +51,7 @@ struct Slot<T> {
     next_free: u16,
 }
 
-/// As many operations are in flight as may be; the one refused is inside. Finish one, then start it again.
+/// The window is full; the refused operation is inside. Finish one, then start it again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowFull<T>(pub T);
 
@@ -96,7 +96,7 @@ impl<T> Outstanding<T> {
         Self { slots: slots.collect(), first_free: 0, in_flight: 0, next_serial: 1 }
     }
 
-    /// Starts an operation and returns the id that its answer must bear.
+    /// Starts an operation and returns the id that its answer must carry.
     ///
     /// # Errors
     /// [`WindowFull`] with the operation inside, if `limit` operations are in flight.
@@ -136,7 +136,7 @@ impl<T> Outstanding<T> {
         self.vacate(id.0 as u16).ok_or(Stale(id))
     }
 
-    /// Ends all operations, in the order in which they were started, for instance because the peer is gone.
+    /// Ends all operations in the order of their start, for instance because the peer is gone.
     pub fn abandon(&mut self, mut each: impl FnMut(T)) {
         // All ids become stale here, so the slots may change places.
         self.slots.sort_unstable_by_key(|slot| slot.serial);

@@ -1,11 +1,13 @@
-//! Who gets how much of a shared buffer, and when: the heuristic of the credit manager, without places.
+//! How much of a shared buffer each lane gets, and when: the credit manager's heuristic, as plain
+//! numbers.
 //!
-//! Source: DAMQ-PD's HCM. Known of it, from the abstract and Sec. 3.2 and 3.4: credits are computed in total and granted
-//! on demand, first come first served; none are private; a port that is alone obtains everything (D-14). The section
-//! that gives the heuristic is lost, so [`GrantPolicy`] has three, and docs/model-damq-pd.md compares them.
+//! Source: DAMQ-PD's HCM. From the abstract and Sec. 3.2 and 3.4 we know: credits are computed in
+//! total and granted on demand, first come first served. None are private, and a port that is alone
+//! obtains everything (D-14). The section that gives the heuristic is lost, so [`GrantPolicy`] has
+//! three, and docs/model-damq-pd.md compares them.
 //!
-//! Credits are plain numbers here. The model of the NIC counts words of its buffer with this; the shared-memory device
-//! counts chunks of its pool, and [`CreditManager`](crate::CreditManager) adds which chunks they are.
+//! The model of the NIC counts words of its buffer with this. The shared-memory device counts
+//! chunks of its pool, and [`CreditManager`](crate::CreditManager) adds which chunks they are.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -22,32 +24,34 @@ const NIL: u16 = u16::MAX;
 pub enum GrantPolicy {
     /// All that is free.
     All,
-    /// Half of what is free: whoever comes next finds something too.
+    /// Half of what is free, so that the next lane finds something, too.
     HalfOfFree,
-    /// What the lane's history suggests:
+    /// The lane's history decides:
     ///
-    /// - the least grant at first, and twice as much as before each time that it runs dry: a sender that cannot be kept
-    ///   supplied is either fast or far away, and few large grants cost less than many small ones;
-    /// - half as much each time that it is served while others wait, and then no more than an equal part of what is free;
-    /// - the least grant again after [`park`](Rations::park).
+    /// - The least grant at first, and twice as much each time that it runs dry. A sender that runs
+    ///   dry is fast or far away, and few large grants cost less than many small ones.
+    /// - Half as much each time that it is served while others wait, and then no more than an equal
+    ///   part of what is free.
+    /// - The least grant again after [`park`](Rations::park).
     #[default]
     History,
 }
 
 /// Grants credits out of one total to lanes, first come first served.
 ///
-/// Lanes are numbered from 0 and need no set-up. Nothing is allocated after construction, and every operation takes a
-/// fixed time. After [`give_back`](Self::give_back) and [`park`](Self::park), call [`next_grant`](Self::next_grant) until it
-/// returns `None`.
+/// Lanes are numbered from 0 and need no set-up. Nothing is allocated after construction, and every
+/// operation takes a fixed time. After [`give_back`](Self::give_back) and [`park`](Self::park),
+/// call [`next_grant`](Self::next_grant) until it returns `None`.
 ///
-/// Methods that take a lane panic if its number is not below the number given to [`new`](Self::new).
+/// Methods that take a lane panic if its number is not below the number given to
+/// [`new`](Self::new).
 pub struct Rations {
     policy: GrantPolicy,
     total: u16,
     least: u16,
     free: u16,
     lanes: Box<[Lane]>,
-    /// Lanes that wait, in the order in which they asked.
+    /// Waiting lanes, in the order in which they asked.
     first_waiting: u16,
     last_waiting: u16,
     waiting: u16,
@@ -55,7 +59,8 @@ pub struct Rations {
 
 #[derive(Clone, Copy)]
 struct Lane {
-    /// Credits that the next grant should have, under [`GrantPolicy::History`]; 0 if the lane has not asked since it was parked.
+    /// Size of the next grant under [`GrantPolicy::History`]; 0 if the lane has not asked since it
+    /// was parked.
     size: u16,
     held: u16,
     waits: bool,
@@ -67,7 +72,8 @@ struct Lane {
 const PARKED: Lane = Lane { size: 0, held: 0, waits: false, before: NIL, after: NIL };
 
 impl Rations {
-    /// `total` credits for lanes `0..lanes`. A grant has at least `least` credits: fewer would be of no use to anybody.
+    /// `total` credits for lanes `0..lanes`. A grant has at least `least` credits: fewer would be
+    /// useless.
     ///
     /// # Panics
     /// If `least` is not in `1..=total`, or `lanes` is above 65,534.
@@ -89,10 +95,10 @@ impl Rations {
         }
     }
 
-    /// `lane` has run dry (or asks for the first time): how much more it has now.
+    /// `lane` has run dry (or asks for the first time). Returns how much more it has now.
     ///
-    /// `None` means that there is none, or that others came first. The lane is then served by
-    /// [`next_grant`](Self::next_grant) when its turn comes; to ask again meanwhile changes nothing.
+    /// `None` means that there is none, or that other lanes wait. [`next_grant`](Self::next_grant)
+    /// then serves the lane in its turn; asking again meanwhile changes nothing.
     #[inline]
     pub fn want(&mut self, lane: u16) -> Option<u16> {
         if self.lanes[lane as usize].waits {
@@ -113,7 +119,7 @@ impl Rations {
         *size = size.saturating_mul(2).clamp(self.least, self.total);
     }
 
-    /// Puts `lane` at the end of the waiting list, unless it is on it.
+    /// Puts `lane` at the end of the waiting list, unless it is on it already.
     #[inline]
     pub fn wait(&mut self, lane: u16) {
         if self.lanes[lane as usize].waits {
@@ -129,18 +135,19 @@ impl Rations {
         self.waiting += 1;
     }
 
-    /// Gives `lane` more before it runs dry, if that takes nothing from anybody: `None` if others wait, if there is not enough, or
-    /// if the lane is parked. It is not put on the waiting list then.
+    /// Gives `lane` more before it runs dry, if that takes nothing from other lanes. `None` if
+    /// other lanes wait, less than `least` is free, or the lane is parked. It is not put on the
+    /// waiting list then.
     #[inline]
     pub fn top_up(&mut self, lane: u16) -> Option<u16> {
         let may = self.lanes[lane as usize].size > 0 && self.waiting == 0;
         if may && self.free >= self.least { Some(self.grant(lane)) } else { None }
     }
 
-    /// `lane` returns `credits` of those that it holds.
+    /// `lane` returns `credits` of its credits.
     ///
     /// # Panics
-    /// If it holds fewer: the caller counts along, and what a peer says is checked before.
+    /// If it holds fewer: the caller keeps its own count, and checks what a peer says.
     #[inline]
     pub fn give_back(&mut self, lane: u16, credits: u16) {
         let held = &mut self.lanes[lane as usize].held;
@@ -164,7 +171,8 @@ impl Rations {
         Some((lane, self.grant(lane)))
     }
 
-    /// Takes everything back that `lane` holds, forgets its history and its demand, and returns how much it was.
+    /// Takes back everything that `lane` holds, forgets its history and its demand, and returns the
+    /// number of credits.
     pub fn park(&mut self, lane: u16) -> u16 {
         self.unwait(lane);
         let held = core::mem::replace(&mut self.lanes[lane as usize], PARKED).held;
@@ -196,11 +204,11 @@ impl Rations {
         self.waiting
     }
 
-    /// Counts everything and says what is wrong with the first thing that is; for tests.
+    /// Counts everything and reports the first error; for tests.
     ///
     /// # Errors
-    /// A sentence, if credits were made or lost (D-14), or if the waiting list lacks a lane, has one twice, or has one that
-    /// does not wait.
+    /// A sentence, if credits were made or lost (D-14). Also if the waiting list lacks a lane, has
+    /// one twice, or has one that does not wait.
     pub fn check(&self) -> Result<(), String> {
         let held: u32 = self.lanes.iter().map(|lane| u32::from(lane.held)).sum();
         if held + u32::from(self.free) != u32::from(self.total) {
@@ -231,7 +239,8 @@ impl Rations {
         Ok(())
     }
 
-    /// Moves as much as the policy says to `lane`; at least `least` is free.
+    /// Moves as much to `lane` as the policy says; the caller has checked that at least `least` is
+    /// free.
     #[inline]
     fn grant(&mut self, lane: u16) -> u16 {
         let state = &mut self.lanes[lane as usize];

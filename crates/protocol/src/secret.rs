@@ -1,7 +1,7 @@
-//! What only this endpoint knows, and what it derives from that: tokens, cookies and nonces.
+//! The secret of an endpoint, and what it derives from it: tokens, cookies and nonces.
 //!
-//! All are values of SipHash-2-4 (Aumasson, Bernstein, INDOCRYPT 2012) under one key. Who sees some
-//! of them learns nothing of the others, unlike with a generator whose state follows from its output.
+//! All are values of SipHash-2-4 (Aumasson, Bernstein, INDOCRYPT 2012) under one key. Some of them
+//! reveal nothing about the others, unlike a generator whose state follows from its output.
 
 use core::hash::Hasher;
 
@@ -11,7 +11,7 @@ use siphasher::sip::SipHasher24;
 #[derive(Clone, Copy)]
 pub struct Secret([u64; 2]);
 
-/// What a derived value is for. Values for different purposes have nothing to do with each other.
+/// What a derived value is for. Values for different purposes are unrelated.
 #[derive(Clone, Copy)]
 pub(crate) enum Purpose {
     Token = 1,
@@ -25,12 +25,13 @@ impl Secret {
         Secret(key)
     }
 
-    /// A secret that is none: for simulations, models and tests, where a seed decides all.
+    /// A predictable secret, for simulations, models and tests, where a seed decides everything.
     pub fn from_seed(seed: u64) -> Self {
         Secret([seed, !seed])
     }
 
-    /// The value that belongs to `words`. Nobody else can tell it from a random number.
+    /// The value that belongs to `words`. Without the key it is indistinguishable from a random
+    /// number.
     pub(crate) fn derive(&self, purpose: Purpose, words: &[u64]) -> u64 {
         let mut hasher = SipHasher24::new_with_keys(self.0[0], self.0[1]);
         hasher.write_u64(purpose as u64);
@@ -40,12 +41,12 @@ impl Secret {
         hasher.finish()
     }
 
-    /// As [`derive`](Self::derive), but another value after each span of 4.3 s, and never 0.
+    /// As [`derive`](Self::derive), but with another value in each span of 4.3 s, and never 0.
     pub(crate) fn derive_now(&self, purpose: Purpose, words: [u64; 6], now_ns: u64) -> u64 {
         self.derive_in_span(purpose, words, now_ns >> SPAN_SHIFT)
     }
 
-    /// Whether `value` was derived now or not long ago.
+    /// Whether `value` was derived in this span or the one before.
     pub(crate) fn is_fresh(
         &self,
         purpose: Purpose,
@@ -69,7 +70,7 @@ impl Secret {
 const SPAN_SHIFT: u32 = 32;
 
 impl core::fmt::Debug for Secret {
-    /// Says nothing.
+    /// Hides the key.
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("Secret")
     }
@@ -79,7 +80,7 @@ impl core::fmt::Debug for Secret {
 mod tests {
     use super::*;
 
-    /// The reference value of SipHash-2-4 (its paper, Appendix A), so that the function is that one.
+    /// The function gives the reference value of SipHash-2-4 (its paper, Appendix A).
     #[test]
     fn the_function_is_siphash_2_4() {
         let key = u64::from_le_bytes([0, 1, 2, 3, 4, 5, 6, 7]);

@@ -1,10 +1,12 @@
-//! The reliable protocol allocates nothing per packet once it is warm. Alone in its file, as the counter is the program's allocator.
+//! The reliable protocol allocates nothing per packet once it is warm. Alone in its file, because
+//! the counter is the program's allocator.
 
 use bellwire_protocol::Secret;
 use bellwire_protocol::reliable::{Channel, Config, Endpoint, FunctionId, PathId, PeerId, Verdict};
 
-/// Packets of 8 to 60,000 bytes in both directions, with losses, refusals and timeouts among them: after the first rounds no round
-/// allocates or frees anything, and most packets are read in the buffer that the network wrote.
+/// After the first rounds, packets of 8 to 60,000 bytes in both directions allocate and free
+/// nothing, despite losses, refusals and timeouts. Most packets are read in the buffer that the
+/// network wrote.
 // shows: H-20
 #[test]
 fn nothing_is_allocated_per_packet() {
@@ -64,7 +66,7 @@ fn nothing_is_allocated_per_packet() {
         }
     });
     assert_eq!(allocated.count_total, 0);
-    // The counter counts.
+    // The counter works.
     let one = allocation_counter::measure(|| drop(std::hint::black_box(vec![0; 100])));
     assert_eq!(one.count_total, 1);
     assert!(in_place * 2 > taken, "{in_place} of {taken} packets were read in place");
@@ -72,8 +74,8 @@ fn nothing_is_allocated_per_packet() {
     assert!(counters.packets_delivered > 10_000 && counters.frames_early > 1000, "{counters:?}");
 }
 
-/// A link that has come up and carried nothing holds less than 2 KiB, and one that carried a few small packets in both directions
-/// less than 8 KiB more.
+/// A link that has carried nothing holds less than 2 KiB. One that carried a few small packets in
+/// both directions holds less than 8 KiB more.
 #[test]
 fn an_idle_link_is_small() {
     const PEERS: u32 = 100;
@@ -86,7 +88,8 @@ fn an_idle_link_is_small() {
         })
         .collect();
     let mut buffer = vec![0; 1500];
-    // Lets frames travel until nobody has any; what the hub's part in it allocated and kept.
+    // Lets frames travel until all queues are empty; returns the bytes that the hub allocated and
+    // kept.
     let mut exchange = |hub: &mut Endpoint, others: &mut Vec<Endpoint>, now_ns: u64| {
         let mut sink = |_: PeerId, _: Channel, _: [u64; 3], _: &[u8]| Verdict::Taken;
         let mut kept = 0;
@@ -125,7 +128,7 @@ fn an_idle_link_is_small() {
     for (index, other) in others.iter_mut().enumerate() {
         other.connect(address(0), PathId(0), 1 << 40, 1 + index as u64).unwrap();
     }
-    // Not all get their answer in the first round.
+    // Some links get their answer only in a later round.
     let rounds = [1_000, 6_000_000, 20_000_000];
     let kept: i64 = rounds.map(|now_ns| exchange(&mut hub, &mut others, now_ns)).iter().sum();
     let per_link = kept / PEERS as i64;

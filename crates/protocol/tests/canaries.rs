@@ -1,4 +1,5 @@
-//! Each oracle of this crate must object to the fault that is planted for it, and to nothing without it.
+//! Each oracle of this crate must object to the fault that is planted for it, and to nothing
+//! without it.
 
 #[path = "oracles/credits.rs"]
 mod credits;
@@ -37,7 +38,8 @@ use bellwire_protocol::canary::plant;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-/// Runs an oracle on generated sequences, always the same ones, and says whether it objected to any.
+/// Runs an oracle on generated sequences, always the same ones, and returns whether it objected to
+/// any.
 fn objects<T: Debug>(
     ops: impl Strategy<Value = T>,
     oracle: impl Fn(T) -> Result<(), TestCaseError>,
@@ -47,7 +49,7 @@ fn objects<T: Debug>(
     TestRunner::new_with_rng(config, rng).run(&ops, oracle).is_err()
 }
 
-/// A fault must be what makes the oracle object: it objects with it and not without it.
+/// The oracle must object with the fault and not without it.
 fn is_caught<T: Debug, S: Strategy<Value = T>>(
     fault: &'static str,
     ops: impl Fn() -> S,
@@ -76,7 +78,7 @@ fn a_silent_double_free_is_caught() {
     is_caught("extent-double-free", extents::ops, extents::agree);
 }
 
-/// A granted extent stays free, so that another lane gets it too.
+/// A granted extent stays free, so that another lane gets it, too.
 #[test]
 fn a_double_grant_is_caught() {
     is_caught("credit-double-grant", credits::ops, credits::agree);
@@ -88,21 +90,21 @@ fn a_forgotten_lane_is_caught() {
     is_caught("credit-starve", credits::ops, credits::agree);
 }
 
-/// Credits are granted and stay free, so that more than everything is granted.
+/// Credits are granted and stay free, so that more than the total is granted.
 #[test]
 fn more_than_everything_is_caught() {
     is_caught("rations-overgrant", rations::runs, rations::agree);
     is_caught("credit-starve", rations::runs, rations::agree);
 }
 
-/// Service costs nothing, so that the flow at its turn keeps it.
+/// Service costs nothing, so that the flow at its turn keeps the turn.
 #[test]
 fn free_service_is_caught() {
     is_caught("drr-no-charge", drr::ops, drr::agree);
     is_caught("drr-no-charge", drr::saturated, drr::fair);
 }
 
-/// An answer is accepted for whatever operation is in its slot now.
+/// An answer is accepted for any operation that is in its slot now.
 #[test]
 fn a_stale_answer_is_caught() {
     is_caught("operation-stale", outstanding::ops, outstanding::agree);
@@ -165,7 +167,7 @@ fn dropped_acknowledgements_are_caught() {
     run_notices("reliable-drop-acknowledgement");
 }
 
-/// One frame more is acknowledged than came.
+/// The receiver acknowledges one frame too many.
 #[test]
 fn acknowledging_ahead_is_caught() {
     run_notices("reliable-acknowledge-ahead");
@@ -216,7 +218,7 @@ fn leaking_credit_is_caught() {
     scenario_notices("reliable-credit-leak", reliable::flow::credit_does_not_leak);
 }
 
-/// A receiver gives each sender the credit of one who is alone.
+/// A receiver gives each sender the credit of a lone sender.
 #[test]
 fn undivided_credit_is_caught() {
     scenario_notices(
@@ -225,7 +227,7 @@ fn undivided_credit_is_caught() {
     );
 }
 
-/// A sender has more frames in flight than it may.
+/// A sender has more frames in flight than the window allows.
 #[test]
 fn an_ignored_window_is_caught() {
     scenario_notices(
@@ -243,7 +245,7 @@ fn accepting_an_old_incarnation_is_caught() {
     );
 }
 
-/// Frames are taken whatever their token.
+/// Frames are taken with any token.
 #[test]
 fn skipped_tokens_are_caught() {
     scenario_notices("reliable-skip-token", reliable::handshake::strangers_cannot_touch_a_link);
@@ -255,7 +257,7 @@ fn mixed_channels_are_caught() {
     run_notices("reliable-mix-channels");
 }
 
-/// The end of a frame is taken for the end of a packet.
+/// The end of a frame counts as the end of a packet.
 #[test]
 fn a_forgotten_fragment_is_caught() {
     run_notices("reliable-no-unfinished");
@@ -270,7 +272,7 @@ fn untold_gates_are_caught() {
     );
 }
 
-/// Nobody asks a silent peer for a sign of life.
+/// A silent peer is not probed.
 #[test]
 fn a_missing_keep_alive_is_caught() {
     scenario_notices("reliable-no-keep-alive", reliable::liveness::a_dead_peer_is_reported);
@@ -285,7 +287,7 @@ fn keeping_what_was_given_up_is_noticed() {
     );
 }
 
-/// Links in the order of the peer's openings, instead of that in which they came up, are noticed.
+/// Ordering links by the peer's openings instead of by when they came up is noticed.
 #[test]
 fn links_in_the_order_of_openings_are_noticed() {
     scenario_notices(
@@ -294,7 +296,7 @@ fn links_in_the_order_of_openings_are_noticed() {
     );
 }
 
-/// Two that ask each other, and each anew when the other does, are noticed.
+/// Two sides that each ask anew whenever the other does are noticed.
 #[test]
 fn asking_anew_without_end_is_noticed() {
     scenario_notices(
@@ -303,7 +305,7 @@ fn asking_anew_without_end_is_noticed() {
     );
 }
 
-/// An Open that goes in the place of an Accept, when both are due, is noticed.
+/// An Open that replaces an Accept when both are due is noticed.
 #[test]
 fn an_open_instead_of_an_answer_is_noticed() {
     scenario_notices(
@@ -312,7 +314,7 @@ fn an_open_instead_of_an_answer_is_noticed() {
     );
 }
 
-/// Packets that were acknowledged while an older link was not emptied, and then forgotten, are noticed.
+/// Packets that were acknowledged behind an older link and then forgotten are noticed.
 #[test]
 fn packets_that_are_forgotten_behind_an_old_link_are_noticed() {
     scenario_notices(
@@ -321,7 +323,7 @@ fn packets_that_are_forgotten_behind_an_old_link_are_noticed() {
     );
 }
 
-/// An Open that nobody confirms and that is believed for ever is noticed.
+/// An unconfirmed Open that is believed forever is noticed.
 #[test]
 fn requests_that_are_never_forgotten_are_noticed() {
     scenario_notices(
@@ -330,7 +332,7 @@ fn requests_that_are_never_forgotten_are_noticed() {
     );
 }
 
-/// Whoever uses a peer's name from elsewhere is noticed, if nobody looks where he is.
+/// Accepting a peer's name from any place is noticed.
 #[test]
 fn names_that_are_believed_are_noticed() {
     scenario_notices("reliable-skip-source", reliable::identity::a_name_from_elsewhere_is_nobodys);
@@ -340,7 +342,7 @@ fn names_that_are_believed_are_noticed() {
     );
 }
 
-/// State for somebody who has proved nothing is noticed, and so is a new address that is sent to like an old one.
+/// State for an unproved sender is noticed, and so is a stream to an unproved address.
 #[test]
 fn addresses_without_proof_are_noticed() {
     scenario_notices(
@@ -353,7 +355,7 @@ fn addresses_without_proof_are_noticed() {
     );
 }
 
-/// Frames that go by several paths to a peer that keeps no early ones are noticed.
+/// Spreading frames to a peer that keeps no early ones is noticed.
 #[test]
 fn useless_spreading_is_noticed() {
     scenario_notices(
@@ -377,7 +379,7 @@ fn a_guessed_delivery_is_caught() {
     deliveries_notice("reliable-queued-is-delivered");
 }
 
-/// What a user who has closed the link did not get counts as delivered.
+/// Packets that a user did not get, because it had closed the link, count as delivered.
 #[test]
 fn a_hidden_discard_is_caught() {
     deliveries_notice("reliable-discarded-is-delivered");
@@ -389,7 +391,7 @@ fn missing_turns_are_caught() {
     scenario_notices("reliable-no-turns", reliable::congestion::peers_take_turns);
 }
 
-/// The end of a link is told while packets of it still wait to be taken.
+/// The end of a link is told while its packets still wait to be taken.
 #[test]
 fn an_end_before_the_packets_is_caught() {
     scenario_notices(
@@ -408,7 +410,8 @@ fn repeated_delivery_in_any_life_is_caught() {
     });
 }
 
-/// The fault makes the oracle of the link layer object to some single or double fault of the line, which it survives without it.
+/// The oracle of the link layer must object to some single or double fault of the line, and to none
+/// without the planted fault.
 fn the_link_notices(fault: &'static str) {
     let case = &link_layer::cases()[0];
     assert!(link_layer::every_double_fault(case).is_ok(), "it objects although nothing is planted");
@@ -431,7 +434,7 @@ fn an_overdrawn_credit_is_caught() {
     assert!(link_layer::run(case).is_err(), "the receive buffer overflowed unseen");
 }
 
-/// A NAK is taken for an ACK: what was damaged comes only when the timer runs out.
+/// A NAK is handled as an ACK: a damaged frame comes again only after a timeout.
 #[test]
 fn an_ignored_nak_is_caught() {
     let case = link_layer::Case {

@@ -11,15 +11,17 @@ use proptest::prelude::*;
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
 
-    /// Any sequence of takes and gives, forged ones included, has the same outcome as a plain array of flags.
+    /// Any sequence of takes and gives, forged ones included, has the same outcome as a plain array
+    /// of flags.
     // shows: D-03
     #[test]
     fn extents_agree_with_the_model(ops in extents_oracle::ops()) {
         extents_oracle::agree(ops)?;
     }
 
-    /// Any sequence of requests and returns, forged ones included, has the same outcome as a plain waiting list: the
-    /// total granted never exceeds the pool, nobody is served out of turn, and everybody who waits is served at last.
+    /// Any sequence of requests and returns, forged ones included, agrees with a plain waiting
+    /// list. The grants never exceed the pool, lanes are served in turn, and every waiting lane is
+    /// served at last.
     // shows: D-14, D-18
     #[test]
     fn credits_agree_with_the_model(ops in credits_oracle::ops()) {
@@ -27,7 +29,7 @@ proptest! {
     }
 }
 
-/// A user who is alone is given the same chunk again and again, however large the pool.
+/// A lone user gets the same chunk each time, however large the pool.
 #[test]
 fn a_lone_user_keeps_its_warm_chunk() {
     let mut pool = ExtentPool::new(ExtentPool::MAX_CHUNKS);
@@ -51,7 +53,7 @@ fn runs_cross_words() {
     assert_eq!(pool.free_chunks(), 0);
 }
 
-/// What is given twice, or was never there, is refused by name and changes nothing.
+/// An extent given twice, or one that never existed, is refused by name and changes nothing.
 #[test]
 fn a_double_free_is_an_error() {
     let mut pool = ExtentPool::new(100);
@@ -64,7 +66,7 @@ fn a_double_free_is_an_error() {
     }
 }
 
-/// A lane that is alone obtains the whole pool, in grants that double, and within the 16 extents that it may hold.
+/// A lone lane obtains the whole pool in grants that double, within its limit of 16 extents.
 // shows: D-14
 #[test]
 fn a_lone_lane_obtains_everything() {
@@ -80,8 +82,8 @@ fn a_lone_lane_obtains_everything() {
     }
 }
 
-/// While one lane hogs the pool another is told so at once, and not blocked; when chunks come back it is served in its
-/// turn, which the hog cannot jump by topping up or by asking again.
+/// While one lane hogs the pool, another is refused at once and not blocked. When chunks come back
+/// it is served in its turn; the hog cannot jump ahead by topping up or asking again.
 // shows: D-14, D-18
 #[test]
 fn a_hog_starves_nobody() {
@@ -90,7 +92,7 @@ fn a_hog_starves_nobody() {
     while credits.want(hog).is_some() {}
     assert_eq!(credits.want(other), None);
     assert_eq!((credits.top_up(hog), credits.want(hog)), (None, None));
-    // The hog asked first, since its loop ended with a refusal.
+    // The hog asked first, because its loop ended with a refusal.
     let oldest = credits.oldest(hog).unwrap();
     credits.consumed(hog, oldest).unwrap();
     assert_eq!(credits.next_grant().map(|grant| grant.0), Some(hog));
@@ -101,7 +103,7 @@ fn a_hog_starves_nobody() {
     credits.check().unwrap();
 }
 
-/// Lanes that wait share what comes back equally, and are served in the order in which they asked.
+/// Waiting lanes share equally what comes back, and are served in the order in which they asked.
 // shows: D-14
 #[test]
 fn those_who_wait_share() {
@@ -126,7 +128,7 @@ fn those_who_wait_share() {
     assert!(grants.iter().all(|grant| grant.1.count == 1));
 }
 
-/// A lane that holds as many extents as it may is served as soon as it has returned one.
+/// A lane at its limit of extents is served as soon as it has returned one.
 #[test]
 fn a_lane_at_its_limit_is_served_later() {
     let mut credits = CreditManager::new(64, 1, 2);
@@ -138,7 +140,7 @@ fn a_lane_at_its_limit_is_served_later() {
     assert_eq!(credits.next_grant().map(|grant| grant.1.count), Some(4));
 }
 
-/// A lane that topped up in time keeps its size; one that ran dry gets twice as much.
+/// A lane that tops up in time keeps its grant size; a lane that runs dry gets twice as much.
 #[test]
 fn only_running_dry_doubles_a_grant() {
     let mut credits = CreditManager::new(64, 1, 16);
@@ -151,7 +153,7 @@ fn only_running_dry_doubles_a_grant() {
     assert_eq!(credits.want(0).unwrap().count, 1);
 }
 
-/// A peer that returns what it does not hold is refused by name, and nothing changes.
+/// A peer that returns an extent it does not hold is refused by name, and nothing changes.
 #[test]
 fn a_forged_return_is_refused() {
     let mut credits = CreditManager::new(64, 2, 16);

@@ -24,8 +24,9 @@ fn pop(damq: &mut Damq<u32>, queue: u32) -> Option<(u32, Vec<u8>)> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
 
-    /// Any sequence of operations leaves the same messages, in the same order per queue, as a plain model, and the
-    /// chains stay sound after every step: no cell is given twice, and all are free after draining.
+    /// Any sequence of operations leaves the same messages, in the same order per queue, as a plain
+    /// model. The chains stay sound after every step: no cell is given twice, and all are free
+    /// after draining.
     // shows: D-02, D-03, D-21
     #[test]
     fn agrees_with_the_model(ops in damq_oracle::ops()) {
@@ -33,7 +34,7 @@ proptest! {
     }
 }
 
-/// Any one queue, alone, fills every cell; one message more is refused and changes nothing.
+/// Any one queue, alone, fills every cell; a further message is refused and changes nothing.
 // shows: D-01
 #[test]
 fn a_lone_queue_fills_the_whole_memory() {
@@ -53,7 +54,7 @@ fn a_lone_queue_fills_the_whole_memory() {
     }
 }
 
-/// A message that does not fit is refused whole, although part of it would have fitted.
+/// A message that does not fit is refused whole, although a part of it would have fitted.
 // shows: D-06
 #[test]
 fn a_message_is_stored_whole_or_not_at_all() {
@@ -69,7 +70,8 @@ fn a_message_is_stored_whole_or_not_at_all() {
     assert_eq!(pop(&mut damq, 1), Some((3, vec![3; 96])));
 }
 
-/// A message longer than the memory is refused for good, not as one that may be tried again, at any length.
+/// A message longer than the memory is refused as too long at any length, and not as one to try
+/// again.
 #[test]
 fn a_message_that_never_fits_says_so() {
     let mut damq = Damq::<u32>::new(8, 32, 1);
@@ -110,8 +112,8 @@ fn queues_are_many() {
     }
 }
 
-/// A queue that grows while nobody reads is stopped before the memory is full, once, and goes on, once, when it has
-/// been read; what was in flight when it was stopped still finds room, so nothing is lost.
+/// A queue that grows unread is stopped once, before the memory is full, and released once after it
+/// has been read. What was in flight at the STOP still finds room, so nothing is lost.
 // shows: H-15, H-16
 #[test]
 fn a_growing_queue_is_stopped_and_goes_on() {
@@ -142,7 +144,8 @@ fn a_growing_queue_is_stopped_and_goes_on() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
 
-    /// Over any traffic the signals of a queue alternate, beginning with STOP, and an empty queue is never stopped.
+    /// Over any traffic the signals of a queue alternate, beginning with STOP, and an empty queue
+    /// is never stopped.
     // shows: H-15, H-16
     #[test]
     fn signals_alternate(ops in gate_oracle::ops()) {

@@ -1,4 +1,4 @@
-//! Turns between flows, by example, against a plain model, and by the fairness that they promise.
+//! Turns between flows: by example, against a plain model, and by the promised fairness.
 
 #[path = "oracles/drr.rs"]
 mod oracle;
@@ -17,7 +17,8 @@ proptest! {
         oracle::agree(ops)?;
     }
 
-    /// Flows that all have work share in proportion to their weights at every moment, whatever the sizes.
+    /// Flows that all have work share in proportion to their weights at every moment, whatever the
+    /// sizes.
     // shows: C-41
     #[test]
     fn is_fair_at_every_moment(case in oracle::saturated()) {
@@ -25,7 +26,8 @@ proptest! {
     }
 }
 
-/// With equal weights and one unit per service this is plain round robin: saturated ports get equal turns, one by one.
+/// With equal weights and one unit per service this is plain round robin: saturated ports get equal
+/// turns, one by one.
 // shows: D-08, D-09
 #[test]
 fn equal_ports_take_turns() {
@@ -38,7 +40,8 @@ fn equal_ports_take_turns() {
     }
 }
 
-/// Eight functions with PUTs of random sizes reach equal shares of 12.5 % in bytes, though not in messages.
+/// Eight functions with PUTs of random sizes reach equal shares of 12.5 % in bytes, though not in
+/// messages.
 // shows: C-41
 #[test]
 fn eight_functions_share_equally() {
@@ -49,7 +52,7 @@ fn eight_functions_share_equally() {
     for _ in 0..100_000 {
         let function = drr.select().unwrap();
         random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        // Each function has another range of sizes: 512 B for the first, 4 KiB for the last.
+        // Each function has another range of sizes: up to 512 B for the first, 4 KiB for the last.
         let bytes = 1 + (random >> 40) as u32 % (512 * (function + 1));
         drr.charge(function, bytes);
         served[function as usize] += bytes as u64;
@@ -60,7 +63,7 @@ fn eight_functions_share_equally() {
     }
 }
 
-/// A function of higher priority, that is of greater weight, gets more under saturation, in proportion.
+/// Under saturation a function of higher priority (a greater weight) gets more, in proportion.
 // shows: C-40
 #[test]
 fn a_greater_weight_gets_more() {
@@ -78,7 +81,7 @@ fn a_greater_weight_gets_more() {
     assert_eq!(served, [10_000, 40_000, 50_000]);
 }
 
-/// What an idle flow does not use goes to the others, and it saves nothing up for later.
+/// The unused share of an idle flow goes to the others, and the flow saves nothing up for later.
 // shows: C-41
 #[test]
 fn an_idle_flow_leaves_its_share_and_saves_nothing() {

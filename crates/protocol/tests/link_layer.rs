@@ -1,4 +1,5 @@
-//! The link layer against an oracle, under every single and double fault; what it does at its limits.
+//! The link layer against an oracle, under every single and double fault; its behaviour at its
+//! limits.
 
 #[path = "oracles/link_layer.rs"]
 mod oracle;
@@ -11,8 +12,8 @@ use bellwire_wire::link::dllp::Dllp;
 use oracle::{Case, Fault};
 use proptest::prelude::*;
 
-/// Whatever one or two things on the line are damaged or lost, frames, acknowledgements or credits, everything arrives once and in
-/// order, and all buffers are empty at the end.
+/// Any one or two frames, acknowledgements or credits may be damaged or lost. Everything arrives
+/// once and in order, and all buffers are empty at the end.
 // shows: S-15, S-16
 #[test]
 fn every_single_and_double_fault_is_survived() {
@@ -24,8 +25,8 @@ fn every_single_and_double_fault_is_survived() {
 }
 
 proptest! {
-    /// The same with up to twelve faults anywhere, numbers that begin anywhere, and buffers of any size; the link may ask to
-    /// be trained anew only if that many faults hit one place.
+    /// The same with up to twelve faults anywhere, any first number, and buffers of any size. The
+    /// link may ask for retraining only if that many faults hit one place.
     // shows: S-16
     #[test]
     fn many_faults_are_survived(
@@ -43,8 +44,8 @@ proptest! {
     }
 }
 
-/// The sender stops exactly when a credit is missing, and says which; the receiver refuses what was not granted. The counters
-/// go round many times meanwhile.
+/// The sender stops exactly when a credit is missing, and says which; the receiver refuses what was
+/// not granted. The counters wrap many times meanwhile.
 // shows: S-15
 #[test]
 fn credits_stop_the_sender_exactly() {
@@ -74,8 +75,8 @@ fn credits_stop_the_sender_exactly() {
     assert_eq!(Cost::of(17), Cost { data: 2 }, "17 bytes touch two units of 4 DW");
 }
 
-/// The replay buffer takes frames until it is full, and again when the oldest is acknowledged; an acknowledgement of what was not
-/// sent is refused, an old one has no effect.
+/// The replay buffer takes frames until it is full, and again when the oldest is acknowledged. An
+/// acknowledgement of an unsent frame is refused; an old one has no effect.
 // shows: S-17
 #[test]
 fn the_replay_buffer_is_bounded() {
@@ -95,7 +96,8 @@ fn the_replay_buffer_is_bounded() {
     transmitter.handle_ack(11, 4000, drop).unwrap();
     assert_eq!(transmitter.held_frames(), 2);
     assert_eq!(transmitter.push("d", 100), Ok(1));
-    // A NAK sends the rest again, in order, and the timer does too; four times in a row ask for training.
+    // A NAK retransmits the rest in order, and so does the timer; four times in a row ask for
+    // retraining.
     transmitter.handle_nak(12, 4094, drop).unwrap();
     assert_eq!(transmitter.poll(12), Some((4095, &"b", false)));
     assert_eq!(transmitter.poll(13), Some((0, &"c", true)));
@@ -109,7 +111,7 @@ fn the_replay_buffer_is_bounded() {
     }
 }
 
-/// Past, in order, duplicate and future frames, and damage: what the receiver makes of each, and what it says.
+/// The receiver's action and report for past, expected, repeated, future and damaged frames.
 // shows: S-16
 #[test]
 fn the_receiver_takes_each_frame_once() {

@@ -9,8 +9,8 @@ use proptest::prelude::*;
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
 
-    /// Any sequence of starts, answers, late answers and forged answers ends each operation once and with its own
-    /// value, and never has more in flight than allowed.
+    /// Any sequence of starts, answers, late answers and forged answers ends each operation once
+    /// and with its own value. It never has more in flight than allowed.
     // shows: C-33
     #[test]
     fn agrees_with_the_model(ops in oracle::ops()) {
@@ -18,7 +18,8 @@ proptest! {
     }
 }
 
-/// The 33rd operation of a function is refused and handed back, until one of the 32 has been answered.
+/// The 33rd operation of a function is refused and handed back, until one of the 32 has been
+/// answered.
 // shows: C-33
 #[test]
 fn the_33rd_operation_waits() {
@@ -36,7 +37,7 @@ fn the_33rd_operation_waits() {
     assert_eq!(window.finish(id), Ok(32));
 }
 
-/// An answer that comes after its operation was abandoned, or that names none at all, is refused.
+/// An answer to an abandoned or unknown operation is refused.
 #[test]
 fn a_late_answer_is_refused() {
     let mut window = Outstanding::new(4);

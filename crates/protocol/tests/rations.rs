@@ -1,4 +1,4 @@
-//! Who gets how much, under each policy: against a plain model, at random and exhaustively.
+//! How much each lane gets under each policy: against a plain model, at random and exhaustively.
 
 #[path = "oracles/rations.rs"]
 mod rations_oracle;
@@ -10,8 +10,9 @@ use rations_oracle::{Op, POLICIES, Pair};
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(600) })]
 
-    /// Under any policy, any sequence of requests and returns has the same outcome as a plain waiting list: what is granted never
-    /// exceeds the total, nobody is served out of turn, and everybody who waits is served at last.
+    /// Under any policy, any sequence of requests and returns agrees with a plain waiting list. The
+    /// grants never exceed the total, lanes are served in turn, and every waiting lane is served at
+    /// last.
     // shows: D-14, D-18
     #[test]
     fn rations_agree_with_the_model(run in rations_oracle::runs()) {
@@ -46,7 +47,8 @@ fn every_short_sequence_agrees_with_the_model() {
     }
 }
 
-/// A lane that is alone obtains everything under each policy: at once, or in grants that halve, or in grants that double.
+/// A lone lane obtains everything under each policy: at once, in grants that halve, or in grants
+/// that double.
 // shows: D-14
 #[test]
 fn a_lone_lane_obtains_everything_under_each_policy() {

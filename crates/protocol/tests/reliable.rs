@@ -1,4 +1,4 @@
-//! The reliable protocol between endpoints, on a network that is only a table and a clock that is only a number.
+//! The reliable protocol between endpoints; the network is a table and the clock a number.
 
 #[path = "reliable/congestion.rs"]
 mod congestion;
@@ -35,21 +35,21 @@ use net::{Net, function};
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1000) })]
 
-    /// Whatever a network loses, repeats, delays and damages, with one path or several, with the production settings and with
-    /// HPCL's: every packet is taken once, in order and unaltered, and when the faults stop everything finishes.
+    /// Any network, with one path or several and with the production or HPCL's settings: every
+    /// packet is taken once, in order and unaltered. When the faults stop, everything finishes.
     // shows: H-11, H-14, H-17, H-18
     #[test]
     fn any_network_is_survived(run in oracle::runs()) {
         oracle::agree(run)?;
     }
 
-    /// Whatever is lost, and however the link ends: what is said to be delivered is there.
+    /// Under any loss and any end of the link, what counts as delivered is at the peer.
     #[test]
     fn what_is_delivered_is_there(seed in any::<u64>(), loss in 0u64..300, repeat in 0u64..200, late in 0u64..300) {
         delivered::delivered_is_there(seed, net::Faults { loss, repeat, late, flip: 10 })?;
     }
 
-    /// A peer that lies in frames whose check value and token are right does no harm beyond its own link.
+    /// A peer that lies in frames with a right check value and token harms only its own link.
     #[test]
     fn lying_peers_do_no_harm(seed in any::<u64>(), per_mille in 1u64..1000) {
         hostile::a_lying_peer_does_no_harm(seed, per_mille)?;
@@ -59,8 +59,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(100) })]
 
-    /// Any sequence of connecting, closing, restarting, sleeping and sending among four nodes on a bad network keeps the order of
-    /// every link, mixes no two links, and ends with links that are up and empty.
+    /// Four nodes connect, close, restart, sleep and send in any sequence on a bad network. Every
+    /// link keeps its order, no two links mix, and the last links are up and empty.
     // shows: H-11, H-17
     #[test]
     fn any_lives_are_kept_apart(seed in any::<u64>(), loss in 0u64..300, repeat in 0u64..200, late in 0u64..300) {
@@ -74,7 +74,8 @@ fn numbered(number: u32, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// Packets of all sizes, from nothing to 64 KiB, arrive once, in order and whole, each with its sender and its length.
+/// Packets of 0 bytes to 64 KiB arrive once, in order and whole, each with its sender and its
+/// length.
 // shows: H-10, H-11, H-25
 #[test]
 fn packets_of_all_sizes_arrive_in_order() {
@@ -116,7 +117,8 @@ fn packets_of_all_sizes_arrive_in_order() {
     }
 }
 
-/// Packets that wait for the same peer share a frame: 8-byte packets take 13 bytes each, so 112 fit into 1500.
+/// Packets that wait for the same peer share a frame: 8-byte packets take 13 bytes each, so 112 fit
+/// into 1500.
 #[test]
 fn small_packets_share_frames() {
     let mut net = Net::new(&[Config::new(1500); 2], 2);

@@ -1,12 +1,15 @@
-//! Somebody who wants to do harm: end links, keep peers from each other, pass for a peer, have others answer more than he sends, or fill
-//! tables.
+//! An adversary: it tries to end links, keep peers apart, pass for a peer, amplify traffic through
+//! others, or fill tables.
 //!
-//! **Off the path** he sends whatever he likes from whatever address, and reads only what is sent to addresses of his own. He may achieve
-//! nothing: the world is checked as if he were not there, and he goes on while it has to come to its end.
+//! **Off the path** it sends any frame from any address, and reads only what is sent to its own
+//! addresses. It must achieve nothing: the world is checked as if it were absent, and it goes on
+//! until the world ends.
 //!
-//! **On the path** he also reads every frame, delays, drops and repeats it, sends it on from another address, and makes up or alters every
-//! kind of frame but those with packets, which without keys nobody can tell from the peer's. He may end links. He may not pass for a peer at
-//! another address, have others send to strangers, or fill tables; and when he stops, everything must go on.
+//! **On the path** it also reads every frame, delays, drops and repeats it, and forwards it from
+//! another address. It makes up or alters every kind of frame except those with packets, which
+//! without keys cannot be told from the peer's. It may end links. It may not pass for a peer at
+//! another address, make others send to strangers, or fill tables. When it stops, everything must
+//! go on.
 
 use std::collections::BTreeMap;
 
@@ -22,38 +25,39 @@ use bellwire_wire::frame::{FRAME_OVERHEAD_BYTES, FunctionId};
 use crate::chance::Chance;
 use crate::scenario::{Attack, Scenario};
 
-/// Addresses where he reads what is sent to him.
+/// Addresses of the adversary, where it receives.
 pub const OWN_HOSTS: usize = 2;
-/// Nodes from here on are names that he made up.
+/// Nodes from here on are made-up names.
 pub const MADE_UP: u32 = 1 << 30;
-/// Handshakes that he takes part in at a time.
+/// Most handshakes at a time.
 const HANDSHAKES: usize = 48;
-/// Frames that he has seen and may use again.
+/// Most recorded frames for reuse.
 const SEEN: usize = 64;
-/// Longest frames that may go to a stranger's address because a peer seems to be there: one at a time, at growing intervals.
+/// Longest frames that may go to a stranger's address where a peer seems to be: one at a time, at
+/// growing intervals.
 const TRIALS: u64 = 24;
 /// Frames of one flood.
 const FLOOD: u64 = 96;
 
-/// A frame that he sends.
+/// A frame that the adversary sends.
 pub struct Forged {
-    /// The address that it claims to come from.
+    /// The claimed source address.
     pub from: usize,
-    /// To which function.
+    /// The destination function.
     pub to: usize,
-    /// What.
+    /// The frame.
     pub bytes: Vec<u8>,
 }
 
-/// What becomes of a frame that he has seen.
+/// What happens to a frame that the adversary has seen.
 pub enum Fate {
-    /// It goes on, altered perhaps.
+    /// It goes on, possibly altered.
     Passes,
-    /// It is gone, or comes later.
+    /// It is dropped or delayed.
     Stays,
 }
 
-/// A link that he asks for.
+/// A link that the adversary asks for.
 struct Handshake {
     from: usize,
     to: usize,
@@ -65,19 +69,19 @@ pub struct Adversary {
     attack: Attack,
     chance: Chance,
     functions: Vec<FunctionId>,
-    /// Whom each function talks with, by index.
+    /// The partners of each function, by index.
     partners: Vec<Vec<usize>>,
-    /// He only tells where nodes are, until all who want to talk have met.
+    /// Only sends unasked answers until all partners have met.
     pub is_waiting: bool,
-    /// When he acts next, in ns.
+    /// When it acts next, in ns.
     pub next_ns: u64,
     pause_ns: u64,
     handshakes: Vec<Handshake>,
     seen: Vec<(usize, usize, Vec<u8>)>,
     late: Vec<(u64, Forged)>,
-    /// The last of the addresses where nobody is that he used.
+    /// The last unused address that it sent from.
     stranger: usize,
-    /// Bytes from and to each address where nobody is.
+    /// Bytes from and to each unused address.
     accounts: BTreeMap<usize, [u64; 2]>,
     longest: u64,
     made_up: u32,
@@ -97,7 +101,7 @@ impl Adversary {
         Some(Adversary {
             attack,
             functions: scenario.functions.iter().map(|(address, _)| *address).collect(),
-            // Chosen numbers belong to who was first, so the others begin.
+            // A chosen number belongs to the first node that uses it, so the others begin.
             is_waiting: scenario.seeks(),
             next_ns: 1,
             partners,
@@ -113,12 +117,13 @@ impl Adversary {
         })
     }
 
-    /// All have met.
+    /// All partners have met.
     pub fn all_met(&mut self) {
         self.is_waiting = false;
     }
 
-    /// The faults stop. Who is on the path stops, too; the other one goes on, but does not hold up the end of time.
+    /// The faults stop. An adversary on the path stops, too; one off the path goes on, 40 times
+    /// slower, so that the world can end.
     pub fn calm_down(&mut self) {
         match self.attack {
             Attack::OnPath => self.next_ns = u64::MAX,
@@ -126,7 +131,7 @@ impl Adversary {
         }
     }
 
-    /// What he sends now.
+    /// The frames that it sends now.
     pub fn act(&mut self, now_ns: u64) -> Vec<Forged> {
         self.next_ns = now_ns + 1 + self.chance.below(2 * self.pause_ns);
         let mut out: Vec<Forged> =
@@ -150,7 +155,8 @@ impl Adversary {
         out
     }
 
-    /// A function sends a frame to an address where no function is. Tells what he answers, or what is wrong.
+    /// A function sends a frame to an address without a function. Returns the adversary's answers,
+    /// or what is wrong.
     pub fn receive(
         &mut self,
         host: usize,
@@ -171,7 +177,7 @@ impl Adversary {
         Ok(self.answer(host, from, bytes).into_iter().collect())
     }
 
-    /// Takes part in a handshake at an address of his own.
+    /// Takes part in a handshake at one of its own addresses.
     fn answer(&mut self, host: usize, from: usize, bytes: &[u8]) -> Option<Forged> {
         let header = FrameHeader::parse(bytes).ok()?;
         let body = &bytes[HEADER_BYTES..header.length as usize - CHECK_BYTES];
@@ -185,7 +191,7 @@ impl Adversary {
             FrameKind::Accept => {
                 let open = self.handshake(header.token)?.open;
                 let token = OpenBody::parse(body).ok()?.token;
-                // Now he is what he says, unless somebody objects.
+                // Now it counts as the named peer, unless an endpoint objects.
                 let mut header = FrameHeader::new(
                     FrameKind::Acknowledge,
                     open.to.function,
@@ -197,7 +203,7 @@ impl Adversary {
                 reply(frame(header, &[]))
             }
             FrameKind::Open => {
-                // Somebody believes that a peer is here: he is welcome.
+                // A function believes that a peer is here: accept.
                 let open = OpenBody::parse(body).ok()?;
                 let accept = OpenBody {
                     version: open.version_high,
@@ -213,7 +219,7 @@ impl Adversary {
             }
             FrameKind::Seek => {
                 let (Said::Where(asked), _) = seek::parse(bytes)? else { return None };
-                // He answers for whom he pretends to be, if he is asked.
+                // If asked, it answers in the name of a random node.
                 let node = self.functions[self.chance.below(self.functions.len() as u64) as usize];
                 let body = SeekBody { from: node.node, to: asked.from, ..asked };
                 reply(seek_frame(Said::Here(body)))
@@ -222,7 +228,7 @@ impl Adversary {
         }
     }
 
-    /// He sees a frame from one function to another, and decides what becomes of it.
+    /// Sees a frame from one function to another, and decides what happens to it.
     pub fn see(&mut self, from: usize, to: usize, bytes: &mut [u8], now_ns: u64) -> Fate {
         if self.attack != Attack::OnPath || self.next_ns == u64::MAX {
             return Fate::Passes;
@@ -242,7 +248,7 @@ impl Adversary {
                 Fate::Stays
             }
             12..16 => {
-                // The same from another address, in time.
+                // A copy from another address, in time.
                 let from = self.some_address();
                 self.late.push((now_ns, Forged { from, to, bytes: bytes.to_vec() }));
                 Fate::Passes
@@ -255,20 +261,20 @@ impl Adversary {
         }
     }
 
-    /// An Open in the name of a peer of the victim, with an incarnation that is small, plausible or absurd.
+    /// An Open in the name of a peer of the victim, with a small, plausible or absurd incarnation.
     fn open_as_peer(&mut self, to: usize) -> Forged {
         let index = self.partner(to);
         let peer = self.functions[index];
         let from = match self.chance.hits(800) {
             true => self.own_host(),
-            // From the peer's own address, where he does not see the answer.
+            // From the peer's own address, where the answer cannot be read.
             false => index,
         };
         let open = self.open_body(peer, to);
         self.begin(from, to, open)
     }
 
-    /// An Open in a name that nobody else has.
+    /// An Open in a fresh name.
     fn open_as_nobody(&mut self, to: usize) -> Forged {
         self.made_up += 1;
         let from = self.own_host();
@@ -283,7 +289,7 @@ impl Adversary {
         Forged { from, to, bytes: open_frame(FrameKind::Open, &open, self.chance.bits()) }
     }
 
-    /// A frame that would end or confuse a link, if its token were right.
+    /// A frame that would end or confuse a link if its token were right.
     fn guess(&mut self, to: usize) -> Forged {
         let kind = self.chance.pick(&[
             FrameKind::Data,
@@ -309,7 +315,7 @@ impl Adversary {
         Forged { from: self.some_address(), to, bytes }
     }
 
-    /// An answer that nobody asked for.
+    /// An unasked answer.
     fn tell(&mut self, to: usize) -> Forged {
         let place = self.chance.below(self.functions.len() as u64) as usize;
         let body = SeekBody {
@@ -328,7 +334,7 @@ impl Adversary {
         Forged { from: self.some_address(), to, bytes: seek_frame(Said::Where(body)) }
     }
 
-    /// Something from an address that was not heard before: sound and without sense, or not even sound.
+    /// A meaningless or damaged frame from an address not heard before.
     fn noise(&mut self, to: usize) -> Forged {
         let header = FrameHeader::new(FrameKind::Unknown, 0, 0, self.chance.bits());
         let mut bytes = frame(header, &[]);
@@ -339,7 +345,7 @@ impl Adversary {
         Forged { from: self.next_stranger(), to, bytes }
     }
 
-    /// A frame that was seen, altered, from anywhere to where it went or back.
+    /// A recorded frame, altered, from any address to its old destination.
     fn reuse(&mut self) -> Forged {
         let chosen = self.chance.below(self.seen.len() as u64) as usize;
         let (from, to, mut bytes) = self.seen[chosen].clone();
@@ -349,21 +355,22 @@ impl Adversary {
             && let Ok(header) = FrameHeader::parse(&bytes)
             && matches!(header.kind, FrameKind::Data | FrameKind::Acknowledge)
         {
-            // The token is all that it takes to end a link.
+            // The token is enough to end a link.
             let kind = FrameHeader { kind: FrameKind::Close, flags: 0, ..header };
             bytes = frame(kind, &[1 + self.chance.below(2) as u8]);
         }
         Forged { from, to, bytes }
     }
 
-    /// Alters a frame of a handshake, of an end or of a search so that its check value is right.
+    /// Alters a frame that carries no packets and gives it a right check value.
     fn alter(&mut self, bytes: &mut [u8]) {
         let Ok(header) = FrameHeader::parse(bytes) else { return };
         let bytes = &mut bytes[..header.length as usize];
         let body = HEADER_BYTES..bytes.len() - CHECK_BYTES;
         let at = match header.kind {
             FrameKind::Data | FrameKind::Acknowledge => return,
-            // Names, incarnations and openings; what is agreed on for packets is as good as the packets.
+            // Names, incarnations and openings. Altered terms for packets would be as effective as
+            // altered packets.
             FrameKind::Open | FrameKind::Accept => {
                 body.start + self.chance.pick(&[16, 20, 24, 32, 33, 39, 40, 41, 56]) as usize
             }
@@ -371,7 +378,7 @@ impl Adversary {
             _ => body.start + self.chance.below(body.len() as u64) as usize,
         };
         bytes[at] ^= 1 << self.chance.below(8);
-        // There is room for it, as there was one.
+        // The frame has a check value, so there is room for it.
         let _ = seal(bytes);
     }
 
@@ -413,7 +420,7 @@ impl Adversary {
         }
     }
 
-    /// Somebody with whom a function talks.
+    /// A random partner of a function.
     fn partner(&mut self, of: usize) -> usize {
         let count = self.partners[of].len() as u64;
         self.partners[of][self.chance.below(count) as usize]
@@ -427,7 +434,7 @@ impl Adversary {
         self.functions.len() + self.chance.below(OWN_HOSTS as u64) as usize
     }
 
-    /// An address where nobody is, and which was not used for long.
+    /// The unused address whose last use is longest ago.
     fn next_stranger(&mut self) -> usize {
         let first = self.functions.len() + OWN_HOSTS;
         self.stranger = (self.stranger + 1) % (0xffff - first);

@@ -1,4 +1,4 @@
-//! Many worlds, one behind another.
+//! Runs many worlds, one after another.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -6,7 +6,7 @@ use crate::program::fold;
 use crate::world::{self, Failure, Outcome};
 use crate::{Scenario, network::Traffic};
 
-/// What consecutive worlds have done together.
+/// The sums of consecutive worlds.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Total {
     /// Worlds.
@@ -37,7 +37,8 @@ impl Total {
     }
 }
 
-/// Runs the worlds of `seed` and the seeds after it until functions have sent `frames` frames, and tells `progress` of each.
+/// Runs the worlds of `seed` and the following seeds until functions have sent `frames` frames.
+/// Calls `progress` after each world.
 ///
 /// # Errors
 /// The first world that the oracle objects to, or whose code panics.

@@ -1,16 +1,17 @@
-//! A seeded source of chance.
+//! A seeded random number generator.
 
-/// Splitmix64 (Steele, Lea, Flood, OOPSLA 2014): one number follows from the one before, so a seed decides all.
+/// Splitmix64 (Steele, Lea, Flood, OOPSLA 2014): each state follows from the one before, so a seed
+/// determines all numbers.
 #[derive(Clone, Debug)]
 pub struct Chance(u64);
 
 impl Chance {
-    /// The source that `seed` begins.
+    /// The generator with this seed.
     pub fn new(seed: u64) -> Self {
         Chance(seed)
     }
 
-    /// 64 bits, all values alike.
+    /// 64 bits, uniformly distributed.
     #[inline]
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -29,7 +30,7 @@ impl Chance {
         low + self.below(high - low + 1)
     }
 
-    /// Whether something happens that happens `per_mille` times in a thousand.
+    /// True with a probability of `per_mille` in a thousand.
     #[inline]
     pub fn hits(&mut self, per_mille: u64) -> bool {
         self.below(1000) < per_mille

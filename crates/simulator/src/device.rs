@@ -7,10 +7,11 @@ use bellwire_wire::frame::seek::SeekBody;
 
 use crate::scenario::Scenario;
 
-/// Where frames come from and go to: the host in the lower half, the interface in the upper. Function `i` is at host `i`.
+/// Source or destination of frames: the host in the lower half, the interface in the upper.
+/// Function `i` is at host `i`.
 pub type Place = u32;
 
-/// Time between two questions to everybody for a node, in ns.
+/// Time between two broadcast questions for a node, in ns.
 const ASK_PAUSE_NS: u64 = 2_000_000;
 
 /// The place of a host on an interface.
@@ -27,9 +28,9 @@ pub fn host(place: Place) -> usize {
 pub struct Device {
     /// Names of places, questions and claims.
     pub discovery: Discovery<Place>,
-    /// What is known of nodes' places.
+    /// What the device knows of nodes' places.
     pub directory: Directory,
-    /// Nodes that the program looks for, and when they are asked for next, in ns.
+    /// Nodes that the program looks for, and when to ask for each next, in ns.
     pub sought: Vec<(u32, u64)>,
 }
 
@@ -64,7 +65,8 @@ impl Device {
         self.discovery.places().name(place, || endpoint.paths())
     }
 
-    /// The name of the place that a frame came from; `None` if it is the first from there and not sound.
+    /// The name of the place that a frame came from; `None` if the place is new and the frame is
+    /// not sound.
     pub fn name_of_sender(
         &mut self,
         from: Place,
@@ -78,7 +80,7 @@ impl Device {
         }
     }
 
-    /// Questions to everybody that are due, for nodes that are still sought.
+    /// Broadcast questions that are due, for nodes that are still sought.
     pub fn questions(&mut self, now_ns: u64) -> Vec<SeekBody> {
         let nodes = &self.directory.nodes;
         self.sought.retain(|(node, _)| nodes.place(*node).is_none());
@@ -92,13 +94,13 @@ impl Device {
         questions
     }
 
-    /// When it wants to ask again.
+    /// When it asks next.
     pub fn deadline_ns(&self) -> u64 {
         let sought = self.sought.iter().map(|(_, ask_ns)| *ask_ns).min();
         self.discovery.next_deadline().min(sought.unwrap_or(u64::MAX))
     }
 
-    /// Tells of a table that has grown beyond its limit.
+    /// Reports a table that has grown beyond its limit.
     pub fn check(&mut self) -> Result<(), String> {
         let (places, nodes) = (self.discovery.places().count(), self.directory.nodes.count());
         match places <= PLACES && nodes <= NODES {
@@ -107,7 +109,8 @@ impl Device {
         }
     }
 
-    /// Where a function is that the program wants to ask for a link; if that is not known, its node is sought.
+    /// The place of a function that the program wants to ask for a link. If it is unknown, the
+    /// device starts to seek its node.
     pub fn find(&mut self, index: usize, now_ns: u64) -> Option<Place> {
         if !self.directory.are_chosen {
             return Some(place(index, 0));
@@ -125,7 +128,7 @@ impl Device {
 }
 
 impl Directory {
-    /// The node that is at a place in truth.
+    /// The node that is really at a place.
     fn station(&self, place: Place) -> Option<u32> {
         self.owners.get(host(place)).copied()
     }

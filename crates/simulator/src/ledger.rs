@@ -1,4 +1,4 @@
-//! The ledger: which worlds were run, with which code, and what came out. It only grows.
+//! The ledger: which worlds ran, with which code, and their results. It only grows.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -6,12 +6,12 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// One line of the ledger: consecutive seeds, all of which went well.
+/// One line of the ledger: consecutive seeds without a failure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// Version of the simulator.
     pub version: String,
-    /// Commit of the code, with "+" behind it if files were changed; empty if not known.
+    /// Commit of the code, followed by "+" if files were changed; empty if unknown.
     pub commit: String,
     /// First seed.
     pub seed: u64,
@@ -26,10 +26,10 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Appends the entry as one line of JSON to the file `path`, which is made if need be.
+    /// Appends the entry as one line of JSON to the file `path`, which is created if it is missing.
     ///
     /// # Errors
-    /// What the file system says.
+    /// Those of the file system.
     pub fn append(&self, path: &Path) -> std::io::Result<()> {
         let mut line = serde_json::to_string(self)?;
         line.push('\n');

@@ -1,11 +1,18 @@
-//! Whole networks of functions that run the reliable protocol, under every fault that a network and its programs can have, in
-//! virtual time, from one seed.
+//! Simulates whole networks of functions that run the reliable protocol, under all faults of
+//! networks and programs. Time is virtual, and everything follows from one seed.
 //!
-//! [`Scenario::new`] makes a world of a seed: functions, links, settings, kinds of faults. [`world::run`] lets it run: frames are
-//! lost, repeated, overtaken, damaged and come back from the past; functions stall, are cut off and restarted; programs refuse,
-//! close and ask again; and in many worlds there is an [`adversary`]. The [`oracle`] knows every packet that was queued and compares every byte that is taken: exactly once, in
-//! order per link and channel, unaltered, nothing from an old life. When the faults stop everything must finish within
-//! [`world::CALM_NS`], and the books must balance. The same seed gives the same [`Outcome`], hash included, in every build.
+//! [`Scenario::new`] derives a world from a seed: functions, links, settings, kinds of faults.
+//! [`world::run`] runs it:
+//!
+//! - frames are lost, repeated, reordered, damaged and replayed
+//! - functions stall, are cut off and restarted
+//! - programs refuse packets, close links and ask again
+//! - many worlds have an [`adversary`]
+//!
+//! The [`oracle`] knows every packet that was queued and compares every byte that is taken. A
+//! packet must come exactly once, in order per link and channel, unaltered, and never from an old
+//! life. When the faults stop everything must finish within [`world::CALM_NS`], and the counters
+//! must balance. The same seed gives the same [`Outcome`], hash included, in every build.
 #![forbid(unsafe_code)]
 
 pub mod adversary;

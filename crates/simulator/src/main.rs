@@ -1,4 +1,4 @@
-//! Runs worlds until so many frames were simulated, or one goes wrong.
+//! Runs worlds until a number of frames was simulated, or one world fails.
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -10,7 +10,8 @@ use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use rustix::time::{ClockId, clock_gettime};
 
-/// Simulate whole networks under faults and compare every byte: exit code 0 if all went well, 1 if not.
+/// Simulate whole networks under faults and compare every byte: exit code 0 if all went well, 1 if
+/// not.
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
@@ -57,7 +58,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What this process has used of a core: all that counts where others use the machine, too.
+/// Processor time of this process: other load on the machine does not distort it.
 fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
@@ -105,7 +106,7 @@ fn entry(seed: u64, total: &Total) -> Entry {
     }
 }
 
-/// The commit of the checkout that we were built from, if it is still there.
+/// The commit of the checkout that this was built from, if it still exists.
 fn commit() -> String {
     let git = |arguments: &[&str]| {
         let output = Command::new("git")

@@ -1,4 +1,4 @@
-//! The network between the functions: carries frames, and does to them what networks do.
+//! The network between the functions: carries frames, with the faults of networks.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,23 +7,23 @@ use crate::chance::Chance;
 use crate::device::{self, Place};
 use crate::scenario::{Scenario, Weather};
 
-/// Frames of the past that are kept for coming again.
+/// Old frames kept for replay.
 const ARCHIVE_FRAMES: usize = 32;
-/// A line that is so much behind drops frames, in ns.
+/// A line with a longer queue than this drops frames, in ns.
 const LONGEST_QUEUE_NS: u64 = 2_000_000;
 /// Room behind the longest frame, for padding.
 const PADDING_BYTES: usize = 16;
 
-/// What became of all frames: sent + repeated + forged = lost + arrived + under way.
+/// What happened to all frames: sent + repeated + forged = lost + arrived + in flight.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Traffic {
     /// Frames that functions sent.
     pub sent: u64,
-    /// Copies that the network made, old frames that came again included.
+    /// Copies that the network made, replayed old frames included.
     pub repeated: u64,
     /// Frames and copies that disappeared.
     pub lost: u64,
-    /// Frames and copies that a function was handed.
+    /// Frames and copies that were handed to a function.
     pub arrived: u64,
     /// Frames and copies that were damaged.
     pub damaged: u64,
@@ -33,13 +33,13 @@ pub struct Traffic {
     pub forged: u64,
 }
 
-/// A frame on its way.
+/// A frame in flight.
 pub struct Frame {
-    /// To which function.
+    /// The destination function.
     pub to: usize,
-    /// Where it comes from.
+    /// Its source.
     pub from: Place,
-    /// How long it is, padding included.
+    /// Its length, padding included.
     pub length: usize,
     bytes: Box<[u8]>,
 }
@@ -55,22 +55,22 @@ impl Frame {
 /// The network of one world.
 pub struct Network {
     chance: Chance,
-    /// What it does to frames now.
+    /// The current rates of faults.
     pub weather: Weather,
-    /// Longest frame that it carries now.
+    /// The longest frame that it carries now.
     pub mtu: usize,
     /// Whether frames from one function to another disappear.
     pub cut: Vec<Vec<bool>>,
     /// Whether frames by an interface disappear.
     pub dead: [bool; 3],
-    /// What became of frames.
+    /// What happened to frames.
     pub traffic: Traffic,
     latency_ns: [u64; 3],
     byte_ps: u64,
     busy_until_ns: Vec<[u64; 3]>,
     frames: Vec<Frame>,
     free: Vec<u32>,
-    /// Time of arrival; then order of sending and place in `frames`.
+    /// Time of arrival; then a key of sending order and index in `frames`.
     arrivals: BinaryHeap<Reverse<(u64, u64)>>,
     order: u64,
     archive: Vec<(usize, Place, Vec<u8>)>,
@@ -104,7 +104,7 @@ impl Network {
         }
     }
 
-    /// A place for a frame to be written into.
+    /// Reserves a buffer for a frame.
     pub fn reserve(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
             self.frames.push(Frame {
@@ -117,18 +117,18 @@ impl Network {
         })
     }
 
-    /// The room of a reserved place.
+    /// The bytes of a reserved buffer.
     pub fn buffer(&mut self, place: u32) -> &mut [u8] {
         let longest = self.longest;
         &mut self.frames[place as usize].bytes[..longest]
     }
 
-    /// Gives a place back.
+    /// Frees a buffer.
     pub fn release(&mut self, place: u32) {
         self.free.push(place);
     }
 
-    /// Carries the frame of `length` bytes in `place` from a function to another.
+    /// Carries the frame of `length` bytes in buffer `place` from one function to another.
     pub fn send(&mut self, place: u32, from: usize, by: Place, length: usize, now_ns: u64) {
         let (to, interface) = (device::host(by), (by >> 16) as usize);
         self.traffic.sent += 1;
@@ -139,7 +139,7 @@ impl Network {
             self.traffic.lost += 1;
             return self.release(place);
         }
-        // One draw decides all that may happen: five times ten bits.
+        // One draw decides all faults: five times ten bits.
         let draw = self.chance.bits();
         let happens = |shift: u32, rate: u32| ((draw >> shift) as u32 & 1023) < rate;
         let weather = self.weather;
@@ -163,7 +163,8 @@ impl Network {
         self.schedule(place, interface, now_ns + late_ns);
     }
 
-    /// Notes that a function sent a frame of `length` bytes, in `place`, that is not to be carried.
+    /// Counts a frame of `length` bytes in buffer `place` that a function sent and that is not
+    /// carried.
     pub fn swallow(&mut self, place: u32, length: usize) {
         self.traffic.sent += 1;
         self.traffic.bytes += length as u64;
@@ -188,38 +189,38 @@ impl Network {
         self.arrivals.peek().map_or(u64::MAX, |&Reverse((at_ns, _))| at_ns)
     }
 
-    /// The place of the frame that arrives next. It must be given back, or put off.
+    /// The buffer of the frame that arrives next. It must be released or put off.
     pub fn arrive(&mut self) -> Option<u32> {
         let Reverse((_, key)) = self.arrivals.pop()?;
         self.traffic.arrived += 1;
         Some(key as u32 & 0xf_ffff)
     }
 
-    /// Hands out a frame that has arrived.
+    /// A frame that has arrived.
     #[inline]
     pub fn frame(&self, place: u32) -> &Frame {
         &self.frames[place as usize]
     }
 
-    /// The function does not look: the frame waits for it.
+    /// The function is stalled: the frame waits for it.
     pub fn put_off(&mut self, place: u32, until_ns: u64) {
         self.traffic.arrived -= 1;
         self.push(place, until_ns);
     }
 
-    /// The function is not there any more.
+    /// The function no longer exists.
     pub fn lose(&mut self, place: u32) {
         self.traffic.arrived -= 1;
         self.traffic.lost += 1;
         self.release(place);
     }
 
-    /// Frames under way.
+    /// Frames in flight.
     pub fn under_way(&self) -> usize {
         self.arrivals.len()
     }
 
-    /// Whether what was sent is where it must be.
+    /// Whether all frames are accounted for.
     pub fn balances(&self) -> bool {
         let Traffic { sent, repeated, lost, arrived, forged, .. } = self.traffic;
         sent + repeated + forged == lost + arrived + self.under_way() as u64
@@ -240,7 +241,7 @@ impl Network {
         if self.archive.len() < ARCHIVE_FRAMES || self.order & 63 == 0 {
             self.keep(place);
         }
-        // Ethernet fills short frames up.
+        // Ethernet pads short frames.
         let frame = &mut self.frames[place as usize];
         if self.order & 15 == 0 {
             frame.bytes[length..length + PADDING_BYTES].fill(0x5a);
@@ -258,7 +259,7 @@ impl Network {
         let copy = self.reserve();
         let [from, to] =
             self.frames.get_disjoint_mut([place as usize, copy as usize]).unwrap_or_else(
-                // A place that is reserved is not given out again.
+                // A reserved buffer is not given out again.
                 |_| unreachable!("a copy has a place of its own"),
             );
         (to.to, to.from, to.length) = (from.to, from.from, from.length);
@@ -266,7 +267,8 @@ impl Network {
         copy
     }
 
-    /// Flips one to three bits anywhere, or some within 32 bits: what the check value finds for sure.
+    /// Flips one to three bits anywhere, or several within 32 bits: the check value detects all of
+    /// these.
     fn damage(&mut self, place: u32) {
         self.traffic.damaged += 1;
         let frame = &mut self.frames[place as usize];
@@ -285,7 +287,7 @@ impl Network {
         }
     }
 
-    /// Keeps a copy of a frame for later.
+    /// Archives a copy of a frame for replay.
     fn keep(&mut self, place: u32) {
         let Frame { to, from, length, .. } = self.frames[place as usize];
         let bytes = self.frames[place as usize].bytes[..length].to_vec();
@@ -297,7 +299,7 @@ impl Network {
         }
     }
 
-    /// Some frame that once went to this function comes again.
+    /// Replays an archived frame that went to this function before.
     fn replay(&mut self, to: usize, now_ns: u64) {
         if self.archive.is_empty() {
             return;

@@ -1,8 +1,10 @@
-//! The plain truth: who queued what for whom. Each packet is made from its stream and its number alone, so the oracle keeps no
-//! bytes and still compares every one.
+//! Knows the truth: which packets were queued, by which function, for which. Each packet is
+//! computed from its stream and its number, so the oracle stores no bytes and still compares every
+//! one.
 //!
-//! Requests may be questions to a few words of memory at the other end: put, get, or add. The oracle does them when they are queued, the
-//! program at the other end when it takes them, and the answers must agree: nothing was done twice, left out or done in another order.
+//! Requests may be questions about a few words of memory at the other end: put, get, or add. The
+//! oracle performs them when they are queued, the program at the other end when it takes them. The
+//! answers must agree: nothing was done twice, left out or done in another order.
 
 use bellwire_protocol::reliable::{Body, Channel, PeerId};
 
@@ -11,15 +13,15 @@ use std::collections::VecDeque;
 use crate::chance::scatter;
 use crate::race::{Race, Shares};
 
-/// The flag in the first word of a packet that wants an answer.
+/// The flag in the first word of a packet that demands an answer.
 pub const QUESTION: u64 = 1 << 31;
 /// The flag in the first word of a packet that answers: its third word is the value.
 pub const ANSWER: u64 = 1 << 30;
 
-/// Memory at the other end of a link, of which nobody else knows.
+/// Memory at the other end of a link, private to that link.
 pub type Memory = [u64; 4];
 
-/// Does what a question says, and returns what was in memory before.
+/// Performs a question and returns the previous value.
 #[inline]
 pub fn perform(memory: &mut Memory, words: [u64; 3]) -> u64 {
     let place = &mut memory[words[0] as usize & 3];
@@ -35,9 +37,9 @@ pub fn perform(memory: &mut Memory, words: [u64; 3]) -> u64 {
 /// All packets that one life of a function queues on one channel of one link.
 #[derive(Clone, Debug)]
 pub struct Stream {
-    /// Who queues and who takes, by index.
+    /// The queuer, by index.
     pub from: usize,
-    /// Who takes.
+    /// The taker, by index.
     pub to: usize,
     /// The channel.
     pub channel: Channel,
@@ -47,13 +49,13 @@ pub struct Stream {
     pub taken: u32,
     /// Packets that the queuer was told are delivered.
     pub delivered: u32,
-    /// The taker's link has ended, and all that it would ever give was taken.
+    /// The taker's link has ended, and every packet that came by it was taken.
     is_over: bool,
-    /// The life and the link of the taker, since its first packet was taken.
+    /// The life and the link of the taker, known from the first packet on.
     taker: Option<(u32, PeerId)>,
-    /// What questions have made of the memory at the other end, when all that is queued is taken.
+    /// The memory at the other end after all queued questions.
     memory: Memory,
-    /// What the answers that have not come must be.
+    /// The expected values of outstanding answers.
     answers: VecDeque<u64>,
 }
 
@@ -66,7 +68,7 @@ impl Stream {
     }
 }
 
-/// What a link of one life of a function has given so far.
+/// The streams of one link of one life of a function.
 #[derive(Clone, Copy, Debug)]
 struct Source {
     peer: PeerId,
@@ -81,16 +83,16 @@ pub struct Oracle {
     streams: Vec<Stream>,
     /// By taker: its links that packets came from.
     sources: Vec<Vec<Source>>,
-    /// By taker and queuer: the youngest stream of which something was taken in the taker's present life.
+    /// By taker and queuer: the youngest stream with a packet taken in the taker's present life.
     youngest: Vec<Vec<u32>>,
     /// By function: packets taken in its present life.
     taken: Vec<u64>,
-    /// What each function brings to the first, in a race.
+    /// The bytes that each function brings to the first, in a race.
     pub shares: Option<Shares>,
 }
 
 impl Oracle {
-    /// For `functions` functions that queue packets of up to `longest_bytes`, and perhaps race.
+    /// For `functions` functions that queue packets of up to `longest_bytes`, and may race.
     pub fn new(seed: u64, functions: usize, longest_bytes: u32, race: Option<Race>) -> Self {
         Oracle {
             key: scatter(seed ^ 0x0a_c1e5),
@@ -142,7 +144,7 @@ impl Oracle {
         (words, Payload { key, from: 0, length })
     }
 
-    /// The protocol accepted the next packet of a stream, which has these words.
+    /// The protocol accepted the next packet of a stream, with these words.
     #[inline]
     pub fn queued(&mut self, stream: u32, words: [u64; 3]) {
         let stream = &mut self.streams[stream as usize];
@@ -152,13 +154,14 @@ impl Oracle {
         }
     }
 
-    /// Answers that have not come to the questions of a stream.
+    /// Outstanding answers to the questions of a stream.
     pub fn unanswered(&self, stream: u32) -> usize {
         self.streams[stream as usize].answers.len()
     }
 
-    /// A packet is offered to life `life` of function `taker` and will be taken: is it the one that must come now? `asked` is the
-    /// taker's own stream of requests on the same link. Tells what is wrong.
+    /// Checks that a packet offered to life `life` of function `taker`, which will take it, is the
+    /// expected one. `asked` is the taker's own stream of requests on the same link. The error says
+    /// what is wrong.
     #[inline]
     pub fn take(
         &mut self,
@@ -218,7 +221,8 @@ impl Oracle {
         Ok(())
     }
 
-    /// The queuer is told that the first `count` packets of a stream are delivered. Tells what is wrong.
+    /// The queuer is told that the first `count` packets of a stream are delivered. The error says
+    /// what is wrong.
     pub fn delivered(&mut self, index: u32, count: u64) -> Result<(), String> {
         let stream = &mut self.streams[index as usize];
         if count > stream.queued as u64 || count < stream.delivered as u64 {
@@ -230,8 +234,8 @@ impl Oracle {
         stream.check_delivered(index)
     }
 
-    /// The end of a link was told to a function, after all that it would ever give: nothing more can be called delivered. Tells what
-    /// is wrong.
+    /// A function is told the end of a link, after all packets of the link: no more packets may
+    /// count as delivered. The error says what is wrong.
     pub fn ended(&mut self, function: usize, peer: PeerId) -> Result<(), String> {
         let source = self.sources[function].iter().find(|source| source.peer == peer);
         let Some(index) = source.and_then(|source| source.streams[Channel::Request as usize])
@@ -243,8 +247,8 @@ impl Oracle {
         stream.check_delivered(index)
     }
 
-    /// At the end of a world in which `keeps` says who neither died nor closed a link: what is called delivered was taken there. Tells
-    /// what is wrong.
+    /// Checks at the end of a world that delivered packets were taken. `keeps` selects the
+    /// functions that neither died nor closed a link. The error says what is wrong.
     pub fn finish(&mut self, keeps: impl Fn(usize) -> bool) -> Result<(), String> {
         for (index, stream) in self.streams.iter_mut().enumerate() {
             stream.is_over |= keeps(stream.to);
@@ -258,14 +262,15 @@ impl Oracle {
         self.sources[function].retain(|source| source.peer != peer);
     }
 
-    /// A function was started again and knows nothing of what it took before.
+    /// A function was restarted and has forgotten what it took before.
     pub fn restarted(&mut self, function: usize) {
         self.sources[function].clear();
         self.taken[function] = 0;
     }
 
-    /// The first packet of a stream was taken: a link carries one stream per channel, and streams of one queuer come in
-    /// the order in which they were begun. So nothing of an old life follows something of a new one.
+    /// The first packet of a stream was taken. A link carries one stream per channel, and streams
+    /// of one queuer come in the order of their creation. So no packet of an old life follows one
+    /// of a new life.
     fn bind(
         &mut self,
         index: u32,
@@ -312,7 +317,7 @@ impl Oracle {
     }
 }
 
-/// The bytes of a packet, made when they are read.
+/// The bytes of a packet, computed when they are read.
 #[derive(Clone, Copy, Debug)]
 pub struct Payload {
     key: u64,
@@ -321,17 +326,17 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// What is left behind the first `count` bytes, of which there must be so many.
+    /// The payload without its first `count` bytes; there must be at least as many.
     pub fn behind(self, count: usize) -> Payload {
         Payload { from: self.from + count, length: self.length - count, ..self }
     }
 
-    /// Near which offset `bytes`, of the same length, are others than these. Begins with the first.
+    /// The approximate offset of the first difference from `bytes`, which has the same length.
     #[inline]
     fn difference(&self, bytes: &[u8]) -> Option<usize> {
         let mut sum = self.key;
         let (words, rest) = bytes.as_chunks::<WORD_BYTES>();
-        // All are looked at before anything is decided, so that several are looked at together.
+        // Compare all words before branching, so that the loop vectorises.
         let mut wrong = 0;
         for word in words {
             wrong |= u64::from_le_bytes(*word) ^ mix(sum);
@@ -376,7 +381,7 @@ impl Body for Payload {
     }
 }
 
-/// A payload is a sequence of words that follow from sums: the key, and a step more for each.
+/// A payload is a sequence of words computed from sums: the key, plus one step per word.
 const WORD_BYTES: usize = 8;
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 

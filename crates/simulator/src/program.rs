@@ -1,4 +1,4 @@
-//! The program of one function: it sends, takes, refuses, answers and asks for links, as programs do.
+//! The program of one function: it sends, takes, refuses, answers and asks for links.
 
 use std::collections::VecDeque;
 
@@ -14,16 +14,18 @@ use crate::device::{self, Device};
 use crate::oracle::{ANSWER, Memory, Oracle, QUESTION, perform};
 use crate::scenario::{Attack, Scenario};
 
-/// Answers that a program owes one partner, at most; then it takes no more questions (C-26, C-27).
+/// Most answers that a program owes one partner; beyond that it takes no more questions (C-26,
+/// C-27).
 const MOST_OWED: usize = 4;
 /// Packets that each side of a pair sends after the faults have stopped.
 const CALM_PACKETS: u32 = 12;
-/// A program that found no room tries again after this time if nothing came, in ns.
+/// Retry time of a program that found no room, if nothing comes, in ns.
 const BLOCKED_NS: u64 = 200_000;
-/// How long a program waits for a link to come up, in ns: as patient as the protocol is with links that are up.
+/// How long a program waits for a link to come up, in ns: impatient and patient, like the
+/// protocol's limits for links that are up.
 const PATIENCE_NS: [u64; 2] = [1_000_000_000, 120_000_000_000];
 
-/// Somebody whom the program talks with.
+/// A function that the program talks with.
 #[derive(Clone, Debug)]
 pub struct Partner {
     /// The function's index.
@@ -36,15 +38,15 @@ pub struct Partner {
     asked: Option<PeerId>,
     /// Streams of that link: requests, responses.
     pub streams: [u32; 2],
-    /// What the partner's questions have made of the memory that it has here.
+    /// The memory that the partner's questions change here.
     memory: Memory,
-    /// Answers to questions that were taken, still to be sent.
+    /// Pending answers to questions that were taken.
     pub owed: VecDeque<u64>,
-    /// There was a link with it.
+    /// There was a link with the partner.
     pub has_met: bool,
     /// Packets sent since the faults stopped, on this link.
     pub calm_packets: u32,
-    /// The gates of all its queue pairs are known, and therefore always will be on this link.
+    /// The gates of all its queue pairs are known, and stay known on this link.
     knows_gates: bool,
     /// When to ask again for a link.
     retry_ns: u64,
@@ -55,36 +57,37 @@ pub struct Partner {
 pub struct Program {
     /// Index of the function.
     pub index: usize,
-    /// Whom it talks with.
+    /// The functions that it talks with.
     pub partners: Vec<Partner>,
-    /// Links that it was told of and not told the end of, the place of their partner, and its stream of requests there.
+    /// Live links that it was told of, with the index of their partner, and its stream of requests
+    /// there.
     links: Vec<(PeerId, usize, u32)>,
-    /// Links of which it was told the end, or closed.
+    /// Links whose end it was told, or that it closed.
     ended: Vec<PeerId>,
-    /// Links with somebody whom it does not know.
+    /// Links with made-up peers.
     strangers: Vec<PeerId>,
     /// Until when it refuses packets of each channel.
     pub refuses_until_ns: [u64; 2],
     /// When it sends next.
     send_ns: u64,
-    /// There was no room, or no link.
+    /// It found no room, or no link.
     is_blocked: bool,
-    /// What it last set the gates of its queue pairs to: 0 closed, 1 open, 2 stopped.
+    /// The gates of its queue pairs, as it last set them: 0 closed, 1 open, 2 stopped.
     pub gates: [u8; 8],
-    /// The first thing that was wrong.
+    /// The first error found.
     pub error: Option<String>,
     /// Links that ended.
     pub downs: u64,
     chance: Chance,
 }
 
-/// What a program may look at and change when it is its turn.
+/// What a program may read and change in its turn.
 pub struct Turn<'a> {
     /// The time.
     pub now_ns: u64,
     /// Its function's life.
     pub life: u32,
-    /// The truth.
+    /// The oracle.
     pub oracle: &'a mut Oracle,
     /// What its function knows of places.
     pub device: &'a mut Device,
@@ -98,17 +101,17 @@ pub struct Turn<'a> {
 pub struct Taker<'a> {
     /// The program.
     pub program: &'a mut Program,
-    /// The truth.
+    /// The oracle.
     pub oracle: &'a mut Oracle,
     /// What its function knows of places.
     pub device: &'a mut Device,
-    /// Whether it may refuse for no reason.
+    /// Whether it may refuse at random.
     pub may_refuse: bool,
     /// The function's life.
     pub life: u32,
     /// The time.
     pub now_ns: u64,
-    /// Changes with everything that is taken.
+    /// Changes with every packet taken.
     pub hash: u64,
 }
 
@@ -139,7 +142,7 @@ impl Sink for Taker<'_> {
             if program.ended.contains(&peer) {
                 program.fail(format!("a packet came by {peer:?} after its end"));
             }
-            // The news that the link is up has not been read yet.
+            // The program has not yet read that the link is up.
             return Verdict::Stalled;
         };
         let partner = &mut program.partners[place];
@@ -181,7 +184,7 @@ impl Sink for Taker<'_> {
                     program.fail(error);
                 }
             }
-            // Of a link that was closed here, nobody wants to know.
+            // The program no longer tracks a link that it closed.
             None if program.ended.contains(&peer) => {}
             None => {
                 program.fail(format!("{count} packets to {peer:?}, which sent none, delivered"))
@@ -190,7 +193,7 @@ impl Sink for Taker<'_> {
     }
 }
 
-/// Adds a number to a hash of a history.
+/// Adds a number to the hash of a history.
 #[inline]
 pub fn fold(hash: u64, number: u64) -> u64 {
     (hash.rotate_left(5) ^ number).wrapping_mul(0x517c_c1b7_2722_0a95)
@@ -238,7 +241,7 @@ impl Program {
         }
     }
 
-    /// Reads the news of links. Returns them as text for the log.
+    /// Reads the events of links. Returns them as text for the log.
     pub fn read_news(&mut self, endpoint: &mut Endpoint, turn: &mut Turn<'_>) -> Vec<String> {
         let mut log = Vec::new();
         while let Some(event) = endpoint.poll_event() {
@@ -250,7 +253,8 @@ impl Program {
                     let index = functions.iter().position(|(of, _)| *of == address);
                     let heard =
                         endpoint.place_of(peer).and_then(|path| turn.device.discovery.place(path));
-                    // On the path a function's number can be altered, too: then its node seems to have another one.
+                    // On the path a function's number can be altered, too: then its node seems to
+                    // have another function.
                     let is_altered =
                         index.is_none() && turn.scenario.attack == Some(Attack::OnPath);
                     if address.node > MADE_UP || is_altered {
@@ -312,7 +316,8 @@ impl Program {
     /// Closes the link to one of its partners.
     pub fn close(&mut self, place: usize, endpoint: &mut Endpoint, turn: &mut Turn<'_>) {
         if let Some(peer) = self.partners[place].peer {
-            // Nothing is kept for us that we have not taken, so what comes now is lost and must not be called delivered.
+            // Nothing is kept for packets that were not taken: later packets are lost and must not
+            // count as delivered.
             if !endpoint.has_deliverable()
                 && let Err(error) = turn.oracle.ended(self.index, peer)
             {
@@ -341,7 +346,8 @@ impl Program {
             }
             let wants_gates = turn.is_calm && !turn.scenario.is_silent && !partner.knows_gates;
             if let (true, Some(peer)) = (wants_gates, partner.peer) {
-                // Who asks is told, now and after each change. So many are asked at a time as the endpoint takes.
+                // Each call subscribes to a gate's changes. The endpoint limits how many are asked
+                // at a time.
                 let count = self.gates.len() as u32;
                 let known = (0..count).filter_map(|queue_pair| endpoint.gate(peer, queue_pair));
                 partner.knows_gates = known.count() as u32 == count;
@@ -355,18 +361,18 @@ impl Program {
         }
     }
 
-    /// Whether it has told its partner all that it wanted to tell after the faults, and asked all that it wanted to ask.
+    /// Whether, after the faults, it has sent a partner all packets and knows all its gates.
     pub fn is_done_with(&self, partner: &Partner, scenario: &Scenario) -> bool {
         partner.owed.is_empty()
             && (scenario.is_silent || partner.calm_packets >= CALM_PACKETS && partner.knows_gates)
     }
 
-    /// When it wants to act again, if nothing comes.
+    /// When it acts next, if nothing comes.
     pub fn deadline_ns(&self, endpoint: &Endpoint, now_ns: u64) -> u64 {
         let mut deadline_ns = self.send_ns;
         for partner in &self.partners {
             if partner.asks && partner.peer.is_none() && partner.asked.is_none() {
-                // A node that is sought is asked for by the device.
+                // The device asks for a node that is sought.
                 deadline_ns = deadline_ns.min(partner.retry_ns.max(now_ns + 100_000));
             }
         }
@@ -377,7 +383,7 @@ impl Program {
         deadline_ns
     }
 
-    /// Something came, so that there may be room to send now.
+    /// Something came, so there may be room to send now.
     #[inline]
     pub fn wake(&mut self, now_ns: u64) {
         if self.is_blocked {
@@ -386,7 +392,7 @@ impl Program {
         }
     }
 
-    /// Notes the first thing that is wrong.
+    /// Records the first error.
     pub fn fail(&mut self, error: String) {
         self.error.get_or_insert(error);
     }
@@ -418,7 +424,7 @@ impl Program {
     /// Sends a few packets to some partners.
     fn send(&mut self, endpoint: &mut Endpoint, turn: &mut Turn<'_>) {
         if turn.is_calm {
-            // Nothing is due until something comes or a link is there.
+            // Nothing is due until something comes or a link comes up.
             self.send_ns = u64::MAX;
             self.is_blocked = true;
             let active = if turn.scenario.is_silent { 0 } else { self.partners.len() };
@@ -443,7 +449,7 @@ impl Program {
         let channel = if self.chance.hits(200) { Channel::Response } else { Channel::Request };
         for _ in 0..burst {
             if !self.send_one(place, channel, None, endpoint, turn) {
-                // No use before something comes, or for another partner.
+                // Blocked until something comes; another partner is not tried.
                 self.is_blocked = true;
                 self.send_ns = turn.now_ns + BLOCKED_NS;
                 break;
@@ -455,7 +461,8 @@ impl Program {
         }
     }
 
-    /// Sends the next packet of a stream, perhaps as an answer; `false` if there is no room or no link.
+    /// Sends the next packet of a stream, possibly as an answer; `false` if there is no room or no
+    /// link.
     #[inline]
     fn send_one(
         &mut self,
@@ -474,14 +481,14 @@ impl Program {
             words[0] |= ANSWER;
             words[2] = value;
         }
-        // What is in front may be in a buffer of its own.
+        // The head may be in a buffer of its own.
         let mut head = [0; 31];
         let head = &mut head[..payload.len().min((words[1] >> 32) as usize & 31)];
         payload.read(0, head);
         match endpoint.send(peer, channel, words, head, &payload.behind(head.len())) {
             Ok(()) => turn.oracle.queued(stream, words),
             Err(SendError::Busy) => return false,
-            // Nobody can be answered any more: the questions that are left shall not wait for that.
+            // No answer can be sent any more: drop the remaining questions.
             Err(SendError::Down) => {
                 self.partners[place].peer = None;
                 self.partners[place].owed.clear();
@@ -496,7 +503,7 @@ impl Program {
     }
 }
 
-/// Whether a link may end for this reason in such a world.
+/// Whether a link may end for this reason in this scenario.
 fn is_allowed(why: Why, scenario: &Scenario) -> bool {
     match why {
         _ if scenario.attack == Some(Attack::OnPath) => true,

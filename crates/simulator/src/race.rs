@@ -1,19 +1,20 @@
-//! A race of several senders for the line into one function: what each of them brings there, and whether that is fair.
+//! A race of several senders for the line into one function: the bytes that each brings, and
+//! whether they are fair.
 
 use std::ops::Range;
 
-/// When a race happens, in ns.
+/// The times of a race, in ns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Race {
     /// The last function asks for its link.
     pub joins_ns: u64,
-    /// From now on it should have what the others have.
+    /// From here on its share should equal the others'.
     pub watched_from_ns: u64,
-    /// All stop.
+    /// All senders stop.
     pub ends_ns: u64,
 }
 
-/// What came from each function while it was watched.
+/// Bytes that came from each function while it was watched.
 #[derive(Debug)]
 pub struct Shares {
     watched_ns: Range<u64>,
@@ -21,7 +22,7 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// Nothing came yet from any of the functions, of which the first is the one that takes.
+    /// No bytes yet. The first of the functions is the receiver.
     pub fn new(race: Race, functions: usize) -> Self {
         Shares { watched_ns: race.watched_from_ns..race.ends_ns, bytes: vec![0; functions] }
     }
@@ -33,10 +34,10 @@ impl Shares {
         }
     }
 
-    /// Whether nobody got less than half of what is fair.
+    /// Whether every sender got at least half of a fair share.
     ///
     /// # Errors
-    /// Who did, and how little.
+    /// The sender that got less, and its bytes.
     pub fn check(&self) -> Result<(), String> {
         let senders = &self.bytes[1..];
         let fair = senders.iter().sum::<u64>() / senders.len() as u64;

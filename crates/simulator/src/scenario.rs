@@ -1,47 +1,50 @@
-//! What a seed decides before anything happens: who is there, who talks with whom, how the protocol is set, and which kinds of
-//! faults there will be.
+//! What a seed decides before anything happens: functions, pairs that talk, settings of the
+//! protocol, and kinds of faults.
 
 use bellwire_protocol::reliable::{Config, FunctionId};
 
 use crate::chance::Chance;
 use crate::race::Race;
 
-/// Most functions in one world where anybody may talk with anybody.
+/// Most functions in one world where any two may talk.
 const MOST_FUNCTIONS: u64 = 9;
 /// Functions in a world where all but the first talk with the first only: an incast of 16.
 const INCAST_FUNCTIONS: u64 = 17;
 
-/// Who wants to do harm, and what he can do.
+/// The kinds of adversary.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Attack {
-    /// He sends anything from any address, and sees only what is sent to his own. Node numbers follow from addresses.
+    /// Sends any frame from any address, and sees only what is sent to its own. Node numbers follow
+    /// from addresses.
     OffPath,
     /// The same where node numbers are chosen, and nodes are found by asking for them.
     OffPathSeeking,
-    /// He sees, delays, drops and repeats what goes by, and makes up or alters what carries no packets.
+    /// Sees, delays, drops and repeats frames in flight, and makes up or alters those without
+    /// packets.
     OnPath,
 }
 
 /// A world before its first event.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// What everything follows from.
+    /// Everything follows from this.
     pub seed: u64,
     /// Address and settings of each function. Several functions may belong to one node.
     pub functions: Vec<(FunctionId, Config)>,
-    /// Who talks with whom, by index; the first of each pair asks for the link.
+    /// Which functions talk, by index; the first of each pair asks for the link.
     pub pairs: Vec<(usize, usize)>,
     /// Whether the second asks, too.
     pub both_ask: bool,
     /// Interfaces by which each pair is joined (H-29): 1 to 3.
     pub interfaces: u32,
-    /// Time of a frame on the way, by interface, in ns.
+    /// One-way latency, by interface, in ns.
     pub latency_ns: [u64; 3],
-    /// Thousandths of a ns that a byte occupies the line into a function; 0: none.
+    /// Time that a byte occupies the line into a function, in ps; 0: none.
     pub byte_ps: u64,
-    /// A function looks at what came only after this time, in ns, so that several frames are handled together.
+    /// A function handles frames only this long after their arrival, in ns, so that several are
+    /// handled together.
     pub batch_ns: u64,
-    /// Worst weather, each in 1024 of the frames.
+    /// Highest rates of faults.
     pub worst: Weather,
     /// Functions are killed and started again.
     pub restarts: bool,
@@ -51,9 +54,9 @@ pub struct Scenario {
     pub stalls: bool,
     /// All frames between some functions disappear for a while, in one direction or both.
     pub cuts: bool,
-    /// The longest frame that the network carries changes, and not everybody is told.
+    /// The MTU of the network changes, and not every function is told.
     pub mtu_changes: bool,
-    /// Peers are given up late, so that no link may end but by a restart or a close.
+    /// Peers are given up late, so that only a restart or a close may end a link.
     pub is_patient: bool,
     /// When the faults end, one function is gone for good.
     pub death: bool,
@@ -63,15 +66,16 @@ pub struct Scenario {
     pub pause_ns: u64,
     /// Frames after which the faults stop.
     pub frames: u64,
-    /// A race for the line into the first function, in which all others send it all they can.
+    /// A race for the line into the first function: all others send to it without pause.
     pub race: Option<Race>,
-    /// Somebody wants to do harm.
+    /// The adversary, if there is one.
     pub attack: Option<Attack>,
-    /// After that no program sends or asks anything new, so that a peer that is gone shows only by its silence.
+    /// After the faults no program sends or asks anything new: a dead peer shows only by its
+    /// silence.
     pub is_silent: bool,
 }
 
-/// What the network does to frames, each in 1024 of them.
+/// Rates of the network's faults, each in 1024 frames.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Weather {
     /// They disappear.
@@ -82,7 +86,7 @@ pub struct Weather {
     pub late: u32,
     /// One to three bits are wrong, or a burst of up to 32.
     pub damage: u32,
-    /// Some frame of long ago comes again.
+    /// An old frame comes again.
     pub replay: u32,
 }
 
@@ -97,13 +101,13 @@ impl Scenario {
             chance.pick(&[2, 2, 2, 3, 3, 4, 5, 6, MOST_FUNCTIONS])
         } as usize;
         let is_patient = chance.hits(500);
-        // In some worlds all go back after a loss as HPCL does, in some a few.
+        // In some worlds all functions use HPCL's recovery, in some a few.
         let hpcl_per_mille = chance.pick(&[0, 0, 0, 0, 0, 0, 0, 300, 1000, 1000]);
         let longest_bytes =
             chance.pick(&[16, 16, 64, 64, 64, 64, 300, 300, 300, 1500, 4096, 20_000]) as u32;
         let functions = (0..count)
             .map(|index| {
-                // Two or three functions live on each node.
+                // Up to three functions live on each node.
                 let address =
                     FunctionId { node: 1 + index as u32 / 3, function: (index % 3 * 41) as u8 };
                 (address, config(&mut chance, is_patient, hpcl_per_mille, longest_bytes))
@@ -112,14 +116,14 @@ impl Scenario {
         let mut pairs = Vec::new();
         for first in 0..if is_incast { 1 } else { count } {
             for second in first + 1..count {
-                // A chain joins all, so that nobody is alone.
+                // A chain joins all functions, so that none is isolated.
                 if is_incast || second == first + 1 || chance.hits(400) {
                     let swapped = chance.hits(500);
                     pairs.push(if swapped { (second, first) } else { (first, second) });
                 }
             }
         }
-        // Half of the worlds are nearly fair, so that windows grow and many frames are in flight.
+        // Two of five worlds have few faults, so that windows grow and many frames are in flight.
         let is_fair = chance.hits(400);
         let mut worst = |most: u64| chance.below(most + 1) as u32;
         let worst = Weather {
@@ -140,7 +144,7 @@ impl Scenario {
                 chance.between(500, 50_000),
                 chance.between(500, 200_000),
             ],
-            // The lines are what many senders to one receiver compete for.
+            // In an incast the lines are the bottleneck.
             byte_ps: chance.pick(if is_incast { &[800, 8000] } else { &[0, 0, 100, 800, 8000] }),
             batch_ns: chance.pick(&[0, 0, 2_000, 20_000]),
             worst,
@@ -167,16 +171,18 @@ impl Scenario {
             Some(Attack::OnPath),
         ]);
         if scenario.seeks() {
-            // Who does not answer at the old place is elsewhere: so here they answer.
+            // A node that does not answer at its old place may be taken over, so here all nodes
+            // answer.
             (scenario.cuts, scenario.death, scenario.interfaces) = (false, false, 1);
-            // Who is started again knows nothing of who was first.
+            // A restarted node would not know which peer was first.
             scenario.restarts = false;
             scenario.worst = Weather { loss: scenario.worst.loss.min(20), ..Weather::default() };
         }
         scenario
     }
 
-    /// Seven senders have the line into the first function for themselves for a while; then an eighth joins. Nothing is disturbed.
+    /// Seven senders share the line into the first function for a while; then an eighth joins.
+    /// There are no faults.
     pub fn latecomer(seed: u64) -> Self {
         const SENDERS: usize = 8;
         const MS: u64 = 1_000_000;
@@ -194,7 +200,7 @@ impl Scenario {
             both_ask: false,
             interfaces: 1,
             latency_ns: [5_000; 3],
-            // 8 Gbit/s, which is less than the senders have.
+            // 8 Gbit/s: less than the senders offer.
             byte_ps: 1_000,
             batch_ns: 0,
             worst: Weather::default(),
@@ -226,7 +232,8 @@ impl Scenario {
     }
 }
 
-/// Settings of one function: small sizes, so that every limit is met, and in some worlds the production's.
+/// Settings of one function: small sizes, to reach every limit, and in some worlds the
+/// production's.
 fn config(
     chance: &mut Chance,
     is_patient: bool,

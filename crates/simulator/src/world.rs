@@ -16,22 +16,23 @@ use crate::oracle::Oracle;
 use crate::program::{Program, Taker, Turn, fold};
 use crate::scenario::{Scenario, Weather};
 
-/// Everything must have finished so long after the faults stopped, in ns. The longest thing to wait for is a closed link that
-/// lingers (5 s), after a peer that is found dead (6 s), after a request in vain.
+/// Everything must finish within this time after the faults stopped, in ns. The longest wait adds
+/// up: a closed link lingers (5 s), after a peer is found dead (6 s), after an unanswered request.
 pub const CALM_NS: u64 = 30_000_000_000;
-/// The faults stop after this time, however few frames went, in ns.
+/// The faults stop after this time, even if few frames went, in ns.
 const STORM_NS: u64 = 20_000_000_000;
-/// So many turns without a frame, and the world spins.
+/// After this many turns without a frame the world spins.
 const MOST_IDLE_TURNS: u64 = 300_000;
-/// News that are kept for the report of a failure.
+/// Events kept for the report of a failure.
 const LOG_LINES: usize = 60;
 
-/// What a world that went well has done.
+/// The result of a world without a failure.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Outcome {
-    /// Changes with every frame that arrived, its time and content, and every packet that was taken.
+    /// Changes with every frame that arrived, its time and content, and every packet that was
+    /// taken.
     pub hash: u64,
-    /// What became of frames.
+    /// What happened to frames.
     pub traffic: Traffic,
     /// Packets that programs took and the oracle compared.
     pub packets: u64,
@@ -45,18 +46,18 @@ pub struct Outcome {
     pub ns: u64,
 }
 
-/// What went wrong, and what happened before.
+/// A failure, and the events before it.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// The seed of the world.
     pub seed: u64,
-    /// When, in ns of virtual time.
+    /// Virtual time of the failure, in ns.
     pub at_ns: u64,
-    /// Frames sent before.
+    /// Frames sent before it.
     pub frames: u64,
-    /// What.
+    /// The failure.
     pub what: String,
-    /// The last news before.
+    /// The last events before it.
     pub log: Vec<String>,
 }
 
@@ -83,9 +84,9 @@ struct Function {
     program: Program,
     device: Device,
     life: u32,
-    /// It does not look before.
+    /// It is stalled until then.
     stalled_until_ns: u64,
-    /// Who asked for its place, and what it answers.
+    /// Pending answers to questions for its place: destination, answer, function.
     answers: Vec<(device::Place, SeekBody, u8)>,
 }
 
@@ -93,7 +94,8 @@ struct World<'a> {
     scenario: &'a Scenario,
     now_ns: u64,
     functions: Vec<Function>,
-    /// When each function wants its turn; apart from them, as the next is looked for before every event.
+    /// When each function wants its turn. Kept apart, because every event searches for the next
+    /// one.
     wakes_ns: Vec<u64>,
     network: Network,
     oracle: Oracle,
@@ -109,7 +111,7 @@ struct World<'a> {
     log: VecDeque<String>,
 }
 
-/// Lets the world of a scenario run until everything has finished.
+/// Runs the world of a scenario until everything has finished.
 ///
 /// # Errors
 /// What the oracle objects to.
@@ -278,7 +280,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// A function has its turn: it reads news, takes what it had refused, sends.
+    /// A function has its turn: it reads events, takes what it had refused, and sends.
     fn turn(&mut self, index: usize) -> Result<(), String> {
         let function = &mut self.functions[index];
         let Some(endpoint) = &mut function.endpoint else {
@@ -323,7 +325,7 @@ impl<'a> World<'a> {
                 break;
             };
             self.idle_turns = 0;
-            // Places that only answers go to may be forgotten before.
+            // A place that only answers go to may have been forgotten.
             match turn.device.discovery.place(transmit.path) {
                 Some(to) => post.push((place, to, transmit.length)),
                 None => self.network.swallow(place, transmit.length),
@@ -366,7 +368,7 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    /// Carries a frame of a function to where it goes, past the adversary.
+    /// Carries a frame of a function to its destination, past the adversary.
     fn carry(
         &mut self,
         place: u32,
@@ -401,7 +403,7 @@ impl<'a> World<'a> {
         self.log.push_back(format!("{:>14} ns: {line}", self.now_ns));
     }
 
-    /// Something goes wrong in the world, or right again.
+    /// Starts or ends a random fault.
     fn disturb(&mut self) -> Result<(), String> {
         let end_ns = self.scenario.race.map_or(STORM_NS, |race| race.ends_ns);
         let is_over = self.network.traffic.sent >= self.scenario.frames || self.now_ns > end_ns;
@@ -409,7 +411,7 @@ impl<'a> World<'a> {
             return self.calm_down();
         }
         self.fault_ns = self.now_ns + 1 + self.chance.below(2 * self.fault_pause_ns);
-        // A world that takes long has few frames for its time, and would otherwise be busy with nothing but faults.
+        // A slow world has few frames for its time: rarer faults keep it from doing nothing else.
         self.fault_pause_ns += self.fault_pause_ns >> 12;
         for cut in self.cuts.extract_if(.., |cut| cut.0 <= self.now_ns) {
             self.network.cut[cut.1][cut.2] = false;
@@ -454,7 +456,7 @@ impl<'a> World<'a> {
         self.network.mtu = mtu;
         self.note(format!("frames may have {mtu} bytes"));
         for (function, wake_ns) in self.functions.iter_mut().zip(&mut self.wakes_ns) {
-            // Not everybody notices; the others must find out.
+            // Not every function is told; the others must find out.
             if let Some(endpoint) = &mut function.endpoint
                 && self.chance.hits(700)
             {
@@ -475,7 +477,7 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    /// A life ends: its books must balance, and what it told of may be forgotten.
+    /// A life ends: its counters must balance before the endpoint is dropped.
     fn bury(&mut self, index: usize) -> Result<(), String> {
         let Some(endpoint) = self.functions[index].endpoint.take() else { return Ok(()) };
         let counters = endpoint.counters();
@@ -483,7 +485,7 @@ impl<'a> World<'a> {
         self.outcome.downs += self.functions[index].program.downs;
         let waiting: u64 = endpoint.peers().map(|peer| endpoint.unacknowledged(peer)).sum();
         let known = counters.packets_acknowledged + counters.packets_failed + waiting;
-        // Links that the program closed and that still linger are the only ones left out.
+        // The sum misses only links that the program closed and that still linger.
         let all_told = endpoint.peers().count() == endpoint.link_count();
         if known > counters.packets_queued || all_told && known != counters.packets_queued {
             return Err(format!("the books of {index} do not balance: {waiting} {counters:?}"));
@@ -551,7 +553,7 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    /// The last function is gone for good, and nobody asks for it any more.
+    /// The last function is gone for good, and no partner asks for it any more.
     fn die(&mut self) -> Result<(), String> {
         let dead = self.functions.len() - 1;
         self.bury(dead)?;
@@ -564,8 +566,8 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    /// Whether a world that has finished is over. In a silent one somebody may die only now that nothing is under way any more, and all
-    /// who talked with him have to find out.
+    /// Whether a world that has finished is over. In a silent one a function may die only now,
+    /// after all packets have arrived, and its partners have to notice.
     fn is_over(&mut self) -> Result<bool, String> {
         let dead = self.functions.len() - 1;
         if !self.scenario.death || self.functions[dead].endpoint.is_none() {
@@ -576,7 +578,8 @@ impl<'a> World<'a> {
         Ok(false)
     }
 
-    /// Whether every link is up, everything that was queued taken, every question answered, every gate known as it is.
+    /// Whether every link is up, every queued packet taken, every question answered, and every gate
+    /// known correctly.
     fn has_finished(&self) -> bool {
         self.functions.iter().all(|function| {
             let Some(endpoint) = &function.endpoint else { return true };
@@ -602,7 +605,7 @@ impl<'a> World<'a> {
         })
     }
 
-    /// What has not finished, as text.
+    /// The unfinished work, as text.
     fn open_ends(&self) -> String {
         let mut text = String::new();
         for (index, function) in self.functions.iter().enumerate() {
@@ -624,7 +627,7 @@ impl<'a> World<'a> {
         text
     }
 
-    /// The end: the books of all must balance.
+    /// The end: the counters of all must balance.
     fn finish(&mut self) -> Result<(), String> {
         for index in 0..self.functions.len() {
             self.bury(index)?;
@@ -645,7 +648,7 @@ impl<'a> World<'a> {
     }
 }
 
-/// The questions and answers that a device has for others: place in the network, where to, length.
+/// The pending questions and answers of a device: buffer in the network, destination, length.
 fn device_frames(
     index: usize,
     device: &mut Device,
@@ -674,7 +677,7 @@ fn device_frames(
     frames
 }
 
-/// Whether an endpoint knows the gates of its peer as they are.
+/// Whether an endpoint knows the gates of its peer correctly.
 fn knows_gates(endpoint: &Endpoint, peer: PeerId, other: &Function) -> bool {
     other.program.gates.iter().enumerate().all(|(queue_pair, &state)| {
         endpoint.gate(peer, queue_pair as u32) == Some(gate_state(state))
@@ -689,7 +692,7 @@ fn gate_state(state: u8) -> GateState {
     }
 }
 
-/// Weather that is not worse than the worst.
+/// Rates of faults, none above the worst.
 fn weather(worst: &Weather, chance: &mut Chance) -> Weather {
     let mut rate = |worst: u32| {
         if chance.hits(300) { 0 } else { chance.below(worst as u64 + 1) as u32 }

@@ -1,15 +1,15 @@
-//! Faults planted in the protocol, which the simulator's oracle must notice within a few hundred thousand frames.
+//! The simulator's oracle notices planted faults of the protocol within four million frames.
 
 use bellwire_protocol::canary::plant;
 use bellwire_simulator::campaign;
 
-/// First of the seeds that are tried.
+/// The first seed.
 const SEED: u64 = 40_000_000;
 /// Frames within which each fault must be caught.
 const FRAMES: u64 = 4_000_000;
 
-/// Faults that break what the oracle watches. The others break speed, fairness or manners only, and the scenarios of
-/// `bellwire-protocol` catch them.
+/// Faults of what the oracle watches. The others affect only speed, fairness or politeness, and the
+/// scenarios of `bellwire-protocol` catch them.
 const FAULTS: [&str; 23] = [
     "reliable-skip-sequence",
     "reliable-skip-check",
@@ -27,19 +27,19 @@ const FAULTS: [&str; 23] = [
     "reliable-gate-untold",
     "reliable-no-keep-alive",
     "reliable-deliver-discarded",
-    // What the adversary waits for: who somebody is does not depend on where he is, state before a proof, answers and claims that are
-    // believed, a table without end, a new address that is sent to like a proved one.
+    // Faults that the adversary exploits: identity without place, state before proof, belief in
+    // unasked answers and in claims, endless tables, a full stream to an unproved address.
     "reliable-skip-source",
     "reliable-skip-cookie",
     "reliable-believe-new-path",
     "discovery-believe-unasked",
     "discovery-believe-claims",
     "discovery-endless-places",
-    // In the program: what a question does is done twice.
+    // In the program: a question is performed twice.
     "simulator-ask-twice",
 ];
 
-/// Each fault is noticed, and named with the seed of the world that showed it.
+/// Each fault is noticed, and the failure names the seed of its world.
 #[test]
 fn planted_faults_are_caught() {
     campaign::run(SEED, FRAMES, |_| {})

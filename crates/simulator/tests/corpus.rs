@@ -1,4 +1,5 @@
-//! What the fuzzers found worth keeping, and bytes made up here, go through what the fuzzers run: no compiler but the stable one.
+//! Replays the corpus of the fuzzers, and random bytes, through the fuzz targets with the stable
+//! compiler.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +18,8 @@ fn replay(target: &str, run: fn(&[u8])) {
     assert!(count > 0, "{} is empty", folder.display());
 }
 
-/// No file of the corpus makes a parser of frames panic, or accept what its writer would write otherwise.
+/// No file of the corpus makes a parser of frames panic, or accept what its writer would write
+/// differently.
 #[test]
 fn parsers_stand_the_corpus() {
     replay("parse_frames", parse_frames);
@@ -30,7 +32,7 @@ fn formats_stand_the_corpus() {
     replay("parse_formats", parse_formats);
 }
 
-/// No file of the corpus makes two endpoints panic, hold more than they may or lose count of a packet.
+/// No file of the corpus makes two endpoints panic, exceed a limit or lose count of a packet.
 #[test]
 fn endpoints_stand_the_corpus() {
     replay("operate", operate);
@@ -39,14 +41,14 @@ fn endpoints_stand_the_corpus() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(3000) })]
 
-    /// The same for bytes made up at random.
+    /// The same for random bytes.
     #[test]
     fn parsers_stand_any_bytes(bytes in vec(any::<u8>(), 0..300)) {
         parse_frames(&bytes);
         parse_formats(&bytes);
     }
 
-    /// The same for sequences of operations made up at random, which begin with a link between the two.
+    /// The same for random sequences of operations, which begin with a link between the two.
     #[test]
     fn endpoints_stand_any_operations(bytes in vec(any::<u8>(), 0..600)) {
         operate(&[&[0, 6, 12, 7, 12, 6, 12, 7][..], &bytes].concat());

@@ -1,4 +1,4 @@
-//! Frames of somebody who cannot read what is sent: damaged ones, and ones with guessed tokens.
+//! Frames of a sender that cannot read the traffic: damaged ones, and ones with guessed tokens.
 
 use bellwire_protocol::Secret;
 use bellwire_protocol::reliable::{
@@ -81,8 +81,8 @@ fn nothing(_: PeerId, _: Channel, _: [u64; 3], _: &[u8]) -> Verdict {
     panic!("a guess was taken for a frame of the peer")
 }
 
-/// Guesses the token of a link `guesses` times, with the kinds of frames that a token alone makes count. Each has a packet, so
-/// that a hit would be taken or end the link.
+/// Guesses the token of a link `guesses` times, with the kinds of frames that only need a token.
+/// Each has a packet, so that a hit would be taken or end the link.
 fn guess(guesses: u64) {
     let [mut end, _] = linked();
     let mut chance = Chance::new(0x6e55);
@@ -116,7 +116,7 @@ fn guessed_tokens_change_nothing() {
     guess(1_000_000);
 }
 
-/// The same with a thousand million; run by name.
+/// The same with 10^9 guesses; run by name.
 #[test]
 #[ignore = "takes minutes in a release build: cargo test --release -p bellwire-simulator --test guesses -- --ignored"]
 fn a_thousand_million_guesses_change_nothing() {

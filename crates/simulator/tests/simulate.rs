@@ -15,7 +15,8 @@ fn all_goes_well(seed: u64) {
     println!("{total:?}");
 }
 
-/// Nothing is lost, repeated, reordered or altered, and everything finishes, whatever networks and programs do.
+/// Nothing is lost, repeated, reordered or altered, and everything finishes, on any network and
+/// with any program.
 // shows: H-12, H-14, H-15, H-16, H-17, H-18, H-25
 #[test]
 fn worlds_go_well() {
@@ -28,9 +29,9 @@ fn other_worlds_go_well() {
     all_goes_well(2_000_000);
 }
 
-/// Worlds that once did not come to an end, as two functions asked each other for a link in one rhythm, and the Open of one took
-/// the place of its answer each time; and one in which a link of two that had asked each other left a half-open twin, so that the next link
-/// seemed older than it and brought its packets first.
+/// Worlds that once failed. In two, functions asked each other in step, and an Open always replaced
+/// the answer. In one, a half-open twin of a link made the next link seem older, so that its
+/// packets came first.
 #[test]
 fn worlds_that_once_went_wrong_go_well() {
     for seed in [428_000_528, 716_000_425, 853_000_445] {
@@ -39,18 +40,18 @@ fn worlds_that_once_went_wrong_go_well() {
     }
 }
 
-/// A sender that joins seven others, which have had the line into the receiver for themselves, soon brings as much as they do, and no more.
+/// A sender that joins seven others soon gets as much of the line as they do, and no more.
 #[test]
 fn a_latecomer_gets_its_share() {
     for seed in 0..4 {
         let outcome = world::run(&Scenario::latecomer(seed));
         let outcome = outcome.unwrap_or_else(|failure| panic!("{failure}"));
-        // The line was busy: in 80 ms it carries 80 MB.
+        // The line was busy: it carries 80 MB in 80 ms.
         assert!(outcome.traffic.bytes > 60_000_000, "{outcome:?}");
     }
 }
 
-/// Canary: a latecomer whose window does not grow is starved, and the oracle says so.
+/// Canary: a latecomer whose window does not grow is starved, and the oracle notices.
 #[test]
 fn a_starved_latecomer_is_noticed() {
     let mut scenario = Scenario::latecomer(1);
@@ -60,8 +61,8 @@ fn a_starved_latecomer_is_noticed() {
     assert!(failure.what.contains("a fair share is"), "{failure}");
 }
 
-/// The same seed gives the same history: every frame at the same time with the same bytes, every packet in the same order. The
-/// numbers hold for every build, as they are written here.
+/// The same seed gives the same history: every frame at the same time with the same bytes, every
+/// packet in the same order.
 #[test]
 fn histories_repeat() {
     for seed in 0..20 {
@@ -71,7 +72,8 @@ fn histories_repeat() {
     }
 }
 
-/// The committed ledger can be read, no seed is in it twice for one commit, and its entries say which code they are of.
+/// The committed ledger can be read, has no seed twice for one commit, and its entries name their
+/// code.
 #[test]
 fn the_ledger_is_sound() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("simulator-ledger.jsonl");

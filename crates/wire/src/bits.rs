@@ -69,8 +69,8 @@ pub(crate) const fn tiles(fields: &[Field], width: u32) -> bool {
 mod tests {
     use super::{Field, tiles};
 
-    /// Shows that a full-width field works and that the tiling check, the compile-time guard of
-    /// every layout, catches a hole, an overlap and a missing end (its canaries).
+    /// A full-width field works. The tiling check, the compile-time guard of every layout, catches
+    /// a hole, an overlap and a missing end (its canaries).
     #[test]
     fn tiling_check_catches_planted_layout_faults() {
         let whole = Field::new("whole", 63, 0);

@@ -126,8 +126,8 @@ const _: () = {
     assert!(BEAT_BYTES + MAX_IMMEDIATE_BYTES + MAX_TAIL_BYTES <= MAX_DESCRIPTOR_BYTES);
 };
 
-/// View of a descriptor in exactly its own bytes: the parts, found and measured but not yet judged.
-/// [`DescriptorRepr::parse`] judges them.
+/// View of a descriptor in exactly its own bytes: the parts, located and measured but not
+/// validated. [`DescriptorRepr::parse`] validates them.
 #[derive(Clone, Copy, Debug)]
 pub struct Descriptor<'a> {
     words: [u64; 2],
@@ -140,7 +140,7 @@ pub struct Descriptor<'a> {
 }
 
 impl<'a> Descriptor<'a> {
-    /// Finds the parts.
+    /// Locates the parts.
     ///
     /// # Errors
     /// [`WireError::Truncated`] or [`WireError::Excess`] if the lengths in the header do not add up
@@ -229,7 +229,7 @@ impl<'a> Descriptor<'a> {
     }
 }
 
-/// What a descriptor asks for.
+/// The content of a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DescriptorRepr<'a> {
     /// Receiver.
@@ -248,7 +248,7 @@ pub struct DescriptorRepr<'a> {
     pub tail: Tail,
 }
 
-/// An operation and the data it is about.
+/// An operation and its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work<'a> {
     /// NAP whose data is inside the descriptor (C-17).
@@ -327,7 +327,7 @@ impl<'a> Work<'a> {
 }
 
 impl<'a> DescriptorRepr<'a> {
-    /// Reads and judges a descriptor out of exactly its own bytes. The bytes must not change
+    /// Reads and validates a descriptor out of exactly its own bytes. The bytes must not change
     /// meanwhile: copy them out of memory that the program can write.
     ///
     /// # Errors
@@ -348,7 +348,8 @@ impl<'a> DescriptorRepr<'a> {
                 Work::Get { chain: Chain { sources, destinations }, return_magic }
             }
         };
-        // What the operation has no use for must be absent, else two byte strings meant the same.
+        // A part that the operation does not use must be absent. Otherwise two byte strings would
+        // mean the same.
         let unexpected = [
             ("a source list", work.sources().is_empty() && !sources.is_empty()),
             ("a destination list", work.destinations().is_empty() && !destinations.is_empty()),
@@ -371,7 +372,8 @@ impl<'a> DescriptorRepr<'a> {
         })
     }
 
-    /// Bytes that [`DescriptorRepr::emit`] writes, a multiple of 16. What the doorbell announces.
+    /// Bytes that [`DescriptorRepr::emit`] writes, a multiple of 16. The doorbell announces this
+    /// length.
     pub fn buffer_len(&self) -> usize {
         self.lengths().buffer_len()
     }
@@ -455,7 +457,7 @@ impl fmt::Display for DescriptorRepr<'_> {
     }
 }
 
-/// How much there is of each part.
+/// The lengths of the parts.
 #[derive(Clone, Copy)]
 struct Lengths {
     source_count: usize,

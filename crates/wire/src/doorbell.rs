@@ -8,10 +8,10 @@
 //! ```
 //!
 //! One store of one word cannot be interleaved with another's, so no lock is needed. Descriptors
-//! start at multiples of 16 and are 16..=4096 bytes long in steps of 16, one 128-bit beat. A
-//! doorbell is therefore never zero, and a FIFO entry of zeros is empty. Which function rings
-//! follows from where it writes (C-32), not from the word, so that a function cannot ring for
-//! another (C-39). The paper fixes the two parts, not their split.
+//! start at multiples of 16. They are 16..=4096 bytes long in steps of 16, one 128-bit beat. A
+//! doorbell is therefore never zero, and a FIFO entry of zeros is empty. The address of the store,
+//! not the word, tells which function rings (C-32). So a function cannot ring for another (C-39).
+//! The paper fixes the two parts, not their split.
 
 use core::fmt;
 

@@ -1,4 +1,4 @@
-//! Who sends and who receives: a queue pair of a function of a processor, in 9 bits.
+//! Sender and receiver: a queue pair of a function of a processor, in 9 bits.
 //!
 //! ```text
 //!   8   7   6   5 | 4   3   2 | 1   0
@@ -6,9 +6,9 @@
 //!        CPU      |    VF     |  QP
 //! ```
 //!
-//! The paper fixes the order of the fields and that all seven of DW2 share 24 bits, not their
+//! The paper fixes the order of the fields, and that all seven of DW2 share 24 bits, but not their
 //! widths. Eight functions (PF + 7 VF) need 3 bits and four queue pairs 2 bits (C-38). We give the
-//! processor 4 bits, because the paper simulates 16 ports (C-44); two endpoints of 9 bits then
+//! processor 4 bits, because the paper simulates 16 ports (C-44). Two endpoints of 9 bits then
 //! leave 6 bits for S-Flag.
 
 use core::fmt;

@@ -7,8 +7,8 @@
 //!   +------------------+------------------+
 //! ```
 //!
-//! An entry may be empty. It must end within the 40-bit address space, so that whatever a
-//! descriptor asks for can be carried by packets.
+//! An entry may be empty. It must end within the 40-bit address space, so that packets can carry
+//! anything a descriptor asks for.
 
 use core::fmt;
 use core::iter::FusedIterator;
@@ -55,8 +55,8 @@ impl Entry {
     }
 }
 
-/// A borrowed list of entries, either values or the bytes of a descriptor; equal if the entries
-/// are.
+/// A borrowed list of entries, either values or the bytes of a descriptor. Two lists are equal if
+/// their entries are.
 #[derive(Clone, Copy)]
 pub struct Entries<'a>(Form<'a>);
 
@@ -188,7 +188,7 @@ impl<'a> Chain<'a> {
     /// # Errors
     /// Those of [`Chain::total_bytes`], all before the first move.
     pub fn moves(&self) -> Result<impl FusedIterator<Item = Move> + Clone + use<'a>, WireError> {
-        // Also makes sure that the sums of addresses and offsets below do not wrap.
+        // Also guarantees that the sums of addresses and offsets below do not wrap.
         self.total_bytes()?;
         let Self { sources, destinations } = *self;
         let pieces = recut(sources.lengths(), destinations.lengths())?;

@@ -25,10 +25,10 @@
 //! | type | [`Primitive`] of the descriptor | NAP or PUT |
 //! | status | [`Status`] | [`Status`] |
 //!
-//! P is the phase bit. It flips each time the ring wraps (see [`phase`]), so the reader knows a new
-//! record from last lap's without any counter in common with the writer. It is the top bit of the
-//! last word: a writer that stores the words in ascending order, as a PCIe write does, makes the
-//! record valid by its last store.
+//! P is the phase bit. It flips each time the ring wraps (see [`phase`]). So the reader tells a new
+//! record from last lap's without a counter shared with the writer. It is the top bit of the last
+//! word. A PCIe write stores the words in ascending order, so that its last store makes the record
+//! valid.
 //!
 //! The paper names the two rings and when an event is written; the record is ours.
 
@@ -79,14 +79,14 @@ pub const fn phase(position: u64, ring_entries: NonZeroU64) -> bool {
     (position / ring_entries.get()).is_multiple_of(2)
 }
 
-/// Why an operation ended.
+/// How an operation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Status {
     /// All bytes are where they should be.
     Success = 0,
     /// The descriptor was refused before anything moved. If not even its type could be read, type
-    /// and peer of the event mean nothing; the address says which descriptor it was.
+    /// and peer of the event mean nothing; the address identifies the descriptor.
     BadDescriptor = 1,
     /// Source and destination lengths differ; nothing moved (C-29).
     UnequalSums = 2,
@@ -184,7 +184,7 @@ pub struct EventRepr {
     pub status: Status,
     /// The own queue pair, 0..=3.
     pub queue_pair: u8,
-    /// Whom it was with.
+    /// The endpoint at the other side of the operation.
     pub peer: Endpoint,
     /// Descriptor, slot or target, see the table above; below 2^40.
     pub address: u64,
@@ -195,8 +195,8 @@ pub struct EventRepr {
 }
 
 impl EventRepr {
-    /// Reads and judges a record. Look at [`Event::phase`] first: a record that is not new may hold
-    /// anything.
+    /// Reads and validates a record. Check [`Event::phase`] first: a record that is not new may
+    /// hold anything.
     ///
     /// # Errors
     /// [`WireError::Truncated`], [`WireError::Reserved`], [`WireError::UnknownCode`],

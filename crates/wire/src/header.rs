@@ -1,7 +1,7 @@
 //! The 16-byte packet header (C-06, C-07, C-08; cHPP section 3.2, Fig. 6).
 //!
-//! It is the header of a PCIe memory write with a 64-bit address, four DWs sent most significant
-//! byte first, in which `PKT type`, `QP Magic` and most of DW2 have a new meaning:
+//! It is the header of a PCIe memory write with a 64-bit address: four DWs, sent most significant
+//! byte first. `PKT type`, `QP Magic` and most of DW2 have a new meaning:
 //!
 //! ```text
 //!        byte +0         byte +1         byte +2         byte +3
@@ -98,7 +98,7 @@ const _: () = {
 };
 
 /// View of a header in bytes that are at least [`HEADER_BYTES`] long. Reads single fields without
-/// judging the others; [`HeaderRepr::parse`] judges all.
+/// validating the others; [`HeaderRepr::parse`] validates all.
 #[derive(Clone, Copy, Debug)]
 pub struct Header<'a> {
     bytes: &'a [u8; HEADER_BYTES],
@@ -160,7 +160,7 @@ impl<'a> Header<'a> {
         field::WANTS_EVENT.is_set(self.dw(2))
     }
 
-    /// Length, byte enables and target address as they stand.
+    /// Length, byte enables and target address, unchecked.
     pub fn dwords(&self) -> DwordSpan {
         let high = field::ADDRESS_HIGH.of(self.dw(2)) << 32;
         let low = field::ADDRESS_LOW.of(self.dw(3)) << 2;
@@ -189,7 +189,7 @@ impl<'a> Header<'a> {
     }
 }
 
-/// What a header says, in bytes rather than DWs.
+/// The content of a header, in bytes rather than DWs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HeaderRepr {
     /// Packet type.
@@ -211,7 +211,7 @@ pub struct HeaderRepr {
 }
 
 impl HeaderRepr {
-    /// Reads and judges a header.
+    /// Reads and validates a header.
     ///
     /// # Errors
     /// [`WireError::Truncated`], [`WireError::NotMemoryWrite`], [`WireError::Reserved`],

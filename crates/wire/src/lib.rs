@@ -14,15 +14,18 @@
 //! engine reports  event       32 bytes in a ring, with a phase bit             C-13, C-14
 //! ```
 //!
-//! Where the network is plain Ethernet or UDP, packets travel in a [`frame`], whose records have the packet header's fields in
-//! a compact form.
+//! On plain Ethernet or UDP, packets travel in a [`frame`], whose records have the packet header's
+//! fields in a compact form.
 //!
-//! Where the network is the direct link of the SMP paper, its packets and those of its layers are in [`link`].
+//! On the direct link of the SMP paper, its packets and those of its layers are in [`link`].
 //!
-//! Five small parts serve several formats: [`primitive`] (NAP, PUT or GET), [`endpoint`] (which
-//! queue pair of which function of which processor), [`span`] (bytes expressed as DWs and byte
-//! enables), [`entry`] (blocks of memory in lists) and [`tail`] (the opaque bytes of the upper
-//! software).
+//! Five small parts serve several formats:
+//!
+//! - [`primitive`]: NAP, PUT or GET
+//! - [`endpoint`]: processor, function and queue pair
+//! - [`span`]: bytes expressed as DWs and byte enables
+//! - [`entry`]: blocks of memory in lists
+//! - [`tail`]: the opaque bytes of the upper software
 //!
 //! Rules that hold for all formats:
 //!

@@ -9,10 +9,10 @@
 //!              0..=3 off                    0..=3 off
 //! ```
 //!
-//! As in PCIe, payload travels in whole DWs and each byte keeps its lane, so the first byte meant
-//! stands at offset `address % 4` of the payload. Lead and trail are written as zeros and not
-//! looked at when read. A payload of 0 bytes travels as one DW with no byte enabled, which is
-//! PCIe's zero-length write. The tail has no length field: it is what the link delivers behind the
+//! As in PCIe, payload travels in whole DWs and each byte keeps its lane. So the first byte meant
+//! stands at offset `address % 4` of the payload. Lead and trail are written as zeros and ignored
+//! when read. A payload of 0 bytes travels as one DW with no byte enabled, which is PCIe's
+//! zero-length write. The tail has no length field: it is all that the link delivers behind the
 //! payload.
 
 use core::fmt;

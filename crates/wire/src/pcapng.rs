@@ -1,14 +1,15 @@
-//! Captures that Wireshark reads: blocks of pcapng (IETF draft-ietf-opsawg-pcapng, sections 4.1 to 4.3), written one behind the other.
+//! Captures that Wireshark reads: blocks of pcapng (IETF draft-ietf-opsawg-pcapng, sections 4.1 to
+//! 4.3), written one behind the other.
 //!
 //! ```text
 //!   section header | interface 0 | interface 1 | ... | packet | packet | ...
 //!
-//!   each block:  type 4 | length 4 | body, multiple of 4 | length 4        all in little-endian order
+//!   each block:  type 4 | length 4 | body, multiple of 4 | length 4    all little-endian
 //! ```
 //!
-//! Nothing is stored here: bytes go to whatever can be extended by bytes.
+//! Nothing is stored here: bytes go to any output that can be extended by bytes.
 
-/// What the frames of an interface begin with (tcpdump.org/linktypes.html).
+/// How the frames of an interface begin (tcpdump.org/linktypes.html).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u16)]
 pub enum LinkType {
@@ -16,13 +17,14 @@ pub enum LinkType {
     Ethernet = 1,
     /// An IP header of either version.
     Ip = 101,
-    /// A packet of [`crate::packet`]; the number is one of those kept for private use.
+    /// A packet of [`crate::packet`]; the number is reserved for private use.
     ChppPacket = 147,
-    /// A PCIe transaction layer packet, from its first DW to the end of its data; likewise.
+    /// A PCIe transaction layer packet, from its first DW to the end of its data; the number is
+    /// reserved for private use.
     PcieTransaction = 148,
 }
 
-/// Which way a frame went.
+/// Direction of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {
     /// To us.
@@ -41,7 +43,7 @@ pub enum Resolution {
     Picoseconds = 12,
 }
 
-/// The beginning of a file: who wrote it.
+/// The beginning of a file; `program` wrote it.
 pub fn section(out: &mut impl Extend<u8>, program: &str) {
     const SECTION: u32 = 0x0a0d_0d0a;
     const BYTE_ORDER: u32 = 0x1a2b_3c4d;
@@ -95,7 +97,7 @@ pub fn packet(
     end(out, body);
 }
 
-/// Length of the option that ends a list of them.
+/// Length of the option that ends a list of options.
 const END_LENGTH: usize = 4;
 
 fn begin(out: &mut impl Extend<u8>, kind: u32, body: usize) {
@@ -109,7 +111,7 @@ fn end(out: &mut impl Extend<u8>, body: usize) {
 
 /// An option of a block: code, length, value in multiples of four bytes.
 fn option(out: &mut impl Extend<u8>, code: u16, value: &[u8]) {
-    // A name of more than 65535 bytes is cut.
+    // A value of more than 65535 bytes is cut.
     let value = &value[..value.len().min(u16::MAX.into())];
     out.extend(code.to_le_bytes());
     out.extend((value.len() as u16).to_le_bytes());

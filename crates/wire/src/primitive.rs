@@ -1,10 +1,9 @@
 //! The three primitives and their code, the same in packet headers, descriptors and events.
 //!
 //! In the packet header the code stands in the PKT Type bits, which an ordinary PCIe memory write
-//! uses for TD, EP and Attr. Our three codes have TD = 0 and EP = 1, "poisoned". So a cHPP packet
-//! that strays into an ordinary PCIe device is discarded there instead of being written, and an
-//! ordinary write that is not poisoned can never be taken for a cHPP packet (C-55). The paper
-//! leaves the codes open.
+//! uses for TD, EP and Attr. Our three codes have TD = 0 and EP = 1, "poisoned". So an ordinary
+//! PCIe device discards a stray cHPP packet instead of writing it. An ordinary write that is not
+//! poisoned can never pass for a cHPP packet (C-55). The paper leaves the codes open.
 
 use core::fmt;
 

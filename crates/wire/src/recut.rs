@@ -11,10 +11,10 @@
 //! ```
 //!
 //! Each [`Piece`] lies in one entry of both lists and is as long as that allows. With n and m
-//! entries that are not empty there are at most n + m - 1 pieces, and none is empty.
+//! non-empty entries there are at most n + m - 1 pieces, and none is empty.
 //!
-//! [`recut`] knows lengths only, so that any entry type can be used: map the entries to their
-//! lengths on the way in, and index them with the piece on the way out.
+//! [`recut`] knows lengths only, so that it serves any entry type. Callers map entries to their
+//! lengths, and index entries with the piece.
 //!
 //! ```
 //! use bellwire_wire::recut::recut;
@@ -55,11 +55,10 @@ pub struct Piece {
 
 /// Pairs the bytes of two lists, given by the lengths of their entries, in order.
 ///
-/// Both sums are taken before the first piece is given out, so nothing moves for a bad descriptor
-/// (C-29). That walks each list once through a clone of its iterator; the lengths must be the same
-/// on both walks. Lengths in memory that someone else can write must therefore be copied first. If
-/// they do change, the pieces still lie in the lengths seen on the second walk and stop where the
-/// shorter list ends.
+/// Both sums are computed before the first piece, so nothing moves for a bad descriptor (C-29).
+/// That walks each list once through a clone of its iterator; both walks must see the same lengths.
+/// Copy lengths first if another process can write them. If they do change, the pieces still lie in
+/// the lengths of the second walk and stop where the shorter list ends.
 ///
 /// # Errors
 /// [`WireError::UnequalSums`] if the sums differ, [`WireError::TransferTooLong`] if one does not
@@ -128,7 +127,7 @@ where
 {
 }
 
-/// A place in a list: `offset` bytes into entry `index`, of which `left` bytes are still to come.
+/// A position in a list: `offset` bytes into entry `index`, which has `left` more bytes.
 #[derive(Clone, Debug)]
 struct Cursor<I> {
     entries: Fuse<Enumerate<I>>,
@@ -142,8 +141,8 @@ impl<I: Iterator<Item = u64>> Cursor<I> {
         Self { entries: lengths.enumerate().fuse(), index: 0, offset: 0, left: 0 }
     }
 
-    /// Moves past finished and empty entries; gives the bytes left in the current one, never 0, or
-    /// `None` at the end of the list.
+    /// Moves past finished and empty entries. Returns the bytes left in the current one, never 0,
+    /// or `None` at the end of the list.
     fn settle(&mut self) -> Option<u64> {
         while self.left == 0 {
             (self.index, self.left) = self.entries.next()?;

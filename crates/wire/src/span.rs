@@ -1,7 +1,7 @@
 //! Bytes as DWs and byte enables (C-08).
 //!
-//! A PCIe request counts in DWs (4 bytes) and says by 4-bit masks which bytes of its first and last
-//! DW are meant, so that a write of any length to any address touches exactly its own bytes:
+//! A PCIe request counts in DWs (4 bytes). 4-bit masks select the bytes of its first and last DW,
+//! so that a write of any length to any address touches exactly its own bytes:
 //!
 //! ```text
 //!   address 0x1003, 6 bytes:      DW 0x1000      DW 0x1004      DW 0x1008
@@ -9,8 +9,8 @@
 //!                                 1st BE 1000                   last BE 0001        Length 3
 //! ```
 //!
-//! Bit i of a mask stands for byte i of the DW. The rules (PCIe base specification 2.0, section
-//! 2.2.5), of which only requests that mean one run of bytes are used here:
+//! Bit i of a mask stands for byte i of the DW. The rules are PCIe's (base specification 2.0,
+//! section 2.2.5); only requests for one run of bytes are used here:
 //!
 //! | bytes meant | Length | 1st DW BE | last DW BE |
 //! |---|---|---|---|
@@ -18,9 +18,9 @@
 //! | within one DW | 1 | the run | 0000 |
 //! | over several DWs | 2..=1024 | 1111, 1110, 1100 or 1000 | 1111, 0111, 0011 or 0001 |
 //!
-//! Two consequences: an empty span has no first byte, only a DW; and 4096 bytes fit only from a DW
-//! boundary, since anything else would touch 1025 DWs. PCIe's ban on crossing a 4 KiB boundary is
-//! not applied: it binds the memory writes into which the receive engine splits a packet (C-22),
+//! This has two consequences. An empty span has no first byte, only a DW. And 4096 bytes fit only
+//! from a DW boundary; otherwise they would touch 1025 DWs. PCIe's ban on crossing a 4 KiB boundary
+//! is not applied. It binds the memory writes into which the receive engine splits a packet (C-22),
 //! not the packet.
 
 use crate::{ADDRESS_LIMIT, WireError};
@@ -71,7 +71,7 @@ impl ByteSpan {
                 limit: MAX_PAYLOAD_BYTES as u64,
             });
         }
-        // The first test keeps the sum of the second from wrapping; it also gives an empty span a
+        // The first test keeps the sum of the second from wrapping. It also gives an empty span a
         // DW that exists.
         if address >= ADDRESS_LIMIT || address + bytes > ADDRESS_LIMIT {
             return Err(WireError::AddressOutOfRange { address, length: bytes });
@@ -96,7 +96,7 @@ impl ByteSpan {
         self.length as usize
     }
 
-    /// True if no byte is meant.
+    /// True if the span has no byte.
     pub const fn is_empty(self) -> bool {
         self.length == 0
     }
@@ -157,7 +157,7 @@ impl DwordSpan {
         ByteSpan::new(address + lead as u64, end - lead)
     }
 
-    /// Bytes of the DWs touched, which is what travels: 4..=4096.
+    /// Bytes of the touched DWs, all of which travel: 4..=4096.
     pub const fn byte_len(self) -> usize {
         self.length_dw as usize * DW_BYTES as usize
     }

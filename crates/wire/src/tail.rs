@@ -1,9 +1,9 @@
-//! The software tail: bytes of the upper software that hardware carries and never looks at (C-10).
+//! The software tail: bytes of the upper software that hardware carries and never reads (C-10).
 //!
-//! It starts in the descriptor, rides behind the payload of the operation's last packet, and comes
-//! out in the receive-completion event. The paper fixes neither its size nor where it arrives. We
-//! give it 16 bytes, so that an event can hold all of it; a 64-bit immediate value is a tail of 8
-//! bytes, least significant first.
+//! It starts in the descriptor, travels behind the payload of the operation's last packet, and ends
+//! in the receive-completion event. The paper fixes neither its size nor where it arrives. We give
+//! it 16 bytes, so that an event can hold all of it. A 64-bit immediate value is a tail of 8 bytes,
+//! least significant first.
 
 use core::fmt;
 
@@ -67,7 +67,7 @@ impl Tail {
         bytes: &[u8; MAX_TAIL_BYTES],
         length: usize,
     ) -> Result<Self, WireError> {
-        // Mostly there is none.
+        // Fast path: most tails are empty.
         if length == 0 && u128::from_le_bytes(*bytes) == 0 {
             return Ok(Self::EMPTY);
         }
@@ -75,7 +75,7 @@ impl Tail {
             return Err(WireError::TailTooLong { length, limit: MAX_TAIL_BYTES });
         };
         let tail = Self::new(used)?;
-        // Mostly so; which byte is wrong is looked for only if one is.
+        // Fast path: the padding is zero. Only otherwise find the wrong byte.
         if tail.bytes == *bytes {
             return Ok(tail);
         }

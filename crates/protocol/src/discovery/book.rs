@@ -1,31 +1,33 @@
-//! What is known of nodes' places.
+//! What a device knows of the places of nodes.
 
-/// To whom the number of a node belongs, as seen from one place.
+/// Which station the number of a node belongs to, as seen from one place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Owner {
-    /// To the station at this place: the number is made from its address.
+    /// The station at this place: the number is made from its address.
     This,
-    /// To another station.
+    /// Another station.
     Other,
-    /// To whoever has chosen it.
+    /// The station that has chosen the number.
     Anybody,
 }
 
-/// What a device knows of nodes' places. How numbers follow from addresses is its business.
+/// What a device knows of the places of nodes. The device defines how numbers follow from
+/// addresses.
 pub trait Book<P> {
-    /// To whom the number `node` belongs, as far as addresses tell.
+    /// Which station the number `node` belongs to, as far as addresses tell.
     fn owner(&self, node: u32, place: P) -> Owner;
 
-    /// Where `node` was last heard, or found for the user, if that is another station than the one at `place`.
+    /// Where `node` was last heard, or found for the user, if that is a station other than the one
+    /// at `place`.
     fn other_place(&self, node: u32, place: P) -> Option<P>;
 
     /// `node` has proved that it is at `place`.
     fn heard(&mut self, node: u32, place: P);
 
-    /// Asked for `node`, somebody at `place` answered. Tells whether that is a further place, by an interface by which the node was not
-    /// reached before. A place that is known already stays.
+    /// A Here for `node` came from `place`. Returns whether that is a further place: by an
+    /// interface that did not reach the node before. A known place is not changed.
     fn told(&mut self, node: u32, place: P) -> bool;
 
-    /// Nobody answers for the node where it was told to be.
+    /// The node does not answer at its known place.
     fn forget(&mut self, node: u32);
 }

@@ -1,18 +1,21 @@
-//! A node asks for a link from another place than where it was last heard. Perhaps it has moved; perhaps somebody else uses its name.
-//! Its old place is asked, and only if nobody answers there, the node is where it says now.
+//! A node asks for a link from a place other than where it was last heard: it has moved, or another
+//! station uses its name. The old place is asked first. Only if nothing answers there is the new
+//! place believed.
 
 use alloc::vec::Vec;
 
 use crate::canary::planted;
 use crate::reliable::Standing;
 
-/// Nodes that are asked for at their old places at once, at most.
+/// Most nodes that are asked for at their old places at once.
 const CLAIMS: usize = 64;
-/// Pauses behind the questions to an old place, in ns. After the last it has failed.
+/// Pauses after each question to an old place, in ns. After the last pause the old place has
+/// failed.
 const PAUSES_NS: [u64; 5] = [20_000_000, 40_000_000, 80_000_000, 160_000_000, 320_000_000];
-/// An answer speaks for so long, in ns: who claims the node meanwhile is refused at once.
+/// How long an answer counts, in ns: further claims in that time are refused at once.
 const ANSWER_NS: u64 = 1_000_000_000;
-/// That an old place has failed is remembered so long, in ns. The claim is repeated sooner than that.
+/// How long the failure of an old place is remembered, in ns. The claimant repeats its claim
+/// sooner.
 const FAILURE_NS: u64 = 4_000_000_000;
 
 /// Nodes whose old places are being asked.
@@ -22,11 +25,12 @@ pub struct Claims<P> {
 
 struct Claim<P> {
     node: u32,
-    /// Where it was last heard.
+    /// Where the node was last heard.
     old: P,
-    /// Questions that were sent since the claim, or since the last answer.
+    /// Questions sent since the claim.
     questions: usize,
-    /// When the next one is due, or the last one has failed; then, when all this may be forgotten.
+    /// When the next question is due, or the last one has failed. Once decided: when the claim may
+    /// be forgotten.
     next_ns: u64,
     has_answered: bool,
 }
@@ -37,8 +41,8 @@ impl<P: Copy + Eq> Claims<P> {
         Claims { claims: Vec::with_capacity(CLAIMS) }
     }
 
-    /// `node` was last heard at `old`, and now asks for a link from another place. [`Standing::Belongs`]: it may, as nobody answers at
-    /// the old place.
+    /// `node` was last heard at `old`, and now asks for a link from another place.
+    /// [`Standing::Belongs`]: it may, because nothing answers at the old place.
     pub fn judge(&mut self, node: u32, old: P, now_ns: u64) -> Standing {
         if planted("discovery-believe-claims") {
             return Standing::Belongs;
@@ -59,7 +63,7 @@ impl<P: Copy + Eq> Claims<P> {
         }
     }
 
-    /// The next question that is due: for which node, and where.
+    /// The next question that is due: the node and its old place.
     pub fn poll_question(&mut self, now_ns: u64) -> Option<(u32, P)> {
         let is_due = |claim: &&mut Claim<P>| !claim.is_decided() && now_ns >= claim.next_ns;
         let claim = self.claims.iter_mut().find(is_due)?;
@@ -79,20 +83,20 @@ impl<P: Copy + Eq> Claims<P> {
         }
     }
 
-    /// When [`poll_question`](Self::poll_question) wants to be called again.
+    /// When to call [`poll_question`](Self::poll_question) again.
     pub fn next_deadline(&self) -> u64 {
         let open = self.claims.iter().filter(|claim| !claim.is_decided());
         open.map(|claim| claim.next_ns).min().unwrap_or(u64::MAX)
     }
 
-    /// Nodes that are asked for, or were not long ago.
+    /// Claims that are open, or were decided recently.
     pub fn count(&self) -> usize {
         self.claims.len()
     }
 }
 
 impl<P> Claim<P> {
-    /// Whether the old place has answered, or failed to.
+    /// Whether the old place has answered or failed.
     fn is_decided(&self) -> bool {
         self.has_answered || self.questions > PAUSES_NS.len()
     }
@@ -108,7 +112,7 @@ impl<P: Copy + Eq> Default for Claims<P> {
 mod tests {
     use super::*;
 
-    /// Asks all questions that become due until `end_ns`; how many there were.
+    /// Asks all questions that become due until `end_ns`; returns their number.
     fn ask(claims: &mut Claims<char>, now_ns: &mut u64, end_ns: u64) -> usize {
         let mut questions = 0;
         while claims.next_deadline() <= end_ns {
@@ -119,7 +123,7 @@ mod tests {
         questions
     }
 
-    /// A node that moved is believed after its old place was asked five times in vain.
+    /// A node that moved is believed after five unanswered questions to its old place.
     #[test]
     fn who_moves_is_believed_in_the_end() {
         let (mut claims, mut now_ns) = (Claims::new(), 5);
@@ -131,7 +135,7 @@ mod tests {
         assert_eq!(claims.next_deadline(), u64::MAX);
     }
 
-    /// A node that answers at its old place stays there, however often somebody else uses its name.
+    /// A node that answers at its old place stays there, however often another uses its name.
     #[test]
     fn who_answers_stays() {
         let (mut claims, mut now_ns) = (Claims::new(), 5);
@@ -147,7 +151,7 @@ mod tests {
         }
     }
 
-    /// Claims of many nodes do not fill anything, and stand in nobody's way for long.
+    /// Claims of many nodes are bounded, and delay a new claim only briefly.
     #[test]
     fn claims_without_end_are_bounded() {
         let (mut claims, mut now_ns) = (Claims::new(), 5);

@@ -1,12 +1,15 @@
-//! Where nodes are, and who may say so: what devices put around [`reliable::Endpoint`](crate::reliable::Endpoint), and the simulator, too.
+//! Where nodes are, and who may claim so: devices and the simulator put it around
+//! [`reliable::Endpoint`](crate::reliable::Endpoint).
 //!
-//! - [`Places`] names the places that frames come from and go to, and forgets those that no link uses.
-//! - [`seek`] is how nodes ask for each other's places, and [`Questions`] makes the nonces by which an answer counts only if it was asked for.
-//! - [`Nodes`] remembers where each node was last heard, as one [`Book`] of several.
-//! - [`Claims`] decides about a node that asks for a link from another place than that: it waits until the old place has been asked and
-//!   does not answer.
+//! - [`Places`] names the places that frames come from and go to, and forgets those that no link
+//!   uses.
+//! - [`seek`] has the frames by which nodes ask for each other's places. [`Questions`] makes the
+//!   nonces: an answer counts only if it was asked for.
+//! - [`Nodes`] remembers where each node was last heard; it is one possible [`Book`].
+//! - [`Claims`] decides about a node that asks for a link from another place: it must wait until
+//!   its old place does not answer.
 //!
-//! [`Discovery`] is all of them together, for one function.
+//! [`Discovery`] joins all of them for one function.
 
 mod book;
 mod claims;
@@ -27,7 +30,7 @@ use seek::{ANYBODY, Said};
 use crate::Secret;
 use crate::reliable::{PathId, Standing};
 
-/// What one function knows of places, but for its device's [`Book`].
+/// What one function knows of places, except for its device's [`Book`].
 pub struct Discovery<P> {
     own: u32,
     frame_bytes: u32,
@@ -36,19 +39,19 @@ pub struct Discovery<P> {
     claims: Claims<P>,
 }
 
-/// What became of a question or an answer.
+/// What a question or an answer means to us.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Heard {
-    /// It is asked for us: say this, to this function of who asked.
+    /// It asks for us: answer with this body, to this function of the asking node.
     Asked(SeekBody, u8),
     /// This node answered our question.
     Answered {
-        /// Which.
+        /// The node.
         node: u32,
-        /// It is a further place of the node.
+        /// Whether this is a further place of the node.
         is_further: bool,
     },
-    /// It was not for us, or nobody asked for it.
+    /// It was not for us, or answers no question of ours.
     Nothing,
 }
 
@@ -64,7 +67,7 @@ impl<P: Copy + Ord> Discovery<P> {
         }
     }
 
-    /// Names of places.
+    /// The names of places.
     #[inline]
     pub fn places(&mut self) -> &mut Places<P> {
         &mut self.places
@@ -76,13 +79,13 @@ impl<P: Copy + Ord> Discovery<P> {
         self.places.place(name)
     }
 
-    /// What to ask, for the place of `node`.
+    /// The question for the place of `node`.
     pub fn question(&self, node: u32, now_ns: u64) -> SeekBody {
         let nonce = self.questions.nonce(node, now_ns);
         SeekBody { from: self.own, to: node, frame_bytes: self.frame_bytes, nonce }
     }
 
-    /// Takes in what somebody at `from` said. Who asks has proved nothing, so nothing is learnt from that.
+    /// Takes in a frame from `from`. A question proves nothing, so nothing is learnt from it.
     pub fn hear(
         &mut self,
         book: &mut impl Book<P>,
@@ -104,8 +107,9 @@ impl<P: Copy + Ord> Discovery<P> {
         }
     }
 
-    /// Whether a node that asks for a link by a path is there: a number that is made from an address belongs to that address, a chosen
-    /// one to the station where it was last heard, until nobody answers there.
+    /// Whether a node that asks for a link by a path is there. A number made from an address
+    /// belongs to that address. A chosen number belongs to the station where it was last heard,
+    /// until nothing answers there.
     #[cold]
     pub fn standing(
         &mut self,
@@ -125,13 +129,13 @@ impl<P: Copy + Ord> Discovery<P> {
         }
     }
 
-    /// The next question to the old place of a node that somebody says is elsewhere: where to, and what.
+    /// The next question to the old place of a claimed node: its destination and its body.
     pub fn poll_question(&mut self, now_ns: u64) -> Option<(P, SeekBody)> {
         let (node, place) = self.claims.poll_question(now_ns)?;
         Some((place, self.question(node, now_ns)))
     }
 
-    /// When [`poll_question`](Self::poll_question) wants to be called again.
+    /// When to call [`poll_question`](Self::poll_question) again.
     #[inline]
     pub fn next_deadline(&self) -> u64 {
         self.claims.next_deadline()

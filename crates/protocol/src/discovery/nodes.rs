@@ -2,11 +2,12 @@
 
 use alloc::collections::BTreeMap;
 
-/// Nodes that are remembered because they were heard, at most, and as many times sixteen that the user asked for.
+/// Most nodes remembered because they were heard. Nodes that the user asked for have 16 times as
+/// many entries.
 pub const NODES: usize = 4_096;
 const SOUGHT: usize = 16 * NODES;
 
-/// Where nodes were last heard. Of too many, those are forgotten that were not heard for longest.
+/// Where nodes were last heard. When the table is full, it evicts the node unheard for longest.
 #[derive(Clone, Debug)]
 pub struct Nodes<P> {
     known: BTreeMap<u32, Entry<P>>,
@@ -17,12 +18,13 @@ pub struct Nodes<P> {
 #[derive(Clone, Copy, Debug)]
 struct Entry<P> {
     place: P,
-    /// When it was last heard, as a count of such events; `None`: the user asked for it, so it stays.
+    /// When it was last heard, as a count of such events; `None`: the user asked for it, so it
+    /// stays.
     heard_at: Option<u64>,
 }
 
 impl<P: Copy + Eq> Nodes<P> {
-    /// Nothing yet.
+    /// An empty table.
     pub fn new() -> Self {
         Nodes { known: BTreeMap::new(), heard: 0, clock: 0 }
     }
@@ -40,7 +42,7 @@ impl<P: Copy + Eq> Nodes<P> {
         }
     }
 
-    /// A node was heard at a place, and had proved that it receives there.
+    /// A node was heard at a place, and has proved that it receives there.
     pub fn heard(&mut self, node: u32, place: P) {
         self.clock += 1;
         let clock = self.clock;
@@ -59,7 +61,7 @@ impl<P: Copy + Eq> Nodes<P> {
         self.known.insert(node, Entry { place, heard_at: Some(clock) });
     }
 
-    /// Nobody answers for the node at its place.
+    /// The node does not answer at its place.
     pub fn forget(&mut self, node: u32) {
         if let Some(entry) = self.known.remove(&node) {
             self.heard -= entry.heard_at.is_some() as usize;
@@ -82,7 +84,8 @@ impl<P: Copy + Eq> Default for Nodes<P> {
 mod tests {
     use super::*;
 
-    /// Made-up nodes push each other out, but neither one that is heard again and again nor one that the user asked for.
+    /// Made-up nodes evict each other, but neither a node that is heard repeatedly nor one that the
+    /// user asked for.
     #[test]
     fn made_up_nodes_are_forgotten() {
         let mut nodes = Nodes::new();

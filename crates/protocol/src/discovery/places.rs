@@ -6,11 +6,11 @@ use alloc::vec::Vec;
 use crate::canary::planted;
 use crate::reliable::PathId;
 
-/// Places that have a name at once, at most: four for each of 1,024 links, and as many for others.
+/// Most places with a name at once: four for each of 1,024 links, and as many for others.
 pub const PLACES: usize = 8_192;
 
-/// Places that frames go to and come from, by name. When all names are taken, places that nobody uses any more lose theirs. A name
-/// is never given to another place.
+/// Places that frames go to and come from, by name. When all names are taken, unused places lose
+/// theirs. A name is never given to another place.
 ///
 /// ```text
 ///   63                              16 15            0
@@ -22,7 +22,7 @@ pub struct Places<P> {
     slots: Vec<Slot<P>>,
     free: Vec<u16>,
     names: BTreeMap<P, PathId>,
-    /// The place that was asked for last: frames come in bursts.
+    /// The place asked for last: frames come in bursts.
     last: Option<(P, PathId)>,
 }
 
@@ -37,8 +37,8 @@ impl<P: Copy + Ord> Places<P> {
         Places { slots: Vec::new(), free: Vec::new(), names: BTreeMap::new(), last: None }
     }
 
-    /// The name of a place. `used`: all names that must stay, fewer than [`PLACES`]; they are asked for only if there is no other
-    /// name left.
+    /// The name of a place. `used` yields all names that must stay, fewer than [`PLACES`]. It is
+    /// called only if all names are taken.
     #[inline]
     pub fn name<Used: Iterator<Item = PathId>>(
         &mut self,
@@ -95,7 +95,7 @@ impl<P: Copy + Ord> Places<P> {
         name
     }
 
-    /// Forgets all places but those whose names are used.
+    /// Forgets all places whose names are not in use.
     fn sweep(&mut self, used: impl Iterator<Item = PathId>) {
         let used: alloc::collections::BTreeSet<PathId> = used.collect();
         self.last = None;
@@ -136,7 +136,7 @@ impl<P: Copy + Ord> Default for Places<P> {
 mod tests {
     use super::*;
 
-    /// Made-up places do not fill the table, and do not take the names of places that are used.
+    /// Made-up places do not fill the table, and do not take the names of places in use.
     #[test]
     fn places_that_nobody_uses_are_forgotten() {
         let mut places = Places::new();

@@ -3,7 +3,7 @@
 use crate::Secret;
 use crate::secret::Purpose;
 
-/// Makes nonces, and knows them again. It remembers none: a nonce follows from the node that is sought and from the time.
+/// Makes and recognises nonces. It stores none: a nonce follows from the sought node and the time.
 #[derive(Clone, Copy, Debug)]
 pub struct Questions(Secret);
 

@@ -7,7 +7,7 @@ use bellwire_wire::frame::{FRAME_OVERHEAD_BYTES, check};
 /// Bytes of a question or an answer.
 pub const FRAME_BYTES: usize = FRAME_OVERHEAD_BYTES + SEEK_BYTES;
 
-/// Node number that means whoever gets the question.
+/// Node number that means any node that gets the question.
 pub const ANYBODY: u32 = u32::MAX;
 
 /// What a frame says.
@@ -19,7 +19,8 @@ pub enum Said {
     Here(SeekBody),
 }
 
-/// Writes a frame from function `from` to function `to` into the first [`FRAME_BYTES`] of `room`, which has so many at least.
+/// Writes a frame from function `from` to function `to` into the first [`FRAME_BYTES`] of `room`,
+/// which must not be shorter.
 pub fn emit(said: Said, from: u8, to: u8, room: &mut [u8]) {
     let (kind, body) = match said {
         Said::Where(body) => (FrameKind::Seek, body),
@@ -34,7 +35,7 @@ pub fn emit(said: Said, from: u8, to: u8, room: &mut [u8]) {
     let _ = check::seal(frame);
 }
 
-/// What a frame says, and the function that says it, if it is one of these and sound.
+/// What a frame says, and the function that says it, if it is a sound Seek or Here.
 #[inline]
 pub fn parse(frame: &[u8]) -> Option<(Said, u8)> {
     let kind = *frame.get(1)?;
@@ -55,7 +56,7 @@ pub fn parse(frame: &[u8]) -> Option<(Said, u8)> {
 mod tests {
     use super::*;
 
-    /// What is said is understood, padded or not; what was damaged is not.
+    /// Frames parse back, padded or not; damaged frames do not.
     #[test]
     fn frames_parse_back() {
         let body = SeekBody { from: 7, to: 9, frame_bytes: 1500, nonce: 11 };

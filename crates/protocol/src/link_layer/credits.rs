@@ -1,8 +1,9 @@
-//! Credits for posted writes of one virtual channel: one for the header, and one for each 4 DW of payload (S-15; SMP paper,
-//! sections 2 and 4.2).
+//! Credits for posted writes of one virtual channel: one for the header, and one for each 4 DW of
+//! payload (S-15; SMP paper, sections 2 and 4.2).
 //!
-//! Both ends count what was granted and what was used since the link came up, and the counters go round: modulo 2^8 for
-//! headers and 2^12 for data. So a lost update harms nobody, the next one says it all.
+//! Both ends count what was granted and what was used since the link came up. The counters wrap:
+//! modulo 2^8 for headers and 2^12 for data. So a lost update does no harm: the next one carries
+//! the whole sum.
 
 use core::fmt;
 
@@ -10,13 +11,13 @@ use bellwire_wire::link::dllp::Granted;
 
 use crate::canary::planted;
 
-/// Bytes that a data credit stands for: 4 DW.
+/// Bytes per data credit: 4 DW.
 pub const DATA_CREDIT_BYTES: usize = 16;
 
 /// Data credits are counted modulo this.
 const DATA_MODULUS: u16 = 1 << 12;
 
-/// What one packet takes beside its header credit: data credits.
+/// Data credits that one packet takes; it also takes one header credit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
     /// Data credits.
@@ -24,7 +25,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// Of a packet with this many bytes of payload.
+    /// The cost of a packet with this many bytes of payload.
     pub const fn of(payload_bytes: usize) -> Cost {
         Cost { data: payload_bytes.div_ceil(DATA_CREDIT_BYTES) as u16 }
     }
@@ -47,7 +48,7 @@ pub struct CreditGate {
 }
 
 impl CreditGate {
-    /// The receiver says what it has granted in all.
+    /// The receiver reports the sum of its grants.
     pub fn handle_granted(&mut self, granted: Granted) {
         self.granted = granted;
     }
@@ -61,7 +62,7 @@ impl CreditGate {
     /// Whether a packet of this cost may go.
     ///
     /// # Errors
-    /// What is missing; headers are looked at first.
+    /// The missing credit; headers are checked first.
     pub fn allows(&self, cost: Cost) -> Result<(), Lacking> {
         let (headers, data) = self.left();
         if planted("link-overdraw") {
@@ -80,7 +81,7 @@ impl CreditGate {
     }
 }
 
-/// More came than was granted: the sender does not keep to its credits.
+/// More came than was granted: the sender exceeds its credits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overflow;
 
@@ -92,7 +93,7 @@ impl fmt::Display for Overflow {
 
 impl core::error::Error for Overflow {}
 
-/// The receiver's side: the buffer, counted.
+/// The receiver's side: counts the buffer's content.
 #[derive(Clone, Copy, Debug)]
 pub struct CreditLedger {
     granted: Granted,
@@ -106,7 +107,7 @@ impl CreditLedger {
     /// A buffer for `headers` packets with `data` times 4 DW of payload in all.
     ///
     /// # Panics
-    /// Above 127 headers and 2047 data, which counters that go round cannot tell apart.
+    /// Above 127 headers or 2047 data: wrapping counters cannot tell these apart.
     pub fn new(headers: u8, data: u16) -> Self {
         assert!(headers < 128 && data < 2048, "credits end at 127 headers and 2047 data");
         let granted = Granted { headers, data };
@@ -116,7 +117,7 @@ impl CreditLedger {
     /// A packet came into the buffer.
     ///
     /// # Errors
-    /// [`Overflow`] if it has no room. The buffer is as before.
+    /// [`Overflow`] if it has no room. The buffer is unchanged then.
     pub fn enter(&mut self, cost: Cost) -> Result<(), Overflow> {
         if self.held_headers == self.headers || self.held_data + cost.data > self.data {
             return Err(Overflow);
@@ -126,7 +127,7 @@ impl CreditLedger {
         Ok(())
     }
 
-    /// A packet has left the buffer: its room is granted anew.
+    /// A packet has left the buffer: its room is granted again.
     pub fn leave(&mut self, cost: Cost) {
         self.held_headers -= 1;
         self.held_data -= cost.data;
@@ -134,7 +135,7 @@ impl CreditLedger {
         self.granted.data = (self.granted.data + cost.data) % DATA_MODULUS;
     }
 
-    /// What was granted in all, for the sender.
+    /// The sum of all grants, for the sender.
     pub fn granted(&self) -> Granted {
         self.granted
     }

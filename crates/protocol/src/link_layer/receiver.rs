@@ -1,4 +1,4 @@
-//! The receiving half: takes frames in order, once each, and says what has come (S-16).
+//! The receiving half: takes frames in order, once each, and acknowledges them (S-16).
 
 use bellwire_wire::link::dllp::Dllp;
 
@@ -6,21 +6,22 @@ use super::sequence::{WINDOW, after, distance};
 use crate::canary::planted;
 use crate::reliable::acknowledge::Acknowledge;
 
-/// What is to be done with a frame.
+/// How to handle a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// It is the next one: pass it on.
+    /// It is the expected one: deliver it.
     Deliver,
-    /// It has come before: forget it.
+    /// It has come before: drop it.
     Repeated,
-    /// It is damaged or one before it is missing: forget it, it will come again.
+    /// It is damaged, or an earlier one is missing: drop it, it will come again.
     OutOfOrder,
 }
 
-/// The number that is expected, and what the sender should be told.
+/// The expected number, and what the sender should be told.
 ///
-/// Acknowledgements are cumulative and wait for up to `acknowledge_after` ticks (PCIe's AckNak latency), so that one serves many frames.
-/// After damage, one NAK goes out at once, and no other before a good frame has come.
+/// Acknowledgements are cumulative and wait for up to `acknowledge_after` ticks (PCIe's AckNak
+/// latency), so that one serves many frames. After damage, one NAK goes out at once, and no other
+/// before a good frame has come.
 pub struct Receiver {
     expected: u16,
     acknowledge: Acknowledge,
@@ -40,7 +41,8 @@ impl Receiver {
         Self::starting_at(0, acknowledge_after)
     }
 
-    /// The same with the first frame numbered `sequence`, modulo 2^12: for tests of numbers that go round.
+    /// The same with the first frame numbered `sequence`, modulo 2^12: for tests of wrapping
+    /// numbers.
     pub fn starting_at(sequence: u16, acknowledge_after: u64) -> Self {
         Receiver {
             expected: after(sequence, 0),
@@ -52,12 +54,13 @@ impl Receiver {
         }
     }
 
-    /// Whether this is the number of the frame that comes next: what a receiver goes by that passes a frame on before it can check it.
+    /// Whether this is the expected number. For a receiver that passes a frame on before it can
+    /// check it.
     pub fn expects(&self, sequence: u16) -> bool {
         sequence == self.expected
     }
 
-    /// A frame came whose CRC is right.
+    /// Handles a frame with a correct CRC.
     pub fn handle_frame(&mut self, now: u64, sequence: u16) -> Arrival {
         match usize::from(distance(self.expected, sequence)) {
             0 => {
@@ -70,7 +73,7 @@ impl Receiver {
             ahead if ahead < WINDOW => self.handle_damaged(),
             _ if planted("link-take-repeated") => Arrival::Deliver,
             _ => {
-                // Our acknowledgement was lost: say again how far we are.
+                // Our acknowledgement was lost: repeat it.
                 self.acknowledge.due = true;
                 self.frames_repeated += 1;
                 Arrival::Repeated
@@ -78,7 +81,7 @@ impl Receiver {
         }
     }
 
-    /// A frame came whose CRC is wrong; what its number was, nobody knows.
+    /// Handles a frame with a wrong CRC; its number is unknown.
     pub fn handle_damaged(&mut self) -> Arrival {
         self.frames_discarded += 1;
         if !self.asked {
@@ -103,7 +106,7 @@ impl Receiver {
         Some(packet)
     }
 
-    /// When [`poll`](Self::poll) will have something; now, if something waits.
+    /// When [`poll`](Self::poll) will have something; `now` if it has something already.
     pub fn deadline(&self, now: u64) -> Option<u64> {
         if self.acknowledge.due {
             return Some(now);

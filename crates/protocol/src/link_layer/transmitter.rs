@@ -1,4 +1,5 @@
-//! The sending half: numbers frames, keeps them until they are acknowledged, and sends them again (S-16, S-17).
+//! The sending half: numbers frames, keeps them until they are acknowledged, and retransmits them
+//! (S-16, S-17).
 
 use alloc::collections::VecDeque;
 use core::fmt;
@@ -6,13 +7,15 @@ use core::fmt;
 use super::sequence::{WINDOW, after, distance};
 use crate::canary::planted;
 
-/// How often in a row all is sent again without anything being acknowledged, before the link should be trained anew.
+/// Replays in a row without progress after which the link should be retrained.
 const FRUITLESS_REPLAYS: u8 = 4;
 
-/// Frames from the oldest that is not acknowledged to the newest, in a buffer of a fixed number of bytes that all virtual channels share.
+/// The unacknowledged frames, oldest first, in a buffer of a fixed number of bytes that all virtual
+/// channels share.
 ///
-/// The cycle is [`push`](Self::push) when the credits allow it and [`has_room`](Self::has_room), [`poll`](Self::poll) when the line
-/// is free, `handle_*` for what comes, and [`handle_timeout`](Self::handle_timeout) at the [`deadline`](Self::deadline).
+/// Call [`push`](Self::push) when the credits and [`has_room`](Self::has_room) allow it,
+/// [`poll`](Self::poll) when the line is free, `handle_*` for what comes, and
+/// [`handle_timeout`](Self::handle_timeout) at the [`deadline`](Self::deadline).
 pub struct Transmitter<T> {
     frames: VecDeque<Kept<T>>,
     /// Sequence number of the oldest frame, or of the next one if there is none.
@@ -24,9 +27,9 @@ pub struct Transmitter<T> {
     replay_after: u64,
     deadline: Option<u64>,
     fruitless: u8,
-    /// Frames sent, the repeated ones included.
+    /// Frames sent, retransmissions included.
     pub frames_sent: u64,
-    /// Frames sent again.
+    /// Frames retransmitted.
     pub frames_repeated: u64,
     /// Frames acknowledged.
     pub frames_acknowledged: u64,
@@ -38,7 +41,8 @@ struct Kept<T> {
     sent: bool,
 }
 
-/// An acknowledgement names a frame that was never sent: the peer or the CRC is broken. Nothing has changed.
+/// An acknowledgement names a frame that was never sent: the peer or the CRC is broken. Nothing has
+/// changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotSent {
     /// The number that was named.
@@ -53,24 +57,27 @@ impl fmt::Display for NotSent {
 
 impl core::error::Error for NotSent {}
 
-/// What to do when the replay timer ran out.
+/// What to do after a call of [`Transmitter::handle_timeout`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimedOut {
-    /// It had not.
+    /// The replay timer has not expired.
     NotYet,
-    /// All is sent again.
+    /// All frames are retransmitted.
     Replay,
-    /// All is sent again, and it should go over a link that was trained anew: repeating did not help four times.
+    /// All frames are retransmitted, and the link should be retrained first: four replays brought
+    /// no progress.
     Retrain,
 }
 
 impl<T> Transmitter<T> {
-    /// An empty replay buffer of `capacity_bytes`. All is sent again if nothing is acknowledged for `replay_after` ticks.
+    /// An empty replay buffer of `capacity_bytes`. All frames are retransmitted if nothing is
+    /// acknowledged for `replay_after` ticks.
     pub fn new(capacity_bytes: usize, replay_after: u64) -> Self {
         Self::starting_at(0, capacity_bytes, replay_after)
     }
 
-    /// The same with the first frame numbered `sequence`, modulo 2^12: for tests of numbers that go round.
+    /// The same with the first frame numbered `sequence`, modulo 2^12: for tests of wrapping
+    /// numbers.
     pub fn starting_at(sequence: u16, capacity_bytes: usize, replay_after: u64) -> Self {
         Transmitter {
             frames: VecDeque::new(),
@@ -87,12 +94,12 @@ impl<T> Transmitter<T> {
         }
     }
 
-    /// Whether a frame that takes `bytes` in the replay buffer can be kept now.
+    /// Whether the replay buffer has room for a frame of `bytes` now.
     pub fn has_room(&self, bytes: usize) -> bool {
         self.held_bytes + bytes <= self.capacity_bytes && self.frames.len() < WINDOW
     }
 
-    /// Numbers a frame and keeps it until it is acknowledged; it is sent when those before it are.
+    /// Numbers a frame and keeps it until it is acknowledged. Frames are sent in this order.
     ///
     /// # Errors
     /// The frame itself, if there is no room.
@@ -111,7 +118,7 @@ impl<T> Transmitter<T> {
         self.next < self.frames.len()
     }
 
-    /// The next frame for the line, with its number and whether it goes for the first time.
+    /// The next frame for the line, with its number and whether this is its first transmission.
     pub fn poll(&mut self, now: u64) -> Option<(u16, &T, bool)> {
         let sequence = after(self.oldest, self.next as u16);
         let kept = self.frames.get_mut(self.next)?;
@@ -123,10 +130,11 @@ impl<T> Transmitter<T> {
         Some((sequence, &kept.frame, is_first))
     }
 
-    /// All frames up to `sequence` have come. Calls `each` for those of which that is news, oldest first.
+    /// All frames up to `sequence` have come. Calls `each` for the newly acknowledged ones, oldest
+    /// first.
     ///
     /// # Errors
-    /// [`NotSent`] for a number that is neither of a frame under way nor of one before.
+    /// [`NotSent`] for a number that is neither in flight nor acknowledged.
     pub fn handle_ack(
         &mut self,
         now: u64,
@@ -135,7 +143,7 @@ impl<T> Transmitter<T> {
     ) -> Result<(), NotSent> {
         let count = usize::from(distance(self.oldest, after(sequence, 1)));
         if count >= WINDOW {
-            // Older than all that is kept: a late or repeated acknowledgement.
+            // Older than all kept frames: a late or repeated acknowledgement.
             return Ok(());
         }
         let sent = self.frames.iter().take(count).filter(|kept| kept.sent).count();
@@ -157,7 +165,8 @@ impl<T> Transmitter<T> {
         Ok(())
     }
 
-    /// All frames up to `sequence` have come and something behind was damaged: what is behind goes again.
+    /// All frames up to `sequence` have come, and a later one was damaged: those behind are
+    /// retransmitted.
     ///
     /// # Errors
     /// As [`handle_ack`](Self::handle_ack).
@@ -174,12 +183,12 @@ impl<T> Transmitter<T> {
         Ok(())
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) wants to be called.
+    /// When to call [`handle_timeout`](Self::handle_timeout).
     pub fn deadline(&self) -> Option<u64> {
         self.deadline
     }
 
-    /// The time has come, perhaps.
+    /// Handles the replay timer, which may not have expired.
     pub fn handle_timeout(&mut self, now: u64) -> TimedOut {
         if self.deadline.is_none_or(|deadline| now < deadline) {
             return TimedOut::NotYet;
@@ -203,7 +212,8 @@ impl<T> Transmitter<T> {
         self.frames.len()
     }
 
-    /// All goes again. The timer runs from when it does, which may be after the link was trained.
+    /// Retransmits all. The timer starts with the first of these frames, possibly after the link
+    /// was retrained.
     fn rewind(&mut self) {
         self.next = 0;
         self.deadline = None;

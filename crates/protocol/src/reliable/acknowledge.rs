@@ -1,32 +1,36 @@
-//! When to acknowledge: with the next frame that goes to the peer anyway, or in a frame of its own when enough frames wait for
-//! it, when one has waited long enough, or when the peer must know at once (a gap, a repetition, room after none).
+//! When to acknowledge. The acknowledgement rides on the next frame to the peer. It gets a frame of
+//! its own if enough frames wait for it, one has waited long enough, or the peer must know at once.
+//! The peer must know at once about a gap, a repetition, or room after none.
 //!
-//! A peer that can only wait says so (FLAG_ANSWER) and is answered at once, because our user may not call again for long. Only where
-//! question and answer have taken turns for a while the acknowledgement waits for the next answer, as a frame of its own would delay
-//! that.
+//! A peer that can only wait says so (FLAG_ANSWER) and is acknowledged at once, because our user
+//! may not call again for long. After several alternating turns of request and response, the
+//! acknowledgement waits for the next response instead. A frame of its own would delay that
+//! response.
 
-/// Turns of question and answer after which the next answer is expected, too.
+/// Turns of request and response after which the next response is expected, too.
 const TURNS: u8 = 8;
-/// How long the acknowledgement waits for an answer that is expected, if our user calls before it has one, in ns.
+/// How long the acknowledgement waits for an expected response if our user calls without one, in
+/// ns.
 const ANSWER_NS: u64 = 1_000;
 
 #[derive(Clone, Copy)]
 pub(crate) struct Acknowledge {
     every: u16,
     delay_ns: u64,
-    /// Frames that came since the last acknowledgement went.
+    /// Frames that came since the last acknowledgement was sent.
     waiting: u16,
     /// When the newest of them came, and the oldest.
     newest_ns: u64,
     oldest_ns: u64,
-    /// The peer waits for it, and it for an answer.
+    /// The peer waits for the acknowledgement.
     wanted: bool,
-    /// How often in a row data went to the peer before it asked again, and whether some did since it asked last.
+    /// How often in a row data went to the peer before it asked again, and whether some went since
+    /// it last asked.
     turns: u8,
     answered: bool,
-    /// Must go now.
+    /// It must go now.
     pub due: bool,
-    /// Before any data.
+    /// It must go before any data.
     pub is_next: bool,
     /// A gap was seen (LOSE).
     pub lose: bool,
@@ -70,14 +74,14 @@ impl Acknowledge {
         self.dropped |= !was_kept;
     }
 
-    /// A gap is closed: the sender should know before it believes in more losses. Nothing is missing if no other is left, unless it
-    /// was dropped.
+    /// A gap is closed: the sender should know before it assumes more losses. `is_last`: no other
+    /// gap is left. LOSE then ends, unless a frame was dropped.
     pub fn closed(&mut self, is_last: bool) {
         self.due = true;
         self.lose &= self.dropped || !is_last;
     }
 
-    /// The peer waits for the acknowledgement of the frame that comes in order now.
+    /// The peer waits for the acknowledgement of the frame that arrives in order now.
     #[inline]
     pub fn want(&mut self) {
         self.turns = if self.answered { (self.turns + 1).min(TURNS) } else { 0 };
@@ -86,7 +90,7 @@ impl Acknowledge {
         self.due |= self.turns < TURNS;
     }
 
-    /// The latest time at which it must go, if it is not due at once.
+    /// The latest time at which it must go, unless it is due at once.
     #[inline]
     pub fn deadline_ns(&self) -> u64 {
         if self.waiting == 0 || self.due {
@@ -103,7 +107,8 @@ impl Acknowledge {
         self.waiting > 0
     }
 
-    /// What the header has room for goes, with data; the rest follows in a frame of its own. Returns the same as [`went`](Self::went).
+    /// A data frame takes the part that fits its header; a frame of its own follows with the rest.
+    /// Returns the same as [`went`](Self::went).
     #[cold]
     pub fn went_in_part(&mut self, now_ns: u64) -> u64 {
         let Acknowledge { lose, dropped, .. } = *self;
@@ -113,7 +118,8 @@ impl Acknowledge {
         held_back_ns
     }
 
-    /// It goes, with data or alone; how long it was held back since the newest frame came, in ns.
+    /// It goes, with data or alone. Returns how long it was held back since the newest frame came,
+    /// in ns.
     #[inline]
     pub fn went(&mut self, with_data: bool, now_ns: u64) -> u64 {
         let held_back = if self.waiting > 0 { now_ns.saturating_sub(self.newest_ns) } else { 0 };

@@ -1,5 +1,6 @@
-//! Packets of one channel of one link that were acknowledged but not yet taken: what the user refused (STOP, H-15), and the
-//! beginning of a packet whose end has not come (H-25). Most packets never see it, as they are offered in the frame.
+//! Packets of one channel of one link that were acknowledged but not yet taken. These are packets
+//! that the user refused (STOP, H-15), and the beginning of a packet whose end is missing (H-25).
+//! Most packets bypass it: they are offered in the frame.
 
 use alloc::vec::Vec;
 
@@ -11,13 +12,13 @@ use crate::canary::planted;
 
 pub(super) struct Backlog {
     bytes: Vec<u8>,
-    /// Where the first record begins.
+    /// Offset of the first record.
     at: usize,
-    /// The last record has an end that is still to come.
+    /// The end of the last record has not arrived.
     pub unfinished: bool,
     /// The user has refused the first record, or it may not be offered yet.
     pub held: bool,
-    /// What was refused has all been taken, and the sender does not know.
+    /// All refused records have been taken, and the sender does not know it.
     pub just_emptied: bool,
     /// Sum of the costs of packets taken, modulo 2^32.
     pub consumed: u32,
@@ -27,14 +28,14 @@ pub(super) struct Backlog {
     packet_bytes: u32,
 }
 
-/// What became of records that were offered.
+/// What happened to the offered records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Offered {
-    /// All whole ones were taken; so many bytes were.
+    /// All whole records were taken: this many bytes.
     All(usize),
-    /// The user has no room for the one at this offset.
+    /// The user has no room for the record at this offset.
     Held(usize),
-    /// One is impossible, or the user says so.
+    /// A record is malformed, or the user reports a violation.
     Violation,
 }
 
@@ -67,7 +68,8 @@ impl Backlog {
         self.len() > 0 && (self.held || !self.unfinished)
     }
 
-    /// Up to where the sender may spend credit, if it is to have `share` now and was promised `advertised`, which stays true.
+    /// The limit up to which the sender may spend credit, for a share of `share`. It never falls
+    /// below `advertised`.
     #[inline]
     pub fn credit(&self, share: u32, advertised: u32) -> u32 {
         let more = if planted("reliable-credit-too-high") { 64 } else { 0 };
@@ -75,7 +77,8 @@ impl Backlog {
         if (credit.wrapping_sub(advertised) as i32) < 0 { advertised } else { credit }
     }
 
-    /// Takes in the bytes of one section. `false`: the sender broke the protocol, or the user says so.
+    /// Takes in the bytes of one section. `false`: the sender broke the protocol, or the user
+    /// reports a violation.
     #[inline]
     pub fn arrive(
         &mut self,
@@ -92,7 +95,8 @@ impl Backlog {
             return false;
         }
         if self.held || !may_offer {
-            // Whole packets may be among them, also if the last one is not: the link's end must wait for them.
+            // Some of the packets may be whole, even if the last is not. The link's end must wait
+            // for them.
             self.held |= !planted("reliable-forget-unoffered");
             return self.keep(bytes, unfinished);
         }
@@ -104,7 +108,7 @@ impl Backlog {
             return self.keep(bytes, unfinished);
         }
         if self.len() > 0 {
-            // The end of the packet that is here already; what is behind it need not be kept.
+            // Completes the packet that is here already; the packets behind it need not be kept.
             let (end, behind) = bytes.split_at(self.missing().min(bytes.len()));
             let is_whole = !behind.is_empty();
             if !self.keep(end, unfinished && !is_whole) || !self.offer(peer, channel, sink) {
@@ -131,7 +135,8 @@ impl Backlog {
         }
     }
 
-    /// Bytes that the packet lacks of which the beginning is all that is kept; more than any, if even its header is not whole.
+    /// Missing bytes of the packet whose beginning is all that is kept; `usize::MAX` if even its
+    /// header is incomplete.
     fn missing(&self) -> usize {
         match PacketWords::parse(&self.bytes[self.at..]) {
             Ok(Some((words, header))) => {
@@ -158,11 +163,12 @@ impl Backlog {
             self.just_emptied |= self.held;
         }
         self.held = held;
-        // What is left without being held must be the beginning of an unfinished record, and nothing else may be.
+        // Bytes that remain and are not held are the beginning of an unfinished record, and nothing
+        // else.
         held || (self.len() > 0) == self.unfinished
     }
 
-    /// Drops all.
+    /// Drops all records.
     pub fn forget(&mut self) {
         self.bytes = Vec::new();
         self.at = 0;
@@ -205,13 +211,14 @@ impl Backlog {
         Offered::All(at)
     }
 
-    /// Appends `bytes`; refuses more than the credit allowed, whatever the sender claims.
+    /// Appends `bytes`; refuses more than the credit allowed.
     fn keep(&mut self, bytes: &[u8], unfinished: bool) -> bool {
         self.unfinished = unfinished;
         if self.len() + bytes.len() > self.limit as usize {
             return false;
         }
-        // Moved to the front only when at least as many bytes have been taken as must be moved, so each moves once on average.
+        // Compact only when the bytes taken are at least those to move: each byte then moves about
+        // once.
         if self.at > 0 && self.at >= self.len() {
             self.bytes.drain(..self.at);
             self.at = 0;

@@ -1,4 +1,4 @@
-//! What can be chosen about the reliable protocol. HPCL's own variant is one choice: [`Config::hpcl`].
+//! The settings of the reliable protocol. HPCL's own variant is one choice: [`Config::hpcl`].
 
 use bellwire_wire::frame::{MAX_FRAME_BYTES, MIN_FRAME_BYTES};
 
@@ -14,58 +14,62 @@ pub const PATHS: usize = 4;
 /// What happens after a loss.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Recovery {
-    /// The receiver keeps what comes early and says which; the sender resends what is missing.
+    /// The receiver keeps early frames and reports them; the sender resends what is missing.
     Selective,
-    /// The receiver keeps nothing that comes early; the sender goes back to what is missing and resends all from there (HPCL, Sec. 3).
+    /// The receiver drops early frames; the sender goes back to the missing one and resends all
+    /// from there (HPCL, Sec. 3).
     GoBack,
 }
 
-/// Settings of an [`Endpoint`](super::Endpoint). All sizes are bounds of memory, too.
+/// Settings of an [`Endpoint`](super::Endpoint). All sizes also bound memory.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Config {
-    /// Longest frame sent and taken, in bytes, protocol header and check value included: the MTU of the network.
+    /// Longest frame sent and taken, in bytes, protocol header and check value included: the MTU of
+    /// the network.
     pub frame_bytes: usize,
     /// Longest payload of a packet in bytes.
     pub packet_bytes: u32,
-    /// N_asy: most frames sent to one peer and not acknowledged (H-12). At most 1024.
+    /// N_asy: most unacknowledged frames to one peer (H-12). At most 1024.
     pub window_frames: u16,
-    /// Bytes of packets that one channel of a link holds for a user who takes none: the credit of the sender (H-15).
+    /// Bytes of packets that one channel of a link holds for a user who takes none: the sender's
+    /// credit (H-15).
     pub receive_bytes: u32,
     /// Bytes of packets that wait in one channel of a link to be sent or acknowledged.
     pub send_bytes: u32,
     /// Most links at once.
     pub links: u16,
-    /// Most frames that are kept, for all links together, because an earlier one is missing.
+    /// Most early frames kept, of all links together, because an earlier one is missing.
     pub early_frames: u16,
-    /// Numbers of queue pairs that can have gates are below this (and channels above 2^31).
+    /// Queue pairs that can have gates are numbered below this, channels from 2^31 on.
     pub queue_pairs: u32,
-    /// An acknowledgement is sent at once when so many frames wait for one; 1: each frame (H-13).
+    /// An acknowledgement is sent at once when this many frames wait for it; 1: each frame (H-13).
     pub acknowledge_every: u16,
-    /// No acknowledgement waits longer than this for a frame to ride on, in ns.
+    /// An acknowledgement waits at most this long to be piggybacked, in ns.
     pub acknowledge_delay_ns: u64,
     /// What happens after a loss.
     pub recovery: Recovery,
-    /// Whether the window follows delay and loss. If not, it is `window_frames` always (H-19).
+    /// Whether the window follows delay and loss. If not, it is always `window_frames` (H-19).
     pub congestion: bool,
-    /// Delay beyond the smallest round trip that the congestion window tolerates, in ns.
+    /// Queueing delay that the congestion window tolerates, beyond the smallest round trip, in ns.
     pub target_delay_ns: u64,
     /// Whether small packets share a frame.
     pub coalesce: bool,
-    /// Whether responses have credit of their own (C-27). Without it GETs deadlock (C-26); for tests.
+    /// Whether responses have their own credit (C-27). Without it GETs deadlock (C-26); for tests.
     pub separate_channels: bool,
-    /// Least time after which what was not acknowledged is sent again, and the time up to which that doubles without progress, in ns.
+    /// Bounds of the retransmission timeout, in ns. It doubles up to the upper bound while there is
+    /// no progress.
     pub timeout_ns: [u64; 2],
-    /// The timeout before a round trip was measured, in ns.
+    /// The timeout before the first round trip is measured, in ns.
     pub first_timeout_ns: u64,
-    /// Timeouts in a row, without a sign of life from the peer, after which it is dead.
+    /// Timeouts in a row without a sign of life after which the peer is dead.
     pub retries: u32,
-    /// A peer that is silent so long is asked for a sign of life, in ns; then again after each fifth of that.
+    /// A peer that is silent for this long is probed, in ns; then again after each fifth of that.
     pub keep_alive_ns: u64,
-    /// Questions for a sign of life, unanswered, after which the peer is dead.
+    /// Unanswered probes after which the peer is dead.
     pub keep_alive_probes: u32,
     /// Versions spoken, lowest and highest. Other than [`VERSIONS`] only in tests.
     pub versions: [u8; 2],
-    /// Features offered, and those among them without which there is no link.
+    /// Features offered, and those that we demand.
     pub features: [u32; 2],
 }
 
@@ -98,8 +102,9 @@ impl Config {
         }
     }
 
-    /// HPCL as its paper describes it (Sec. 3): a fixed window, each frame acknowledged at once, one message in a frame, and
-    /// everything from a lost frame on sent again. The paper does not say how large N_asy was; it is 8 here.
+    /// HPCL as its paper describes it (Sec. 3): a fixed window, each frame acknowledged at once,
+    /// one message in a frame, and go-back recovery. The paper does not say how large N_asy was; it
+    /// is 8 here.
     pub const fn hpcl(frame_bytes: usize) -> Self {
         Config {
             window_frames: 8,
@@ -112,7 +117,7 @@ impl Config {
         }
     }
 
-    /// Why these settings cannot work, if they cannot.
+    /// Checks the settings; the error says why they cannot work.
     pub fn check(&self) -> Result<(), &'static str> {
         let power = |bytes: u32| bytes.is_power_of_two() && bytes <= 1 << 28;
         let whole = self.packet_bytes.saturating_add(64);

@@ -1,15 +1,17 @@
-//! How many frames may be on their way to one peer: grows while the round trip stays near its minimum, shrinks by how far it
-//! exceeds the target, and halves on loss; at most once in a round trip. After Swift (Kumar et al., SIGCOMM 2020, Sec. 3.1),
-//! with frames in place of bytes and without its pacing below one frame.
+//! How many frames may be in flight to one peer. The window grows while the round trip stays near
+//! its minimum. It shrinks by how far the round trip exceeds the target, and halves on loss, at
+//! most once per round trip. After Swift (Kumar et al., SIGCOMM 2020, Sec. 3.1), with frames in
+//! place of bytes and without its pacing below one frame.
 //!
-//! Senders that share a queue see the same delay, so a smaller window tolerates more of it (the same paper, Sec. 3.5): at a delay
-//! between, large windows shrink and small ones grow until they are equal, however unequal their beginnings were.
+//! Senders that share a queue see the same delay, so a smaller window tolerates more of it (the
+//! same paper, Sec. 3.5). At a delay between their targets, large windows shrink and small ones
+//! grow until they are equal.
 
 /// One frame, in the fixed-point unit of the window.
 const ONE: u64 = 1 << 16;
 /// First window, in frames.
 const FIRST: u64 = 16;
-/// Smallest window, in frames: two, so that an acknowledgement that is held back does not stop the link.
+/// Smallest window, in frames: two, so that a delayed acknowledgement does not stop the link.
 const LEAST: u64 = 2;
 /// Largest cut for delay alone, in 1/16: as on loss.
 const LARGEST_CUT: u64 = 8;
@@ -25,7 +27,7 @@ pub(super) struct Congestion {
 }
 
 impl Congestion {
-    /// A window of at most `most` frames; fixed at that without a target.
+    /// A window of at most `most` frames; fixed at `most` without a target.
     pub fn new(most: u16, target_ns: Option<u64>) -> Self {
         let most = most as u64 * ONE;
         let window = if target_ns.is_some() { most.min(FIRST * ONE) } else { most };
@@ -38,7 +40,8 @@ impl Congestion {
         (self.window / ONE) as u32
     }
 
-    /// `count` frames were acknowledged, the last of them after `round_trip_ns` where the least ever was `minimum_ns`.
+    /// `count` frames were acknowledged, the last one after `round_trip_ns`; `minimum_ns` is the
+    /// smallest round trip. `limited`: the window was used up.
     #[inline]
     pub fn acknowledged(
         &mut self,
@@ -49,11 +52,11 @@ impl Congestion {
         now_ns: u64,
     ) {
         let Some(target_ns) = self.target_ns else { return };
-        // All of it up to 16 frames, less than half of it for 256.
+        // The whole target up to 16 frames; less than half of it for 256.
         let root = u64::from(self.frames().isqrt()).max(4);
         let target = (target_ns / 4 + target_ns / root * 3).saturating_add(minimum_ns);
         if round_trip_ns <= target {
-            // A window that was not used up says nothing about a larger one (RFC 7661's reason).
+            // A window that was not used up gives no evidence for a larger one (RFC 7661).
             if limited {
                 let step = if self.slow_start {
                     count as u64 * ONE
@@ -68,14 +71,14 @@ impl Congestion {
         }
     }
 
-    /// A frame was lost that had been sent at `sent_at_ns`. Losses of one round trip count once.
+    /// A frame sent at `sent_at_ns` was lost. Losses of one round trip count once.
     pub fn lost(&mut self, sent_at_ns: u64, now_ns: u64) {
         if self.target_ns.is_some() && sent_at_ns >= self.cut_at_ns {
             self.cut(8, now_ns);
         }
     }
 
-    /// Nothing came back in time: begin anew.
+    /// A timeout: the smallest window, and slow start again.
     pub fn timed_out(&mut self, now_ns: u64) {
         if self.target_ns.is_some() {
             self.cut(8, now_ns);

@@ -1,13 +1,15 @@
-//! What an endpoint has counted, over all its links, ended ones included.
+//! Counters of an endpoint over all its links, ended ones included.
 
-/// Counters of an [`Endpoint`](super::Endpoint). Of packets, always: queued = acknowledged + waiting + failed.
+/// Counters of an [`Endpoint`](super::Endpoint). Of packets, always: queued = acknowledged +
+/// waiting + failed.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Counters {
     /// Packets that [`send`](super::Endpoint::send) accepted.
     pub packets_queued: u64,
-    /// Packets of which the peer has every byte.
+    /// Packets whose every byte was acknowledged.
     pub packets_acknowledged: u64,
-    /// Packets that were not acknowledged when their link went down. The peer may have some of them.
+    /// Packets that were not acknowledged when their link went down. The peer may have some of
+    /// them.
     pub packets_failed: u64,
     /// Packets handed to the user and taken.
     pub packets_delivered: u64,
@@ -17,13 +19,13 @@ pub struct Counters {
     pub frames_sent: u64,
     /// Data frames sent again.
     pub frames_resent: u64,
-    /// Frames of a data frame's kind that were taken in order.
+    /// Data frames that were taken in order.
     pub frames_in_order: u64,
     /// Data frames that came while an earlier one was missing, and were kept.
     pub frames_early: u64,
     /// Data frames that came again.
     pub frames_repeated: u64,
-    /// Data frames that came too early to be kept.
+    /// Data frames that came early and were not kept.
     pub frames_dropped: u64,
     /// Acknowledge frames sent.
     pub acknowledgements_sent: u64,
@@ -35,23 +37,23 @@ pub struct Counters {
     pub loses_sent: u64,
     /// Times a link had packets to send and no credit (STOP).
     pub stops: u64,
-    /// Times such a link was given credit again (GO).
+    /// Times such a link got credit again (GO).
     pub gos: u64,
     /// Timeouts.
     pub timeouts: u64,
-    /// Signs of life that were asked for.
+    /// Probes sent to silent peers.
     pub probes_sent: u64,
     /// Frames whose check value was wrong.
     pub frames_damaged: u64,
-    /// Frames that made no sense.
+    /// Frames that do not parse, or whose content is impossible.
     pub frames_malformed: u64,
     /// Frames for a link that is not, or no longer, here.
     pub frames_unknown: u64,
     /// Handshake frames of an earlier incarnation or an earlier link.
     pub frames_stale: u64,
-    /// Opens whose sender had not proved its address, and was asked to.
+    /// Opens without a fresh cookie, answered by a Challenge.
     pub frames_challenged: u64,
-    /// Opens in the name of a peer that is at another address.
+    /// Opens in the name of a peer whose place is another.
     pub frames_elsewhere: u64,
     /// Links that came up.
     pub links_up: u64,

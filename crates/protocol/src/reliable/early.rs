@@ -1,5 +1,6 @@
-//! Frames that came before one that is missing. The buffers are the endpoint's, and limited for all links together; a frame
-//! that finds none free is dropped and will be sent again.
+//! Frames that came early: an earlier one is missing. The buffers belong to the endpoint and are
+//! limited for all links together. A frame without a free buffer is dropped; the sender retransmits
+//! it.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -38,7 +39,7 @@ impl EarlyFrames {
         core::mem::take(&mut self.buffers[slot as usize])
     }
 
-    /// Puts it back, free.
+    /// Puts the buffer back and frees it.
     pub fn give_back(&mut self, slot: u16, buffer: Box<[u8]>) {
         self.buffers[slot as usize] = buffer;
         self.free.push(slot);
@@ -49,9 +50,9 @@ impl EarlyFrames {
     }
 }
 
-/// Which early frames of one link are kept, and where.
+/// Which early frames of one link are kept, and in which buffers.
 pub(super) struct EarlySet {
-    /// By sequence number modulo the length; empty until first needed.
+    /// Buffer and length, by sequence number modulo the window; empty until first needed.
     slots: Box<[(u16, u16)]>,
     count: u16,
     window: u16,
@@ -75,7 +76,8 @@ impl EarlySet {
         self.count > 0 && self.slots[self.index(sequence)].0 != NONE
     }
 
-    /// Keeps the body of frame `sequence`; `false` if there is no room. The caller knows that it is in the window and new.
+    /// Keeps the body of frame `sequence`; `false` if there is no room. The caller has checked that
+    /// it is in the window and new.
     pub fn keep(
         &mut self,
         sequence: u32,
@@ -86,7 +88,7 @@ impl EarlySet {
         if self.slots.is_empty() {
             self.slots = vec![(NONE, 0); self.window as usize].into();
         }
-        // No link may take more than half of the buffers from the others.
+        // One link may take at most half of the buffers.
         if self.count >= frames.most.div_ceil(2) {
             return false;
         }
@@ -96,7 +98,7 @@ impl EarlySet {
         true
     }
 
-    /// The buffer and length of frame `sequence`, which is then no longer in the set.
+    /// Removes frame `sequence` from the set; returns its buffer and length.
     pub fn take(&mut self, sequence: u32) -> Option<(u16, usize)> {
         if !self.contains(sequence) {
             return None;

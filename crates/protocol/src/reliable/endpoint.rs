@@ -22,13 +22,13 @@ use super::{
     Body, Channel, Config, Counters, Event, PathId, PeerId, SendError, Sink, Verdict, Why,
 };
 
-/// Questions about gates that wait for the next frame.
+/// Most gate requests that wait for the next frame.
 const WANTED_GATES: usize = 64;
-/// Answers to frames without a link that wait to be sent; more are not answered.
+/// Most queued replies that belong to no link; further ones are dropped.
 const REPLIES: usize = 64;
-/// Largest incarnation that is believed: clocks count ns up to there until the year 2262.
+/// Largest accepted incarnation: a clock in ns reaches it in the year 2262.
 pub(super) const MOST_INCARNATION: u64 = (1 << 63) - 1;
-/// How long a link that was closed by our user may take to send what was queued, in ns.
+/// How long a link that our user closed may take to send what was queued, in ns.
 const LINGER_NS: u64 = 5_000_000_000;
 
 /// The protocol state of one function of one node. See the [module](super) for how to drive it.
@@ -37,7 +37,7 @@ pub struct Endpoint {
     pub(super) me: FunctionId,
     pub(super) incarnation: u64,
     pub(super) secret: Secret,
-    /// Tokens that were made.
+    /// Number of tokens made so far.
     pub(super) tokens: u64,
     /// Longest frame that the network takes now.
     pub(super) frame_bytes: usize,
@@ -57,9 +57,10 @@ pub struct Endpoint {
     pub(super) own_gates: Vec<u8>,
     wanted_gates: RefCell<Vec<(PeerId, u32)>>,
     pub(super) replies: VecDeque<Reply>,
-    /// When each slot wants to be looked at; apart from the links, so that looking for those whose time has come is cheap.
+    /// When each slot needs service next. Kept apart from the links, so that a scan for expired
+    /// timers is cheap.
     pub(super) deadlines_ns: Vec<u64>,
-    /// None of them is earlier than this.
+    /// A lower bound of `deadlines_ns`.
     pub(super) next_timer_ns: u64,
 }
 
@@ -68,7 +69,7 @@ pub(super) struct Slot {
     pub link: Option<Box<Link>>,
 }
 
-/// An answer that belongs to no link.
+/// A reply that belongs to no link.
 #[derive(Clone, Copy)]
 pub(super) struct Reply {
     pub path: PathId,
@@ -88,9 +89,10 @@ pub(super) enum ReplyBody {
 impl Endpoint {
     /// The endpoint of function `me`.
     ///
-    /// `incarnation` is greater than that of any earlier endpoint with this address (the time at which the program began will
-    /// do), not 0 and below 2^63. From `secret` tokens are made, by which a link knows its frames, and cookies, by which a peer shows
-    /// that it receives at its address.
+    /// `incarnation` is greater than that of any earlier endpoint with this address. It is not 0
+    /// and below 2^63; the start time of the program will do. `secret` yields tokens, by which a
+    /// link recognises its frames. It also yields cookies, by which a peer shows that it receives
+    /// at its address.
     ///
     /// # Errors
     /// What [`Config::check`] says.
@@ -131,7 +133,7 @@ impl Endpoint {
         })
     }
 
-    /// Who we are.
+    /// The address of this function.
     pub fn address(&self) -> FunctionId {
         self.me
     }
@@ -151,9 +153,9 @@ impl Endpoint {
         self.counters
     }
 
-    /// The link to `peer`: the one that there is, or a new one by way of `path`, which comes up or goes down with
-    /// [`Why::NoAnswer`] after `patience_ns`. That counts from the first question, which waits until an earlier link that was closed
-    /// has sent what was queued.
+    /// The link to `peer`: the existing one, or a new one by way of `path`. A new link comes up, or
+    /// goes down with [`Why::NoAnswer`] after `patience_ns`. That time counts from the first Open.
+    /// The Open waits until an earlier link that our user closed has sent what was queued.
     ///
     /// # Errors
     /// `None` if all links are taken.
@@ -164,14 +166,14 @@ impl Endpoint {
         patience_ns: u64,
         now_ns: u64,
     ) -> Option<PeerId> {
-        // Who asked from another place than the one that is to be asked may be somebody else.
+        // A peer that asked from another place than `path` may be an impostor.
         let is_there = |link: &Link| link.state != State::Accepting || link.paths.contains(path);
         if let Some(&id) = self.by_peer.get(&peer)
             && let Some(link) = self.link_mut(id).filter(|link| is_there(link))
         {
             link.paths.add(path);
             if link.state == State::Accepting {
-                // The peer asked, but whether it is there now is not known: ask, too.
+                // The peer asked, but may be gone by now: ask it, too.
                 link.state = State::Opening;
                 link.open_due = true;
                 link.repeats = 0;
@@ -181,7 +183,8 @@ impl Endpoint {
             return Some(id);
         }
         let id = self.add_link(peer, State::Opening, path, now_ns)?;
-        // A request would end an earlier link at the peer, so it waits until what that had queued has gone.
+        // An Open would end an earlier link at the peer, so it waits until that link has sent what
+        // was queued.
         let lingering = self.lingering(peer);
         let link = self.link_mut(id)?;
         link.open_due = lingering.is_none();
@@ -196,15 +199,17 @@ impl Endpoint {
         Some(id)
     }
 
-    /// Gives the link one more path (H-29). Paths by which the peer sends are learnt.
+    /// Gives the link one more path (H-29). The link learns by itself the paths by which the peer
+    /// sends.
     pub fn add_path(&mut self, peer: PeerId, path: PathId) {
         if let Some(link) = self.link_mut(peer) {
             link.paths.add(path);
         }
     }
 
-    /// Perhaps the peer of a link that is not yet answered is not where it was asked, but at `path`: it is asked there at once, and then
-    /// at all such paths in turn. When it answers, the paths by which nothing was heard are forgotten.
+    /// Adds `path` as a guess where the peer of an unanswered link may be. It is asked there at
+    /// once, and then at all such paths in turn. When it answers, the paths by which nothing was
+    /// heard are forgotten.
     pub fn guess_path(&mut self, peer: PeerId, path: PathId) {
         if let Some(link) = self.link_mut(peer)
             && link.state == State::Opening
@@ -215,12 +220,12 @@ impl Endpoint {
         }
     }
 
-    /// Who is at the other end of a link, down or not.
+    /// The function at the other end of a link, down or not.
     pub fn peer_address(&self, peer: PeerId) -> Option<FunctionId> {
         self.link(peer).map(|link| link.peer)
     }
 
-    /// By which path a peer has shown that it receives, or is being asked.
+    /// A path by which the peer has shown that it receives, or by which it is being asked.
     pub fn place_of(&self, peer: PeerId) -> Option<PathId> {
         self.link(peer).map(|link| link.paths.place())
     }
@@ -230,7 +235,8 @@ impl Endpoint {
         self.link(peer).is_some_and(Link::is_up)
     }
 
-    /// Forgets a link. If it is up, what was queued is still sent, for a few seconds at most, and what comes is dropped.
+    /// Forgets a link. If it is up, queued packets are still sent, for 5 s at most, and arriving
+    /// packets are dropped.
     pub fn close(&mut self, peer: PeerId, now_ns: u64) {
         let Some(link) = self.link_mut(peer) else { return };
         let address = link.peer;
@@ -247,8 +253,8 @@ impl Endpoint {
         self.finish_closing(peer.slot());
     }
 
-    /// Queues a packet: `words` 1 to 3 of its header (the payload's length in the first is set here to that of `head` and
-    /// `body`), then `head`, then `body`. Nothing is copied later than now.
+    /// Queues a packet: `words` 1 to 3 of its header, then `head`, then `body`. This call sets the
+    /// payload length in the first word to that of `head` and `body`, and copies all bytes now.
     ///
     /// # Errors
     /// [`SendError`]; nothing was queued then.
@@ -273,7 +279,7 @@ impl Endpoint {
             return Err(SendError::TooLong { limit: link.peer_packet_bytes });
         }
         let words = PacketWords(words).with_payload_bytes(length as u32);
-        // Without a channel of their own, answers wait behind questions (C-26).
+        // Without a channel of their own, responses wait behind requests (C-26).
         let stream = if separate { channel as usize } else { 0 };
         if !link.streams[stream].push_packet(words, head, body) {
             return Err(SendError::Busy);
@@ -291,8 +297,9 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Whether frames should go to this peer without waiting for the next poll: nothing is on its way to it, or `frames` frames
-    /// can be filled. Between, packets had better wait for each other, because a frame costs, and a system call, too.
+    /// Whether frames should go to this peer without waiting for the next poll: nothing is in
+    /// flight to it, or `frames` frames can be filled. Otherwise wait: coalescing saves frames and
+    /// system calls.
     #[inline]
     pub fn is_urgent(&self, peer: PeerId, frames: usize) -> bool {
         self.link(peer).is_some_and(|link| {
@@ -306,7 +313,8 @@ impl Endpoint {
         })
     }
 
-    /// The gate of the peer's queue pair; `None` while it is not known. To ask is to be told, now and later.
+    /// The gate of the peer's queue pair; `None` while it is not known. The first call also
+    /// subscribes to the gate's changes.
     pub fn gate(&self, peer: PeerId, queue_pair: u32) -> Option<GateState> {
         let link = self.link(peer).filter(|link| link.is_up())?;
         let Some(place) = self.numbers.place(queue_pair) else { return Some(GateState::Closed) };
@@ -336,7 +344,7 @@ impl Endpoint {
         }
     }
 
-    /// Offers packets that were refused before. The sink ends it by refusing one of each link again.
+    /// Offers refused packets again: of each link and channel, until the sink refuses one.
     pub fn deliver(&mut self, sink: &mut impl Sink) {
         for _ in 0..self.deliverable.len() {
             let Some(slot) = self.deliverable.pop_front() else { break };
@@ -396,8 +404,8 @@ impl Endpoint {
         None
     }
 
-    /// When to call [`poll_transmit`](Self::poll_transmit) again though nothing comes; `u64::MAX`: never. A time that is over,
-    /// if there is something to send already.
+    /// When to call [`poll_transmit`](Self::poll_transmit) again if no frame comes; `u64::MAX`:
+    /// never. Returns a time in the past if there is something to send already.
     pub fn next_deadline(&self) -> u64 {
         let now = !self.ready.is_empty()
             || !self.replies.is_empty()
@@ -405,8 +413,9 @@ impl Endpoint {
         if now { 0 } else { self.deadlines_ns.iter().copied().min().unwrap_or(NEVER) }
     }
 
-    /// Whether [`poll_transmit`](Self::poll_transmit) may have something: as [`next_deadline`](Self::next_deadline), but cheap
-    /// however many links there are, and sometimes early.
+    /// Whether [`poll_transmit`](Self::poll_transmit) may have something. It agrees with
+    /// [`next_deadline`](Self::next_deadline), costs the same for any number of links, and is
+    /// sometimes early.
     #[inline]
     pub fn is_due(&self, now_ns: u64) -> bool {
         !self.ready.is_empty()
@@ -415,7 +424,7 @@ impl Endpoint {
             || self.next_timer_ns <= now_ns
     }
 
-    /// No acknowledgement shall wait for a frame to ride on: for before a sleep.
+    /// Makes all waiting acknowledgements due: call it before a sleep.
     pub fn flush(&mut self) {
         for slot in 0..self.slots.len() {
             if let Some(link) = &mut self.slots[slot].link
@@ -428,18 +437,20 @@ impl Endpoint {
         }
     }
 
-    /// Packets queued for this peer that it has not acknowledged.
+    /// Packets queued for this peer and not acknowledged by it.
     pub fn unacknowledged(&self, peer: PeerId) -> u64 {
         self.link(peer).map_or(0, |link| link.packets_unacknowledged)
     }
 
-    /// Requests that were queued for this peer on this link so far: the number of the last one, as [`Sink::delivered`] counts.
+    /// Requests queued for this peer on this link so far: the number of the last one, as
+    /// [`Sink::delivered`] counts.
     #[inline]
     pub fn requests_queued(&self, peer: PeerId) -> u64 {
         self.link(peer).map_or(0, |link| link.requests_queued)
     }
 
-    /// Frames that may be on their way to this peer now: N_asy, or less if the network is congested.
+    /// Most frames that may be in flight to this peer now: N_asy, or less if the network is
+    /// congested.
     pub fn window_frames(&self, peer: PeerId) -> u32 {
         self.link(peer).map_or(0, |link| link.congestion.frames().min(link.window))
     }
@@ -449,8 +460,8 @@ impl Endpoint {
         self.link(peer).map_or(0, |link| link.frame_bytes)
     }
 
-    /// The network's MTU has changed. Frames that are on their way and too long now are sent again in parts. Never more than the
-    /// configured length, which sized the buffers.
+    /// Sets the network's MTU. Frames in flight that are too long now are sent again in parts. The
+    /// value is clamped to the configured length, which sized the buffers.
     pub fn set_frame_bytes(&mut self, frame_bytes: usize) {
         self.frame_bytes = frame_bytes.clamp(MIN_FRAME_BYTES, self.config.frame_bytes);
         for link in self.slots.iter_mut().filter_map(|slot| slot.link.as_mut()) {
@@ -458,7 +469,8 @@ impl Endpoint {
         }
     }
 
-    /// Whether all links, closed ones too, have nothing left to send: for before the program ends.
+    /// Whether all links, closed ones too, have nothing left to send. Check it before the program
+    /// ends.
     pub fn is_drained(&self) -> bool {
         self.replies.is_empty()
             && self
@@ -477,14 +489,14 @@ impl Endpoint {
             .map(|link| link.id)
     }
 
-    /// The paths that links have, and answers will go by: all that must keep their names.
+    /// The paths of all links and of all queued replies: their numbers must keep their meaning.
     pub fn paths(&self) -> impl Iterator<Item = PathId> {
         let links = self.slots.iter().filter_map(|slot| slot.link.as_ref());
         let replies = self.replies.iter().map(|reply| reply.path);
         links.flat_map(|link| link.paths.ids()).chain(replies)
     }
 
-    /// Links that take a place, in whatever state.
+    /// Links that occupy a slot, in any state.
     pub fn link_count(&self) -> usize {
         self.slots.len() - self.free.len()
     }
@@ -510,14 +522,14 @@ impl Endpoint {
         (is_same && !matches!(link.state, State::Down(_))).then_some(slot)
     }
 
-    /// Queues an answer that belongs to no link, unless there are too many.
+    /// Queues a reply that belongs to no link, unless the queue is full.
     pub(super) fn reply(&mut self, reply: Reply) {
         if self.replies.len() < REPLIES {
             self.replies.push_back(reply);
         }
     }
 
-    /// Takes over the questions that `gate` noted.
+    /// Moves the gate requests that `gate` noted to their links.
     pub(super) fn collect_wanted(&mut self) {
         let mut wanted = self.wanted_gates.take();
         for (peer, queue_pair) in wanted.drain(..) {
@@ -535,7 +547,8 @@ impl Endpoint {
         !self.wanted_gates.borrow().is_empty()
     }
 
-    /// Packets were taken: the peer must know of the room soon if it is much, or all (GO, H-16).
+    /// Packets were taken. If much room, or all of it, became free, the peer must know soon (GO,
+    /// H-16).
     pub(super) fn consumed(&mut self, slot: usize) {
         let Some(link) = &mut self.slots[slot].link else { return };
         let share = self.shares.bytes();
@@ -550,7 +563,7 @@ impl Endpoint {
         }
     }
 
-    /// Notes when a link wants to be looked at.
+    /// Notes when a link needs service next.
     #[inline]
     pub(super) fn settle_deadline(&mut self, slot: usize) {
         if let Some(link) = &self.slots[slot].link {
@@ -560,7 +573,7 @@ impl Endpoint {
         }
     }
 
-    /// After anything happened to a link: puts it on the lists that it belongs to.
+    /// Call it after any change of a link: puts the link on the lists where it belongs.
     #[inline]
     pub(super) fn settle(&mut self, slot: usize) {
         let Some(link) = &mut self.slots[slot].link else { return };
@@ -585,7 +598,7 @@ impl Endpoint {
         }
     }
 
-    /// Puts the link on the list of those with news.
+    /// Puts the link on the list of links with events.
     pub(super) fn tell(&mut self, slot: usize) {
         if let Some(link) = &mut self.slots[slot].link
             && !link.has_event
@@ -596,7 +609,7 @@ impl Endpoint {
     }
 }
 
-/// Takes and forgets: for a link that its user has closed.
+/// Takes and drops all packets, for a link that its user has closed.
 pub(super) struct Discard;
 
 impl Sink for Discard {

@@ -1,36 +1,36 @@
-//! Frames that were sent and are not acknowledged: what is in each, when it went and by which path.
+//! Frames that were sent and are not acknowledged: their content, time and path.
 
 use alloc::collections::VecDeque;
 
 use super::stream::Piece;
 use crate::canary::planted;
 
-/// Pieces in a frame: requests, responses, news.
+/// Streams that have a piece in each frame: requests, responses, news.
 pub(super) const STREAMS: usize = 3;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum SentState {
-    /// On its way, as far as we know.
+    /// Neither acknowledged nor declared lost.
     InFlight,
-    /// The receiver has it, but not all before it.
+    /// The receiver has it, but not all frames before it.
     Received,
-    /// To be sent again.
+    /// To be retransmitted.
     Lost,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
     pub sent_at_ns: u64,
-    /// How many frames had gone by the same path before.
+    /// Number of frames sent by the same path before.
     pub stamp: u32,
     pub path: u8,
     pub state: SentState,
-    /// How often it was sent.
+    /// Number of transmissions.
     pub attempts: u16,
     pub pieces: [Piece; STREAMS],
 }
 
-/// The frames from the oldest that is not acknowledged to the newest.
+/// The frames from the oldest unacknowledged one to the newest.
 pub(super) struct Flight {
     frames: VecDeque<Sent>,
     /// Sequence number of the oldest.
@@ -46,7 +46,7 @@ impl Flight {
         Flight { frames: VecDeque::new(), oldest: first, in_flight: 0, lost: 0, lost_from: 0 }
     }
 
-    /// Frames that are not acknowledged.
+    /// Number of unacknowledged frames.
     #[inline]
     pub fn len(&self) -> usize {
         self.frames.len()
@@ -64,7 +64,7 @@ impl Flight {
         self.in_flight += 1;
     }
 
-    /// Removes the oldest, which is acknowledged.
+    /// Removes the oldest frame, which is acknowledged.
     #[inline]
     pub fn pop(&mut self) -> Option<Sent> {
         let sent = self.frames.pop_front()?;
@@ -84,7 +84,8 @@ impl Flight {
         self.frames.get(index)
     }
 
-    /// The receiver says that it has the frame `index` behind the oldest; what was known of it, if that is news.
+    /// The receiver reports that it has the frame `index` behind the oldest. Returns the frame's
+    /// previous state, if that is news.
     #[inline]
     pub fn received(&mut self, index: usize) -> Option<Sent> {
         let sent = self.frames.get_mut(index)?;
@@ -98,7 +99,8 @@ impl Flight {
         Some(before)
     }
 
-    /// Declares lost each frame in flight of which `is_lost` says so; how many, and calls `each` for them.
+    /// Declares lost each frame in flight that `is_lost` selects. Calls `each` for them and returns
+    /// their number.
     pub fn lose(
         &mut self,
         mut is_lost: impl FnMut(&Sent) -> bool,
@@ -136,7 +138,7 @@ impl Flight {
         Some(index)
     }
 
-    /// The lost frame `index` behind the oldest goes again.
+    /// Marks the lost frame `index` behind the oldest as retransmitted.
     pub fn resend(&mut self, index: usize, now_ns: u64, path: u8, stamp: u32) {
         let sent = &mut self.frames[index];
         debug_assert_eq!(sent.state, SentState::Lost);

@@ -1,9 +1,9 @@
-//! Whether peers' queue pairs take sends, and telling peers about ours.
+//! Which queue pairs of peers take sends, and what peers know of ours.
 //!
-//! Nobody is told what he did not ask for. Who wants to know the gate of a queue pair asks once; the answer comes, and every
-//! later change until the link ends. News travel in the stream of sequenced frames, so none is lost or overtakes another.
-//! What still has to be told is a bit per queue pair, not a queue: a gate that opens and shuts faster than frames go costs
-//! nothing, and the peer hears the last state.
+//! A side asks once for the gate of a queue pair. It gets the answer, and every later change until
+//! the link ends; nothing is told unasked. News travel in the stream of sequenced frames, so none
+//! is lost or overtakes another. Pending news are one bit per queue pair, not a queue. A gate that
+//! changes faster than frames go costs nothing, and the peer hears its last state.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -19,7 +19,7 @@ const CHANNEL_BASE: u32 = 1 << 31;
 const CHANNELS: u32 = 1 << 16;
 const PAGE: usize = 512;
 
-/// Maps the numbers of queue pairs and of channels to places in one table, and back.
+/// Maps the numbers of queue pairs and of channels to indices of one table, and back.
 #[derive(Clone, Copy)]
 pub(super) struct GateNumbers {
     queue_pairs: u32,
@@ -52,7 +52,7 @@ impl GateNumbers {
     }
 }
 
-/// A table in pages that are made when first written, so that an idle link has none.
+/// A table whose pages are allocated at the first write, so that an idle link has none.
 struct Paged {
     pages: Vec<Option<Box<[u8; PAGE]>>>,
 }
@@ -86,11 +86,11 @@ const TO_ASK: u8 = 16;
 const TO_TELL: u8 = 32;
 const LISTENS: u8 = 64;
 
-/// What one link knows of gates, and owes to the peer.
+/// What one link knows of gates, and what it has to tell or ask the peer.
 pub(super) struct LinkGates {
-    /// For each place: the peer's gate (low bits, if `KNOWN`), and what is going on.
+    /// For each index: the peer's gate (low bits, if `KNOWN`), and the flags above.
     table: Paged,
-    /// Places with `TO_ASK` or `TO_TELL` set.
+    /// Entries with `TO_ASK` or `TO_TELL` set.
     owed: usize,
     /// Where the search for the next of them begins.
     cursor: usize,
@@ -112,13 +112,13 @@ impl LinkGates {
         })
     }
 
-    /// Whether asking would be new.
+    /// Whether the gate is neither known nor asked for.
     #[inline]
     pub fn is_unasked(&self, place: usize) -> bool {
         self.table.at(place) & (KNOWN | ASKED | TO_ASK) == 0
     }
 
-    /// The peer shall be asked.
+    /// Notes that the peer must be asked.
     pub fn ask(&mut self, place: usize) {
         if self.is_unasked(place) {
             *self.table.at_mut(place) |= TO_ASK;
@@ -126,7 +126,7 @@ impl LinkGates {
         }
     }
 
-    /// The peer told the state of one of its own; whether it changed.
+    /// The peer told the state of one of its gates; returns whether it changed.
     pub fn told(&mut self, place: usize, state: GateState) -> bool {
         let entry = self.table.at_mut(place);
         let before = *entry;
@@ -134,7 +134,7 @@ impl LinkGates {
         *entry != before
     }
 
-    /// The peer wants to know about one of ours.
+    /// The peer asks for one of our gates.
     pub fn asked(&mut self, place: usize) {
         let entry = self.table.at_mut(place);
         *entry |= LISTENS;
@@ -144,7 +144,7 @@ impl LinkGates {
         }
     }
 
-    /// One of ours changed; whether the peer must be told.
+    /// One of our gates changed; returns whether the peer must be told.
     pub fn changed(&mut self, place: usize) -> bool {
         if self.table.at(place) & LISTENS == 0 || planted("reliable-gate-untold") {
             return false;
@@ -163,7 +163,7 @@ impl LinkGates {
         self.owed > 0
     }
 
-    /// Takes the next thing owed: its place, and whether it is a question.
+    /// Takes the next pending item: its index, and whether it is a question.
     pub fn next_owed(&mut self) -> Option<(usize, bool)> {
         if self.owed == 0 {
             return None;

@@ -1,12 +1,14 @@
 //! How links begin and end: Open, Accept, Refuse, Close, Unknown.
 //!
-//! A link is up at one side when the other has shown that it can read what was sent to it: the side that asked, when the
-//! Accept carries the token of its Open; the side that answered, when any frame carries the token of its Accept. So neither an
-//! old Open that the network kept nor a forged one makes a link, or ends the one that there is.
+//! A link comes up at one side when the other side has shown that it can read what was sent to it.
+//! The asking side needs an Accept with the token of its Open. The answering side needs any frame
+//! with the token of its Accept. So an old or forged Open neither makes a link nor ends an existing
+//! one.
 //!
-//! Who somebody is is where he is. An Open counts only with a cookie that was sent to its address, so its sender receives there. If
-//! there is a link with the peer that it names, it must come from a place where that peer was asked for or heard; else the peer is
-//! asked whether it is still there, and has to be found dead first.
+//! A peer is identified by its place. An Open counts only with a cookie that was sent to its place,
+//! so its sender receives there. If a link with the named peer exists, the Open must come from a
+//! place where that peer was asked for or heard. An Open from elsewhere makes us ask the peer for a
+//! sign of life; the peer must be found dead first.
 
 use bellwire_wire::frame::challenge::ChallengeBody;
 use bellwire_wire::frame::finish::{CloseReason, RefuseBody, RefuseReason};
@@ -20,16 +22,16 @@ use super::{Config, Endpoint, PathId, Sink, Standing, Why};
 use crate::canary::planted;
 use crate::secret::Purpose;
 
-/// How long an answered Open waits for its confirmation, in ns. What it said is forgotten then.
+/// How long an answered Open waits for its confirmation, in ns. Its values are forgotten then.
 const CONFIRMATION_NS: u64 = 2_000_000_000;
-/// One place may have this part of all links.
+/// One place may have at most this fraction of all links: a quarter.
 const PLACE_SHARE: usize = 4;
 
-/// Which link an Open is about.
+/// The link that an Open is about.
 enum Place {
-    /// None: it is dropped, or all that it needs is done.
+    /// No link. The Open is dropped, or needs no further work.
     Nowhere,
-    /// One that is not up yet: it takes over what the Open says.
+    /// The link in this slot, which is not up yet: it takes over the values of the Open.
     HalfOpen(usize),
     /// A new one.
     New,
@@ -65,7 +67,7 @@ impl Endpoint {
             self.counters.frames_malformed += 1;
             return;
         }
-        // Up to here nothing is remembered, and no link is looked at.
+        // Up to here nothing is stored, and no link is looked at.
         if !self.is_proved(path, header, &open, now_ns) && !planted("reliable-skip-cookie") {
             return self.challenge(path, &open, now_ns);
         }
@@ -83,7 +85,7 @@ impl Endpoint {
         let slot = match self.link_of(path, &open, now_ns) {
             Place::Nowhere => return,
             Place::HalfOpen(slot) => {
-                // Of two that ask each other only one asks anew; the other's answer is enough.
+                // If two ask each other, only one asks anew; the other's answer is enough.
                 let asks_anew = self.me > open.from;
                 self.renew(slot, asks_anew, path, now_ns);
                 slot
@@ -105,13 +107,13 @@ impl Endpoint {
         self.settle(slot);
     }
 
-    /// What a cookie speaks for: who asks, by which path, for which link.
+    /// What a cookie vouches for: the sender, its path and the link that it asks for.
     fn cookie_words(path: PathId, open: &OpenBody) -> [u64; 6] {
         let FunctionId { node, function } = open.from;
         [path.0, node as u64, function as u64, open.incarnation, open.opening, open.token]
     }
 
-    /// Whether the sender of an Open has read what was sent to its address a moment ago.
+    /// Whether the sender of an Open has read what was recently sent to its address.
     fn is_proved(&self, path: PathId, header: &FrameHeader, open: &OpenBody, now_ns: u64) -> bool {
         let words = Self::cookie_words(path, open);
         self.secret.is_fresh(Purpose::Cookie, words, header.token, now_ns)
@@ -130,7 +132,7 @@ impl Endpoint {
         });
     }
 
-    /// The peer wants a proof that we receive at our address, for the Open that went by `path`.
+    /// The peer demands a proof that we receive at our address, for the Open that went by `path`.
     pub(super) fn handle_challenge(&mut self, path: PathId, header: &FrameHeader, body: &[u8]) {
         let Ok(ChallengeBody { cookie }) = ChallengeBody::parse(body) else {
             self.counters.frames_malformed += 1;
@@ -146,14 +148,14 @@ impl Endpoint {
         if let Some(is_first) = link.paths.challenge(path, cookie) {
             link.open_due = link.after.is_none();
             if is_first {
-                // Somebody is there: what was asked before does not count.
+                // Something answers there: earlier attempts do not count.
                 link.repeats = 0;
             }
             self.settle(slot);
         }
     }
 
-    /// Which link an Open is about, whose sender has proved that it receives at `path`.
+    /// Finds the link that an Open is about. Its sender has proved that it receives at `path`.
     fn link_of(&mut self, path: PathId, open: &OpenBody, now_ns: u64) -> Place {
         let age = (open.incarnation, open.opening);
         let mut place = Place::New;
@@ -164,14 +166,15 @@ impl Endpoint {
             }
             let known = (link.peer_incarnation, link.peer_opening);
             if known == age && link.peer_token == open.token {
-                // Our answer was lost, or this one was repeated. Nobody else knows the token.
+                // Our answer was lost, or this Open was repeated. No one else knows the token.
                 link.paths.proved_by(path);
                 link.accept_due = true;
                 self.settle(slot);
                 return Place::Nowhere;
             }
             if !link.paths.contains(path) && !planted("reliable-skip-source") {
-                // A peer is where it was asked for or heard. Of those that nobody confirmed, each has a link of its own.
+                // A peer is where it was asked for or heard. Unconfirmed Opens from different
+                // places have a link each.
                 if link.state != State::Accepting && !link.doubt(now_ns) {
                     self.counters.frames_elsewhere += 1;
                     self.settle(slot);
@@ -187,7 +190,7 @@ impl Endpoint {
             }
             if matches!(link.state, State::Opening | State::Accepting) {
                 if link.after.is_some() {
-                    // Our own request waits for the end of an earlier link; the peer will ask again.
+                    // Our own Open waits for the end of an earlier link; the peer will ask again.
                     return Place::Nowhere;
                 }
                 place = Place::HalfOpen(slot);
@@ -196,7 +199,7 @@ impl Endpoint {
         place
     }
 
-    /// A link for an Open that no link is there for; its slot. `None`: there is no room.
+    /// Makes a half-open link for an Open and returns its slot. `None`: there is no room.
     fn add_half_open(&mut self, path: PathId, open: &OpenBody, now_ns: u64) -> Option<usize> {
         let mut half_open = 0;
         let mut from_here = 0;
@@ -214,7 +217,8 @@ impl Endpoint {
         if from_here >= (links / PLACE_SHARE).max(1) {
             return None;
         }
-        // Links that nobody confirmed may take half of all. The oldest makes room, because a peer that is there confirms soon.
+        // Half-open links may take half of all. The oldest one makes room, because a live peer
+        // confirms soon.
         let is_full = half_open > links / 2 || self.free.is_empty() && self.slots.len() >= links;
         if let Some((_, slot)) = oldest.filter(|_| is_full) {
             self.fail(slot, Why::NoAnswer);
@@ -246,7 +250,7 @@ impl Endpoint {
             return;
         };
         let Some(link) = &mut self.slots[slot].link else { return };
-        // An Accept comes from where the Open went.
+        // An Accept must come from where the Open went.
         let is_ours = accept.from == link.peer
             && (link.paths.contains(path) || planted("reliable-skip-source"))
             && accept.peer_incarnation == incarnation
@@ -263,12 +267,13 @@ impl Endpoint {
             && link.peer_token != 0
             && age > (link.peer_incarnation, link.peer_opening)
         {
-            // Our token is known to an earlier link of the peer, too: ask again with another.
+            // An earlier link of the peer knows our token, too: ask again with another.
             self.counters.frames_stale += 1;
             let waits = self.me < link.peer && !planted("reliable-both-ask-anew");
             self.renew(slot, true, path, now_ns);
             if waits && let Some(link) = &mut self.slots[slot].link {
-                // Two that ask anew whenever the other does would never end: one of them gives the other time to be answered.
+                // If both sides asked anew whenever the other does, it would never end. One side
+                // waits to be answered.
                 link.open_due = false;
                 link.wait_to_ask(now_ns);
             }
@@ -282,7 +287,7 @@ impl Endpoint {
                 self.come_up(slot, now_ns);
             }
             State::Up if link.peer_token == accept.token => {
-                // It does not know yet that we are up.
+                // The peer does not know yet that we are up.
                 link.acknowledge.due = true;
                 self.settle(slot);
             }
@@ -336,7 +341,7 @@ impl Endpoint {
         }
     }
 
-    /// The peer does not know the token that we used: if it is the one of a link, that link is over.
+    /// The peer does not know the token that we used. If a link uses that token, the link is over.
     pub(super) fn handle_unknown(&mut self, header: &FrameHeader) {
         let slot = self.slots.iter().position(|slot| {
             slot.link.as_ref().is_some_and(|link| {
@@ -349,8 +354,8 @@ impl Endpoint {
         }
     }
 
-    /// The peer has shown that it is there now. `false`: somebody else has shown before that he is that peer, at another place, or is
-    /// being asked there.
+    /// The peer has confirmed the link. `false`: another place was confirmed as that peer before,
+    /// or the peer is being asked there.
     pub(super) fn come_up(&mut self, slot: usize, now_ns: u64) -> bool {
         let Some(link) = &self.slots[slot].link else { return false };
         let is_late = link.state == State::Accepting
@@ -369,7 +374,7 @@ impl Endpoint {
         let (id, peer, incarnation) = (link.id, link.peer, link.peer_incarnation);
         let age = (incarnation, link.peer_opening);
         if link.repeats == 1 {
-            // Asked once, answered once: the first round trip (RFC 6298 takes the handshake's, too).
+            // One Open, one answer: the first round trip (RFC 6298 takes the handshake's, too).
             link.round_trip.sample(now_ns.saturating_sub(link.asked_ns), now_ns);
         }
         link.state = State::Up;
@@ -381,8 +386,8 @@ impl Endpoint {
         link.up_untold = true;
         self.counters.links_up += 1;
         link.came_up = self.counters.links_up;
-        // A later link of the same function takes the place of the earlier one, even of one that was never confirmed: a frame of
-        // that one could still do so, and would end this one.
+        // A later link of the same function replaces the earlier one, even a half-open one.
+        // Otherwise a late frame could confirm the earlier link and end this one.
         for other in 0..self.slots.len() {
             let Some(link) = self.slots[other].link.as_ref().filter(|link| link.id != id) else {
                 continue;
@@ -452,7 +457,7 @@ fn features_agree(config: &Config, open: &OpenBody) -> bool {
     open.demanded & !config.features[0] == 0 && config.features[1] & !open.features == 0
 }
 
-/// Whether the peer's sizes can work at all.
+/// Whether the peer's values are in range.
 fn is_workable(open: &OpenBody) -> bool {
     open.frame_bytes as usize >= MIN_FRAME_BYTES
         && open.window > 0
@@ -460,7 +465,7 @@ fn is_workable(open: &OpenBody) -> bool {
         && (1..=MOST_INCARNATION).contains(&open.incarnation)
 }
 
-/// Takes over what the peer says of itself.
+/// Takes over the values of the peer's Open or Accept.
 fn learn(
     link: &mut Link,
     config: &Config,

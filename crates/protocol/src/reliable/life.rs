@@ -1,4 +1,4 @@
-//! The beginning and the end of links in their slots.
+//! Creates links in slots and ends them.
 
 use alloc::boxed::Box;
 
@@ -13,7 +13,7 @@ use crate::canary::planted;
 use crate::secret::Purpose;
 
 impl Endpoint {
-    /// A new link, if there is a slot for it.
+    /// Makes a new link, if a slot is free.
     pub(super) fn add_link(
         &mut self,
         peer: FunctionId,
@@ -41,8 +41,9 @@ impl Endpoint {
         Some(id)
     }
 
-    /// A half-open link whose token an earlier link of the peer may have learnt gets another, as frames of that link must not count
-    /// as frames of the new one. If it asks anew it has a later opening, since the peer drops another token under the same one.
+    /// Gives a half-open link a new token. An earlier link of the peer may have learnt the old
+    /// token; its frames must not count for the new link. If the link asks anew it also takes a
+    /// later opening, because the peer drops a second token under the same opening.
     pub(super) fn renew(&mut self, slot: usize, asks_anew: bool, path: PathId, now_ns: u64) {
         let token = self.new_token(slot as u16);
         let Some(old) = self.slots[slot].link.as_deref() else { return };
@@ -77,7 +78,7 @@ impl Endpoint {
         }
     }
 
-    /// The link is over. What came by it stays to be taken.
+    /// Ends a link. Packets that came by it are kept until they are taken.
     pub(super) fn fail(&mut self, slot: usize, why: Why) {
         self.count_failed(slot);
         let Some(link) = &mut self.slots[slot].link else { return };
@@ -85,7 +86,7 @@ impl Endpoint {
             return;
         }
         let (id, peer, was_closing) = (link.id, link.peer, link.state == State::Closing);
-        // A link that the peer asked for and never confirmed is nobody's loss.
+        // The end of a half-open link that the peer asked for concerns no user.
         let is_silent = was_closing || link.state == State::Accepting;
         if link.is_running() {
             self.counters.links_down += 1;
@@ -115,14 +116,15 @@ impl Endpoint {
         }
     }
 
-    /// Packets of a link that is over count as failed.
+    /// Counts the unacknowledged packets of an ended link as failed.
     pub(super) fn count_failed(&mut self, slot: usize) {
         if let Some(link) = &mut self.slots[slot].link {
             self.counters.packets_failed += core::mem::take(&mut link.packets_unacknowledged);
         }
     }
 
-    /// Lets the link that follows `id` begin, or offer its packets; unless another one is still between them.
+    /// Lets the link that waits for `id` send its Open or offer its packets, unless another link
+    /// still precedes it.
     pub(super) fn release_successor(&mut self, id: PeerId) {
         for slot in 0..self.slots.len() {
             let Some(link) = self.slots[slot].link.as_ref().filter(|link| link.after == Some(id))
@@ -140,10 +142,12 @@ impl Endpoint {
         }
     }
 
-    /// An earlier link from the same function of which packets are still to be taken, or the end to be told.
+    /// An earlier link from the same function whose packets are still to be taken, or whose end is
+    /// still to be told.
     pub(super) fn undelivered_before(&self, link: &Link) -> Option<PeerId> {
-        // By what was seen here, not by the peer's openings: of two that ask each other one answers on a link that it had made for an earlier
-        // Open, with a number that is smaller than that of a link which it asked for and which has come and gone meanwhile.
+        // Order by when links came up here, not by the peer's openings. If two ask each other, one
+        // may answer on a link that it made for an earlier Open. That link's opening may be smaller
+        // than the opening of a link that has already come and gone.
         let is_before = |earlier: &Link| match planted("reliable-order-by-opening") {
             false => earlier.came_up < link.came_up,
             true => {
@@ -173,7 +177,7 @@ impl Endpoint {
         }
     }
 
-    /// Ends a link that nobody here wants any more, and says so to the peer.
+    /// Ends a link that our user has closed, and tells the peer.
     pub(super) fn abandon(&mut self, slot: usize) {
         self.count_failed(slot);
         if let Some(link) = &mut self.slots[slot].link {
@@ -189,7 +193,7 @@ impl Endpoint {
         }
     }
 
-    /// The link to `peer` that its user has closed and that still sends what was queued.
+    /// The link to `peer` that its user has closed and that still sends queued packets.
     pub(super) fn lingering(&self, peer: FunctionId) -> Option<PeerId> {
         self.slots
             .iter()
@@ -198,7 +202,8 @@ impl Endpoint {
             .map(|link| link.id)
     }
 
-    /// A token for the link in `slot`: 48 bits that nobody can guess, not even who knows the tokens of other links.
+    /// A token for the link in `slot`. 48 bits cannot be guessed, even with the tokens of other
+    /// links.
     fn new_token(&mut self, slot: u16) -> u64 {
         self.tokens += 1;
         self.secret.derive(Purpose::Token, &[self.incarnation, self.tokens]) & !0xffff | slot as u64

@@ -1,4 +1,4 @@
-//! The state of one link: both its ends of two channels, and what is known of the peer.
+//! The state of one link: both ends of its two channels, and what is known of the peer.
 
 use bellwire_wire::frame::finish::CLOSE_BYTES;
 use bellwire_wire::frame::header::{FLAG_DISCARDS, FLAG_LOSE, FrameHeader, HELD_BACK_UNIT_NS};
@@ -20,19 +20,20 @@ use crate::canary::planted;
 
 /// "Never" as a time.
 pub(super) const NEVER: u64 = u64::MAX;
-/// A peer that does not answer is asked so often in a keep-alive interval.
+/// Probes of a silent peer per keep-alive interval.
 const PROBES_PER_INTERVAL: u64 = 5;
-/// The first value of that limit; each shrinking adds two.
+/// Initial value of `attempts_to_shrink`; each shrinking adds two.
 const ATTEMPTS_BEFORE_SHRINKING: u32 = 6;
 /// Bytes of a Close.
 const CLOSE_FRAME_BYTES: usize = FRAME_OVERHEAD_BYTES + CLOSE_BYTES;
-/// So many Opens without an answer, and nobody is where they went: 0.6 s after the first.
+/// After this many unanswered Opens (0.6 s after the first) the peer counts as absent from where
+/// they went.
 const OPENS_IN_VAIN: u32 = 8;
-/// First wait before an Open or Accept is repeated, in ns; it doubles up to 64 times that.
+/// First wait before an Open or Accept is repeated, in ns; it doubles up to 64 times this value.
 const FIRST_REPEAT_NS: u64 = 5_000_000;
-/// Frames are not made shorter than this by suspicion.
+/// The frame length is not halved below this on suspicion of a smaller path MTU.
 const LEAST_SHRUNK_BYTES: usize = 512;
-/// After this time longer frames are tried again, in ns.
+/// Longer frames are tried again after this time, in ns.
 const REGROW_NS: u64 = 10_000_000_000;
 /// Largest number of later frames of a path that must have arrived before one counts as lost.
 const MOST_REORDERED: u32 = 64;
@@ -42,13 +43,13 @@ const MOST_REORDERED: u32 = 64;
 pub(super) enum State {
     /// We asked, and wait for an answer.
     Opening,
-    /// The peer asked and we answered; a frame with our token will show that it is there now.
+    /// The peer asked and we answered. A frame with our token will confirm that it is there now.
     Accepting,
-    /// Packets go.
+    /// Packets can be sent.
     Up,
-    /// Our user has closed it; what it had queued still goes.
+    /// Our user has closed it; queued packets are still sent.
     Closing,
-    /// It is over.
+    /// The link has ended.
     Down(Why),
 }
 
@@ -57,69 +58,70 @@ pub(super) struct Link {
     pub peer: FunctionId,
     pub state: State,
 
-    /// What frames to us and to the peer carry.
+    /// Frames to us carry `token`; frames to the peer carry `peer_token`.
     pub token: u64,
     pub peer_token: u64,
     pub peer_incarnation: u64,
     pub peer_opening: u64,
-    /// When to forget the numbers above, if the link is not up by then.
+    /// When to forget the peer's values above, unless the link is up by then.
     pub forget_ns: u64,
     pub opening: u64,
-    /// How many links had come up here when this one had; 0 until then.
+    /// Value of `links_up` when this link came up, itself included; 0 until then.
     pub came_up: u64,
-    /// What both agreed on.
+    /// The version and the features that both agreed on.
     pub version: u8,
     pub features: u32,
     /// When to give up, in a state that must end.
     pub give_up_ns: u64,
-    /// How long to ask, if that begins with the first Open.
+    /// How long to ask, if that time begins with the first Open.
     pub patience_ns: Option<u64>,
     /// When to repeat Open or Accept, and how often it was sent.
     pub repeat_ns: u64,
     pub repeats: u32,
-    /// When it was sent last.
+    /// When Open or Accept was last sent.
     pub asked_ns: u64,
     pub open_due: bool,
     pub accept_due: bool,
 
-    /// Requests, responses, news.
+    /// Of requests, responses and news.
     pub streams: [SendStream; 3],
     pub flight: Flight,
     pub round_trip: RoundTrip,
     pub congestion: Congestion,
     pub paths: Paths,
     pub window: u32,
-    /// Longest frame sent now, and what was agreed; when the first was last made smaller.
+    /// Longest frame sent now, and the agreed limit.
     pub frame_bytes: usize,
     pub frame_bytes_agreed: usize,
     /// Longest frame that the peer takes.
     pub peer_frame_bytes: usize,
     pub shrunk_ns: u64,
-    /// Sendings of the oldest frame after which it is suspected to be too long for the path.
+    /// Transmissions of the oldest frame after which it may be too long for the path.
     attempts_to_shrink: u32,
-    /// The frame that goes in parts now: its number, how much of it went, and by which path.
+    /// The frame that goes in parts now: its number, the bytes sent, and its path.
     pub part: Option<(u32, usize, u8)>,
     pub peer_packet_bytes: u32,
     pub timeout_ns: u64,
     pub silent_timeouts: u32,
-    /// When frames were last found lost.
+    /// When frames were last declared lost.
     repaired_ns: u64,
-    /// Later frames of the same path that must have arrived before one counts as lost.
+    /// Later frames of the same path that must have arrived before a frame counts as lost.
     reordered: u32,
     repetitions_heard: u32,
     resent_early: bool,
-    /// Packets of frames in `flight` and of streams, for the books.
+    /// Packets in `flight` and in `streams`, for the counters.
     pub packets_unacknowledged: u64,
-    /// Requests queued so far, and those of them that are with the peer's user or kept for it.
+    /// Requests queued so far, and how many of them the peer's user has taken or its endpoint
+    /// keeps.
     pub requests_queued: u64,
     pub requests_delivered: u64,
-    /// Our user is gone, and something came for it.
+    /// Our user has closed the link, and packets for it were discarded.
     pub has_discarded: bool,
-    /// The peer's user is gone, so that being acknowledged is not being delivered any more.
+    /// The peer's user has closed the link: an acknowledged packet no longer counts as delivered.
     discards: bool,
 
     pub expected: u32,
-    /// Parts of a frame that comes in parts.
+    /// The parts received of a frame that comes in parts.
     pub parts: Parts,
     pub first_sequence: u32,
     pub early: EarlySet,
@@ -130,11 +132,11 @@ pub(super) struct Link {
     pub advertised: [u32; 2],
     /// The span of [`Shares`](super::share::Shares) in which the peer last had more to send.
     pub sent_in_span: u32,
-    /// The gap that was reported last, by the number expected.
+    /// The gap that was reported last, by the number then expected.
     pub lose_reported: Option<u32>,
-    /// The gap because of which all was sent again last, by the oldest number that was not acknowledged.
+    /// The gap that caused the last go-back, by the oldest unacknowledged number then.
     went_back: Option<u32>,
-    /// An earlier link from the same function has packets that must be taken first.
+    /// An earlier link from the same function whose packets must be taken first.
     pub after: Option<PeerId>,
 
     pub gates: LinkGates,
@@ -145,7 +147,7 @@ pub(super) struct Link {
     pub probes: u32,
     pub probe_due: bool,
 
-    /// In the endpoint's lists.
+    /// Whether the link is on the endpoint's lists, and which events its user has not been told.
     pub is_ready: bool,
     pub is_deliverable: bool,
     pub has_event: bool,
@@ -248,13 +250,13 @@ impl Link {
         }
     }
 
-    /// Whether packets can go.
+    /// Whether packets can be sent.
     #[inline]
     pub fn is_up(&self) -> bool {
         self.state == State::Up
     }
 
-    /// Whether sequenced frames go and come.
+    /// Whether sequenced frames are sent and taken.
     #[inline]
     pub fn is_running(&self) -> bool {
         matches!(self.state, State::Up | State::Closing)
@@ -269,8 +271,9 @@ impl Link {
         self.repeats += 1;
     }
 
-    /// Somebody else says that he is the peer, and receives at an address that is not the peer's. Whether the peer is still where it
-    /// was is asked at once, and then as often as of a silent peer. `true`: it has not been found where we ask for it.
+    /// Another place claims to be the peer and has shown that it receives there. Asks the peer for
+    /// a sign of life at once, and then at the rate for a silent peer. `true`: the peer has not
+    /// answered where we ask for it.
     pub fn doubt(&mut self, now_ns: u64) -> bool {
         if self.state == State::Opening {
             return self.repeats >= OPENS_IN_VAIN;
@@ -283,7 +286,7 @@ impl Link {
         false
     }
 
-    /// When the link wants to be looked at.
+    /// When the link needs service next.
     #[inline]
     pub fn deadline_ns(&self) -> u64 {
         match self.state {
@@ -297,7 +300,7 @@ impl Link {
         }
     }
 
-    /// When the peer will have been silent for too long.
+    /// When the keep-alive interval of a silent peer ends.
     #[inline]
     pub fn keep_alive_deadline_ns(&self) -> u64 {
         if planted("reliable-no-keep-alive") {
@@ -311,18 +314,18 @@ impl Link {
         self.heard_ns.max(self.probed_ns).saturating_add(interval_ns)
     }
 
-    /// Whether everything queued was acknowledged.
+    /// Whether all that was queued is acknowledged.
     pub fn is_drained(&self) -> bool {
         self.flight.len() == 0 && self.streams.iter().all(SendStream::is_empty)
     }
 
-    /// Whether all that was queued has gone, so that the user can only wait.
+    /// Whether all that was queued is sent, so that the user can only wait.
     #[inline]
     pub fn is_all_sent(&self) -> bool {
         self.flight.lost == 0 && self.streams.iter().all(|stream| stream.waiting_bytes() == 0)
     }
 
-    /// Whether a frame has to go now, as far as the window lets it.
+    /// Whether a frame must go now, as far as the window allows.
     #[inline]
     pub fn has_something(&self) -> bool {
         self.open_due
@@ -349,7 +352,8 @@ impl Link {
                         .any(|stream| stream.waiting_bytes() > 0 && !stream.stopped))
     }
 
-    /// Sets the credit that the next frame tells, of a peer whose share is so much now.
+    /// Sets the credit that the next frame advertises. `share` is the peer's share of the credit
+    /// now.
     #[inline]
     pub fn advertise(&mut self, share: u32) {
         for (backlog, advertised) in self.backlogs.iter().zip(&mut self.advertised) {
@@ -357,7 +361,7 @@ impl Link {
         }
     }
 
-    /// Where the peer was heard last.
+    /// The path by which the peer was last heard.
     pub fn way_back(&mut self) -> PathId {
         let back = self.paths.back(CLOSE_FRAME_BYTES);
         self.paths.at(back).id
@@ -371,8 +375,8 @@ impl Link {
         self.silent_timeouts = 0;
     }
 
-    /// Takes in what the peer says of our frames and grants us. `received`: the selective acknowledgement. `false`: it
-    /// acknowledges what was never sent.
+    /// Takes in the acknowledgement and the credit of a frame. `received` is the selective
+    /// acknowledgement. `false`: it acknowledges a frame that was never sent.
     #[inline]
     pub fn acknowledged(
         &mut self,
@@ -390,7 +394,7 @@ impl Link {
         }
         let advance = header.acknowledged.wrapping_sub(self.flight.oldest);
         if advance as usize > self.flight.len() {
-            // An older acknowledgement that was overtaken says nothing new.
+            // A reordered older acknowledgement says nothing new.
             return (advance as i32) < 0;
         }
         if advance > 0 {
@@ -431,7 +435,7 @@ impl Link {
         true
     }
 
-    /// Books a frame that the peer has; 1 if that is news.
+    /// Records that a frame has arrived at the peer; 1 if that is news.
     #[inline]
     fn arrived(&mut self, sent: Sent, newest: &mut Option<Sent>, now_ns: u64) -> u32 {
         use super::flight::SentState;
@@ -442,8 +446,8 @@ impl Link {
         if sent.state == SentState::InFlight {
             path.in_flight -= 1;
         }
-        // Of several transmissions it was the last one only if that was long enough ago (RFC 8985, 6.2); and then its round
-        // trip is still not known (Karn).
+        // Of several transmissions the last one arrived only if it went long enough ago (RFC 8985,
+        // 6.2). Even then its round trip stays unknown (Karn).
         let is_last = sent.attempts == 1
             || now_ns.saturating_sub(sent.sent_at_ns) >= self.round_trip.minimum_ns;
         if is_last {
@@ -465,7 +469,8 @@ impl Link {
         let repetitions = u32::from_le_bytes(*fixed);
         if repetitions != self.repetitions_heard {
             self.repetitions_heard = repetitions;
-            // What we resent because of a gap had not been lost: the path reorders, so be slower to believe the next gap.
+            // The retransmitted frame had not been lost: the path reorders. Wait for more later
+            // frames before the next gap counts as loss.
             if self.resent_early {
                 self.reordered = (self.reordered * 2).min(MOST_REORDERED);
                 self.resent_early = false;
@@ -496,7 +501,8 @@ impl Link {
     ) {
         self.round_trip.backoff = 0;
         let mut round_trip_ns = self.round_trip.smooth_ns;
-        // What was sent before a loss was noticed may have waited for its repair, which says nothing about the path.
+        // Frames sent before a loss was noticed may have waited for the repair. Their round trips
+        // say nothing about the path.
         if let Some(newest) = newest.filter(|newest| newest.sent_at_ns >= self.repaired_ns) {
             let held_back_ns = header.held_back as u64 * HELD_BACK_UNIT_NS;
             round_trip_ns = now_ns.saturating_sub(newest.sent_at_ns).saturating_sub(held_back_ns);
@@ -513,7 +519,7 @@ impl Link {
         self.arm_timeout(now_ns);
     }
 
-    /// Makes sure that a timeout is set if there is something that it must recover (H-17).
+    /// Arms the timeout if there is something that it must recover (H-17).
     #[inline]
     pub fn arm_timeout(&mut self, now_ns: u64) {
         let waits = self.flight.len() > 0 || self.streams.iter().any(|stream| stream.stopped);
@@ -524,7 +530,7 @@ impl Link {
         }
     }
 
-    /// Which frames are missing, by what the peer has (H-14)?
+    /// Finds the missing frames by what the peer has (H-14).
     #[cold]
     fn find_losses(
         &mut self,
@@ -543,7 +549,8 @@ impl Link {
         let Link { flight, paths, congestion, went_back, .. } = self;
         let mut sent_at_ns = None;
         let count = match config.recovery {
-            // Once for each gap, however often a peer that keeps early frames reports it; a timeout covers the rest.
+            // Go back once for each gap: a peer that keeps early frames may report it often. A
+            // timeout covers the rest.
             Recovery::GoBack if is_lose && *went_back != Some(flight.oldest) => {
                 *went_back = Some(flight.oldest);
                 flight.lose(
@@ -560,13 +567,14 @@ impl Link {
                 for (index, arrived) in arrived.iter_mut().enumerate() {
                     *arrived = paths.at(index as u8).arrived;
                 }
-                // The peer misses the oldest and had no room to keep a later one; or the last frame of all was lost.
+                // Either the peer misses the oldest and had no room for a later one, or the last
+                // frame of all was lost.
                 let oldest = flight.oldest;
                 let round_trip_ns = self.round_trip.smooth_ns * 2;
                 let stuck = is_lose && empty && header.acknowledged == oldest;
                 let reordered = self.reordered;
                 let mut is_first = true;
-                // A path that died shows nothing of itself; that others go on does (H-29).
+                // A dead path gives no evidence about itself. Progress on other paths does (H-29).
                 let patience_ns = self.round_trip.patience_ns();
                 let may_be_dead = paths.are_several();
                 let mut dead = [false; super::PATHS];
@@ -599,7 +607,8 @@ impl Link {
         }
     }
 
-    /// The time that was given to an acknowledgement, or to a peer without room, is over. `false`: too often.
+    /// The wait for an acknowledgement, or for credit, timed out. `false`: the limit of retries is
+    /// exceeded.
     pub fn timed_out(&mut self, config: &Config, counters: &mut Counters, now_ns: u64) -> bool {
         counters.timeouts += 1;
         self.silent_timeouts += 1;
@@ -613,7 +622,7 @@ impl Link {
             |sent| {
                 let path = paths.at(sent.path);
                 path.in_flight -= 1;
-                // Nothing that was sent later by the same path arrived.
+                // Nothing sent later by the same path has arrived.
                 used[sent.path as usize] |= (path.arrived.wrapping_sub(sent.stamp) as i32) < 0;
             },
         );
@@ -637,20 +646,21 @@ impl Link {
         self.silent_timeouts <= config.retries && attempts / 8 <= config.retries
     }
 
-    /// A long frame that never arrives while the peer lives may be too long for some hop now (RFC 4821, 7.7): try with half.
+    /// A long frame that never arrives at a living peer may exceed a hop's MTU (RFC 4821, 7.7):
+    /// halve the length.
     fn shrink(&mut self, now_ns: u64) {
         self.frame_bytes = (self.frame_bytes / 2).max(LEAST_SHRUNK_BYTES).min(self.frame_bytes);
         self.shrunk_ns = now_ns;
     }
 
-    /// The longest frame that both ends and the network take is this now.
+    /// Sets the longest frame: the smaller of the peer's limit and `ours`, the network's.
     pub fn agree_on_frame_bytes(&mut self, ours: usize) {
         self.frame_bytes = ours.min(self.peer_frame_bytes);
         self.frame_bytes_agreed = self.frame_bytes;
         self.part = None;
     }
 
-    /// Tries longer frames again after a while.
+    /// Tries longer frames again after [`REGROW_NS`].
     pub fn regrow(&mut self, now_ns: u64) {
         if self.frame_bytes < self.frame_bytes_agreed
             && now_ns.saturating_sub(self.shrunk_ns) > REGROW_NS
@@ -661,8 +671,8 @@ impl Link {
     }
 }
 
-/// Where the numbers of frames and the sums of credit begin that the owner of `token` counts. Half of all links begin shortly
-/// before the numbers wrap, so that wrapping is nothing rare.
+/// First frame number and first sum of credit that the owner of `token` counts. Half of all links
+/// start within 256 of the wrap, so that wrapping happens every day.
 pub(super) fn first_number(token: u64) -> u32 {
     let number = (token >> 32) as u32;
     if token & 1 << 31 != 0 { number | 0xffff_ff00 } else { number }

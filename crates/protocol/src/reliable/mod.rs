@@ -1,26 +1,32 @@
-//! The reliable protocol of the devices `eth` and `udp`: packets in order, once and unaltered, over a network that loses,
-//! repeats, reorders and damages frames. PROTOCOL.md is its description; `bellwire_wire::frame` its bytes.
+//! The reliable protocol of the devices `eth` and `udp`: packets in order, once and unaltered. The
+//! network below may lose, repeat, reorder and damage frames. PROTOCOL.md describes it;
+//! `bellwire_wire::frame` has its bytes.
 //!
-//! It generalises HPCL's protocol (Sec. 3: ACK, LOSE, STOP, GO, timeout), which is one setting of it, [`Config::hpcl`].
+//! It generalises HPCL's protocol (Sec. 3: ACK, LOSE, STOP, GO, timeout), which is one setting of
+//! it, [`Config::hpcl`].
 //!
 //! # How to drive it
-//! One [`Endpoint`] is one function with all its peers. It has no clock: `now_ns` is any clock that does not go back.
+//! One [`Endpoint`] is one function with all its peers. It has no clock: `now_ns` is any clock that
+//! does not go back.
 //!
-//! 1. [`Endpoint::connect`] asks for a link. A link may also begin because a peer asked, which [`Sink::standing`] may object to.
+//! 1. [`Endpoint::connect`] asks for a link. A peer may also ask for one; [`Sink::standing`] may
+//!    object to that.
 //! 2. [`Endpoint::send`] queues packets. Nothing goes out yet.
-//! 3. For each frame that came: [`Endpoint::handle_frame`]. Packets that it completes are offered to the [`Sink`] at once,
-//!    still in the frame's buffer. One that the sink refuses is kept, and offered again by [`Endpoint::deliver`].
-//! 4. [`Endpoint::poll_transmit`] until it has nothing: each call writes one frame into a buffer of the network.
+//! 3. [`Endpoint::handle_frame`] takes each frame that came. It offers completed packets to the
+//!    [`Sink`] at once, still in the frame's buffer. A packet that the sink refuses is kept, and
+//!    offered again by [`Endpoint::deliver`].
+//! 4. [`Endpoint::poll_transmit`] until it has nothing: each call writes one frame into a buffer of
+//!    the network.
 //! 5. [`Endpoint::poll_event`] until it has nothing: links that came up or went down.
-//! 6. Do so again when frames come or at [`Endpoint::next_deadline`]. Before a long sleep call [`Endpoint::flush`], so that no
-//!    acknowledgement waits for a frame to ride on.
+//! 6. Do so again when frames come or at [`Endpoint::next_deadline`]. Before a long sleep call
+//!    [`Endpoint::flush`], so that no acknowledgement waits to be piggybacked.
 //!
 //! ```text
-//!   send ----> SendStream --cut--> Flight --frame--> network          one SendStream for requests, responses, news
+//!   send ----> SendStream --cut--> Flight --frame--> network    for requests, responses, news
 //!                  ^                 |  ^
 //!                  +---- release ----+  +-- acknowledged, lost ------- handle_frame
 //!                                                                        |
-//!   Sink <---- (Backlog, if refused or in pieces) <---- in order <-------+---- EarlySet, while one before is missing
+//!   Sink <---- (Backlog, if refused or in pieces) <---- in order <-------+-- EarlySet, after a gap
 //! ```
 
 pub(crate) mod acknowledge;
@@ -52,7 +58,8 @@ pub use endpoint::Endpoint;
 pub use paths::PathId;
 pub use receive::is_sound_frame;
 
-/// A link to a peer function, as the endpoint numbers it. A number is used again only after [`Endpoint::close`].
+/// A link to a peer function, as the endpoint numbers it. A number is used again only after
+/// [`Endpoint::close`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct PeerId(pub u32);
 
@@ -68,41 +75,44 @@ impl PeerId {
     }
 }
 
-/// The two virtual channels of a link. Each has credit of its own, so that answers pass where questions are stuck (C-27).
+/// The two virtual channels of a link. Each has its own credit, so that responses pass blocked
+/// requests (C-27).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum Channel {
-    /// What may make the receiver send something in turn.
+    /// Packets that may make the receiver send something in turn.
     Request = 0,
-    /// What the receiver takes without having to send anything.
+    /// Packets that the receiver takes without having to send anything.
     Response = 1,
 }
 
-/// What a user does with a packet that was offered.
+/// What a user does with an offered packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// It is consumed.
+    /// The user has consumed the packet.
     Taken,
-    /// No room now: keep it and what is behind it on the same channel, and offer it again at [`Endpoint::deliver`].
+    /// No room now. The endpoint keeps the packet and those behind it on the same channel, and
+    /// offers them again at [`Endpoint::deliver`].
     Stalled,
     /// The peer broke the rules of the layer above: end the link.
     Violation,
 }
 
-/// What is known of the place of a node that asks for a link.
+/// Whether a node that asks for a link may be where it asks from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Standing {
     /// The node may be there.
     Belongs,
     /// The node's number belongs to another address: refuse, and say so.
     Elsewhere,
-    /// The node was last somewhere else, where it is being asked for: say nothing for now.
+    /// The node was last heard at another place and is being asked there: do not answer for now.
     Doubtful,
 }
 
-/// Who takes packets.
+/// The receiver of packets.
 pub trait Sink {
-    /// A packet: words 1 to 3 of its header (the upper half of the first is the payload's length), and its payload.
+    /// A packet: words 1 to 3 of its header (the upper half of the first is the payload's length),
+    /// and its payload.
     fn packet(
         &mut self,
         peer: PeerId,
@@ -111,15 +121,17 @@ pub trait Sink {
         payload: &[u8],
     ) -> Verdict;
 
-    /// A function of `node` asks for a link by `path`, and has shown that it receives there. Is that where the node is?
+    /// A function of `node` asks for a link by `path`, and has shown that it receives there.
+    /// Returns whether the node may be there.
     #[inline]
     fn standing(&mut self, node: u32, path: PathId) -> Standing {
         let _ = (node, path);
         Standing::Belongs
     }
 
-    /// Of the requests that were sent to `peer` over this link, the first `count` are delivered: its user has taken them, or its
-    /// endpoint keeps them for it. What is behind them may be so, too; if the link goes down, that is never known.
+    /// The first `count` requests sent to `peer` over this link are delivered: its user has taken
+    /// them, or its endpoint keeps them. Later requests may be delivered, too; if the link goes
+    /// down, that stays unknown.
     #[inline]
     fn delivered(&mut self, peer: PeerId, count: u64) {
         let _ = (peer, count);
@@ -139,17 +151,17 @@ impl<F: FnMut(PeerId, Channel, [u64; 3], &[u8]) -> Verdict> Sink for F {
     }
 }
 
-/// Memory that a packet's payload is read from, once.
+/// Memory from which a packet's payload is read, once.
 pub trait Body {
-    /// Bytes.
+    /// Length in bytes.
     fn len(&self) -> usize;
 
-    /// Whether there are none.
+    /// Whether the length is 0.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Copies `into.len()` bytes from `offset` on. The protocol asks for no more than there are.
+    /// Copies `into.len()` bytes, starting at `offset`. The protocol never reads past the end.
     fn read(&self, offset: usize, into: &mut [u8]);
 }
 
@@ -189,7 +201,7 @@ impl<T: Body + ?Sized> Body for &T {
     }
 }
 
-/// Why a packet was not queued. Nothing was done.
+/// Why a packet was not queued. Nothing has changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SendError {
     /// The link is being set up or its queue is full; try again after frames have been handled.
@@ -206,13 +218,13 @@ pub enum SendError {
 /// Why a link is down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Why {
-    /// Nobody answered within the patience of `connect`.
+    /// No answer came within the patience of `connect`.
     NoAnswer,
-    /// The peer's lowest and highest version have none in common with ours.
+    /// The peer's versions have none in common with ours.
     Version {
-        /// Ours.
+        /// Lowest and highest version that we speak.
         ours: [u8; 2],
-        /// The peer's.
+        /// Lowest and highest version that the peer speaks.
         theirs: [u8; 2],
     },
     /// One side demands a feature that the other does not offer.
@@ -224,9 +236,9 @@ pub enum Why {
     },
     /// That node or function is not there.
     NotHere,
-    /// The peer has no link left.
+    /// The peer has no room for one more link.
     Full,
-    /// To the peer, our node number belongs to another address than ours.
+    /// The peer holds that our node number belongs to an address other than ours.
     Elsewhere,
     /// The peer closed it.
     Closed,
@@ -236,7 +248,7 @@ pub enum Why {
     Violation,
     /// The peer does not answer any more.
     Dead,
-    /// The peer knows nothing of this link any more, or a later incarnation of it has asked for a new one.
+    /// The peer has forgotten this link, or a later incarnation of it has asked for a new one.
     Restarted,
 }
 
@@ -282,18 +294,19 @@ impl core::fmt::Display for Why {
 /// News of links.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// A link is there, asked for by us or by the peer.
+    /// A link is up. We or the peer asked for it.
     Up {
         /// The link.
         peer: PeerId,
-        /// Who is at its other end.
+        /// The function at its other end.
         address: FunctionId,
     },
-    /// A link is gone, and every packet that came by it was offered and taken. It keeps its number until [`Endpoint::close`].
+    /// A link is down, and all packets that came by it were offered and taken. It keeps its number
+    /// until [`Endpoint::close`].
     Down {
         /// The link.
         peer: PeerId,
-        /// Who was at its other end.
+        /// The function at its other end.
         address: FunctionId,
         /// Why.
         why: Why,
@@ -308,7 +321,7 @@ pub enum Event {
 /// A frame that [`Endpoint::poll_transmit`] wrote.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Transmit {
-    /// By which path it goes.
+    /// The path by which it goes.
     pub path: PathId,
     /// Its length in bytes.
     pub length: usize,

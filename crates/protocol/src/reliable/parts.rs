@@ -1,15 +1,15 @@
-//! A frame that comes in parts, because the path's MTU became smaller after it was first sent: it keeps its number, so its
-//! parts are put together before anything looks at it.
+//! Reassembles a frame that comes in parts because the path's MTU fell after its first
+//! transmission. The frame keeps its number, so its parts are joined before anything reads it.
 
 use alloc::vec::Vec;
 
 use bellwire_wire::frame::section::PART_FIXED_BYTES;
 
-/// Runs of bytes that are kept with holes between them, at most.
+/// Most runs of bytes that are kept with holes between them.
 const RUNS: usize = 128;
 
-/// At most one frame at a time. Its sender repeats all parts until it is acknowledged, perhaps cut differently, so what has come
-/// is kept in any order.
+/// Holds at most one frame. Its sender repeats all parts until the frame is acknowledged, possibly
+/// cut differently. So bytes are kept in any order.
 pub(super) struct Parts {
     sequence: u32,
     bytes: Vec<u8>,
@@ -22,8 +22,9 @@ impl Parts {
         Parts { sequence: 0, bytes: Vec::new(), runs: Vec::new() }
     }
 
-    /// Takes in one part of frame `sequence`; the whole body if this was the last that was missing. Frame `expected` goes first:
-    /// its parts displace those of others and are not displaced, or two frames that come by two paths at once might never end.
+    /// Takes in one part of frame `sequence`; returns the whole body if no other part is missing.
+    /// Parts of frame `expected` displace those of other frames and are never displaced. Otherwise
+    /// two frames that come by two paths at once could displace each other forever.
     #[cold]
     pub fn arrive(&mut self, expected: u32, sequence: u32, part: &[u8]) -> Option<Vec<u8>> {
         if sequence != expected && self.sequence == expected && !self.runs.is_empty() {
@@ -64,7 +65,7 @@ mod tests {
     use super::*;
     use alloc::vec;
 
-    /// Of two frames whose parts come by turns, the one that is expected becomes whole, whichever began.
+    /// If parts of two frames alternate, the expected frame is completed, whichever began.
     #[test]
     fn the_expected_frame_goes_first() {
         let part = |start: u8, byte: u8| [start, 0, 4, 0, byte, byte];

@@ -1,13 +1,15 @@
-//! The paths of one link: interfaces that carry the same channel (H-29). Each frame goes by the path with the fewest frames in
-//! flight, so that bandwidth adds up in proportion; losses are judged among the frames of one path, so that a path that is
-//! slower than another loses nothing by it. A path by which nothing arrives is left out, and tried with one frame from time to time.
+//! The paths of one link: interfaces that carry the same channel (H-29). Each frame goes by the
+//! path with the fewest frames in flight, so that bandwidths add up in proportion. Losses are
+//! judged among the frames of one path, so that a slow path causes no false losses. A path by which
+//! nothing arrives is left out, and tried with one frame from time to time.
 //!
-//! A path on which the peer appears by itself is not proved: somebody may have sent the peer's frames on from an address that is not
-//! the peer's. Until a frame that went there is acknowledged, it gets one Data frame at a time, and no more bytes of other frames than
-//! came from it (after RFC 9000, 8.1 and 9.3).
+//! A path on which the peer appears by itself is not proved: an attacker may forward the peer's
+//! frames from another address. Until a frame that went by this path alone is acknowledged, it gets
+//! one Data frame at a time. It gets no more bytes of other frames than came from it (after RFC
+//! 9000, 8.1 and 9.3).
 //!
-//! Spreading makes frames arrive out of order. A receiver that cannot keep an early frame drops it, and a sender that goes back sends
-//! all again: for them spreading is all loss, so they get one path at a time.
+//! Spreading makes frames arrive out of order. A receiver without room for early frames drops them,
+//! and a go-back sender then sends all again. Such links use one path at a time.
 
 use super::config::PATHS;
 use crate::canary::planted;
@@ -20,8 +22,8 @@ const LONGEST_REST_NS: u64 = 2_000_000_000;
 /// How long frames are not spread after the peer dropped an early one, in ns.
 const NARROW_NS: u64 = 1_000_000_000;
 
-/// A path, as the device numbers it. To the protocol it is only a name. Two places never have the same name, not even one after the
-/// other, because cookies are bound to it.
+/// A path, by the device's number. The protocol does not interpret it. A number is never reused for
+/// another place, because cookies are bound to it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct PathId(pub u64);
 
@@ -33,15 +35,16 @@ pub(super) struct Path {
     pub stamp: u32,
     /// Latest stamp that is known to have arrived.
     pub arrived: u32,
-    /// Trials that failed since something arrived.
+    /// Failed trials since something last arrived.
     failures: u32,
     /// Not to be used until then, unless all others are out, too.
     rest_until_ns: u64,
-    /// The peer was heard by it.
+    /// The peer was heard by this path.
     is_heard: bool,
-    /// What the peer's Challenge demanded of Opens that go there; 0: nothing yet.
+    /// Cookie for Opens by this path, from the peer's Challenge; 0: none yet.
     pub cookie: u64,
-    /// Bytes without an acknowledgement that may still go there; `None` once the peer has shown that it receives there.
+    /// Bytes of unacknowledged frame kinds that may still go by it; `None` once the peer has shown
+    /// that it receives there.
     unproved_bytes: Option<u32>,
 }
 
@@ -75,20 +78,20 @@ impl Path {
         self.unproved_bytes = None;
     }
 
-    /// What was sent by it did not arrive, while time enough passed.
+    /// Frames sent by it were not acknowledged in time: leaves the path out for a while.
     pub fn fail(&mut self, timeout_ns: u64, now_ns: u64) {
         let rest_ns = (REST_TIMEOUTS * timeout_ns) << self.failures.min(10);
         self.rest_until_ns = now_ns + rest_ns.min(LONGEST_REST_NS);
         self.failures += 1;
     }
 
-    /// Whether so many bytes that nobody acknowledges may go there.
+    /// Whether a frame of `bytes` that is not acknowledged may go by it.
     #[inline]
     fn may_have(&self, bytes: usize) -> bool {
         self.unproved_bytes.is_none_or(|left| left as usize >= bytes)
     }
 
-    /// Whether it should carry the next frame only if all others should not either.
+    /// Whether it should carry the next frame only if all other paths are out, too.
     #[inline]
     fn is_out(&self, now_ns: u64) -> bool {
         (self.failures > 0 || self.unproved_bytes.is_some())
@@ -102,13 +105,14 @@ pub(super) struct Paths {
     count: u8,
     turn: u8,
     heard: u8,
-    /// The peer has demanded a cookie of the Open that went there.
+    /// The path whose Challenge came last; the next Open goes there.
     challenged: Option<u8>,
-    /// Some of them are guesses: only one where the peer is heard is kept.
+    /// Some paths are guesses. Once the peer is heard, only the paths by which it was heard are
+    /// kept.
     are_guesses: bool,
     /// Until then one path at a time is used.
     narrow_until_ns: u64,
-    /// When a timeout last found all in flight lost.
+    /// When a timeout last declared all frames in flight lost.
     timed_out_ns: u64,
 }
 
@@ -126,23 +130,23 @@ impl Paths {
         }
     }
 
-    /// Adds a path unless it is there or there are enough.
+    /// Adds a path unless it is known or the table is full.
     #[inline]
     pub fn add(&mut self, id: PathId) {
         self.index_of(id);
     }
 
-    /// A path by which the peer has shown that it receives, the last one heard if it is one.
+    /// A path by which the peer has shown that it receives: the last one heard, if that is proved.
     pub fn place(&self) -> PathId {
         self.paths[self.back(usize::MAX) as usize].id
     }
 
-    /// Whether this is one of them.
+    /// Whether the link has this path.
     pub fn contains(&self, id: PathId) -> bool {
         self.paths[..self.count as usize].iter().any(|path| path.id == id)
     }
 
-    /// The names of all.
+    /// The numbers of all paths.
     pub fn ids(&self) -> impl Iterator<Item = PathId> {
         self.paths[..self.count as usize].iter().map(|path| path.id)
     }
@@ -156,7 +160,8 @@ impl Paths {
         }
     }
 
-    /// A frame of `bytes` came by this path: what needs no acknowledgement itself best goes back there.
+    /// A frame of `bytes` came by this path. Frames that are not acknowledged preferably go back
+    /// there.
     #[inline]
     pub fn heard_by(&mut self, id: PathId, bytes: usize) {
         let heard = &mut self.paths[self.heard as usize];
@@ -180,8 +185,8 @@ impl Paths {
         self.heard = index;
     }
 
-    /// Opens that go by this path shall carry this cookie, and the next one goes there. `None`: that is nothing new, or it is none of
-    /// the paths; else whether it is the first cookie of this path.
+    /// Stores the cookie for Opens by this path, and sends the next Open there. `None`: the cookie
+    /// is not new, or the path is unknown. Otherwise: whether it is the first cookie of this path.
     pub fn challenge(&mut self, id: PathId, cookie: u64) -> Option<bool> {
         let count = self.count as usize;
         let index = self.paths[..count].iter().position(|path| path.id == id)?;
@@ -198,12 +203,12 @@ impl Paths {
         self.challenged.take().unwrap_or_else(|| self.choose(now_ns))
     }
 
-    /// Whether one of them is among the others.
+    /// Whether both have a path in common.
     pub fn share(&self, others: &Paths) -> bool {
         self.ids().any(|id| others.contains(id))
     }
 
-    /// A frame of `bytes`, which is not acknowledged, goes by this path.
+    /// Charges a frame of `bytes` that is not acknowledged to this path.
     #[inline]
     pub fn spend(&mut self, index: u8, bytes: usize) {
         if let Some(left) = &mut self.at(index).unproved_bytes {
@@ -211,7 +216,8 @@ impl Paths {
         }
     }
 
-    /// Perhaps the peer is there, and not where the other paths lead: the next frame goes there. `false`: the path is there already.
+    /// Adds a path where the peer may be, and sends the next frame there. `false`: the path is
+    /// known already.
     pub fn guess(&mut self, id: PathId) -> bool {
         if self.paths[..self.count as usize].iter().any(|path| path.id == id) {
             return false;
@@ -223,7 +229,8 @@ impl Paths {
         true
     }
 
-    /// Whoever is there is not the peer. `false`: it is the only path. No frame may be in flight.
+    /// Removes a path that does not lead to the peer. `false`: it is the only path. No frame may be
+    /// in flight.
     pub fn forget(&mut self, id: PathId) -> bool {
         let count = self.count as usize;
         let Some(index) = self.paths[..count].iter().position(|path| path.id == id) else {
@@ -238,7 +245,8 @@ impl Paths {
         true
     }
 
-    /// The peer was heard, so guesses are of no use any more. No frame may be in flight.
+    /// If some paths are guesses, keeps only those by which the peer was heard and that are proved.
+    /// No frame may be in flight.
     pub fn forget_guesses(&mut self) {
         if !core::mem::take(&mut self.are_guesses) {
             return;
@@ -257,14 +265,14 @@ impl Paths {
         self.proved_by(heard);
     }
 
-    /// The path for a frame of `bytes` that needs no acknowledgement: the one by which the peer was heard last, if it may have
-    /// so many.
+    /// The path for a frame of `bytes` that is not acknowledged: where the peer was last heard, if
+    /// that path may have as many bytes.
     #[inline]
     pub fn back(&self, bytes: usize) -> u8 {
         if self.paths[self.heard as usize].may_have(bytes) { self.heard } else { self.proved() }
     }
 
-    /// The first path that is proved. There is one: the path by which the link was made.
+    /// The first proved path. There is always one: the path by which the link was made.
     #[cold]
     fn proved(&self) -> u8 {
         let is_proved = |index: &u8| self.paths[*index as usize].unproved_bytes.is_none();
@@ -278,7 +286,7 @@ impl Paths {
             return Some(index as u8);
         }
         if count == PATHS {
-            // A guess makes room: in turns, as nobody knows which is the worst.
+            // A guess makes room. Guesses are evicted in turn, because none is known to be worse.
             let guess = self.are_guesses.then(|| {
                 self.turn = (self.turn + 1) % self.count;
                 (0..self.count)
@@ -294,17 +302,18 @@ impl Paths {
         Some(count as u8)
     }
 
-    /// Whether there are several.
+    /// Whether the link has more than one path.
     pub fn are_several(&self) -> bool {
         self.count > 1
     }
 
-    /// The peer keeps no early frames now: one path at a time for a while.
+    /// The peer keeps no early frames now: one path at a time for 1 s.
     pub fn narrow(&mut self, now_ns: u64) {
         self.narrow_until_ns = self.narrow_until_ns.max(now_ns.saturating_add(NARROW_NS));
     }
 
-    /// All in flight counts as lost. Twice in short succession: perhaps the peer keeps too few early frames.
+    /// All frames in flight count as lost. Twice in short succession: the peer may keep too few
+    /// early frames.
     pub fn timed_out(&mut self, timeout_ns: u64, now_ns: u64) {
         if now_ns.saturating_sub(self.timed_out_ns) < REST_TIMEOUTS * timeout_ns {
             self.narrow(now_ns);
@@ -337,13 +346,13 @@ impl Paths {
             .min_by_key(|&index| {
                 let path = &self.paths[index as usize];
                 let is_out = path.is_out(now_ns);
-                // If all are out, one that is proved is the better one.
+                // If all are out, prefer a proved one.
                 (is_out, is_out && path.unproved_bytes.is_some(), path.in_flight)
             })
             .unwrap_or(0)
     }
 
-    /// The first of the paths that failed least since something arrived by them.
+    /// The first of the paths with the fewest failures since something arrived.
     #[cold]
     fn most_reliable(&self, now_ns: u64) -> u8 {
         let failed = |index: &u8| {

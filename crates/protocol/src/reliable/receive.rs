@@ -1,4 +1,4 @@
-//! Frames that come in.
+//! Takes in incoming frames.
 
 use bellwire_wire::frame::check::{CHECK_BYTES, is_sound};
 use bellwire_wire::frame::header::{FLAG_ANSWER, FrameHeader, FrameKind, HEADER_BYTES};
@@ -10,14 +10,16 @@ use super::link::State;
 use super::{Channel, Endpoint, PathId, Recovery, Sink, Why};
 use crate::canary::planted;
 
-/// Whether a frame is one of the protocol, and unaltered: for who gives paths their names only then.
+/// Whether the bytes are an unaltered frame of the protocol: for devices that give a path its
+/// number only then.
 pub fn is_sound_frame(bytes: &[u8]) -> bool {
     FrameHeader::parse(bytes).is_ok_and(|header| is_sound(&bytes[..header.length as usize]))
 }
 
 impl Endpoint {
-    /// Takes in one frame that came by `path`; `bytes` may have padding behind it. Packets that it completes are offered to
-    /// `sink` before this returns. Whatever the bytes are, nothing panics and nothing grows beyond its limit.
+    /// Takes in one frame that came by `path`; `bytes` may end with padding. Packets that it
+    /// completes are offered to `sink` before this returns. No input causes a panic or exceeds a
+    /// limit.
     #[inline]
     pub fn handle_frame(&mut self, path: PathId, bytes: &[u8], now_ns: u64, sink: &mut impl Sink) {
         let header = match FrameHeader::parse(bytes) {
@@ -43,7 +45,7 @@ impl Endpoint {
             FrameKind::Close => self.handle_close(&header, body),
             FrameKind::Unknown => self.handle_unknown(&header),
             FrameKind::Challenge => self.handle_challenge(path, &header, body),
-            // These are between devices.
+            // Devices exchange these.
             FrameKind::Seek | FrameKind::Here => self.counters.frames_unknown += 1,
         }
     }
@@ -65,7 +67,7 @@ impl Endpoint {
         let Some(link) = self.slots[slot].link.as_deref_mut() else { return };
         match link.state {
             State::Up | State::Closing => link.heard(now_ns),
-            // A frame of the link before the Accept: whoever sends it has read our token.
+            // A frame of the link overtook the Accept. Its sender has read our token.
             State::Opening | State::Accepting if link.peer_token != 0 => {
                 link.paths.heard_by(path, header.length as usize);
                 if !self.come_up(slot, now_ns) {
@@ -103,7 +105,8 @@ impl Endpoint {
             match part_of(body) {
                 None => self.handle_data(slot, header.sequence, body, now_ns, sink),
                 Some(part) => {
-                    // A frame that no longer fits the path comes in parts; whole, it is like any other.
+                    // A frame that no longer fits the path comes in parts. Once whole, it is
+                    // handled like any other.
                     if let Some(whole) = link.parts.arrive(link.expected, header.sequence, part) {
                         self.handle_data(slot, header.sequence, &whole, now_ns, sink);
                     }
@@ -118,7 +121,7 @@ impl Endpoint {
         }
     }
 
-    /// A sequenced frame: past, next, or future?
+    /// Handles a sequenced frame: a repetition, the expected one, or an early one.
     #[inline]
     fn handle_data(
         &mut self,
@@ -159,7 +162,7 @@ impl Endpoint {
         self.consumed(slot);
     }
 
-    /// Those that came early and are next now.
+    /// Takes early frames whose turn has come.
     #[cold]
     fn take_early(&mut self, slot: usize, now_ns: u64, sink: &mut impl Sink) {
         loop {
@@ -179,14 +182,15 @@ impl Endpoint {
         }
     }
 
-    /// A gap: keep the frame, and tell the sender what is missing (LOSE, H-14).
+    /// A gap: keeps the frame, and tells the sender what is missing (LOSE, H-14).
     #[cold]
     fn keep_early(&mut self, slot: usize, sequence: u32, ahead: u32, body: &[u8]) {
         let Some(link) = self.slots[slot].link.as_deref_mut() else { return };
         let was_kept = match self.config.recovery {
             Recovery::GoBack => {
                 self.counters.frames_dropped += 1;
-                // HPCL's sender goes back at each LOSE, so it is told of each gap once. A timeout covers the rest.
+                // HPCL's sender goes back at each LOSE, so each gap is reported once. A timeout
+                // covers the rest.
                 if link.lose_reported == Some(link.expected) {
                     return;
                 }
@@ -217,7 +221,7 @@ impl Endpoint {
         link.acknowledge.gap(was_kept);
     }
 
-    /// Takes in the sections of a frame whose turn it is. `false`: the peer broke the protocol.
+    /// Takes in the sections of a frame whose turn has come. `false`: the peer broke the protocol.
     #[inline]
     fn take_sections(&mut self, slot: usize, body: &[u8], sink: &mut impl Sink) -> bool {
         let mut rest = body;
@@ -237,7 +241,7 @@ impl Endpoint {
                 }
                 SectionKind::News => self.take_news(slot, section.bytes),
                 SectionKind::Received => true,
-                // Parts are alone in a frame, and were put together before.
+                // A part is alone in its frame, and parts were joined before.
                 SectionKind::Part => false,
             };
             if !is_sound {
@@ -276,7 +280,8 @@ impl Endpoint {
             let Some(link) = self.slots[slot].link.as_deref_mut() else { return false };
             match news {
                 News::Gate { queue_pair, state } => {
-                    // Only what was asked for is told, and only what exists here can have been asked for.
+                    // A peer tells only what was asked for, and we ask only for numbers that exist
+                    // here.
                     let Some(place) = self.numbers.place(queue_pair) else { return false };
                     if link.gates.told(place, state) {
                         link.gates_untold = true;
@@ -294,7 +299,7 @@ impl Endpoint {
     }
 }
 
-/// The part in the body of a frame, if it is one of those that carry parts.
+/// The part in the body of a frame, if it carries one.
 #[inline]
 fn part_of(body: &[u8]) -> Option<&[u8]> {
     match body.first() {

@@ -1,6 +1,7 @@
-//! The measured round trip and the timeout that follows from it (RFC 6298, with nanoseconds for seconds).
+//! The measured round trip and the timeout that follows from it (RFC 6298, with nanoseconds for
+//! seconds).
 
-/// How long a minimum counts before a newer one replaces it, in ns: the path may have changed.
+/// Age at which a recent minimum replaces an old one, in ns: the path may have changed.
 const MINIMUM_AGE_NS: u64 = 10_000_000_000;
 
 #[derive(Clone, Copy)]
@@ -31,7 +32,7 @@ impl RoundTrip {
         }
     }
 
-    /// Takes in one measurement of a frame that was sent once (Karn).
+    /// Takes in one measurement of a frame that was transmitted once (Karn).
     #[inline]
     pub fn sample(&mut self, round_trip_ns: u64, now_ns: u64) {
         let sample = round_trip_ns.max(1);
@@ -52,12 +53,13 @@ impl RoundTrip {
         }
     }
 
-    /// The timeout without doubling: how long an acknowledgement takes at most if all is well.
+    /// The timeout without doubling: an acknowledgement takes at most this long unless something is
+    /// lost.
     pub fn patience_ns(&self) -> u64 {
         RoundTrip { backoff: 0, ..*self }.timeout_ns()
     }
 
-    /// How long to wait for an acknowledgement now.
+    /// The current timeout of an acknowledgement.
     #[inline]
     pub fn timeout_ns(&self) -> u64 {
         let base = if self.smooth_ns == 0 {
@@ -67,7 +69,7 @@ impl RoundTrip {
         };
         let [low, high] = self.bounds_ns;
         let base = base.max(low);
-        // Doubling ends at the upper bound; a path that is slower than that is waited for all the same.
+        // Doubling ends at the upper bound. A slower path still gets its full base timeout.
         (base << self.backoff.min(20)).min(high).max(base)
     }
 }

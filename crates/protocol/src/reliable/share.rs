@@ -1,23 +1,25 @@
-//! How much each of those who send at the same time may send: the receiver is the only one who sees them all, so it divides its credit
-//! among them. Equal credit is equal speed, because the frames of all of them pass the same queue: whose credit is spent waits for its
-//! frames to get through, as everybody does. It does not matter what delay a sender takes for that of an empty way, which the congestion
-//! window depends on, and which one that never saw it empty cannot know.
+//! How much each of several simultaneous senders may send. Only the receiver sees all senders, so
+//! it divides its credit among them. Equal credit is equal speed, because all their frames pass the
+//! same queue: a sender without credit waits for its frames to get through. The congestion window
+//! cannot do this: it depends on the delay of an empty path. A sender that never saw the path empty
+//! does not know that delay.
 //!
-//! Together they have [`WHOLE`] times what one alone has, and each of them at least the longest packet, as no packet is begun without
-//! credit for all of it. Who sends now and then counts as nobody: only frames behind which another one waits do.
+//! Together they have [`WHOLE`] times the credit of a lone sender. Each has at least the longest
+//! packet, because a packet is begun only with credit for all of it. An occasional sender does not
+//! count: only frames with another frame waiting behind them do.
 
 use crate::canary::planted;
 
-/// Those who send now together have the credit of so many that are alone.
+/// Simultaneous senders together have the credit of this many lone senders.
 const WHOLE: u32 = 2;
-/// Who has sent in this time or the one before counts as sending, in ns.
+/// A link that sent in this span or the one before counts as sending, in ns.
 const SPAN_NS: u64 = 20_000_000;
 
 pub(super) struct Shares {
-    /// Credit of one who is alone, and least credit.
+    /// Credit of a lone sender, and least credit.
     most: u32,
     least: u32,
-    /// Number of the span that is now, and when it ends.
+    /// Number of the current span, and when it ends.
     span: u32,
     end_ns: u64,
     /// Links that sent in this span, and in the one before.
@@ -26,12 +28,12 @@ pub(super) struct Shares {
 }
 
 impl Shares {
-    /// One who is alone has `most` credit, and nobody less than `least`.
+    /// A lone sender has `most` credit, and no sender less than `least`.
     pub fn new(most: u32, least: u32) -> Self {
         Shares { most, least: least.min(most), span: 1, end_ns: 0, now: 0, before: 0 }
     }
 
-    /// A link has sent something and has more; `span` is the one in which it last did.
+    /// A link has sent something and has more to send; `span` is the span in which it last did so.
     #[inline]
     pub fn sends(&mut self, span: &mut u32, now_ns: u64) {
         if now_ns >= self.end_ns {
@@ -63,8 +65,8 @@ impl Shares {
 mod tests {
     use super::*;
 
-    /// Credit is divided among those who send at the same time, down to the longest packet, and is whole again two spans after the others
-    /// have stopped; who sends often counts once.
+    /// Credit is divided among simultaneous senders, down to the longest packet. It is whole again
+    /// two spans after the others have stopped, and a frequent sender counts once.
     #[test]
     fn credit_is_divided_among_those_who_send() {
         let mut shares = Shares::new(1 << 19, 70_000);

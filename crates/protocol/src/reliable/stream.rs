@@ -1,5 +1,5 @@
-//! What one link has to send on one channel: records one behind another in a ring, from the packet that is not yet wholly
-//! acknowledged to the one queued last. Frames are cut from it and, when lost, filled from it again.
+//! What one link sends on one channel: a ring of records, from the oldest packet that is not wholly
+//! acknowledged to the newest. Frames are cut from it and, when lost, filled from it again.
 //!
 //! ```text
 //!      head            next                 tail
@@ -17,9 +17,9 @@ use bellwire_wire::frame::section::{FLAG_CONTINUES, FLAG_UNFINISHED};
 use super::Body;
 use crate::canary::planted;
 
-/// A record is begun in a frame that has already something in it only if so much of it fits.
+/// In a frame that is not empty, a record is begun only if at least this much of it fits.
 const WORTH_BEGINNING_BYTES: u32 = 256;
-/// Positions begin shortly before they wrap, so that wrapping is nothing rare.
+/// Positions begin shortly before they wrap, so that wrapping happens often.
 const FIRST_POSITION: u32 = u32::MAX - 1000;
 /// First size of a ring.
 const FIRST_BYTES: u32 = 1 << 12;
@@ -47,14 +47,14 @@ pub(super) struct SendStream {
     head: u32,
     next: u32,
     tail: u32,
-    /// Those that are not yet wholly cut.
+    /// Records that are not yet wholly cut.
     records: VecDeque<Record>,
-    /// Bytes already cut from the first of them.
+    /// Bytes already cut from the first record.
     begun: u32,
-    /// Credit spent, and given by the peer, in sums of costs modulo 2^32.
+    /// Credit spent, and granted by the peer, as sums of costs modulo 2^32.
     spent: u32,
     granted: u32,
-    /// Waits for credit (STOP), since this piece could not be cut.
+    /// The next record waits for credit (STOP).
     pub stopped: bool,
 }
 
@@ -75,7 +75,7 @@ impl SendStream {
         }
     }
 
-    /// The peer counts credit from `base` and has given so much that `granted` may be reached.
+    /// Starts the credit count at `base`; the peer has granted credit up to `granted`.
     pub fn begin(&mut self, base: u32, granted: u32) {
         self.spent = base;
         self.granted = granted;
@@ -87,13 +87,13 @@ impl SendStream {
         self.tail.wrapping_sub(self.next)
     }
 
-    /// Whether everything was acknowledged.
+    /// Whether everything is acknowledged.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.head == self.tail
     }
 
-    /// Queues a packet; `false` and nothing happened if it does not fit.
+    /// Queues a packet; `false` if it does not fit, and then nothing has changed.
     #[inline]
     pub fn push_packet(
         &mut self,
@@ -133,7 +133,8 @@ impl SendStream {
         true
     }
 
-    /// Takes what fits into `room` bytes of a frame, at most `most` records; `None` if nothing does or may.
+    /// Cuts what fits into `room` bytes of a frame, at most `most` records; `None` if nothing fits
+    /// or credit is missing.
     #[inline]
     pub fn cut(&mut self, room: u32, most: u16) -> Option<Piece> {
         let mut piece = Piece { start: self.next, length: 0, flags: 0, packets: 0 };
@@ -148,7 +149,7 @@ impl SendStream {
                     self.stopped = true;
                     break;
                 }
-                // A record that fits into the next frame waits for it, unless much of it fits here.
+                // A record waits for the next frame, unless much of it fits here.
                 if bytes > left && left < WORTH_BEGINNING_BYTES && piece.length > 0 {
                     break;
                 }
@@ -193,7 +194,7 @@ impl SendStream {
         self.head = piece.start.wrapping_add(piece.length);
     }
 
-    /// The peer grants credit up to `limit`; whether that is news.
+    /// The peer grants credit up to `limit`; returns whether that is more than before.
     #[inline]
     pub fn grant(&mut self, limit: u32) -> bool {
         let more = limit.wrapping_sub(self.granted);
@@ -212,7 +213,8 @@ impl SendStream {
         self.tail = self.tail.wrapping_add(bytes.len() as u32);
     }
 
-    /// Where `length` bytes from `position` lie in the ring: a run, and another at its beginning if they wrap.
+    /// Where `length` bytes from `position` lie in the ring: one run, and a second at its start if
+    /// they wrap.
     #[inline]
     fn spans(
         &self,
@@ -231,8 +233,8 @@ impl SendStream {
         needed <= self.ring.len() as u64 || self.grow(needed)
     }
 
-    /// Doubles the ring until it holds `needed`, up to the limit: so an idle link costs nothing, and one that was busy once
-    /// never allocates again.
+    /// Doubles the ring until it holds `needed`, up to the limit. An idle link costs nothing, and a
+    /// busy one stops allocating.
     #[cold]
     fn grow(&mut self, needed: u64) -> bool {
         if needed > self.limit as u64 {

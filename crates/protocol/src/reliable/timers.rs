@@ -1,11 +1,11 @@
-//! What happens because time has passed.
+//! Runs the timers of links.
 
 use super::link::{NEVER, State};
 use super::{Endpoint, Why};
 use crate::canary::planted;
 
 impl Endpoint {
-    /// Looks at each link whose time has come, and finds the next time.
+    /// Serves each link whose deadline has passed, and finds the next deadline.
     #[cold]
     pub(super) fn run_timers(&mut self, now_ns: u64) {
         for slot in 0..self.slots.len() {
@@ -20,8 +20,8 @@ impl Endpoint {
         self.next_timer_ns = self.deadlines_ns.iter().copied().min().unwrap_or(NEVER);
     }
 
-    /// A peer that both asked us and is asked by us has not confirmed what its Open said. Perhaps that was not what it sent, and its answers
-    /// count as old: it is asked anew.
+    /// Both sides asked, and the peer has not confirmed what its Open said. The Open may have been
+    /// altered, so that the peer's answers count as old: asks the peer anew.
     fn forget_unconfirmed(&mut self, slot: usize, now_ns: u64) {
         let Some(link) = self.slots[slot].link.as_deref_mut() else { return };
         if link.state == State::Opening
@@ -34,7 +34,7 @@ impl Endpoint {
     }
 
     fn give_up(&mut self, slot: usize, why: Why) {
-        // What the user closed has lingered long enough.
+        // The lingering time of a link that the user closed is over.
         let is_closing =
             self.slots[slot].link.as_ref().is_some_and(|link| link.state == State::Closing);
         if is_closing {
@@ -44,7 +44,7 @@ impl Endpoint {
         }
     }
 
-    /// Does what is due for one link; why it is over, if it is.
+    /// Does what is due for one link. Returns the reason if the link is over.
     fn look(&mut self, slot: usize, now_ns: u64) -> Option<Why> {
         let config = self.config;
         let counters = &mut self.counters;
@@ -57,8 +57,9 @@ impl Endpoint {
                 }
                 if now_ns >= link.repeat_ns {
                     link.repeat_ns = NEVER;
-                    // An answer to the peer's Open may be due just now. Our own Open does not take its place: where both ask and the
-                    // network's delay is constant, the two would meet each time, and the peer may know an older token of our opening.
+                    // An answer to the peer's Open may be due just now; our own Open must not
+                    // replace it. If both ask and the delay is constant, the two would collide each
+                    // time. The peer may also know an older token of our opening.
                     if planted("reliable-open-instead-of-accept") {
                         link.accept_due = false;
                     }
@@ -75,7 +76,8 @@ impl Endpoint {
             return Some(Why::Dead);
         }
         link.regrow(now_ns);
-        // Questions count, not time, so that a program that slept itself does not find all its peers dead (see PROTOCOL.md).
+        // Probes count, not time: a program that was suspended must not find all its peers dead
+        // (see PROTOCOL.md).
         if now_ns >= link.keep_alive_deadline_ns() {
             if link.probes >= config.keep_alive_probes {
                 return Some(Why::Dead);

@@ -1,4 +1,4 @@
-//! Frames that go out.
+//! Writes outgoing frames.
 
 use bellwire_wire::frame::FRAME_OVERHEAD_BYTES;
 use bellwire_wire::frame::check::{CHECK_BYTES, seal};
@@ -28,15 +28,16 @@ const OPEN_FRAME_BYTES: usize = FRAME_OVERHEAD_BYTES + OPEN_BYTES;
 /// A section with less room than this is not begun.
 const LEAST_SECTION_BYTES: usize = 64;
 
-/// News that wait for a frame, at most.
+/// Most bytes of news that wait for a frame.
 const MOST_NEWS_BYTES: u32 = 32 * NEWS_BYTES as u32;
 
 const SECTIONS: [SectionKind; STREAMS] =
     [SectionKind::Requests, SectionKind::Responses, SectionKind::News];
 
 impl Endpoint {
-    /// Writes the next frame into `buffer`, which should have room for [`Config::frame_bytes`]; `None` if nothing is to be
-    /// sent now. What has to be kept for sending again is kept here, so the buffer is free as soon as the frame has gone.
+    /// Writes the next frame into `buffer`, which should have room for [`Config::frame_bytes`];
+    /// `None` if nothing is to be sent now. The endpoint keeps what it may have to retransmit, so
+    /// the buffer is free once the frame has gone.
     #[inline]
     pub fn poll_transmit(&mut self, now_ns: u64, buffer: &mut [u8]) -> Option<Transmit> {
         if now_ns >= self.next_timer_ns {
@@ -53,7 +54,8 @@ impl Endpoint {
         }
         while let Some(&slot) = self.ready.front() {
             if let Some(transmit) = self.transmit(slot as usize, now_ns, buffer) {
-                // Mostly that was all, and to find that out by another try would hold this frame up.
+                // Usually the link has no more to send. Checking costs less than another try, which
+                // would delay this frame.
                 if self.slots[slot as usize].link.as_ref().is_some_and(|link| !link.has_something())
                 {
                     self.leave_ready(slot);
@@ -68,7 +70,7 @@ impl Endpoint {
         None
     }
 
-    /// The foremost link of those that are ready, in `slot`, has nothing to send.
+    /// Takes the first ready link, in `slot`, off the list: it has nothing to send.
     #[inline]
     fn leave_ready(&mut self, slot: u16) {
         self.ready.pop_front();
@@ -124,7 +126,7 @@ impl Endpoint {
             }
         };
         let length = frame.at + CHECK_BYTES;
-        // LOSE without the bitmap says that nothing was kept.
+        // LOSE without the bitmap means that nothing was kept.
         let loses = link.acknowledge.lose && !frame.is_silent;
         if loses {
             link.repetitions_told = link.repetitions;
@@ -213,7 +215,7 @@ impl Endpoint {
     }
 }
 
-/// A frame with a body of fixed length.
+/// Writes a frame with a body of fixed length.
 fn write_whole(mut header: FrameHeader, body: &[u8], buffer: &mut [u8]) -> Option<usize> {
     let length = FRAME_OVERHEAD_BYTES + body.len();
     let frame = buffer.get_mut(..length)?;
@@ -224,16 +226,16 @@ fn write_whole(mut header: FrameHeader, body: &[u8], buffer: &mut [u8]) -> Optio
     Some(length)
 }
 
-/// The inside of a frame as it grows.
+/// The frame being written, between header and check value.
 struct Writer<'a> {
     buffer: &'a mut [u8],
     at: usize,
-    /// The selective acknowledgement found no room.
+    /// The selective acknowledgement did not fit.
     is_silent: bool,
 }
 
 impl Writer<'_> {
-    /// Bytes that may still be written, the check value left out.
+    /// Bytes that may still be written, without the check value.
     #[inline]
     fn room(&self) -> usize {
         self.buffer.len() - self.at - CHECK_BYTES
@@ -252,7 +254,8 @@ impl Writer<'_> {
     }
 }
 
-/// The selective acknowledgement, if it says more than the header and leaves room for `content` bytes.
+/// Writes the selective acknowledgement if it says more than the header and leaves room for
+/// `content` bytes.
 #[inline]
 fn write_received(link: &mut Link, frame: &mut Writer<'_>, content: usize) {
     if link.early.is_empty() && link.repetitions == link.repetitions_told {
@@ -271,7 +274,7 @@ fn write_received(link: &mut Link, frame: &mut Writer<'_>, content: usize) {
     link.repetitions_told = link.repetitions;
 }
 
-/// Sends a lost frame again, with the same content under the same number; its path and number.
+/// Retransmits a lost frame with the same content and number. Returns its path and number.
 fn resend(link: &mut Link, index: usize, frame: &mut Writer<'_>, now_ns: u64) -> Option<(u8, u32)> {
     let sent = *link.flight.at(index)?;
     let content: usize = sent
@@ -281,7 +284,7 @@ fn resend(link: &mut Link, index: usize, frame: &mut Writer<'_>, now_ns: u64) ->
         .map(|piece| SECTION_BYTES + piece.length as usize)
         .sum();
     if content > frame.room() {
-        // Parts are alone in their frames.
+        // A part is alone in its frame.
         frame.is_silent = !link.early.is_empty() && !planted("reliable-lose-without-bitmap");
         return send_part(link, index, frame, now_ns);
     }
@@ -297,7 +300,7 @@ fn resend(link: &mut Link, index: usize, frame: &mut Writer<'_>, now_ns: u64) ->
     Some((path, link.flight.oldest.wrapping_add(index as u32)))
 }
 
-/// Sends the next part of a frame that is too long for the path now; its path and number.
+/// Sends the next part of a frame that is too long for the path now. Returns its path and number.
 #[cold]
 fn send_part(
     link: &mut Link,
@@ -316,7 +319,7 @@ fn send_part(
             stream.copy(piece, &mut whole[at..]);
         }
     }
-    // All by one path, so that they stay in order where the network keeps it.
+    // All parts go by one path, so that they stay in order where the network keeps order.
     let (offset, path) = match link.part {
         Some((part_of, offset, path)) if part_of == sequence && offset < whole.len() => {
             (offset, path)
@@ -338,7 +341,7 @@ fn send_part(
     Some((path, sequence))
 }
 
-/// Fills a new frame from the streams; its path and number.
+/// Fills a new frame from the streams. Returns its path and number.
 #[inline]
 fn send_new(
     link: &mut Link,
@@ -350,7 +353,8 @@ fn send_new(
     let most = if config.coalesce { u16::MAX } else { 1 };
     let mut pieces = [Piece::default(); STREAMS];
     let mut is_filled = false;
-    // News first, as they are few; then the channels in turns, as neither may starve the other.
+    // News first, because they are few. Then the channels take turns to be first, so that neither
+    // starves.
     let first = link.flight.next() as usize & 1;
     for index in [2, first, 1 - first] {
         let stream = &mut link.streams[index];
@@ -387,7 +391,7 @@ fn send_new(
     Some((path, sequence))
 }
 
-/// Counts a frame on a path.
+/// Counts a frame on a path and returns its stamp.
 #[inline]
 fn stamp(link: &mut Link, path: u8) -> u32 {
     let path = link.paths.at(path);
@@ -397,7 +401,8 @@ fn stamp(link: &mut Link, path: u8) -> u32 {
     stamp
 }
 
-/// Moves what is owed of gates into the stream of news, as far as there is room: the state is that of now.
+/// Moves pending news of gates into the stream of news, as far as there is room. They tell the
+/// current state.
 #[cold]
 fn owe_news(link: &mut Link, numbers: super::gates::GateNumbers, own_gates: &[u8]) {
     while link.streams[2].waiting_bytes() < MOST_NEWS_BYTES {

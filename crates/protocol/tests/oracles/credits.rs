@@ -1,7 +1,8 @@
-//! A plain model of the credit manager: a `VecDeque` of lanes that wait, and a vector of extents per lane.
+//! A plain model of the credit manager: a `VecDeque` of waiting lanes, and a vector of extents per
+//! lane.
 //!
-//! The model does not say where an extent lies, only that it is free of others and how long it is; the place is the
-//! pool's business, which has an oracle of its own.
+//! The model predicts the length of an extent and that it overlaps no other, not its place. The
+//! pool defines places, and has an oracle of its own.
 
 use std::collections::VecDeque;
 
@@ -41,7 +42,7 @@ pub fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op, 1..300)
 }
 
-/// Makes the steps on a manager and on the model; an error is the first disagreement.
+/// Applies the steps to a manager and to the model; an error is the first disagreement.
 pub fn agree(ops: Vec<Op>) -> Result<(), TestCaseError> {
     let mut credits = CreditManager::new(CHUNKS, LANES, MAX_EXTENTS as u16);
     let mut model = Model::default();
@@ -62,7 +63,7 @@ struct Model {
 struct Lane {
     size: u16,
     held: Vec<Extent>,
-    /// Asked while it held as many extents as it may.
+    /// Asked while it held its most extents.
     at_limit: bool,
 }
 
@@ -71,7 +72,7 @@ impl Model {
         CHUNKS - self.lanes.iter().flat_map(|lane| &lane.held).map(|e| e.count).sum::<u16>()
     }
 
-    /// The longest power of two that is at most `limit` and for which there is a free run.
+    /// The longest power of two that is at most `limit` and has a free run.
     fn expected_count(&self, limit: u16) -> Option<u16> {
         let mut free = vec![true; CHUNKS as usize];
         for extent in self.lanes.iter().flat_map(|lane| &lane.held) {
@@ -81,7 +82,7 @@ impl Model {
         [32, 16, 8, 4, 2, 1].into_iter().find(|&n| n <= limit && fits(n))
     }
 
-    /// `got` was granted to `lane`: it must be as long as expected and overlap nothing.
+    /// `got` was granted to `lane`: it must have the expected length and overlap nothing.
     fn accept(&mut self, lane: u16, got: Option<Extent>) -> Result<(), TestCaseError> {
         let expected = self.expected_count(self.lanes[lane as usize].size);
         prop_assert_eq!(got.map(|extent| extent.count), expected);
@@ -136,7 +137,7 @@ fn apply(credits: &mut CreditManager, model: &mut Model, op: Op) -> Result<(), T
                 if std::mem::take(&mut state.at_limit) {
                     model.waiting.push_back(lane);
                 }
-                // Returned twice, it is refused.
+                // A second return is refused.
                 prop_assert_eq!(credits.consumed(lane, extent), Err(NotHeld { lane, extent }));
             }
         }
@@ -182,7 +183,7 @@ fn compare(credits: &CreditManager, model: &Model) -> Result<(), TestCaseError> 
     credits.check().map_err(TestCaseError::fail)
 }
 
-/// When everything comes back, every lane that waits is served: nobody is forgotten.
+/// When everything comes back, every waiting lane is served.
 fn drain(credits: &mut CreditManager, model: &mut Model) -> Result<(), TestCaseError> {
     while let Some(lane) = (0..LANES).find(|&lane| !model.lanes[lane as usize].held.is_empty()) {
         apply(credits, model, Op::Consume(lane, 0))?;

@@ -1,4 +1,5 @@
-//! A plain model of the DAMQ: a `VecDeque` of byte vectors per queue. Every step is made on both and compared.
+//! A plain model of the DAMQ: a `VecDeque` of byte vectors per queue. Every step is applied to both
+//! and compared.
 
 use std::collections::VecDeque;
 
@@ -19,7 +20,7 @@ pub enum Op {
 
 pub fn ops() -> impl Strategy<Value = Vec<Op>> {
     let queue = 0..QUEUES;
-    // Lengths at and around the borders of cells, and now and then one that can never fit.
+    // Lengths at and around the borders of cells, and sometimes one that can never fit.
     let len = prop_oneof![0usize..100, Just(16), Just(17), Just(CELLS * CELL_BYTES), 0usize..1000];
     let op = prop_oneof![
         6 => (queue.clone(), len).prop_map(|(queue, len)| Op::Push { queue, len }),
@@ -30,7 +31,7 @@ pub fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op, 1..200)
 }
 
-/// Makes the steps on a DAMQ and on the model; an error is the first disagreement.
+/// Applies the steps to a DAMQ and to the model; an error is the first disagreement.
 pub fn agree(ops: Vec<Op>) -> Result<(), TestCaseError> {
     let mut damq = Damq::<u32>::new(CELLS, CELL_BYTES, QUEUES as usize);
     let mut model = vec![VecDeque::<(u32, Vec<u8>)>::new(); QUEUES as usize];

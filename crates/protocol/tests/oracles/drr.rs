@@ -1,5 +1,5 @@
-//! A plain model of deficit round robin: a `VecDeque` of flows, the one at its turn in front. And, apart from that
-//! model, the fairness that the algorithm promises.
+//! A plain model of deficit round robin: a `VecDeque` of flows, the current one in front. A second
+//! check, apart from that model, is the fairness that the algorithm promises.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU8;
@@ -33,7 +33,7 @@ pub fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op, 1..300)
 }
 
-/// Makes the steps on the arbiter and on the model; an error is the first disagreement.
+/// Applies the steps to the arbiter and to the model; an error is the first disagreement.
 pub fn agree(ops: Vec<Op>) -> Result<(), TestCaseError> {
     let mut drr = Drr::new(FLOWS, QUANTUM_BYTES);
     let mut model = Model { ring: VecDeque::new(), flows: [(0, 1); FLOWS as usize] };
@@ -115,7 +115,7 @@ impl Model {
     }
 }
 
-/// Weights of flows that all have work, and the sizes of what is served.
+/// Weights of flows that always have work, and the sizes of their services.
 #[derive(Clone, Debug)]
 pub struct Saturated {
     weights: Vec<NonZeroU8>,
@@ -128,7 +128,8 @@ pub fn saturated() -> impl Strategy<Value = Saturated> {
     (weights, sizes).prop_map(|(weights, sizes)| Saturated { weights, sizes })
 }
 
-/// At every moment the services of any two flows, divided by their weights, are within the promised distance.
+/// At every moment the services of any two flows, divided by their weights, are within the promised
+/// distance.
 pub fn fair(case: Saturated) -> Result<(), TestCaseError> {
     let Saturated { weights, sizes } = case;
     let mut drr = Drr::new(weights.len() as u32, QUANTUM_BYTES);

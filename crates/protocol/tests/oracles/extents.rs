@@ -3,16 +3,16 @@
 use bellwire_protocol::{Extent, ExtentPool, GiveError};
 use proptest::prelude::*;
 
-/// Three words of the bitmap, the last one not full.
+/// Three words of the bitmap; the last one is not full.
 const CHUNKS: u16 = 150;
 
 #[derive(Clone, Debug)]
 pub enum Op {
     Take(u16),
     TakeUpTo(u16),
-    /// Gives back the extent at this place among those that are held.
+    /// Gives back the extent at this index among those held.
     Give(usize),
-    /// Gives any extent whatsoever.
+    /// Gives any extent at all.
     GiveAny(Extent),
 }
 

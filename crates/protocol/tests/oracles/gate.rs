@@ -1,4 +1,4 @@
-//! What must hold of STOP and GO over any traffic.
+//! What holds for STOP and GO over any traffic.
 
 use bellwire_protocol::{Damq, GatePolicy, Signal};
 use proptest::prelude::*;
@@ -11,8 +11,8 @@ pub fn ops() -> impl Strategy<Value = Vec<(u32, bool)>> {
     prop::collection::vec((0..QUEUES, any::<bool>()), 1..400)
 }
 
-/// Signals of a queue alternate, STOP comes only above half of what is free, GO not above a quarter, and a queue
-/// without messages is never stopped.
+/// Signals of a queue alternate. STOP comes only above half of the free cells, GO not above a
+/// quarter, and an empty queue is never stopped.
 pub fn agree(ops: Vec<(u32, bool)>) -> Result<(), TestCaseError> {
     let mut damq = Damq::<()>::new(CELLS, 16, QUEUES as usize);
     let mut gate = GatePolicy::new(QUEUES as usize);

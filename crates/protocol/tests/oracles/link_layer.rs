@@ -1,5 +1,6 @@
-//! One direction of a link, with its acknowledgements and credits on the way back, under planned faults. The oracle: what was sent
-//! is what is delivered, each once and in order; no buffer overflows; and it comes to an end with every buffer empty.
+//! One direction of a link, with its acknowledgements and credits on the way back, under planned
+//! faults. The oracle: packets arrive once and in order; no buffer overflows; the run ends with
+//! every buffer empty.
 
 use std::collections::VecDeque;
 
@@ -8,19 +9,19 @@ use bellwire_protocol::link_layer::{
 };
 use bellwire_wire::link::dllp::{Dllp, Granted, Stage};
 
-/// What becomes of one thing on the line.
+/// A fault of one item on the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// It comes, and its CRC is wrong.
     Damaged,
-    /// Its framing is wrong, too: nothing seems to come.
+    /// Its framing is wrong, too: the receiver sees nothing.
     Vanished,
 }
 
-/// Which of the things on the line, counted from 0 in the order of sending, both ways together, meet a fault.
+/// Which items meet a fault, counted from 0 in the order of sending over both directions.
 pub type Faults = Vec<(u32, Fault)>;
 
-/// The case that is run.
+/// The case to run.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// Number of the first frame.
@@ -31,7 +32,7 @@ pub struct Case {
     pub replay: usize,
     /// Packets that the receive buffer holds.
     pub headers: u8,
-    /// What goes wrong.
+    /// The faults to inject.
     pub faults: Faults,
 }
 
@@ -45,7 +46,7 @@ const REPLAY: u64 = 120;
 /// The receiver needs this long for a packet, and repeats its credits this long after the last.
 const DRAIN: u64 = 7;
 const REFRESH: u64 = 400;
-/// PCIe repeats them for ever; more often than there are faults is enough here.
+/// PCIe repeats them forever; here, more repeats than faults are enough.
 const REPEATS: u32 = 13;
 
 enum Thing {
@@ -53,7 +54,7 @@ enum Thing {
     Dllp(Dllp),
 }
 
-/// A line that counts what it is given, over both directions.
+/// A line that counts its items over both directions.
 #[derive(Default)]
 struct Line {
     free_at: u64,
@@ -81,7 +82,7 @@ fn due(
     things.front().is_some_and(|front| front.0 <= now).then(|| things.pop_front())?
 }
 
-/// Runs the case; the number of things that were on the line.
+/// Runs the case; returns the number of items that were on the line.
 pub fn run(case: &Case) -> Result<u32, String> {
     let mut link = Link { faults: case.faults.clone(), count: 0 };
     let (mut forward, mut back) = (Line::default(), Line::default());
@@ -95,7 +96,7 @@ pub fn run(case: &Case) -> Result<u32, String> {
     let (mut update, mut refresh, mut repeats) = (false, u64::MAX, 0);
     let mut now = 0;
     for _ in 0..100_000 {
-        // What arrives.
+        // Arrivals.
         while let Some((_, thing, fault)) = due(&mut forward.things, now) {
             let arrival = match (thing, fault) {
                 (_, Some(Fault::Vanished)) => continue,
@@ -136,7 +137,7 @@ pub fn run(case: &Case) -> Result<u32, String> {
             repeats -= 1;
             (update, refresh) = (true, if repeats > 0 { now + REFRESH } else { u64::MAX });
         }
-        // What is sent.
+        // Transmissions.
         if transmitter.handle_timeout(now) == TimedOut::Retrain {
             return Err("four replays in a row did not help".into());
         }
@@ -184,7 +185,8 @@ pub fn run(case: &Case) -> Result<u32, String> {
     Ok(link.count)
 }
 
-/// Every single and every double fault of a case, of both kinds at every place; how many runs that were.
+/// Runs every single and double fault of a case, of both kinds at every place; returns the number
+/// of runs.
 pub fn every_double_fault(case: &Case) -> Result<u32, String> {
     let try_with = |faults: Faults| {
         let result = run(&Case { faults: faults.clone(), ..case.clone() });
@@ -207,7 +209,7 @@ pub fn every_double_fault(case: &Case) -> Result<u32, String> {
     Ok(runs)
 }
 
-/// The cases that are tried with every double fault: replay buffer or credits as the limit, numbers that go round.
+/// The cases for every double fault: replay buffer or credits as the limit, numbers that wrap.
 pub fn cases() -> [Case; 4] {
     let case = Case { first: 0, packets: 8, replay: 4, headers: 6, faults: Vec::new() };
     [

@@ -1,4 +1,5 @@
-//! A plain model of the window: a `HashMap` from ids to operations, and a list of the ids that are no longer valid.
+//! A plain model of the window: a `HashMap` from ids to operations, and a list of the ids that are
+//! no longer valid.
 
 use std::collections::HashMap;
 
@@ -10,13 +11,13 @@ const LIMIT: usize = 6;
 #[derive(Clone, Debug)]
 pub enum Op {
     Start,
-    /// Answers the operation at this place among those in flight.
+    /// Answers the operation at this index among those in flight.
     Finish(usize),
-    /// Answers once more an operation that has ended.
+    /// Answers an ended operation once more.
     FinishAgain(usize),
-    /// Answers with an id that a hostile peer made up from nothing.
+    /// Answers with an id that a hostile peer made up.
     Forge(u64),
-    /// Answers with the id of an operation in flight in which one bit is changed.
+    /// Answers with the id of an operation in flight, with one bit flipped.
     ForgeBit(usize, u32),
     Abandon,
 }
@@ -33,7 +34,7 @@ pub fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op, 1..300)
 }
 
-/// Makes the steps on a window and on the model; an error is the first disagreement.
+/// Applies the steps to a window and to the model; an error is the first disagreement.
 pub fn agree(ops: Vec<Op>) -> Result<(), TestCaseError> {
     let mut window = Outstanding::<usize>::new(LIMIT as u16);
     let mut model = HashMap::<OpId, usize>::new();

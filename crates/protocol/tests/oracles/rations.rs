@@ -1,4 +1,4 @@
-//! A plain model of the rations: a `VecDeque` of lanes that wait, and a number for each lane.
+//! A plain model of the rations: a `VecDeque` of waiting lanes, and a number for each lane.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ pub const POLICIES: [GrantPolicy; 3] =
 pub enum Op {
     Want(u16),
     TopUp(u16),
-    /// Returns so many, or as many as there are.
+    /// Returns this many credits, or all that the lane holds.
     GiveBack(u16, u16),
     Park(u16),
     NextGrant,
@@ -35,13 +35,13 @@ pub fn runs() -> impl Strategy<Value = Run> {
     (policy, 5u16..60, 1u16..5, prop::collection::vec(op, 1..200))
 }
 
-/// Makes the steps on both; an error is the first disagreement.
+/// Applies the steps to both; an error is the first disagreement.
 pub fn agree((policy, total, least, ops): Run) -> Result<(), TestCaseError> {
     let mut pair = Pair::new(policy, total, least);
     for op in ops {
         pair.apply(op)?;
     }
-    // When everything comes back, everybody who waits is served: nobody is forgotten (D-18).
+    // When everything comes back, every waiting lane is served (D-18).
     for _ in 0..LANES {
         for lane in 0..LANES {
             pair.apply(Op::GiveBack(lane, total))?;

@@ -4,10 +4,11 @@ use bellwire_protocol::reliable::{Config, PeerId};
 
 use super::net::{Net, function};
 
-/// Sixteen senders into one receiver whose link takes a byte in `ns_per_byte` and whose switch keeps `queue_frames`: the share of
-/// the link that was used, how fairly (Jain's index: 1 if all are equal, 1/16 if one has all), and how many frames were dropped.
+/// Sixteen senders into one receiver whose link takes a byte in `ns_per_byte` and whose switch
+/// queues `queue_frames`. Returns the used share of the link, its fairness (Jain's index: 1 if all
+/// are equal, 1/16 if one has all), and the dropped frames.
 ///
-/// The first sender begins so much earlier.
+/// The first sender begins `earlier_ns` before the others.
 fn incast(ns_per_byte: f64, queue_frames: usize, earlier_ns: u64) -> (f64, f64, u64) {
     const SENDERS: usize = 16;
     let mut net = Net::new(&[Config::new(1500); SENDERS + 1], 1);
@@ -41,8 +42,8 @@ fn incast(ns_per_byte: f64, queue_frames: usize, earlier_ns: u64) -> (f64, f64, 
     (sum * ns_per_byte / (net.now_ns - begin) as f64, fairness, net.dropped_full)
 }
 
-/// Sixteen senders into one receiver share its link fairly, keep it busy and do not collapse, on slow and fast links with short
-/// and long queues.
+/// Sixteen senders into one receiver share its link fairly and keep it busy without collapse, on
+/// slow and fast links with short and long queues.
 #[test]
 pub fn incast_of_sixteen_is_fair_and_does_not_collapse() {
     for (ns_per_byte, queue_frames) in [(1.0, 16), (1.0, 64), (1.0, 1000), (0.1, 64), (8.0, 64)] {
@@ -53,8 +54,8 @@ pub fn incast_of_sixteen_is_fair_and_does_not_collapse() {
     }
 }
 
-/// A sender that had the link to itself before fifteen others begin gives them their share soon, where queues are long enough for delay to
-/// tell: the windows become equal though nothing is lost.
+/// A lone sender soon gives fifteen later ones their share, if queues are long enough for delay to
+/// show. The windows become equal though nothing is lost.
 #[test]
 pub fn who_begins_earlier_does_not_keep_more() {
     for (ns_per_byte, queue_frames) in [(1.0, 64), (1.0, 1000), (0.1, 64), (8.0, 64)] {
@@ -65,14 +66,15 @@ pub fn who_begins_earlier_does_not_keep_more() {
     }
 }
 
-/// Eight senders that are there from the start, and eight that join one after the other while the way is full, so that none of them
-/// ever sees it empty: the share of the link that was used once all were there, and what the greatest share of a sender is of the least.
+/// Eight senders from the start, and eight that join one after the other while the path is full, so
+/// that they never see it empty. Returns the used share of the link once all are there, and the
+/// ratio of the largest share to the least.
 fn latecomers(config: Config, ns_per_byte: f64) -> (f64, f64) {
     const SENDERS: usize = 16;
     let mut net = Net::new(&[config; SENDERS + 1], 1);
     net.ns_per_byte = ns_per_byte;
     let payload = [9; 1400];
-    // Some thousand frames, however long they take: windows settle in round trips, not in seconds.
+    // Some thousand frames at any speed: windows settle in round trips, not in seconds.
     let unit_ns = (1_500.0 * ns_per_byte * 1_000.0) as u64;
     let mut peers: Vec<_> = (1..=SENDERS / 2).map(|from| net.link(from, 0)).collect();
     let offer = |net: &mut Net, peers: &[PeerId], until_ns: u64| {
@@ -105,8 +107,8 @@ fn latecomers(config: Config, ns_per_byte: f64) -> (f64, f64) {
     (share, most as f64 / least as f64)
 }
 
-/// Senders who join while the way is full get as much as those who were there before, within a factor of 2, and the link stays busy: with
-/// the times of the devices, on links of 1 to 80 Gbit/s.
+/// Senders that join while the path is full get as much as the earlier ones, within a factor of 2,
+/// and the link stays busy. With the times of the devices, on links of 1 to 80 Gbit/s.
 #[test]
 pub fn who_joins_later_gets_no_more() {
     let config = Config {
@@ -122,7 +124,7 @@ pub fn who_joins_later_gets_no_more() {
     }
 }
 
-/// Peers take turns at a sender, frame by frame: one with a long queue does not hold up another.
+/// Peers take turns at a sender, frame by frame: a long queue does not hold up another peer.
 #[test]
 pub fn peers_take_turns() {
     let mut net = Net::new(&[Config { congestion: false, ..Config::new(1500) }; 3], 2);

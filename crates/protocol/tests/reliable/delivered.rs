@@ -1,12 +1,13 @@
-//! What is said to be delivered is with the peer: whatever the network does, and however the link ends.
+//! What counts as delivered is at the peer, whatever the network does and however the link ends.
 
 use bellwire_protocol::reliable::Config;
 use proptest::prelude::*;
 
 use super::net::{Chance, Faults, Net};
 
-/// Node 0 sends requests over a bad network to node 1, which takes some, keeps some, and perhaps closes the link. Then the wire is
-/// cut. Node 1 must have or still get all that node 0 was told to be delivered; and all that it queued, if nothing was cut.
+/// Node 0 sends requests over a bad network to node 1, which takes some, keeps some, and may close
+/// the link. Then the wire may be cut. Node 1 has, or still gets, all requests that node 0 was told
+/// are delivered. If nothing is cut and the link stays up, everything queued is delivered.
 pub fn delivered_is_there(seed: u64, faults: Faults) -> Result<(), TestCaseError> {
     let config = Config { packet_bytes: 4096, send_bytes: 1 << 14, ..Config::new(1500) };
     let mut chance = Chance(seed);
@@ -23,12 +24,12 @@ pub fn delivered_is_there(seed: u64, faults: Faults) -> Result<(), TestCaseError
             queued += net.send(0, peer, &payload).is_ok() as u64;
         }
         if chance.hits(3) || step + 20 == ends && chance.hits(300) {
-            // What is kept for it is in its memory; what comes from now on is not.
+            // Requests kept for it are in its memory; later arrivals are not.
             net.nodes[1].appetite = [usize::MAX; 2];
             net.deliver(1);
             let now_ns = net.now_ns;
             if let Some(back) = back {
-                // It lingers until this has gone.
+                // The link lingers until this is sent.
                 while net.send(1, back, &[2; 3000]).is_ok() {}
                 net.nodes[1].endpoint.close(back, now_ns);
             }
@@ -37,7 +38,7 @@ pub fn delivered_is_there(seed: u64, faults: Faults) -> Result<(), TestCaseError
     }
     let is_cut = chance.hits(700);
     if is_cut {
-        // What is under way is lost.
+        // Frames in flight are lost.
         net.wire.clear();
     } else {
         net.faults = Faults::default();

@@ -1,4 +1,4 @@
-//! Credit: STOP, GO, and why answers have their own.
+//! Credit: STOP, GO, and why responses have their own.
 
 use bellwire_protocol::reliable::{Channel, Config, SendError};
 use bellwire_wire::frame::header::FrameKind;
@@ -27,8 +27,9 @@ fn fill(
     queued
 }
 
-/// A receiver that takes nothing stops the sender when its buffer is full (STOP): no frame is refused or lost, and nothing is
-/// sent again. When it takes packets again the sender goes on by itself (GO), and all arrive in order.
+/// A receiver that takes nothing stops the sender when its buffer is full (STOP): no frame is
+/// refused, lost or resent. When it takes packets again the sender goes on by itself (GO), and all
+/// arrive in order.
 // shows: H-15, H-16
 #[test]
 pub fn a_full_receiver_stops_the_sender() {
@@ -54,7 +55,7 @@ pub fn a_full_receiver_stops_the_sender() {
     }
 }
 
-/// The frame that says GO is lost: the stopped sender asks by timeout and goes on.
+/// The frame with the GO is lost: the stopped sender asks after a timeout and goes on.
 // shows: H-16, H-17
 #[test]
 pub fn a_lost_go_is_recovered() {
@@ -90,8 +91,8 @@ pub fn responses_pass_where_requests_are_stuck() {
     assert!(net.nodes[1].taken.iter().all(|packet| packet.channel == Channel::Response));
 }
 
-/// Two nodes get from each other at the same time. A node answers a request as soon as it has room for the answer, and takes
-/// no request before that. Returns whether all answers came before everything stood still.
+/// Two nodes get from each other at the same time. A node takes a request only when it has room for
+/// the answer, and answers at once. Returns whether all answers came before progress ended.
 fn gets_both_ways(separate_channels: bool) -> bool {
     const GETS: usize = 300;
     let config = Config { separate_channels, ..small() };
@@ -138,21 +139,23 @@ fn gets_both_ways(separate_channels: bool) -> bool {
     false
 }
 
-/// Without a channel of their own, answers wait behind requests that wait for answers: gets in both directions hang.
+/// Without a channel of their own, responses wait behind requests that wait for responses: gets in
+/// both directions deadlock.
 // shows: C-26
 #[test]
 pub fn gets_both_ways_deadlock_in_one_channel() {
     assert!(!gets_both_ways(false));
 }
 
-/// The same load finishes when answers have a channel of their own.
+/// The same load finishes when responses have a channel of their own.
 // shows: C-27
 #[test]
 pub fn gets_both_ways_finish_with_a_channel_for_answers() {
     assert!(gets_both_ways(true));
 }
 
-/// While packets are taken as they come the protocol keeps none of them, and acknowledgements are fewer than data frames.
+/// While packets are taken as they come the protocol keeps none of them, and acknowledgements are
+/// fewer than data frames.
 #[test]
 pub fn what_is_taken_at_once_is_not_kept() {
     let mut net = Net::new(&[Config::new(1500); 2], 5);
@@ -167,7 +170,7 @@ pub fn what_is_taken_at_once_is_not_kept() {
     assert!(net.sent[FrameKind::Acknowledge as usize] <= net.sent[FrameKind::Data as usize]);
 }
 
-/// After any number of packets the credit is what it was: a receiver that stops taking is sent as many as at first.
+/// Credit does not leak: a receiver that stops taking is sent the same number of packets each time.
 // shows: H-15
 #[test]
 pub fn credit_does_not_leak() {

@@ -4,8 +4,8 @@ use bellwire_protocol::reliable::{Config, Event, GateState};
 
 use super::net::Net;
 
-/// A gate is unknown until the answer comes; then every change comes by itself, through a network that loses a third of all
-/// frames, and the last word is the truth. Nothing is told that was not asked for.
+/// A gate is unknown until the answer comes; then every change comes by itself, even if a third of
+/// all frames is lost. The last state told is the true one, and nothing is told unasked.
 // shows: H-15, H-16
 #[test]
 pub fn changes_of_gates_reach_those_who_asked() {
@@ -39,7 +39,7 @@ pub fn changes_of_gates_reach_those_who_asked() {
         }
         assert!(net.nodes[0].events.iter().any(|event| matches!(event, Event::Gates { .. })));
         assert_eq!(gate(&net, 5000), Some(GateState::Closed), "no such number");
-        // Nobody asked for 9.
+        // No peer asked for 9.
         net.run_until(Net::is_quiet);
         let before = net.nodes[1].endpoint.counters().frames_sent;
         net.nodes[1].endpoint.set_gate(9, GateState::Open);

@@ -21,7 +21,7 @@ fn refused(ours: Config, theirs: Config) -> Why {
     why_down(&net, 0).unwrap()
 }
 
-/// Versions and features that do not meet are refused, and the refusal names those of both sides.
+/// Versions and features without overlap are refused, and the refusal names those of both sides.
 #[test]
 pub fn refusals_name_both_sides() {
     let config = Config::new(1500);
@@ -46,7 +46,7 @@ pub fn overlapping_versions_agree() {
     net.link(0, 1);
 }
 
-/// A node that is not there, one without room, and silence are three different ends.
+/// A missing node, a full node, and silence are three different ends.
 #[test]
 pub fn the_other_refusals() {
     let mut net = Net::new(
@@ -70,7 +70,7 @@ pub fn the_other_refusals() {
     assert!(net.now_ns >= 10_000_000_000);
 }
 
-/// Both sides ask at the same moment, and handshake frames are lost: one link comes of it at each side.
+/// Both sides ask at the same moment, and handshake frames are lost: each side gets one link.
 #[test]
 pub fn crossing_requests_make_one_link() {
     for seed in 0..200 {
@@ -90,8 +90,8 @@ pub fn crossing_requests_make_one_link() {
     }
 }
 
-/// A peer that is restarted is a new peer: the old link ends with that reason, and no frame of the old life, replayed at any
-/// time, is taken, ends the new link or begins another.
+/// A restarted peer is a new peer, and the old link ends with that reason. A replayed frame of the
+/// old life is never taken, ends no link and begins none.
 #[test]
 pub fn a_restarted_peer_is_not_confused_with_the_old_one() {
     use std::cell::RefCell;
@@ -111,7 +111,7 @@ pub fn a_restarted_peer_is_not_confused_with_the_old_one() {
     let old: Vec<_> = recorded.take();
     assert!(old.len() > 20);
 
-    // Node 1 begins anew, with the same seed even, and asks for a link.
+    // Node 1 restarts, even with the same seed, and asks for a link.
     let incarnation = net.nodes[1].endpoint.incarnation() + 1;
     net.nodes[1] = Node::new(Config::new(1500), 1, incarnation, 6 ^ 1);
     let taken = net.nodes[0].taken.len();
@@ -126,7 +126,7 @@ pub fn a_restarted_peer_is_not_confused_with_the_old_one() {
     for round in 0..3 {
         for (from, frame) in &old {
             net.hand(1 - from, Net::path(*from, 0), frame);
-            // Node 0 has not closed the old link; nobody has more.
+            // Node 0 has not closed the old link; there are no further links.
             let links = net.nodes.iter().map(|node| node.endpoint.link_count());
             assert_eq!(links.collect::<Vec<_>>(), [2, 1]);
             net.step();
@@ -145,7 +145,8 @@ pub fn a_restarted_peer_is_not_confused_with_the_old_one() {
     assert_eq!((ups(0), ups(1)), (2, 1), "old requests make no links");
 }
 
-/// What came by the old link is taken before its end is reported, and before anything of the new link.
+/// Packets of the old link are taken before its end is reported, and before any packet of the new
+/// link.
 #[test]
 pub fn the_old_link_is_emptied_first() {
     let mut net = Net::new(&[Config::new(1500); 2], 7);
@@ -168,8 +169,9 @@ pub fn the_old_link_is_emptied_first() {
     assert_eq!(why_down(&net, 0), Some(Why::Restarted));
 }
 
-/// What a link has delivered while an older one is not emptied yet is taken, too, if the link ends before that: also if the last packet has
-/// come only in part. (It was once forgotten then, though the peer was told that it was delivered.)
+/// What a link delivered behind an older, unread link is taken even if the link ends before that,
+/// also with an unfinished last packet. (Guards against forgetting packets that the peer was told
+/// are delivered.)
 #[test]
 pub fn what_waits_for_an_old_link_is_not_forgotten() {
     let mut net = Net::new(&[Config::new(1500); 2], 7);
@@ -187,7 +189,7 @@ pub fn what_waits_for_an_old_link_is_not_forgotten() {
         net.send(1, back, message).unwrap();
         net.run_until(Net::is_quiet);
         if life == 1 {
-            // Of a long packet only the first frame comes.
+            // Only the first frame of a long packet arrives.
             let mut passes = 1;
             net.drop_if = Box::new(move |from, _, frame| {
                 let is_data = from == 1 && frame[1] & 0xf == FrameKind::Data as u8;
@@ -204,8 +206,8 @@ pub fn what_waits_for_an_old_link_is_not_forgotten() {
     assert_eq!(taken, [b"first", b"other", b"third"]);
 }
 
-/// A peer's Open that somebody altered on the way, so that its answers count as old, is forgotten when it is not confirmed: the two that ask
-/// each other find each other after that.
+/// A peer's altered Open, which makes its answers count as old, is forgotten unless it is
+/// confirmed. After that the two sides find each other.
 #[test]
 pub fn an_altered_request_is_forgotten() {
     use std::cell::RefCell;
@@ -218,7 +220,7 @@ pub fn an_altered_request_is_forgotten() {
         if from == 0 && kind == FrameKind::Challenge as u8 {
             *seen.borrow_mut() = Some(frame.to_vec());
         }
-        // Nothing of node 1 gets through as it is.
+        // Nothing arrives from node 1 unaltered.
         from == 1 || kind == FrameKind::Accept as u8
     });
     let peers = [net.connect(0, 1), net.connect(1, 0)];
@@ -231,7 +233,7 @@ pub fn an_altered_request_is_forgotten() {
     });
     net.transmit();
     let mut altered = opens.take().into_iter().find(|frame| frame[1] & 0xf == 1).expect("an Open");
-    // A later incarnation, with the cookie that belongs to it.
+    // A later incarnation, with the matching cookie.
     altered[32 + 39] ^= 0x20;
     for _ in 0..2 {
         bellwire_wire::frame::check::seal(&mut altered).unwrap();
@@ -249,7 +251,7 @@ pub fn an_altered_request_is_forgotten() {
     });
 }
 
-/// However many old links wait to be emptied, and in whichever places they are, they are emptied in the order in which they were.
+/// Any number of old links, in any slots, are emptied in the order in which they came up.
 #[test]
 pub fn many_old_links_are_emptied_in_order() {
     let mut net = Net::new(&[Config::new(1500); 3], 7);
@@ -260,7 +262,7 @@ pub fn many_old_links_are_emptied_in_order() {
         let back = net.link(1, 0);
         net.send(1, back, &[life]).unwrap();
         net.run_until(Net::is_quiet);
-        // Another link has the second place for a while, so that the last of these gets it.
+        // Another link occupies the second slot for a while, so that the last of these gets it.
         if life == 0 {
             net.link(0, 2);
         } else if life == 1 {
@@ -275,8 +277,8 @@ pub fn many_old_links_are_emptied_in_order() {
     assert_eq!(order, [0, 1, 2]);
 }
 
-/// A link that its user closes sends what was queued, and the peer hears of the end after the last packet. The number is free
-/// for another link then.
+/// A link that its user closes sends what was queued, and the peer hears of the end after the last
+/// packet. The number is then free for another link.
 #[test]
 pub fn closing_sends_what_was_queued() {
     let mut net = Net::new(&[Config::new(1500); 2], 8);
@@ -296,7 +298,7 @@ pub fn closing_sends_what_was_queued() {
     net.check_books();
 }
 
-/// Frames made up by somebody who has not seen the link's tokens do nothing to it, whatever their kind.
+/// Frames made up without knowledge of the link's tokens do nothing to it, whatever their kind.
 #[test]
 pub fn strangers_cannot_touch_a_link() {
     use bellwire_wire::frame::check::seal;
@@ -315,7 +317,7 @@ pub fn strangers_cannot_touch_a_link() {
             length: frame.len() as u16,
             sequence: chance.next() as u32,
             acknowledged: chance.next() as u32,
-            // The place of the link is easy to guess; the other 48 bits are not.
+            // The slot of the link is easy to guess; the other 48 bits are not.
             ..FrameHeader::new(kind, function(0).function, 1, chance.next() & !0xffff)
         };
         header.emit(&mut frame).unwrap();
@@ -335,7 +337,7 @@ pub fn strangers_cannot_touch_a_link() {
     net.run_until(|net| net.nodes[1].taken.len() == 1);
 }
 
-/// A function may be its own peer: what it sends to itself comes back, in order and reliably, by one link.
+/// A function may be its own peer: its packets come back in order and reliably by one link.
 #[test]
 pub fn a_function_may_be_its_own_peer() {
     let mut net = Net::new(&[Config::new(1500)], 11);
@@ -355,8 +357,8 @@ pub fn a_function_may_be_its_own_peer() {
     net.run_until(|net| net.nodes[0].endpoint.link_count() == 0);
 }
 
-/// A link that is closed and asked for again at once still sends what was queued, and the new link begins after that: the peer
-/// takes every packet, hears of the end, and then of the beginning.
+/// A link that is closed and asked for again at once still sends what was queued, and the new link
+/// begins after that. The peer takes every packet, hears of the end, and then of the beginning.
 #[test]
 pub fn a_new_link_waits_for_the_end_of_the_old_one() {
     for seed in 0..50 {
@@ -380,8 +382,9 @@ pub fn a_new_link_waits_for_the_end_of_the_old_one() {
     }
 }
 
-/// The patience of who asks anew begins with the first question, not while the old link still sends what was queued: a link whose old one
-/// takes longer than that comes up all the same, and one that is not answered is given up that long after the old one.
+/// The patience of a new request counts from its first Open, not while the old link still sends.
+/// The new link comes up after a longer wait; an unanswered one is given up that long after the old
+/// link's end.
 #[test]
 pub fn patience_begins_when_the_old_link_has_ended() {
     const PATIENCE_NS: u64 = 1_000_000_000;
@@ -389,7 +392,7 @@ pub fn patience_begins_when_the_old_link_has_ended() {
         let mut net = Net::new(&[Config::new(1500); 2], 1);
         let peer = net.link(0, 1);
         net.send(0, peer, b"old").unwrap();
-        // Nothing gets through for so long, and then everything, or nothing ever.
+        // Nothing arrives for twice the patience or, without answers, forever.
         net.mtu = 0;
         let begin = net.now_ns;
         net.nodes[0].endpoint.close(peer, begin);
@@ -410,7 +413,8 @@ pub fn patience_begins_when_the_old_link_has_ended() {
             panic!("{:?}", net.nodes[0].events);
         };
         assert_eq!(peer, again);
-        // The old one lingers for 5 s, or until its peer has been silent for as long, which began a little earlier.
+        // The old one lingers for 5 s, or until its peer has been silent that long, which began a
+        // little earlier.
         let least_ns = 4_900_000_000 + PATIENCE_NS;
         assert!(net.now_ns - begin >= least_ns, "after {} ns", net.now_ns - begin);
     }
@@ -421,8 +425,8 @@ fn has_cookie(frame: &[u8]) -> bool {
     frame[1] & 0xf == FrameKind::Open as u8 && frame[8..16] != [0; 8]
 }
 
-/// Two that ask each other while Opens of both their former lives are still under way agree after a few frames. (They once took turns
-/// in asking anew, without end.)
+/// Two sides that ask each other while Opens of both former lives are in flight agree after a few
+/// frames. (Guards against alternating requests without end.)
 #[test]
 pub fn requests_that_cross_old_ones_come_to_an_end() {
     use std::cell::RefCell;
@@ -445,14 +449,14 @@ pub fn requests_that_cross_old_ones_come_to_an_end() {
                 net.run_for(4 * net.latency_ns);
                 continue;
             }
-            // What both learn first are the tokens of the lives before.
+            // Both first learn the tokens of the earlier lives.
             let mut opens = old.borrow().clone();
             opens.retain(|(_, frame)| has_cookie(frame));
             assert!(opens.len() >= 4, "seed {seed}: {} Opens", opens.len());
             for (to, frame) in opens {
                 net.hand(to, Net::path(1 - to, 0), &frame);
             }
-            // The first Open of one is lost, so that the other hears its answer first.
+            // The first Open of one side is lost, so that the other hears its answer first.
             let (unlucky, mut left) = (seed as usize & 1, 1);
             net.drop_if = Box::new(move |from, _, frame| {
                 let is_open = frame[1] & 0xf == FrameKind::Open as u8;
@@ -474,9 +478,9 @@ pub fn requests_that_cross_old_ones_come_to_an_end() {
     }
 }
 
-/// Of two that ask each other, one knows an older token of the other's opening and so cannot use its Opens: all depends on the answers to its
-/// own Opens, which always come at the moment when the other's Open is to be repeated. The answer goes all the same. (It once gave
-/// way to the Open, each time, without end.)
+/// One of two sides that ask each other knows an outdated token, so only answers to its own Opens
+/// help. They are always due when the other side repeats its Open, and go all the same. (Guards
+/// against an Open that replaces the answer each time.)
 #[test]
 pub fn an_answer_goes_even_when_its_sender_asks_again_just_then() {
     use std::cell::{Cell, RefCell};
@@ -487,11 +491,11 @@ pub fn an_answer_goes_even_when_its_sender_asks_again_just_then() {
         let sent = Rc::new(RefCell::new(Vec::new()));
         let seen = sent.clone();
         net.tap = Box::new(move |_, _, to, frame| seen.borrow_mut().push((to, frame.to_vec())));
-        // At first nothing gets through by itself.
+        // At first nothing arrives by itself.
         let is_cut = Rc::new(Cell::new([true; 2]));
         let cut = is_cut.clone();
         net.drop_if = Box::new(move |from, _, _| cut.get()[from]);
-        // Carries an Open and its Challenge by hand; the Open with the cookie.
+        // Carries an Open and its Challenge by hand; returns the Open with the cookie.
         let prove = |net: &mut Net, from: usize| {
             net.transmit();
             for to in [1 - from, from] {
@@ -513,28 +517,31 @@ pub fn an_answer_goes_even_when_its_sender_asks_again_just_then() {
         let theirs = net.connect(1, 0);
         let third = prove(&mut net, 1);
         let peers = [ours, theirs];
-        // Node 0 learns of the Open that was given up, node 1 of node 0's, and node 0 of the later one: it takes a new token.
+        // Node 0 learns of the abandoned Open, node 1 of node 0's, and node 0 of the later one: it
+        // takes a new token.
         for (to, frame) in [(0, first), (1, second), (0, third)] {
             net.hand(to, Net::path(1 - to, 0), &frame);
             net.transmit();
         }
-        // Its new Open is to bring no Challenge, which would put it out of step.
+        // Its new Open must cause no Challenge, which would shift its timing.
         prove(&mut net, 0);
-        // Now node 0 hears node 1, whose Opens soon come in the rhythm of node 0's own; then both hear each other.
+        // Now node 0 hears node 1, whose Opens soon come in step with node 0's own; then both hear
+        // each other.
         is_cut.set([true, false]);
         net.run_for(1_500_000_000);
         assert!((0..2).all(|node| !net.nodes[node].endpoint.is_up(peers[node])));
         is_cut.set([false; 2]);
         net.run_until(|net| {
-            // Not only when a cookie has grown old or an Open is forgotten, which would put them out of step, too.
+            // It must not depend on an expired cookie or a forgotten Open, which would shift the
+            // timing, too.
             assert!(net.now_ns < 1_950_000_000, "{latency_ns}: no answer when they should");
             (0..2).all(|node| net.nodes[node].endpoint.is_up(peers[node]))
         });
     }
 }
 
-/// A link that the peer asked for and has given up before it was confirmed here is over as soon as a later one is up: a frame of it that the
-/// network kept neither brings it up nor brings packets behind those of the later link.
+/// A half-open link that the peer has given up ends as soon as a later one is up. A late frame of
+/// it neither brings it up nor brings packets behind those of the later link.
 #[test]
 pub fn a_late_confirmation_revives_nothing() {
     use std::cell::RefCell;
@@ -542,7 +549,8 @@ pub fn a_late_confirmation_revives_nothing() {
     let mut net = Net::new(&[Config::new(1500); 2], 5);
     let first = net.link(0, 1);
     net.run_until(Net::is_quiet);
-    // The asker gives its link up and asks anew; the Close and all behind the Open are kept by the network.
+    // The asker gives its link up and asks anew; the network holds the Close and all that followed
+    // the Open.
     let kept = Rc::new(RefCell::new(Vec::new()));
     let keep = kept.clone();
     net.drop_if = Box::new(move |from, _, frame| {
@@ -581,9 +589,8 @@ pub fn a_late_confirmation_revives_nothing() {
     assert!(net.nodes[1].endpoint.is_up(third));
 }
 
-/// One side gives a link up and asks anew, and its Open is before its Close. When the other then asks, too, the link that comes of it has a later
-/// opening than what the first Open had made there. That serves the next Open: so a later link has an earlier opening, and all the same its packets come
-/// behind those of the earlier link that nobody has taken yet.
+/// A later link can have an earlier opening: a half-open link made for an old Open serves the next
+/// one. Its packets still come behind the untaken packets of the earlier link.
 #[test]
 pub fn a_link_with_an_earlier_opening_may_be_the_later_one() {
     use std::cell::RefCell;
@@ -616,7 +623,7 @@ pub fn a_link_with_an_earlier_opening_may_be_the_later_one() {
         net.nodes[0].endpoint.is_up(asked) && net.nodes[1].endpoint.is_up(answered)
     });
     net.drop_if = Box::new(|_, _, _| false);
-    // The requests that this link brings are not taken, and it ends.
+    // The requests of this link are not taken, and it ends.
     net.nodes[0].appetite = [0, usize::MAX];
     for number in 0..3 {
         net.send(1, answered, &[number]).unwrap();

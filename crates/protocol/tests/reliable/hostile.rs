@@ -1,4 +1,4 @@
-//! A peer that has a link and sends whatever it likes.
+//! A linked peer that sends arbitrary frames.
 
 use bellwire_protocol::reliable::{Channel, Config, GateState};
 use bellwire_wire::frame::check::seal;
@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::net::{Chance, Net};
 
-/// Frames of a linked peer are changed anywhere, with a right check value: nothing panics, nobody waits for ever, the memory
-/// stays within its limits, and the link goes on or ends. Numbers wrap, lengths lie, packets end in the middle.
+/// Frames of a linked peer are altered anywhere, with a right check value. Nothing panics, nothing
+/// waits forever, memory stays within its limits, and the link goes on or ends.
 pub fn a_lying_peer_does_no_harm(seed: u64, per_mille: u64) -> Result<(), TestCaseError> {
     let config = Config {
         packet_bytes: 2000,
@@ -32,7 +32,7 @@ pub fn a_lying_peer_does_no_harm(seed: u64, per_mille: u64) -> Result<(), TestCa
             net.nodes[node].appetite = [chance.below(4) as usize, chance.below(4) as usize];
         }
         net.transmit();
-        // What is on the wire towards node 0 is changed.
+        // Frames in flight to node 0 are altered.
         for (to, _, bytes) in net.wire.values_mut() {
             if *to == 0 && chance.hits(per_mille) {
                 for _ in 0..=chance.below(4) {

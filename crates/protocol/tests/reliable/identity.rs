@@ -1,4 +1,4 @@
-//! Who somebody is is where he is: what others can do in a peer's name.
+//! A peer is identified by its place: what others can do in a peer's name.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -28,8 +28,9 @@ fn lost(net: &Net, node: usize) -> Option<Why> {
     })
 }
 
-/// Somebody elsewhere who goes through a whole handshake in a peer's name, with a later incarnation, does not touch the peer's link: it
-/// carries packets meanwhile and afterwards, and he never has one.
+/// A full handshake in a peer's name, from elsewhere and with a later incarnation, does not touch
+/// the peer's link. The link carries packets meanwhile and afterwards, and the impostor never has
+/// one.
 #[test]
 pub fn a_name_from_elsewhere_is_nobodys() {
     let mut net = with_impostor();
@@ -50,7 +51,8 @@ pub fn a_name_from_elsewhere_is_nobodys() {
     assert_eq!(counters.links_up, 1);
 }
 
-/// A peer that does not answer any more at its place is found dead there, and is then believed where it is now.
+/// A peer that no longer answers at its place is found dead there, and is then believed at its new
+/// place.
 #[test]
 pub fn who_has_moved_is_believed_in_the_end() {
     let mut net = with_impostor();
@@ -64,12 +66,12 @@ pub fn who_has_moved_is_believed_in_the_end() {
     net.run_until(|net| net.nodes[0].taken.len() == 1);
 }
 
-/// Somebody who asks in a peer's name again and again, without ever confirming, does not keep the peer from a link.
+/// Repeated Opens in a peer's name that are never confirmed do not keep the peer from a link.
 #[test]
 pub fn requests_in_a_name_do_not_hold_it_up() {
     for latest in [1, LATEST] {
         let mut net = Net::new(&[Config::new(1500); 3], 1);
-        // He receives at his address, but says nothing but Open.
+        // The impostor receives at its address, but sends nothing but Open.
         net.drop_if = Box::new(|_, to, frame| to == 2 && frame[1] & 0xf == FrameKind::Accept as u8);
         net.nodes[2] = Node::new(Config::new(1500), 1, latest, 99);
         net.connect(2, 0);
@@ -82,14 +84,14 @@ pub fn requests_in_a_name_do_not_hold_it_up() {
     }
 }
 
-/// Whom our user asks for is not somebody else who asks meanwhile in that name.
+/// An impostor that asks meanwhile is not taken for the peer that our user asks for.
 #[test]
 pub fn who_is_asked_for_is_where_he_is_asked() {
     let mut net = Net::new(&[Config::new(1500); 3], 1);
     net.nodes[2] = Node::new(Config::new(1500), 1, LATEST, 99);
     net.connect(2, 0);
     net.drop_if = Box::new(|from, _, frame| {
-        // The impostor's confirmation comes when we ask ourselves.
+        // The impostor's confirmation comes after we have asked ourselves.
         from == 2 && frame[1] & 0xf == FrameKind::Acknowledge as u8
     });
     net.run_for(50_000_000);
@@ -98,7 +100,7 @@ pub fn who_is_asked_for_is_where_he_is_asked() {
     net.run_until(|net| net.nodes[0].endpoint.is_up(peer));
     net.send(0, peer, b"for 1").unwrap();
     net.run_until(|net| net.nodes[1].taken.len() == 1);
-    // His link is half open still, and he asks for a sign of life.
+    // The impostor's link is still half open, and it asks for a sign of life.
     net.run_for(1_500_000_000);
     net.send(0, peer, b"for 1, too").unwrap();
     net.run_until(|net| net.nodes[1].taken.len() == 2);
@@ -106,15 +108,16 @@ pub fn who_is_asked_for_is_where_he_is_asked() {
     assert_eq!(lost(&net, 0), None);
 }
 
-/// Whoever has not shown that he receives at his address is sent no more bytes than he sent, and nothing is remembered of him: neither an
-/// Open that is not repeated, nor thousands of different ones, nor ones with a cookie of another address or for another Open.
+/// A sender that has not proved its address is sent no more bytes than it sent, and nothing is
+/// remembered of it. This holds for one unrepeated Open, for thousands, and for Opens with a wrong
+/// cookie.
 #[test]
 pub fn nothing_is_remembered_before_a_proof() {
     let mut net = Net::new(&[Config::new(1500); 3], 1);
     let frames = Rc::new(RefCell::new(Vec::new()));
     let tapped = frames.clone();
     net.tap = Box::new(move |_, from, _, frame| tapped.borrow_mut().push((from, frame.to_vec())));
-    // Nothing of all this arrives by itself.
+    // Nothing arrives by itself here.
     net.drop_if = Box::new(|_, _, _| true);
     net.connect(1, 0);
     net.transmit();
@@ -148,8 +151,8 @@ pub fn nothing_is_remembered_before_a_proof() {
     assert_eq!(net.nodes[0].endpoint.counters().frames_challenged, 6_000);
 }
 
-/// Half-open links make room for new ones, the oldest first: whoever floods a node from addresses where he receives does not keep others
-/// out.
+/// Half-open links make room for new ones, oldest first: a flood from addresses that receive does
+/// not keep others out.
 #[test]
 pub fn half_open_links_make_room() {
     const STRANGERS: usize = 40;
@@ -168,14 +171,14 @@ pub fn half_open_links_make_room() {
     assert!(net.nodes[0].endpoint.link_count() <= 16);
 }
 
-/// A peer's frames that come from a new address do not turn its stream there: that address gets one frame at a time until one of them is
-/// acknowledged.
+/// A peer's frames from a new address do not redirect its stream. That address gets one frame at a
+/// time until one is acknowledged.
 #[test]
 pub fn a_new_address_is_tried_with_care() {
     let mut net = Net::new(&[Config::new(1500); 3], 1);
     let peer = net.link(1, 0);
     net.run_until(Net::is_quiet);
-    // Somebody on the path has the peer's frames come from node 2's address, too.
+    // An attacker on the path makes the peer's frames come from node 2's address, too.
     let seen = Rc::new(RefCell::new(Vec::new()));
     let tapped = seen.clone();
     let to_stranger = Rc::new(Cell::new(0));

@@ -11,7 +11,8 @@ fn why_down(net: &Net, node: usize) -> Option<Why> {
     })
 }
 
-/// A peer that falls silent is reported dead, idle or not, within the time that the settings give; what was queued has failed.
+/// A silent peer is reported dead, idle or not, within the configured time; queued packets have
+/// failed.
 #[test]
 pub fn a_dead_peer_is_reported() {
     for queued in [0, 10] {
@@ -37,7 +38,7 @@ pub fn a_dead_peer_is_reported() {
     }
 }
 
-/// Idle links stay up, at the cost of a question and an answer in each keep-alive interval.
+/// Idle links stay up, at the cost of one probe and one answer in each keep-alive interval.
 #[test]
 pub fn an_idle_link_stays_up() {
     let mut net = Net::new(&[Config::new(1500); 2], 2);
@@ -49,20 +50,20 @@ pub fn an_idle_link_stays_up() {
     assert!((100..=420).contains(&frames), "{frames} frames in 100 s");
 }
 
-/// A program that is stopped for a minute, and whose peer therefore gave it up, learns so; one whose peer was stopped for less
-/// than the limit goes on. Its own sleep alone makes it declare nobody dead.
+/// A program that its peer gave up while it slept learns so when it wakes. A link survives the
+/// sleep of both ends. Its own sleep alone makes it declare no peer dead.
 #[test]
 pub fn own_sleep_is_not_the_peers_death() {
     let mut net = Net::new(&[Config::new(1500); 2], 3);
     let peer = net.link(0, 1);
     net.run_until(Net::is_quiet);
-    // Both sleep: the clock jumps, and nobody had a chance to speak.
+    // Both sleep: the clock jumps, and neither could send.
     net.now_ns += 3_600_000_000_000;
     net.run_for(1_000_000_000);
     assert!(net.nodes[0].endpoint.is_up(peer));
     net.send(0, peer, b"awake").unwrap();
     net.run_until(|net| net.nodes[1].taken.len() == 1);
-    // One sleeps for long: the other gives it up, and it learns that when it wakes.
+    // One sleeps for a minute: the other gives it up, and it learns that when it wakes.
     net.nodes[1].is_asleep = true;
     net.run_for(60_000_000_000);
     assert_eq!(why_down(&net, 0), Some(Why::Dead));
@@ -91,7 +92,8 @@ pub fn a_short_cut_is_survived() {
     }
 }
 
-/// Half of all frames are lost, in both directions: with the production settings everything arrives and nobody is taken for dead.
+/// Half of all frames are lost, in both directions: with the production settings everything arrives
+/// and no peer is declared dead.
 // shows: H-14, H-17
 #[test]
 pub fn half_of_all_frames_may_be_lost() {

@@ -1,4 +1,5 @@
-//! Links that come and go: any sequence of connecting, closing, restarting, sleeping and sending among four nodes.
+//! Links that come and go: any sequence of connecting, closing, restarting, sleeping and sending
+//! among four nodes.
 
 use std::collections::HashMap;
 
@@ -9,7 +10,7 @@ use super::net::{Chance, Faults, Net, Node, function};
 
 const NODES: usize = 4;
 
-/// Who sent a packet: node, life of the node, link of that life, channel.
+/// The sender of a packet: node, life of the node, link of that life, channel.
 type Source = (u32, u64, u32, u8);
 
 struct World {
@@ -18,7 +19,8 @@ struct World {
     /// Next number of each source.
     sent: HashMap<Source, u64>,
     taken: HashMap<Source, u64>,
-    /// Of each node, which link brings packets of which source's link; ended ones bring nothing.
+    /// For each node: its links, and the sender's link that each carries. An ended link carries
+    /// nothing.
     brings: Vec<HashMap<PeerId, (u32, u64, u32)>>,
     ended: Vec<Vec<PeerId>>,
     seen: [usize; NODES],
@@ -40,10 +42,11 @@ impl World {
         }
     }
 
-    /// Looks at what nodes took and were told since the last time.
+    /// Checks what nodes took and were told since the last call.
     fn check(&mut self) -> Result<(), TestCaseError> {
         for node in 0..NODES {
-            // Events and packets have orders of their own; packets that came with an end came before it.
+            // Events and packets have orders of their own; packets that came with an end came
+            // before it.
             for packet in &self.net.nodes[node].taken[self.seen[node]..] {
                 let bytes = &packet.payload;
                 let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
@@ -75,7 +78,7 @@ impl World {
         Ok(())
     }
 
-    /// Goes on to the next thing that happens; `false` if nothing ever will.
+    /// Advances to the next event; `false` if there will be none.
     fn step(&mut self) -> Result<bool, TestCaseError> {
         let moved = self.net.step();
         self.net.transmit();
@@ -160,8 +163,8 @@ impl World {
     }
 }
 
-/// Whatever the nodes do, packets of one life of one link arrive in order and once, from whom they say, by one link, and none after
-/// the link's end; and when the faults stop, the links that are up deliver everything.
+/// Packets of one link of one life arrive in order and once, from their true sender, by one link,
+/// and none after its end. When the faults stop, the links that are up deliver everything.
 pub fn any_lives(seed: u64, faults: Faults) -> Result<(), TestCaseError> {
     let mut world = World {
         net: Net::new(&[World::config(); NODES], seed),

@@ -1,4 +1,5 @@
-//! Endpoints, a clock that is only a number, and a network between them that can do all that networks do.
+//! Endpoints, a clock that is only a number, and a network between them with all faults of
+//! networks.
 
 #![allow(dead_code)]
 
@@ -11,7 +12,7 @@ use bellwire_protocol::reliable::{
     Channel, Config, Endpoint, Event, FunctionId, PathId, PeerId, SendError, Sink, Verdict,
 };
 
-/// A seeded source of chance (splitmix64).
+/// A seeded random number generator (splitmix64).
 #[derive(Clone)]
 pub struct Chance(pub u64);
 
@@ -33,7 +34,7 @@ impl Chance {
     }
 }
 
-/// What goes wrong, each per mille of the frames.
+/// Rates of faults, each per mille of the frames.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Faults {
     pub loss: u64,
@@ -86,9 +87,9 @@ pub struct Node {
     pub endpoint: Endpoint,
     pub taken: Vec<Packet>,
     pub events: Vec<Event>,
-    /// Requests that are said to be delivered, by link.
+    /// Requests reported as delivered, by link.
     pub delivered: BTreeMap<PeerId, u64>,
-    /// The user takes so many more packets of each channel, then refuses.
+    /// Packets that the user still takes of each channel before it refuses.
     pub appetite: [usize; 2],
     /// Frames are neither taken nor sent.
     pub is_asleep: bool,
@@ -112,7 +113,7 @@ pub fn function(node: u32) -> FunctionId {
     FunctionId { node, function: (node % 7) as u8 }
 }
 
-/// Bytes by which the queue before a link is counted.
+/// Length that the queue limit of a link assumes for each frame, in bytes.
 const LONG_FRAME_BYTES: f64 = 1500.0;
 
 /// From, to, frame: does it disappear?
@@ -123,21 +124,21 @@ pub type Tap = dyn FnMut(u64, usize, usize, &[u8]);
 pub struct Net {
     pub now_ns: u64,
     pub nodes: Vec<Node>,
-    /// By the time of arrival: to whom, by which path, what.
+    /// By time of arrival: destination, path and frame.
     pub wire: BTreeMap<(u64, u64), (usize, PathId, Vec<u8>)>,
     pub chance: Chance,
     pub faults: Faults,
     pub latency_ns: u64,
     /// Extra latency of interface 1, 2, 3.
     pub extra_ns: [u64; 4],
-    /// Ns that a byte occupies the link into each node; 0: none.
+    /// Time that a byte occupies the link into each node, in ns; 0: none.
     pub ns_per_byte: f64,
-    /// Frames of [`LONG_FRAME_BYTES`] that wait before a node's link, at most.
+    /// Most frames of [`LONG_FRAME_BYTES`] that queue before a node's link.
     pub queue_frames: usize,
     busy_until_ns: Vec<[u64; 4]>,
     /// Frames sent, by kind.
     pub sent: [u64; 16],
-    /// Says which frames disappear: from, to, frame.
+    /// Decides which frames disappear: from, to, frame.
     pub drop_if: Box<DropIf>,
     /// Sees every frame that is sent.
     pub tap: Box<Tap>,
@@ -243,7 +244,7 @@ impl Net {
         }
     }
 
-    /// Puts one frame on the wire, with whatever happens to it there.
+    /// Puts one frame on the wire and applies its faults.
     pub fn carry(&mut self, from: usize, to: usize, interface: u32, frame: &[u8]) {
         let is_data = frame[1] & 0xf == FrameKind::Data as u8;
         self.sent_by[interface as usize] += (from == 0 && is_data) as u64;
@@ -283,7 +284,7 @@ impl Net {
         }
     }
 
-    /// Goes on to the next thing that happens; `false` if nothing ever will.
+    /// Advances to the next event; `false` if there will be none.
     pub fn step(&mut self) -> bool {
         self.transmit();
         let arrival = self.wire.keys().next().map_or(u64::MAX, |key| key.0);
@@ -334,7 +335,7 @@ impl Net {
         }
     }
 
-    /// Offers a node what it refused.
+    /// Offers a node its refused packets again.
     pub fn deliver(&mut self, node: usize) {
         let Node { endpoint, taken, appetite, .. } = &mut self.nodes[node];
         if *appetite == [0; 2] || !endpoint.has_deliverable() {
@@ -348,7 +349,7 @@ impl Net {
         }
     }
 
-    /// Steps until `done`; panics if that takes a million steps or nothing happens any more.
+    /// Steps until `done`; panics after a million steps or if nothing more happens.
     pub fn run_until(&mut self, mut done: impl FnMut(&Net) -> bool) {
         for _ in 0..1_000_000 {
             if done(self) {
@@ -383,12 +384,12 @@ impl Net {
         }
     }
 
-    /// Whether everything queued anywhere was acknowledged.
+    /// Whether everything queued anywhere is acknowledged.
     pub fn is_quiet(&self) -> bool {
         self.nodes.iter().all(|node| node.endpoint.is_drained())
     }
 
-    /// The books of every endpoint must balance.
+    /// The counters of every endpoint must balance.
     pub fn check_books(&self) {
         for node in &self.nodes {
             let counters = node.endpoint.counters();

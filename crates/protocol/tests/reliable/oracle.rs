@@ -1,12 +1,12 @@
-//! Plain truth against the protocol: what was queued must be what is taken, per sender and channel, whatever the network does;
-//! and once the network behaves, everything finishes.
+//! The protocol against a plain record: the packets queued are the packets taken, per sender and
+//! channel, on any network. Once the network behaves, everything finishes.
 
 use bellwire_protocol::reliable::{Channel, Config, Event, PeerId, Recovery, SendError};
 use proptest::prelude::*;
 
 use super::net::{Chance, Faults, Net, function};
 
-/// One run: everything follows from these.
+/// One run; these values determine everything.
 #[derive(Clone, Debug)]
 pub struct Run {
     pub seed: u64,
@@ -35,7 +35,7 @@ pub fn runs() -> impl Strategy<Value = Run> {
     )
 }
 
-/// The settings of a run: small, so that every limit is met, and patient, as the network is bad.
+/// The settings of a run: small, to reach every limit, and patient, because the network is bad.
 pub fn config(run: &Run) -> Config {
     let base = if run.hpcl { Config::hpcl(run.frame_bytes) } else { Config::new(run.frame_bytes) };
     let mut chance = Chance(run.seed ^ 0x5eed);
@@ -93,7 +93,7 @@ pub fn agree(run: Run) -> Result<(), TestCaseError> {
                 if run.mtu_changes && chance.hits(50) {
                     net.mtu = [run.frame_bytes, 1500, 700, 512][chance.below(4) as usize];
                     for node in &mut net.nodes {
-                        // Not every node notices; the others must find out.
+                        // Not every node notices the new MTU; the others must find out.
                         if chance.hits(700) {
                             node.endpoint.set_frame_bytes(net.mtu);
                         }
@@ -104,7 +104,7 @@ pub fn agree(run: Run) -> Result<(), TestCaseError> {
             Err(error) => return Err(TestCaseError::fail(format!("{error:?}"))),
         }
     }
-    // Now the network behaves, and so do the users.
+    // Now the network and the users behave.
     net.faults = Faults::default();
     let patience_ns = net.now_ns + 1_000_000_000;
     for node in &mut net.nodes {

@@ -7,7 +7,8 @@ use bellwire_protocol::reliable::{Config, Recovery};
 
 use super::net::Net;
 
-/// Time for 4 MB over `interfaces` links of 1 byte per ns that differ in latency, and how many frames were sent again.
+/// Time for 4 MB over `interfaces` links of 1 byte per ns that differ in latency, and the number of
+/// resent frames.
 fn transfer(interfaces: u32) -> (u64, u64) {
     let config = Config { send_bytes: 1 << 20, receive_bytes: 1 << 20, ..Config::new(1500) };
     let mut net = Net::new(&[config; 2], 1);
@@ -28,8 +29,8 @@ fn transfer(interfaces: u32) -> (u64, u64) {
     (net.now_ns - begin, net.nodes[0].endpoint.counters().frames_resent)
 }
 
-/// A peer that is not where it was asked is asked wherever else it may be, however many such places are told; once it answers, frames go only
-/// where it was heard.
+/// A peer that is not where it was asked is asked at every other suggested place, however many
+/// there are. Once it answers, frames go only where it was heard.
 #[test]
 pub fn a_peer_is_found_among_guesses() {
     let mut net = Net::new(&[Config::new(1500); 9], 1);
@@ -53,7 +54,7 @@ pub fn a_peer_is_found_among_guesses() {
     }
     net.run_until(|net| net.nodes[1].taken.len() == 1000);
     assert_eq!(strangers.get(), 0, "frames for strangers");
-    // Too late to be of use.
+    // Too late to be used.
     net.nodes[0].endpoint.guess_path(peer, Net::path(2, 0));
     net.send(0, peer, b"last").unwrap();
     net.run_until(|net| net.nodes[1].taken.len() == 1001);
@@ -61,8 +62,8 @@ pub fn a_peer_is_found_among_guesses() {
     assert_eq!(net.nodes[0].endpoint.counters().frames_resent, 0);
 }
 
-/// Bandwidth adds up: two interfaces take about half the time of one and three a third, though their frames overtake each
-/// other all the time; no frame is taken for lost because of that.
+/// Bandwidth adds up: two interfaces take about half the time of one, and three a third. Their
+/// frames constantly overtake each other, and none counts as lost because of that.
 // shows: H-29
 #[test]
 pub fn bandwidth_grows_with_interfaces() {
@@ -75,8 +76,8 @@ pub fn bandwidth_grows_with_interfaces() {
     }
 }
 
-/// An interface that fails is left out: everything arrives by the other, and soon nearly all frames go there. When it works again
-/// it is used again.
+/// A failed interface is left out: everything arrives by the other, and soon nearly all frames go
+/// there. When it works again it is used again.
 // shows: H-29
 #[test]
 pub fn a_failed_interface_is_left_out() {
@@ -114,8 +115,8 @@ pub fn a_failed_interface_is_left_out() {
     assert!(net.sent_by[1] - before > 300, "it is used again");
 }
 
-/// Frames that overtake each other on several interfaces do no harm where the receiver keeps no early ones, or the sender goes back after
-/// each gap: such links use one interface at a time. (They once sent everything again, or waited for a timeout, with every frame.)
+/// Frames that overtake each other do no harm where early ones are not kept: such links use one
+/// interface at a time. (Guards against resending everything, or a timeout, with every frame.)
 // shows: H-29
 #[test]
 pub fn early_frames_that_nobody_keeps_do_no_harm() {

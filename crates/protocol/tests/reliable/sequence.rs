@@ -1,4 +1,4 @@
-//! Sequence numbers: past, next, repeated and future frames, and what the sender does about each.
+//! Sequence numbers: past, expected, repeated and future frames, and the sender's reaction to each.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -10,7 +10,8 @@ use bellwire_wire::frame::section::{RECEIVED_FIXED_BYTES, Section, SectionKind};
 
 use super::net::{Net, function};
 
-/// Two linked nodes with the same settings, and the data frames that the first sends for `count` packets of 8 bytes, one in each.
+/// Two linked nodes with the same settings, and the data frames that the first sends for `count`
+/// packets of 8 bytes, one in each.
 pub fn frames(config: Config, count: u32, seed: u64) -> (Net, Vec<Vec<u8>>) {
     let mut net = Net::new(&[Config { coalesce: false, ..config }; 2], seed);
     let peer = net.link(0, 1);
@@ -28,7 +29,8 @@ pub fn frames(config: Config, count: u32, seed: u64) -> (Net, Vec<Vec<u8>>) {
     (net, frames)
 }
 
-/// Hands frame `index` to node 1 and returns its answer, if it gives one at once, with the selective acknowledgement.
+/// Hands frame `index` to node 1. Returns its immediate answer, if any, with the selective
+/// acknowledgement.
 fn hand(net: &mut Net, frames: &[Vec<u8>], index: usize) -> Option<(FrameHeader, Vec<u8>)> {
     net.hand(1, Net::path(0, 0), &frames[index]);
     let mut buffer = vec![0; 65_536];
@@ -49,8 +51,9 @@ fn taken(net: &Net) -> Vec<u32> {
         .collect()
 }
 
-/// Past, next, repeated and future data frames: the next is taken, a repeated or past one is acknowledged again and not taken,
-/// a future one is kept, reported as a gap with a bitmap, and taken when the gap closes; one beyond the window is dropped.
+/// The expected data frame is taken; a past or repeated one is acknowledged again and not taken. A
+/// future one is kept, reported with a bitmap, and taken when the gap closes; one beyond the window
+/// is dropped.
 // shows: H-14, H-18
 #[test]
 pub fn each_kind_of_data_frame_is_handled() {
@@ -88,8 +91,8 @@ pub fn each_kind_of_data_frame_is_handled() {
     }
 }
 
-/// The same kinds of frames under HPCL's rules: each in-order frame is acknowledged at once, a future one is dropped and
-/// reported as a gap, once; a repeated one is acknowledged again.
+/// The same frames under HPCL's rules: each in-order frame is acknowledged at once, and a repeated
+/// one again. A future one is dropped and reported as a gap, once.
 // shows: H-13, H-18
 #[test]
 pub fn each_kind_of_data_frame_is_handled_as_by_hpcl() {
@@ -126,8 +129,8 @@ pub fn hpcl_acknowledges_each_message() {
     assert_eq!(net.nodes[1].endpoint.counters().acknowledgements_sent - before, 100);
 }
 
-/// No more than N_asy frames are sent without an acknowledgement, whatever is queued; each acknowledgement lets as many go as
-/// it covers.
+/// At most N_asy frames are sent without an acknowledgement, whatever is queued. Each
+/// acknowledgement releases as many as it covers.
 // shows: H-12
 #[test]
 pub fn the_window_bounds_what_is_in_flight() {
@@ -173,8 +176,8 @@ pub fn hpcl_windows_are_constant() {
     }
 }
 
-/// A frame that is lost in the middle is resent because of the gap, long before any timeout; the production settings resend
-/// just that frame, HPCL's all from there on.
+/// A frame lost in the middle is resent because of the gap, long before any timeout. The production
+/// settings resend just that frame, HPCL's all from there on.
 // shows: H-14
 #[test]
 pub fn a_gap_is_filled_without_a_timeout() {
@@ -201,8 +204,8 @@ pub fn a_gap_is_filled_without_a_timeout() {
     }
 }
 
-/// Where both sides send full frames and lose some, a resent one has no room for the bitmap of what came early. It does not say LOSE
-/// without it then, as that would say that nothing was kept: the whole follows in a frame of its own.
+/// A resent full frame has no room for the bitmap of early frames. It does not say LOSE then, which
+/// would mean that nothing was kept; LOSE with the bitmap follows in a frame of its own.
 // shows: H-14
 #[test]
 pub fn lose_comes_with_what_was_kept() {
@@ -239,8 +242,8 @@ pub fn lose_comes_with_what_was_kept() {
     assert!(loses.get() > 100, "{} gaps were reported", loses.get());
 }
 
-/// A lost last message, for which no later frame can show a gap, is recovered by the timeout; so is a lost acknowledgement, and
-/// the repeated message is taken once.
+/// A lost last message, which leaves no gap to report, is recovered by the timeout. So is a lost
+/// acknowledgement, and the repeated message is taken once.
 // shows: H-17, H-18
 #[test]
 pub fn a_lost_end_and_a_lost_acknowledgement_are_recovered() {
@@ -281,7 +284,8 @@ pub fn repeated_frames_are_taken_once() {
     assert!(net.nodes[1].endpoint.counters().frames_repeated >= 200);
 }
 
-/// In a ping-pong of small messages every acknowledgement rides on the answer, so there are no frames but the messages.
+/// In a ping-pong of small messages every acknowledgement rides on the answer: no other frames are
+/// needed.
 #[test]
 pub fn a_ping_pong_takes_no_extra_frames() {
     let mut net = Net::new(&[Config::new(1500); 2], 9);
@@ -297,7 +301,7 @@ pub fn a_ping_pong_takes_no_extra_frames() {
     }
     assert_eq!(net.sent[FrameKind::Data as usize] - before[FrameKind::Data as usize], 200);
     assert_eq!(net.sent[FrameKind::Acknowledge as usize], before[FrameKind::Acknowledge as usize]);
-    // The last one's acknowledgement waits no longer than it may, or until somebody wants to sleep.
+    // The last acknowledgement goes when its delay ends, or at a flush before a sleep.
     net.nodes[0].endpoint.flush();
     let mut buffer = vec![0; 1500];
     let transmit = net.nodes[0].endpoint.poll_transmit(net.now_ns, &mut buffer);

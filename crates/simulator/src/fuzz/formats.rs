@@ -7,8 +7,8 @@ use bellwire_wire::header::{HEADER_BYTES, Header, HeaderRepr};
 use bellwire_wire::packet::{MAX_PACKET_BYTES, PacketRepr};
 use bellwire_wire::recut::recut;
 
-/// Gives the bytes to each parser and view of these formats, and to the re-cutter of chains. What a parser accepts, its writer must
-/// give back.
+/// Gives the bytes to each parser and view of these formats, and to the re-cutter of chains. A
+/// parser may accept only what its writer writes.
 pub fn parse_formats(bytes: &[u8]) {
     let mut room = [0; MAX_PACKET_BYTES];
     if let Ok(header) = HeaderRepr::parse(bytes) {
@@ -17,7 +17,7 @@ pub fn parse_formats(bytes: &[u8]) {
     }
     if let Ok(packet) = PacketRepr::parse(bytes) {
         packet.emit(&mut room).expect("there is room");
-        // Bytes of lanes that carry nothing may be any.
+        // Bytes in disabled lanes may have any value.
         assert_eq!(PacketRepr::parse(&room[..packet.buffer_len()]), Ok(packet));
     }
     if let Ok(event) = EventRepr::parse(bytes) {
@@ -55,11 +55,12 @@ fn parse_descriptor(descriptor: &DescriptorRepr, bytes: &[u8]) {
     }
 }
 
-/// Cuts the bytes into two lists of lengths, most of which are made to have the same sum: the pieces must cover both exactly.
+/// Cuts the bytes into two lists of lengths, most of them with equal sums: the pieces must cover
+/// both exactly.
 fn recut_lists(bytes: &[u8]) {
     let Some((&at, lengths)) = bytes.split_first() else { return };
     let (left, right) = lengths.split_at((at as usize).min(lengths.len()));
-    // The highest bit makes a length huge, so that sums beyond 64 bits are met.
+    // The highest bit makes a length huge, to reach sums beyond 64 bits.
     let length = |byte: &u8| if *byte < 0x80 { *byte as u64 } else { u64::MAX >> (*byte & 0x3f) };
     let (left, mut right): (Vec<u64>, Vec<u64>) =
         (left.iter().map(length).collect(), right.iter().map(length).collect());

@@ -7,7 +7,7 @@ use bellwire_wire::frame::record::{NEWS_BYTES, News, PACKET_HEADER_MAX_BYTES, Pa
 use bellwire_wire::frame::section::Section;
 use bellwire_wire::frame::seek::SeekBody;
 
-/// Gives the bytes to each parser of frames. What a parser accepts, its writer must give back.
+/// Gives the bytes to each parser of frames. A parser may accept only what its writer writes.
 pub fn parse_frames(bytes: &[u8]) {
     if let Ok(header) = FrameHeader::parse(bytes) {
         let mut out = [0; HEADER_BYTES];

@@ -1,4 +1,5 @@
-//! What the fuzzers do with bytes, and what the tests do with those that the fuzzers found (`fuzz/` at the root of the project).
+//! The bodies of the fuzz targets; tests replay the corpus through them (`fuzz/` at the root of the
+//! project).
 
 mod formats;
 mod frames;

@@ -6,12 +6,13 @@ use bellwire_protocol::reliable::{
 };
 use bellwire_wire::frame::check::seal;
 
-/// Longest frame of the endpoints that are fuzzed.
+/// Longest frame of the fuzzed endpoints.
 const FRAME_BYTES: usize = 512;
-/// Frames under way, at most.
+/// Most frames in flight.
 const MOST_FRAMES: usize = 64;
 
-/// Two endpoints and the frames between them, driven by bytes: each byte is an operation, some take the bytes behind it.
+/// Two endpoints and the frames between them, driven by bytes: each byte is an operation, and some
+/// operations read further bytes.
 struct Pair<'a> {
     bytes: &'a [u8],
     now_ns: u64,
@@ -21,8 +22,9 @@ struct Pair<'a> {
     refuses: [bool; 2],
 }
 
-/// Reads the bytes as operations on two endpoints: connect, send, carry, lose, repeat, swap, damage with a right check value,
-/// refuse, close, restart, sleep. Nothing may panic, grow without bound or lose count of a packet.
+/// Reads the bytes as operations on two endpoints: connect, send, carry, lose, repeat, swap, damage
+/// with a right check value, refuse, close, restart, sleep. Nothing may panic, grow without bound
+/// or lose count of a packet.
 pub fn operate(bytes: &[u8]) {
     let mut pair = Pair {
         bytes,
@@ -70,7 +72,7 @@ impl Pair<'_> {
         Some(first)
     }
 
-    /// A number below `limit`, 0 when the bytes are over.
+    /// A number below `limit`; 0 at the end of the bytes.
     fn below(&mut self, limit: usize) -> usize {
         self.byte().unwrap_or(0) as usize % limit.max(1)
     }
@@ -154,7 +156,7 @@ impl Pair<'_> {
         self.ends[to].handle_frame(PathId(0), &bytes, self.now_ns, &mut sink(refuses));
     }
 
-    /// Changes a byte of a frame and makes its check value right again: a peer that lies.
+    /// Changes a byte of a frame and corrects its check value, as a lying peer would.
     fn damage(&mut self) {
         let count = self.frames.len();
         let (chosen, at, value) = (self.below(count), self.below(256), self.below(256));
@@ -168,7 +170,7 @@ impl Pair<'_> {
     }
 }
 
-/// A program that takes all, or nothing.
+/// A program that takes all packets, or none.
 fn sink(refuses: bool) -> impl FnMut(PeerId, Channel, [u64; 3], &[u8]) -> Verdict {
     move |_, _, _, _| if refuses { Verdict::Stalled } else { Verdict::Taken }
 }

@@ -1,4 +1,4 @@
-//! The body of Challenge: prove that you receive where you say you are.
+//! The body of Challenge: demands a proof that the sender of an Open receives at its address.
 //!
 //! ```text
 //!   0                            8
@@ -6,9 +6,9 @@
 //!   | cookie                     |
 //!   +----------------------------+
 //! ```
-//! The header's `token` is the token of the Open that is answered, so that only the asked node can
-//! have written it. The next Open carries the cookie as its header's `token`. Who cannot read what
-//! is sent to the address of an Open does not learn its cookie (RFC 6347, 4.2.1; RFC 9000, 8.1).
+//! The header's `token` is the token of the answered Open, so that only the asked node can have
+//! written it. The next Open carries the cookie as its header's `token`. Only a node that reads
+//! what is sent to the address of an Open learns its cookie (RFC 6347, 4.2.1; RFC 9000, 8.1).
 
 use super::array;
 use super::open::exactly;
@@ -20,7 +20,7 @@ pub const CHALLENGE_BYTES: usize = 8;
 /// The body's field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ChallengeBody {
-    /// What the next Open shall carry; never 0.
+    /// Must be carried by the next Open; never 0.
     pub cookie: u64,
 }
 

@@ -1,8 +1,9 @@
-//! The check value at the end of every frame: CRC-32C (Castagnoli; RFC 3720, appendix B.4) over all bytes before it.
+//! The check value at the end of every frame: CRC-32C (Castagnoli; RFC 3720, appendix B.4) over all
+//! bytes before it.
 //!
-//! It is end to end: made where the frame is written into its buffer, checked where it is taken out, whatever computes or
-//! drops the Ethernet FCS in between. Up to 2^31 bits its Hamming distance is 4 (Koopman, DSN 2002), so no three
-//! flipped bits of any frame pass.
+//! It is end to end: computed where the frame is written into its buffer, checked where it is taken
+//! out. Devices between may recompute or drop the Ethernet FCS. Up to 2^31 bits its Hamming
+//! distance is 4 (Koopman, DSN 2002), so no three flipped bits of any frame pass.
 
 use crate::WireError;
 

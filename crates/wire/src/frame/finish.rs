@@ -1,4 +1,4 @@
-//! The bodies of Refuse and Close: why there is no link, or no longer one.
+//! The bodies of Refuse and Close: why a link does not begin, or ends.
 //!
 //! ```text
 //!   Refuse  0        1        2        3        4                 8                           16
@@ -10,8 +10,9 @@
 //!           | reason |
 //!           +--------+
 //! ```
-//! In Refuse, lowest and highest version and the features are those that the refusing side demands; its layout belongs to
-//! all versions. A Refuse is believed only if it carries the token that the Open offered, which only the asked node saw.
+//! In Refuse, the versions are those that the refusing side speaks, and the features those that it
+//! offers. The layout belongs to all versions. A Refuse counts only if it carries the token of the
+//! Open, which only the asked node saw.
 
 use super::array;
 use super::open::exactly;
@@ -26,22 +27,22 @@ pub const CLOSE_BYTES: usize = 1;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum RefuseReason {
-    /// No version is spoken by both.
+    /// The sides have no version in common.
     Version = 1,
-    /// A feature that one side demands is not offered by the other.
+    /// One side demands a feature that the other does not offer.
     Feature = 2,
     /// This node or function is not here.
     NotHere = 3,
     /// All links are taken.
     Full = 4,
-    /// The node number belongs to another address than the Open came from.
+    /// The node number belongs to an address other than the Open's source.
     Elsewhere = 5,
 }
 
 /// The body of Refuse.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RefuseBody {
-    /// Why.
+    /// The reason.
     pub reason: RefuseReason,
     /// Lowest version that the refusing side speaks.
     pub version_low: u8,
@@ -57,7 +58,8 @@ impl RefuseBody {
     /// Reads a body out of exactly its own bytes.
     ///
     /// # Errors
-    /// [`WireError::Truncated`], [`WireError::Excess`], [`WireError::Reserved`], [`WireError::UnknownCode`].
+    /// [`WireError::Truncated`], [`WireError::Excess`], [`WireError::Reserved`],
+    /// [`WireError::UnknownCode`].
     pub fn parse(bytes: &[u8]) -> Result<Self, WireError> {
         exactly("refuse frame", bytes, REFUSE_BYTES)?;
         let reason = match bytes[0] {
@@ -101,7 +103,7 @@ impl RefuseBody {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum CloseReason {
-    /// Its user needs it no longer.
+    /// Its user no longer needs it.
     Done = 1,
     /// The other side broke the protocol.
     Violation = 2,

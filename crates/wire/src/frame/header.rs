@@ -12,18 +12,22 @@
 //! 24 | credit of requests                | credit of responses               |
 //!    +-----------------------------------+-----------------------------------+
 //! ```
-//! - byte 0 is the same for all versions, as is all of kinds `Open` and `Refuse`: what two versions need to refuse each
-//!   other. Everything else belongs to the version that was agreed.
+//! - Byte 0, and all of kinds `Open` and `Refuse`, are the same for all versions: two versions need
+//!   them to refuse each other. Everything else belongs to the agreed version.
 //! - `kind` is the lower half of byte 1, flags are the upper half.
-//! - `function` is the destination's, at a fixed place so that a filter can tell apart the functions that share an interface;
-//!   `from` is the sender's, so that even a frame that belongs to no link can be answered.
+//! - `function` is the destination's, at a fixed offset for filters that separate functions on a
+//!   shared interface. `from` is the sender's, so that even a frame that belongs to no link can be
+//!   answered.
 //! - `length` counts from byte 0 to the end of the check value.
-//! - `held back` is how long the acknowledgement waited at its sender, in units of 64 ns, saturating.
-//! - `token` tells the link, and that its sender has been part of the handshake: 48 of its bits cannot be guessed.
-//!   In an Open it is the cookie of the peer's Challenge, or 0.
-//! - `sequence`: of this frame if its kind is `Data`; else of the next `Data` frame, so that a lost last frame shows.
-//! - `credit`: up to which sum of packet costs (see [`super::record`]) the peer may send, as an absolute number modulo
-//!   2^32, so that a lost update does no harm (STOP and GO of HPCL, H-15, H-16).
+//! - `held back` is how long the acknowledgement waited at its sender, in units of 64 ns,
+//!   saturating.
+//! - `token` identifies the link and proves that the sender took part in the handshake: 48 of its
+//!   bits cannot be guessed. In an Open it is the cookie of the peer's Challenge, or 0.
+//! - `sequence` is the number of this frame if its kind is `Data`. In other kinds it is that of the
+//!   next `Data` frame, so that a lost last frame shows.
+//! - `credit` is the sum of packet costs (see [`super::record`]) up to which the peer may send. It
+//!   is absolute, modulo 2^32, so that a lost update does no harm (STOP and GO of HPCL, H-15,
+//!   H-16).
 
 use super::array;
 use crate::WireError;
@@ -37,7 +41,7 @@ pub const MAGIC: u8 = 0xb1;
 /// Unit of [`FrameHeader::held_back`] in ns.
 pub const HELD_BACK_UNIT_NS: u64 = 64;
 
-/// What a frame is.
+/// The kind of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum FrameKind {
@@ -45,7 +49,7 @@ pub enum FrameKind {
     Open = 1,
     /// Agrees to a link.
     Accept = 2,
-    /// Declines a link, and says why.
+    /// Refuses a link, with a reason.
     Refuse = 3,
     /// Sections under a sequence number.
     Data = 4,
@@ -53,13 +57,13 @@ pub enum FrameKind {
     Acknowledge = 5,
     /// Ends a link.
     Close = 6,
-    /// The token of the frame that this answers is not known (any more).
+    /// Answers a frame whose token is unknown (or no longer known).
     Unknown = 7,
-    /// Asks all for the place of a node (Ethernet broadcast).
+    /// Asks all nodes for the place of a node (Ethernet broadcast).
     Seek = 8,
     /// Answers [`FrameKind::Seek`].
     Here = 9,
-    /// Answers an Open whose cookie is missing or old: the sender shall ask again with this cookie.
+    /// Answers an Open whose cookie is missing or old: the sender must ask again with this cookie.
     Challenge = 10,
 }
 
@@ -83,11 +87,13 @@ impl FrameKind {
     }
 }
 
-/// The sender waits for an acknowledgement: of Data that nothing can follow now, soon; of other frames, at once.
+/// The sender waits for an acknowledgement. For the last Data frame it should come soon, for other
+/// frames at once.
 pub const FLAG_ANSWER: u8 = 1;
-/// A later frame came before the one that is expected (LOSE of HPCL, H-14).
+/// A later frame came before the expected one (LOSE of HPCL, H-14).
 pub const FLAG_LOSE: u8 = 2;
-/// The sender's user is gone, and some of what is acknowledged was discarded, not delivered.
+/// The sender's user has closed the link, and some of what is acknowledged was discarded, not
+/// delivered.
 pub const FLAG_DISCARDS: u8 = 4;
 
 const FLAGS: u8 = FLAG_ANSWER | FLAG_LOSE | FLAG_DISCARDS;
@@ -95,7 +101,7 @@ const FLAGS: u8 = FLAG_ANSWER | FLAG_LOSE | FLAG_DISCARDS;
 /// The header's fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FrameHeader {
-    /// What the frame is.
+    /// The kind of the frame.
     pub kind: FrameKind,
     /// Function of the destination node.
     pub function: u8,
@@ -107,18 +113,18 @@ pub struct FrameHeader {
     pub length: u16,
     /// How long the acknowledgement was held back, in [`HELD_BACK_UNIT_NS`].
     pub held_back: u16,
-    /// The receiver's token; of an Open its cookie ([`super::challenge`]). 0 where none is known.
+    /// The receiver's token; in an Open the cookie ([`super::challenge`]). 0 if none is known.
     pub token: u64,
     /// Sequence number of this frame, or of the next one.
     pub sequence: u32,
     /// The sequence number that the sender expects next.
     pub acknowledged: u32,
-    /// What may be sent of requests and of responses.
+    /// Credit for requests and for responses.
     pub credit: [u32; 2],
 }
 
 impl FrameHeader {
-    /// A header with nothing but kind, destination and source.
+    /// A header with only kind, destination, source and token.
     pub const fn new(kind: FrameKind, function: u8, from: u8, token: u64) -> Self {
         FrameHeader {
             kind,
@@ -137,8 +143,9 @@ impl FrameHeader {
     /// Reads the header of `bytes`, which may have padding behind the frame.
     ///
     /// # Errors
-    /// [`WireError::Truncated`] if header, check value or anything that `length` announces is missing,
-    /// [`WireError::UnknownCode`] if it is none of ours or its kind is not known, [`WireError::Reserved`] for unknown flags.
+    /// [`WireError::Truncated`] if header, check value or any byte of `length` is missing,
+    /// [`WireError::UnknownCode`] for a foreign first byte or an unknown kind,
+    /// [`WireError::Reserved`] for unknown flags.
     #[inline]
     pub fn parse(bytes: &[u8]) -> Result<Self, WireError> {
         if bytes.len() < super::FRAME_OVERHEAD_BYTES {

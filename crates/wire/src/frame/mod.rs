@@ -1,24 +1,29 @@
 //! Frames of the reliable protocol: what the devices `eth` and `udp` put on the wire.
 //!
-//! A frame is the payload of one Ethernet frame of type [`ETHERTYPE`], or of one UDP datagram to port
-//! [`UDP_PORT_BASE`] + function. PROTOCOL.md tells what the parties do with frames; here is only what they look like.
+//! A frame is the payload of one Ethernet frame of type [`ETHERTYPE`], or of one UDP datagram to
+//! port [`UDP_PORT_BASE`] + function. PROTOCOL.md says how endpoints use frames; this module has
+//! only their layout.
 //!
 //! ```text
 //!   0             32                                       length - 4      length
 //!   +-------------+-----------+-----------+-- ... --+-----------+------------+
-//!   | header      | section   | section   |         | section   | CRC-32C    |    kinds Data, Acknowledge
+//!   | header      | section   | section   |         | section   | CRC-32C    |  Data, Acknowledge
 //!   +-------------+-----------+-----------+-- ... --+-----------+------------+
-//!   | header      | body of fixed length                        | CRC-32C    |    all other kinds
+//!   | header      | body of fixed length                        | CRC-32C    |  all other kinds
 //!   +-------------+---------------------------------------------+------------+
 //! ```
 //!
-//! Bytes behind `length` are padding of the network (Ethernet fills up to 60 bytes) and are not looked at. All numbers
-//! are little-endian. The check value covers everything before it, so no byte of a frame is without it.
+//! Bytes behind `length` are padding of the network (Ethernet fills up to 60 bytes) and are
+//! ignored. All numbers are little-endian. The check value covers everything before it, so it
+//! protects every byte.
 //!
-//! [`header`] is in front of every frame, [`section`] cuts the rest of a Data frame, [`record`] is one packet or one
-//! piece of news inside a section, [`open`] and [`finish`] are the bodies of the frames that begin and end a link,
-//! [`challenge`] has the sender of an Open prove its address, [`seek`] finds out on a plain Ethernet where a node is, and
-//! [`check`] is the check value.
+//! - [`header`] is in front of every frame
+//! - [`section`] divides the rest of a Data frame
+//! - [`record`] is one packet or one piece of news inside a section
+//! - [`open`] and [`finish`] are the bodies of the frames that begin and end a link
+//! - [`challenge`] makes the sender of an Open prove its address
+//! - [`seek`] finds the place of a node on a plain Ethernet
+//! - [`check`] is the check value
 
 pub mod challenge;
 pub mod check;
@@ -29,17 +34,19 @@ pub mod record;
 pub mod section;
 pub mod seek;
 
-/// EtherType of our frames: the first of the two that IEEE 802 (clause 9.2.4) sets aside for local experiments.
+/// EtherType of our frames: the first of two that IEEE 802 (clause 9.2.4) reserves for local
+/// experiments.
 pub const ETHERTYPE: u16 = 0x88b5;
 
-/// Function `f` of a node listens on this UDP port plus `f`, unless told otherwise. The 256 ports from here are
-/// in the range for private use (RFC 6335, section 6).
+/// Function `f` of a node listens on this UDP port plus `f`, unless told otherwise. The 256 ports
+/// from here are in the range for private use (RFC 6335, section 6).
 pub const UDP_PORT_BASE: u16 = 49_664;
 
 /// Bytes of a frame that are neither section nor body.
 pub const FRAME_OVERHEAD_BYTES: usize = header::HEADER_BYTES + check::CHECK_BYTES;
 
-/// Shortest frame buffer that a link works with: every body, and a section with the smallest piece of a packet, fits.
+/// Shortest frame buffer that a link works with. Every body fits, and so does a section with the
+/// smallest piece of a packet.
 pub const MIN_FRAME_BYTES: usize = 256;
 
 /// Longest frame: its length is a 16-bit number.
@@ -47,7 +54,7 @@ pub const MAX_FRAME_BYTES: usize = u16::MAX as usize;
 
 const _: () = assert!(UDP_PORT_BASE as u32 + 255 <= u16::MAX as u32);
 const _: () = assert!(FRAME_OVERHEAD_BYTES + open::OPEN_BYTES <= MIN_FRAME_BYTES);
-// Who has not proved its address is answered by no more bytes than it sent.
+// A sender with an unproved address is answered by no more bytes than it sent.
 const _: () = assert!(challenge::CHALLENGE_BYTES <= open::OPEN_BYTES);
 const _: () = assert!(finish::REFUSE_BYTES <= open::OPEN_BYTES);
 
@@ -66,7 +73,8 @@ impl core::fmt::Display for FunctionId {
     }
 }
 
-/// The `N` bytes of `bytes` from `at`. Callers have checked the length once; the compiler sees the constant offsets.
+/// The `N` bytes of `bytes` from `at`. Callers have checked the length once; the offsets are
+/// constants.
 #[inline(always)]
 fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     let mut out = [0; N];

@@ -1,4 +1,5 @@
-//! The bodies of Open and Accept: who asks whom, and what each offers.
+//! The bodies of Open and Accept: who asks for a link with which function, and what each side
+//! offers.
 //!
 //! ```text
 //!         0        1        2        3        4        5        6        7
@@ -13,7 +14,7 @@
 //!    +-----------------------------------------------------------------------+
 //! 32 | incarnation of the sender: greater after each restart                 |
 //!    +-----------------------------------------------------------------------+
-//! 40 | opening: how many links this incarnation opened before                |
+//! 40 | opening: number of this link among those of the incarnation           |
 //!    +-----------------------------------------------------------------------+
 //! 48 | token: to be put into all frames to the sender                        |
 //!    +-----------------------------------------------------------------------+
@@ -22,9 +23,10 @@
 //! 64 | window, frames  | frame bytes     | 0                                 |
 //!    +-----------------+-----------------+-----------------------------------+
 //! ```
-//! The header's `sequence` is the number that the sender's first Data frame will have, and its `credit` the first credit.
-//! `window` is how many frames from the expected one on the sender of this body is willing to keep, and `frame bytes` the
-//! longest frame that it can take. The layout belongs to all versions, so that each can read what the other speaks.
+//! The header's `sequence` is the number of the sender's first Data frame, and its `credit` the
+//! first credit. `window` is how many frames, from the expected one on, the sender of this body
+//! keeps. `frame bytes` is the longest frame that it takes. The layout belongs to all versions, so
+//! that each can read which versions the other speaks.
 
 use super::{FunctionId, array};
 use crate::WireError;
@@ -41,21 +43,21 @@ pub struct OpenBody {
     pub version_high: u8,
     /// Version that both will speak; 0 in Open.
     pub version: u8,
-    /// Features without which the sender does not want the link.
+    /// Features that the sender demands.
     pub demanded: u32,
-    /// Features that the sender can use; in Accept those that both will.
+    /// Features that the sender can use; in Accept those that both will use.
     pub features: u32,
     /// Longest packet that the sender takes, payload bytes.
     pub packet_bytes: u32,
-    /// Who sends.
+    /// The sending function.
     pub from: FunctionId,
-    /// Who is meant.
+    /// The addressed function.
     pub to: FunctionId,
     /// The sender's incarnation.
     pub incarnation: u64,
     /// Number of this link among those that the incarnation opened.
     pub opening: u64,
-    /// What frames to the sender shall carry.
+    /// Must be carried by frames to the sender.
     pub token: u64,
     /// The peer's incarnation; 0 if unknown.
     pub peer_incarnation: u64,

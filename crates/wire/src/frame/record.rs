@@ -1,20 +1,23 @@
 //! Records: the packets and the news inside a section.
 //!
 //! # A packet
-//! Carries words 1 to 3 of the header of a packet between engines, without the bytes that are zero, and the payload:
+//! Carries words 1 to 3 of the header of a packet between engines, without the zero bytes, and the
+//! payload:
 //! ```text
-//!   0        1        2                                                 header     header + payload
+//!   0        1        2                                                         header    +payload
 //!   +--------+--------+-------+-----+---------+-------------+--------+----------+-- ... ---+
 //!   | kind   | shape  | flags | aux | payload | destination | source | argument | payload  |
 //!   |        |        | 0, 1  | 0,2 | 0,1,2,4 | 0, 1, 2, 4  | same   | 0,2,4,8  | bytes    |
 //!   +--------+--------+-------+-----+---------+-------------+--------+----------+-- ... ---+
 //!
-//!   shape:   bit 0: flags there    bit 1: aux there      bits 2-3: bytes of the payload's length (code)
-//!            bits 4-5: bytes of each queue pair number (code)     bits 6-7: bytes of the argument (code)
+//!   shape:  bit 0     flags there           bits 4-5  bytes of each queue pair number (code)
+//!           bit 1     aux there             bits 6-7  bytes of the argument (code)
+//!           bits 2-3  bytes of the payload's length (code)
 //! ```
-//! Each size is the smallest that holds the value (for the two queue pair numbers: the larger of them), so a packet has
-//! one form. An eager message of 8 bytes between low queue pair numbers without an immediate value takes 13 bytes. The
-//! words are those of cHPP's 16-byte header as Bellwire widened them; PROTOCOL.md has the table.
+//! Each size is the smallest that holds the value (for the two queue pair numbers: the larger of
+//! them), so a packet has one form. An eager message of 8 bytes between low queue pair numbers
+//! without an immediate value takes 13 bytes. The words are those of cHPP's 16-byte header as
+//! Bellwire widened them; PROTOCOL.md has the table.
 //!
 //! # News
 //! ```text
@@ -23,15 +26,15 @@
 //!   | what   | queue pair                        |
 //!   +--------+-----------------------------------+
 //! ```
-//! `what` is the gate of the sender's queue pair (0 closed, 1 open, 2 stopped), or 3: "tell me the gate of yours, now and
-//! whenever it changes".
+//! `what` is the gate of the sender's queue pair (0 closed, 1 open, 2 stopped). 3 asks for the gate
+//! of the receiver's queue pair, now and at each change.
 
 use super::array;
 use crate::WireError;
 
 /// Longest header of a packet.
 pub const PACKET_HEADER_MAX_BYTES: usize = 25;
-/// What a packet costs in credit beside its payload: its header's size in memory.
+/// Credit that a packet costs in addition to its payload: its header's size in memory.
 pub const PACKET_COST_BYTES: u32 = 32;
 /// Size of a piece of news.
 pub const NEWS_BYTES: usize = 5;
@@ -58,7 +61,8 @@ static HEADER_BYTES: [u8; 256] = {
 
 const _: () = assert!(HEADER_BYTES[255] as usize == PACKET_HEADER_MAX_BYTES);
 
-/// Words 1 to 3 of a packet's header: kind, flags, aux and payload length; destination and source; argument.
+/// Words 1 to 3 of a packet's header: kind, flags, aux and payload length; destination and source;
+/// argument.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PacketWords(pub [u64; 3]);
 
@@ -69,7 +73,7 @@ impl PacketWords {
         (self.0[0] >> 32) as u32
     }
 
-    /// The same with another length of the payload.
+    /// The same with another payload length.
     #[inline]
     pub const fn with_payload_bytes(self, length: u32) -> Self {
         PacketWords([self.0[0] as u32 as u64 | (length as u64) << 32, self.0[1], self.0[2]])
@@ -88,7 +92,7 @@ impl PacketWords {
             | code(argument, [0, 16, 32]) << 6
     }
 
-    /// Writes the compact form and returns how many bytes of `buffer` it takes.
+    /// Writes the compact form and returns its length in bytes.
     #[inline]
     pub fn emit(self, buffer: &mut [u8; PACKET_HEADER_MAX_BYTES]) -> usize {
         let [first, pairs, argument] = self.0;
@@ -113,7 +117,8 @@ impl PacketWords {
         put.at
     }
 
-    /// Reads a compact header from the front of `bytes`; returns it and its length, or `None` if it goes on behind them.
+    /// Reads a compact header from the front of `bytes`. Returns it and its length, or `None` if
+    /// `bytes` ends inside the header.
     ///
     /// # Errors
     /// [`WireError::Reserved`] if it is not the smallest form of its values.
@@ -148,7 +153,8 @@ impl PacketWords {
     }
 }
 
-/// Which of four sizes the smallest is that holds `value`: none, or one of those that end at the given bits.
+/// Code of the smallest of four sizes that holds `value`: no bytes, or one of the sizes that end at
+/// these bits.
 #[inline]
 fn code(value: u64, bits: [u32; 3]) -> u8 {
     (value >> bits[0] != 0) as u8 + (value >> bits[1] != 0) as u8 + (value >> bits[2] != 0) as u8
@@ -209,21 +215,21 @@ pub enum GateState {
     Closed = 0,
     /// It takes sends.
     Open = 1,
-    /// It is there, but takes none now.
+    /// The queue pair exists, but takes no sends now.
     Stopped = 2,
 }
 
 /// News of one queue pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum News {
-    /// Ours is in this state now.
+    /// The sender's queue pair is in this state now.
     Gate {
         /// The queue pair.
         queue_pair: u32,
         /// Its state.
         state: GateState,
     },
-    /// What state is yours in? Tell changes, too.
+    /// Asks for the state of the receiver's queue pair, and for its changes.
     Ask {
         /// The queue pair.
         queue_pair: u32,

@@ -1,4 +1,4 @@
-//! Sections: how the inside of a Data or Acknowledge frame is cut.
+//! Sections: how the content of a Data or Acknowledge frame is divided.
 //!
 //! ```text
 //!   0        1        2                4                  4 + length
@@ -6,10 +6,11 @@
 //!   | kind   | flags  | length         | bytes            |   next section follows without padding
 //!   +--------+--------+----------------+-- ... -----------+
 //! ```
-//! Sections of kind `Requests`, `Responses` and `News` carry a piece of one of three streams of records. A piece begins
-//! and ends at a record's border, except where a record is longer than a frame: then the flags say so.
-//! `Received` carries the selective acknowledgement: four bytes with the number of frames that came more than once, then
-//! a bitmap in which bit `i` (least significant first) stands for sequence number `acknowledged + 1 + i`.
+//! Sections of kind `Requests`, `Responses` and `News` carry a piece of one of three streams of
+//! records. A piece begins and ends at a record's border; if it cuts a record, the flags say so.
+//! `Received` carries the selective acknowledgement: four bytes with the number of repeated frames,
+//! then a bitmap. Bit `i` (least significant first) stands for sequence number `acknowledged + 1 +
+//! i`.
 
 use super::array;
 use crate::WireError;
@@ -29,7 +30,8 @@ pub enum SectionKind {
     News = 3,
     /// Selective acknowledgement.
     Received = 4,
-    /// Part of a frame that no longer fits the path: offset and total as two 16-bit numbers, then bytes.
+    /// Part of a frame that no longer fits the path: offset and total as two 16-bit numbers, then
+    /// bytes.
     Part = 5,
 }
 
@@ -42,7 +44,7 @@ pub const FLAG_UNFINISHED: u8 = 2;
 pub const RECEIVED_FIXED_BYTES: usize = 4;
 /// Bytes in front of the bytes of a `Part` section.
 pub const PART_FIXED_BYTES: usize = 4;
-/// Longest bitmap, in bytes: a receiver keeps at most 1024 frames that came early.
+/// Longest bitmap, in bytes: a receiver keeps at most 1024 early frames.
 pub const RECEIVED_BITMAP_BYTES: usize = 128;
 
 /// One section, borrowed.
@@ -60,7 +62,8 @@ impl<'a> Section<'a> {
     /// Splits the first section off `bytes`; `None` at the end.
     ///
     /// # Errors
-    /// [`WireError::Truncated`], [`WireError::UnknownCode`], [`WireError::Reserved`]. After an error nothing behind it can be read.
+    /// [`WireError::Truncated`], [`WireError::UnknownCode`], [`WireError::Reserved`]. After an
+    /// error nothing behind it can be read.
     #[inline]
     pub fn split(bytes: &'a [u8]) -> Result<Option<(Self, &'a [u8])>, WireError> {
         if bytes.is_empty() {

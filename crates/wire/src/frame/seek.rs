@@ -1,4 +1,4 @@
-//! The body of Seek and Here: where is this node?
+//! The body of Seek and Here: the search for the place of a node.
 //!
 //! ```text
 //!   0                 4                 8                 12                16                24
@@ -6,10 +6,10 @@
 //!   | node that sends | node that is meant | frame bytes  | 0               | nonce           |
 //!   +-----------------+-----------------+-----------------+-----------------+-----------------+
 //! ```
-//! On Ethernet a Seek is broadcast. The node that is meant answers with Here to the station that
-//! asked, and repeats the nonce: a Here with another nonce answers no question and teaches nothing.
-//! A Seek teaches nothing: its sender has proved nothing. `frame bytes` is the longest frame that
-//! the sender can take.
+//! On Ethernet a Seek is broadcast. The sought node answers with Here to the station that asked,
+//! and repeats the nonce. A Here with another nonce answers no question and is ignored. Nothing is
+//! learnt from a Seek, because its sender has proved nothing. `frame bytes` is the longest frame
+//! that the sender takes.
 
 use super::array;
 use super::open::exactly;
@@ -21,9 +21,9 @@ pub const SEEK_BYTES: usize = 24;
 /// The body's fields.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SeekBody {
-    /// Node that sends.
+    /// The sending node.
     pub from: u32,
-    /// Node that is meant.
+    /// The sought node; in Here the node that asked.
     pub to: u32,
     /// Longest frame that the sender takes.
     pub frame_bytes: u32,

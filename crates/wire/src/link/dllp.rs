@@ -3,13 +3,15 @@
 //! ```text
 //!   0     1      2       5          7     8
 //!   +-----+------+-------+----------+-----+
-//!   | SDP | type | 3 B   | CRC-16   | END |      type  0x00 ACK, 0x10 NAK, 0x40 + VC InitFC1, 0xc0 + VC InitFC2, 0x80 + VC UpdateFC
+//!   | SDP | type | 3 B   | CRC-16   | END |
 //!   +-----+------+-------+----------+-----+
+//!   type:      0x00 ACK, 0x10 NAK, 0x40 + VC InitFC1, 0xc0 + VC InitFC2, 0x80 + VC UpdateFC
 //!   ACK, NAK:  0 in 23:12, sequence in 11:0
-//!   FC:        0 in 23:22, headers in 21:14, 0 in 13:12, data in 11:0: credits granted since the link came up, modulo 2^8 and 2^12
+//!   FC:        0 in 23:22, headers in 21:14, 0 in 13:12, data in 11:0:
+//!              credits granted since the link came up, modulo 2^8 and 2^12
 //! ```
 //!
-//! Only credits for posted writes are ever exchanged, as nothing else is sent (S-13).
+//! Only credits for posted writes are ever exchanged, because the link carries nothing else (S-13).
 
 use core::fmt;
 
@@ -38,7 +40,7 @@ const _: () = {
     assert!(DLLP_BYTES == 2 * super::DW_BYTES);
 };
 
-/// Credits granted since the link came up: counters that go round.
+/// Credits granted since the link came up; the counters wrap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Granted {
     /// Header credits, modulo 2^8.
@@ -47,12 +49,12 @@ pub struct Granted {
     pub data: u16,
 }
 
-/// Which of the three messages about credits.
+/// The three kinds of credit messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stage {
-    /// The first value, sent until the peer's has come.
+    /// The first value, sent until the peer's value has come.
     Init1,
-    /// The first value once more: the peer's has come.
+    /// The first value once more, after the peer's value has come.
     Init2,
     /// A later value.
     Update,
@@ -63,21 +65,22 @@ pub enum Stage {
 pub enum Dllp {
     /// All up to this sequence number have come.
     Ack {
-        /// The last that came in order.
+        /// The last number that came in order.
         sequence: u16,
     },
-    /// All up to this sequence number have come, and something behind it was damaged: send that again.
+    /// All up to this sequence number have come, and a later one was damaged: retransmit those
+    /// behind it.
     Nak {
-        /// The last that came in order.
+        /// The last number that came in order.
         sequence: u16,
     },
     /// Credits for posted writes.
     Credits {
-        /// Which message.
+        /// The kind of message.
         stage: Stage,
         /// Virtual channel, 0 or 1.
         channel: u8,
-        /// How many in all.
+        /// The sum of all grants.
         granted: Granted,
     },
 }
@@ -86,8 +89,8 @@ impl Dllp {
     /// Reads a DLLP.
     ///
     /// # Errors
-    /// [`WireError::Damaged`] if framing or CRC is not right; [`WireError::UnknownCode`] and [`WireError::Reserved`] if they are and
-    /// the content is nothing that this link sends.
+    /// [`WireError::Damaged`] if framing or CRC is wrong. [`WireError::UnknownCode`] and
+    /// [`WireError::Reserved`] if both are right, but this link never sends such content.
     pub fn parse(bytes: &[u8; DLLP_BYTES]) -> Result<Dllp, WireError> {
         let [sdp, content @ .., c1, c0, end] = *bytes;
         let [kind, high, middle, low] = content;
@@ -164,7 +167,7 @@ impl fmt::Display for Dllp {
     }
 }
 
-/// Bit by bit: four bytes are not worth a table.
+/// Bit by bit: four bytes do not justify a table.
 fn crc16(bytes: &[u8]) -> u16 {
     let mut crc = u16::MAX;
     for byte in bytes {

@@ -1,4 +1,5 @@
-//! The link layer's frame around a TLP (S-16; SMP paper, section 2; PCIe base specification 2.0, sections 3.5.2 and 4.2.2).
+//! The link layer's frame around a TLP (S-16; SMP paper, section 2; PCIe base specification 2.0,
+//! sections 3.5.2 and 4.2.2).
 //!
 //! ```text
 //!   0     1          3                     n+3        n+7   n+8
@@ -8,8 +9,8 @@
 //!          ^ 0 in 15:12, 12 bits            ^ CRC-32C over sequence and TLP
 //! ```
 //!
-//! STP and END are special symbols on the lanes, which no data can be; here they are one byte each. PCIe's own CRC-32 has another
-//! polynomial of the same strength.
+//! STP and END are special symbols on the lanes, distinct from all data; here they are one byte
+//! each. PCIe's own CRC-32 has another polynomial of the same strength.
 
 use super::tlp::MAX_TLP_BYTES;
 use crate::WireError;
@@ -33,7 +34,7 @@ const _: () = assert!(OVERHEAD_BYTES == 2 * super::DW_BYTES && MAX_LLP_BYTES == 
 pub struct Llp<'a> {
     /// Sequence number, below [`SEQUENCES`].
     pub sequence: u16,
-    /// The TLP, not looked into.
+    /// The TLP, not parsed.
     pub tlp: &'a [u8],
 }
 
@@ -59,8 +60,9 @@ impl<'a> Llp<'a> {
         Ok(Llp { sequence, tlp: &content[2..] })
     }
 
-    /// The sequence number and the TLP as they came, unchecked: what a receiver goes by that passes bytes on before the CRC is there (S-21).
-    /// Nothing if there are too few bytes or the number cannot be one.
+    /// The sequence number and the TLP as received, unchecked: for a receiver that forwards bytes
+    /// before the CRC has come (S-21). `None` if there are too few bytes or the number is out of
+    /// range.
     pub fn glance(bytes: &'a [u8]) -> Option<(u16, &'a [u8])> {
         let length = bytes.len().checked_sub(OVERHEAD_BYTES)?;
         let sequence = u16::from_be_bytes([bytes[1], bytes[2]]);

@@ -8,9 +8,10 @@
 //!   second word, standard form only: 0 in 63:40, address in 39:0
 //! ```
 //!
-//! The standard form is 4 DW long and goes first in the payload of the TLP. The optimised form is 2 DW long and *is* the address
-//! field of the TLP, which works because both roles accept every address (S-12). The paper gives the two sizes; the fields are ours. Words are
-//! sent most significant byte first, as PCIe sends its headers.
+//! The standard form is 4 DW long and goes first in the payload of the TLP. The optimised form is 2
+//! DW long and *is* the address field of the TLP. This works because both roles accept every
+//! address (S-12). The paper gives the two sizes; the fields are ours. Words are sent most
+//! significant byte first, as PCIe sends its headers.
 
 use core::fmt;
 
@@ -39,14 +40,14 @@ const _: () = {
     assert!(OPTIMISED_BYTES == 2 * super::DW_BYTES && STANDARD_BYTES == 4 * super::DW_BYTES);
 };
 
-/// Which unit a packet belongs to.
+/// The unit that a packet belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
     /// The coherence unit.
     Coherence,
     /// The unit for transfers of large blocks.
     Block,
-    /// Packets of somebody else who uses the link, such as a network interface.
+    /// Packets of another user of the link, such as a network interface.
     Guest,
 }
 
@@ -72,15 +73,15 @@ impl Class {
 /// A network header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NetworkHeader {
-    /// Whose packet it is.
+    /// The unit that it belongs to.
     pub class: Class,
-    /// What the unit means by it, 0..=63.
+    /// Operation code, defined by the unit, 0..=63.
     pub operation: u8,
     /// Node that it goes to, 0..=15.
     pub target: u8,
     /// Node that it comes from, 0..=15.
     pub source: u8,
-    /// Tells packets of one unit apart.
+    /// Distinguishes packets of one unit.
     pub tag: u8,
     /// Byte address at the target, below 2^40.
     pub address: u64,
@@ -90,7 +91,8 @@ impl NetworkHeader {
     /// Reads the optimised form.
     ///
     /// # Errors
-    /// [`WireError::UnknownCode`] for the one class that is not assigned; every other word is a header.
+    /// [`WireError::UnknownCode`] for the one class that is not assigned; every other word is a
+    /// header.
     pub fn parse_optimised(word: u64) -> Result<NetworkHeader, WireError> {
         Ok(NetworkHeader { address: ADDRESS.of(word), ..fields_of(word)? })
     }

@@ -1,17 +1,18 @@
 //! The transport layer's packet (S-10 to S-13; SMP paper, section 2).
 //!
 //! ```text
-//!   DW 0   0x60 | 0, TC in 6:4, 0 | 0x80 | length, DW      a memory write of PCIe with a header of 4 DW and a check behind
+//!   DW 0   0x60 | 0, TC in 6:4, 0 | 0x80 | length, DW      PCIe memory write, 4-DW header, check
 //!   DW 1   requester, 16 bits | tag | 0xff                 all bytes enabled
-//!   DW 2   address 63:32                                   any value whatever (S-12)
+//!   DW 2   address 63:32                                   any value (S-12)
 //!   DW 3   address 31:0
 //!          payload, 0..=128 DW
 //!   last   check over all before it: CRC-32C, least significant byte first
 //! ```
 //!
-//! The paper counts 5 DW of TLP header and does not list them: we take the 4 DW of PCIe's header with a 64-bit address, and PCIe's
-//! optional end-to-end check as the fifth. Posted writes are the only type (S-13). A length of 0 means no payload; PCIe means
-//! 1024 by it, which is far above what this link carries. The traffic class is the virtual channel (S-14).
+//! The paper counts 5 DW of TLP header and does not list them. We take the 4 DW of PCIe's header
+//! with a 64-bit address, and PCIe's optional end-to-end check as the fifth. Posted writes are the
+//! only type (S-13). A length of 0 means no payload. In PCIe it means 1024 DW, far above this
+//! link's limit. The traffic class is the virtual channel (S-14).
 
 use core::fmt;
 
@@ -19,7 +20,7 @@ use super::{DW_BYTES, MAX_DATA_DW};
 use crate::WireError;
 use crate::frame::check::crc32c;
 
-/// Bytes of the header proper, before the payload.
+/// Bytes of the header, before the payload.
 pub const HEADER_BYTES: usize = 16;
 /// Bytes of the check, behind the payload.
 pub const CHECK_BYTES: usize = 4;
@@ -34,7 +35,7 @@ pub const CHANNELS: u8 = 2;
 
 /// A memory write with a header of 4 DW.
 const POSTED_WRITE: u8 = 0x60;
-/// "A check follows the payload."
+/// A check follows the payload.
 const WITH_CHECK: u8 = 0x80;
 /// All bytes of the first and the last DW.
 const ALL_BYTES: u8 = 0xff;
@@ -52,9 +53,9 @@ const _: () = {
 pub struct Tlp<'a> {
     /// Virtual channel: 0 for requests, 1 for responses.
     pub channel: u8,
-    /// Who sends, by PCIe's numbering; nobody on this link looks at it.
+    /// The sender, by PCIe's numbering; this link ignores it.
     pub requester: u16,
-    /// PCIe's tag; posted writes have no use for it.
+    /// PCIe's tag; posted writes do not use it.
     pub tag: u8,
     /// Any 64 bits.
     pub address: u64,
@@ -66,8 +67,9 @@ impl<'a> Tlp<'a> {
     /// Reads a TLP out of exactly its own bytes.
     ///
     /// # Errors
-    /// [`WireError::Truncated`], [`WireError::Excess`], [`WireError::Damaged`] if the check fails, [`WireError::NotPosted`] for any type
-    /// but a posted write, [`WireError::Reserved`], [`WireError::UnknownCode`] for a channel that does not exist.
+    /// [`WireError::Truncated`], [`WireError::Excess`], [`WireError::Damaged`] if the check fails,
+    /// [`WireError::NotPosted`] for any type but a posted write, [`WireError::Reserved`],
+    /// [`WireError::UnknownCode`] for a channel that does not exist.
     pub fn parse(bytes: &'a [u8]) -> Result<Tlp<'a>, WireError> {
         let short =
             WireError::Truncated { format: FORMAT, length: bytes.len(), needed: OVERHEAD_BYTES };
@@ -106,8 +108,9 @@ impl<'a> Tlp<'a> {
         })
     }
 
-    /// The virtual channel that the first bytes of a TLP name, unchecked: what a receiver goes by that passes bytes on before all are there
-    /// (S-21). Nothing if these are not the first bytes of a posted write on one of the channels.
+    /// The virtual channel in the first bytes of a TLP, unchecked: for a receiver that forwards
+    /// bytes before all have come (S-21). `None` unless they begin a posted write on an existing
+    /// channel.
     pub fn glance_channel(bytes: &[u8]) -> Option<u8> {
         let [kind, class, ..] = *bytes.first_chunk::<HEADER_BYTES>()?;
         let channel = class >> 4;
@@ -122,8 +125,8 @@ impl<'a> Tlp<'a> {
     /// Writes the TLP into the first [`Tlp::buffer_len`] bytes of `buffer`.
     ///
     /// # Errors
-    /// [`WireError::BufferTooSmall`], [`WireError::PayloadTooLong`], [`WireError::Misaligned`] for a payload that is not whole DWs,
-    /// [`WireError::OutOfRange`] for the channel.
+    /// [`WireError::BufferTooSmall`], [`WireError::PayloadTooLong`], [`WireError::Misaligned`] for
+    /// a payload that is not whole DWs, [`WireError::OutOfRange`] for the channel.
     pub fn emit(&self, buffer: &mut [u8]) -> Result<(), WireError> {
         check_length(self.payload.len())?;
         if self.channel >= CHANNELS {

@@ -79,7 +79,7 @@ fn moves_of_a_chain() {
 }
 
 /// Unequal sums are refused when the descriptor is written, when it is read and when moves are
-/// asked for, and nothing is written.
+/// requested; nothing is written.
 // shows: C-29
 #[test]
 fn unequal_sums_are_refused_everywhere() {
@@ -163,7 +163,7 @@ fn entries_stay_in_the_address_space() {
     assert_eq!(chain(&over, &over).total_bytes(), Err(too_long));
 }
 
-/// Lengths that do not add up to the bytes handed over are refused, one byte off either way.
+/// Lengths that do not add up to the given bytes are refused, one byte off in either direction.
 // shows: C-28
 #[test]
 fn descriptor_must_fill_its_bytes_exactly() {
@@ -183,8 +183,8 @@ fn descriptor_must_fill_its_bytes_exactly() {
     );
 }
 
-/// A descriptor is refused for each part that its operation has no use for, each reserved bit,
-/// each unassigned code and each byte of padding.
+/// A descriptor is refused for each part that its operation does not use, each reserved bit, each
+/// unassigned code and each byte of padding.
 // shows: C-28
 #[test]
 fn what_has_no_meaning_is_refused() {
@@ -264,8 +264,8 @@ proptest! {
         prop_assert_eq!(paired, (addresses(&sources), addresses(&destinations)));
     }
 
-    /// Any descriptor survives the way to bytes and back, tail included, and its moves carry as
-    /// many bytes as its lists hold.
+    /// Any descriptor parses back, tail included, and its moves carry as many bytes as its lists
+    /// hold.
     // shows: C-10, C-28
     #[test]
     fn descriptors_round_trip(parts in values::descriptor_parts()) {

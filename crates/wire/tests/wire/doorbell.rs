@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use crate::values;
 
-/// A doorbell has the bits worked out by hand, is never zero, and prints in one line.
+/// A doorbell has the bits computed by hand, is never zero, and prints in one line.
 // shows: C-31
 #[test]
 fn golden_doorbell() {
@@ -16,7 +16,7 @@ fn golden_doorbell() {
     assert!(DoorbellRepr::parse(0).is_err());
 }
 
-/// Address and length are refused, when written and when read, once they leave their ranges.
+/// Addresses and lengths outside their ranges are refused, when written and when read.
 // shows: C-31
 #[test]
 fn ranges_are_checked_both_ways() {
@@ -46,7 +46,7 @@ fn ranges_are_checked_both_ways() {
 }
 
 proptest! {
-    /// Any doorbell survives the way to its word and back; any word is refused or comes back.
+    /// Any doorbell parses back; any word is refused or comes back.
     // shows: C-31
     #[test]
     fn doorbells_round_trip(doorbell in values::doorbell(), word in any::<u64>()) {

@@ -28,7 +28,7 @@ fn emitted(event: &EventRepr) -> [u8; EVENT_BYTES] {
     bytes
 }
 
-/// An event has the bytes worked out by hand from the diagram and prints in one line.
+/// An event has the bytes computed by hand from the diagram and prints in one line.
 // shows: C-13
 #[test]
 fn golden_event() {
@@ -48,8 +48,8 @@ fn golden_event() {
     );
 }
 
-/// Over three laps of a small ring the reader takes each event once and in order, and never takes
-/// an unwritten record or last lap's for a new one.
+/// Over three laps of a small ring the reader takes each event once and in order. It never takes an
+/// unwritten record or last lap's for a new one.
 // shows: C-13
 #[test]
 fn phase_bit_tells_new_records_from_old() {
@@ -80,7 +80,7 @@ fn phase_is_in_the_last_word() {
     }
 }
 
-/// A tail count that cannot be, tail padding, and values beyond their fields are refused.
+/// An impossible tail count, tail padding, and values beyond their fields are refused.
 // shows: C-10, C-13
 #[test]
 fn bad_events_are_refused() {
@@ -107,7 +107,7 @@ fn bad_events_are_refused() {
 }
 
 proptest! {
-    /// Any event survives the way to bytes and back.
+    /// Any event parses back.
     // shows: C-10, C-13
     #[test]
     fn events_round_trip(event in values::event()) {

@@ -36,7 +36,8 @@ fn frame(header: &FrameHeader, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A header has the bytes worked out by hand from the diagram, and the check value is the CRC-32C of RFC 3720.
+/// A header has the bytes computed by hand from the diagram, and the check value is the CRC-32C of
+/// RFC 3720.
 #[test]
 fn golden_frame() {
     let bytes = frame(&header(), &[]);
@@ -54,8 +55,8 @@ fn golden_frame() {
     assert_eq!(crc32c(&(0..32).collect::<Vec<u8>>()), 0x46dd_794e);
 }
 
-/// Every flip of one or two bits of a whole frame is noticed, by the header's parser or by the check value: exhaustively for the
-/// header and a short body.
+/// Every flip of one or two bits of a whole frame is noticed, by the header's parser or by the
+/// check value. All flips of the header and a short body are tried.
 #[test]
 fn two_flipped_bits_never_pass() {
     let body = Section::head(SectionKind::Requests, 0, 13).into_iter().chain([7; 13]);
@@ -79,7 +80,7 @@ fn two_flipped_bits_never_pass() {
     }
 }
 
-/// Padding behind a frame does not matter; what is missing does.
+/// Padding behind a frame does not matter; missing bytes do.
 #[test]
 fn padding_is_ignored_and_truncation_is_not() {
     let bytes = frame(&header(), &[1, 2, 3]);
@@ -123,7 +124,7 @@ fn compact_headers_are_compact() {
     assert!(PacketWords::parse(&[1, 0b0001_1000, 8, 0, 3, 4]).is_err());
 }
 
-/// A number that has any count of significant bits, all counts alike.
+/// A number with any count of significant bits, all counts equally likely.
 fn number() -> impl Strategy<Value = u64> {
     (any::<u64>(), 0u32..=64).prop_map(|(value, bits)| value.checked_shr(64 - bits).unwrap_or(0))
 }
@@ -131,7 +132,7 @@ fn number() -> impl Strategy<Value = u64> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(4000) })]
 
-    /// What is written is read back, for each format.
+    /// Written values are read back, for each format.
     #[test]
     fn formats_survive(words in [number(), number(), number()], bytes in any::<[u8; 32]>()) {
         let mut buffer = [0xee; PACKET_HEADER_MAX_BYTES];
@@ -178,7 +179,7 @@ proptest! {
         }
     }
 
-    /// No bytes make a parser panic, and what a parser accepts is what its writer gives.
+    /// No bytes make a parser panic, and a parser accepts only what its writer writes.
     #[test]
     fn hostile_bytes(mut bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         if let Some(first) = bytes.first_mut() {
@@ -209,7 +210,7 @@ proptest! {
     }
 }
 
-/// A section that claims more than there is, an unknown kind and flags that its kind has not are refused.
+/// A section longer than its bytes, an unknown kind, and flags that its kind lacks are refused.
 #[test]
 fn odd_sections_are_refused() {
     let head = Section::head(SectionKind::Requests, FLAG_UNFINISHED, 2);

@@ -27,7 +27,7 @@ pub fn emitted(header: &HeaderRepr) -> [u8; HEADER_BYTES] {
     bytes
 }
 
-/// A full header has the bytes worked out by hand from the diagram, and one line says all of it.
+/// A full header has the bytes computed by hand from the diagram, and one line says all of it.
 // shows: C-06
 #[test]
 fn golden_header() {
@@ -46,7 +46,8 @@ fn golden_header() {
     );
 }
 
-/// 4096 bytes are written as length 0 and read back; a NAP of 2048 bytes passes and of 2049 not.
+/// 4096 bytes are written as length 0 and read back; a NAP of 2048 bytes passes and one of 2049
+/// does not.
 // shows: C-07, C-19
 #[test]
 fn length_limits_are_exact() {
@@ -101,7 +102,7 @@ fn refusal_writes_nothing() {
 }
 
 proptest! {
-    /// Any header survives the way to bytes and back.
+    /// Any header parses back.
     // shows: C-06, C-08
     #[test]
     fn headers_round_trip(header in values::header()) {
@@ -109,8 +110,8 @@ proptest! {
     }
 }
 
-/// The round trip is a checker that catches parsers which look one bit aside, swap two neighbours
-/// or drop a bit (planted here), and passes the real one.
+/// The round trip is a checker. It catches parsers that read a neighbouring bit, swap two fields or
+/// drop a bit (planted here), and passes the real one.
 // shows: C-06
 #[test]
 fn canary_round_trip_catches_broken_parsers() {

@@ -1,5 +1,5 @@
-//! Bytes from outside: whatever they are, each parser refuses them or gives a value whose bytes
-//! they are, and none panics.
+//! Bytes from outside: each parser refuses them or returns a value that is written as the same
+//! bytes, and none panics.
 
 use bellwire_wire::descriptor::{Descriptor, DescriptorRepr, MAX_DESCRIPTOR_BYTES, Work};
 use bellwire_wire::event::{EVENT_BYTES, Event, EventRepr};
@@ -11,8 +11,8 @@ use proptest::sample::Index;
 
 use crate::values;
 
-/// Gives the bytes to every parser and view. What is accepted must come back as the same bytes, or,
-/// for packets with idle lanes, as bytes of the same value.
+/// Gives the bytes to every parser and view. Accepted bytes must come back the same. For packets
+/// with idle lanes, bytes of the same value are enough.
 fn throw_at_all_parsers(bytes: &[u8]) -> Result<(), TestCaseError> {
     let mut buffer = [0xee; MAX_PACKET_BYTES];
     if let Ok(header) = HeaderRepr::parse(bytes) {
@@ -54,7 +54,7 @@ fn throw_at_all_parsers(bytes: &[u8]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// What happens to valid bytes on the way.
+/// Damage to valid bytes.
 #[derive(Clone, Debug)]
 enum Damage {
     FlipHeaderBit(usize),
@@ -103,7 +103,7 @@ fn damaged(mut bytes: Vec<u8>, damages: Vec<Damage>) -> Vec<u8> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
-    /// Random bytes of any length up to beyond the largest format.
+    /// Random bytes, up to longer than the largest format.
     #[test]
     fn random_bytes(bytes in prop_oneof![vec(any::<u8>(), 0..80), vec(any::<u8>(), 0..5000)]) {
         throw_at_all_parsers(&bytes)?;
@@ -139,7 +139,7 @@ proptest! {
 }
 
 /// The check of this module catches a parser that ignores a reserved bit (planted: the bit is
-/// cleared before parsing, as if it were not looked at).
+/// cleared before parsing).
 #[test]
 fn canary_ignored_reserved_bit_is_caught() {
     let mut bytes = crate::header::emitted(&crate::header::put());

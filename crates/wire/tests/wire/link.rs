@@ -1,4 +1,4 @@
-//! The packets of the direct link: sizes, what is turned away, and that no small damage passes.
+//! The packets of the direct link: their sizes, what is refused, and that no small damage passes.
 
 use bellwire_wire::WireError;
 use bellwire_wire::frame::check::crc32c;
@@ -25,7 +25,7 @@ fn llp_bytes(sequence: u16, tlp: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A TLP whose check is right whatever its content.
+/// A TLP with a right check over any content.
 fn sealed(mut content: Vec<u8>) -> Vec<u8> {
     let check = crc32c(&content);
     content.extend(check.to_le_bytes());
@@ -47,7 +47,8 @@ fn header() -> impl Strategy<Value = NetworkHeader> {
 }
 
 proptest! {
-    /// Both forms of the network header come back as they were sent, and the optimised one through the address of a TLP.
+    /// Both forms of the network header come back as they were sent, and the optimised one through
+    /// the address of a TLP.
     // shows: S-09, S-10, S-11
     #[test]
     fn network_headers_round_trip(header in header(), data in prop::collection::vec(any::<u8>(), 0..=124)) {
@@ -61,7 +62,7 @@ proptest! {
         prop_assert_eq!(back.payload, data);
     }
 
-    /// A TLP takes any address whatever, on either channel, and comes back as it was.
+    /// A TLP takes any address on either channel and parses back.
     // shows: S-12
     #[test]
     fn every_address_is_accepted(
@@ -75,7 +76,7 @@ proptest! {
         prop_assert_eq!(Llp::parse(&frame), Ok(Llp { sequence: requester % 4096, tlp: &bytes }));
     }
 
-    /// Bytes from outside never panic, and what is accepted is what would be emitted.
+    /// Bytes from outside cause no panic, and only what would be emitted is accepted.
     #[test]
     fn strange_bytes_are_refused_or_right(mut bytes in prop::collection::vec(any::<u8>(), 0..80), reseal: bool) {
         if reseal {
@@ -105,7 +106,8 @@ proptest! {
     }
 }
 
-/// A network packet of L DW, its header of 4 DW counted, takes L + 5 DW in the standard form and L + 1 in the optimised one.
+/// A network packet of L DW, with its 4-DW header, takes L + 5 DW in the standard form and L + 1 in
+/// the optimised one.
 // shows: S-10, S-11, B-20
 #[test]
 fn sizes_are_those_of_the_paper() {
@@ -118,7 +120,7 @@ fn sizes_are_those_of_the_paper() {
     assert_eq!((STANDARD_BYTES, OPTIMISED_BYTES), (4 * 4, 2 * 4));
 }
 
-/// Whatever is not a posted write is turned away, with a sound check too: reads, completions, messages, I/O.
+/// All but posted writes is refused, even with a sound check: reads, completions, messages, I/O.
 // shows: S-13
 #[test]
 fn other_types_are_turned_away() {
@@ -136,7 +138,7 @@ fn other_types_are_turned_away() {
     assert!(Tlp { channel: 2, ..plain(&[]) }.emit(&mut [0; 20]).is_err());
 }
 
-/// No one and no two flipped bits of a frame or of a link packet pass, at any places.
+/// No flip of one or two bits of a frame or of a link packet passes, at any places.
 // shows: S-16
 #[test]
 fn two_flipped_bits_never_pass() {

@@ -42,7 +42,7 @@ fn payload_limits() {
     assert_eq!(PacketRepr::parse(&bytes), Ok(full));
 }
 
-/// Payload that is missing, too much of a tail, and lengths that disagree are refused by name.
+/// Missing payload, a tail that is too long, and lengths that disagree are refused by name.
 // shows: C-07, C-10
 #[test]
 fn wrong_lengths_are_refused() {
@@ -65,8 +65,7 @@ fn wrong_lengths_are_refused() {
 }
 
 proptest! {
-    /// Any packet survives the way to bytes and back, and what stands in lanes that are switched
-    /// off does not matter.
+    /// Any packet parses back, and bytes in disabled lanes do not matter.
     // shows: C-06, C-08, C-10
     #[test]
     fn packets_round_trip(

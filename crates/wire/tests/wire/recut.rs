@@ -13,8 +13,8 @@ fn byte_places(lengths: &[u64]) -> Vec<(usize, u64)> {
     entries.flat_map(|(index, length)| (0..*length).map(move |offset| (index, offset))).collect()
 }
 
-/// The oracle: byte by byte, the pieces pair what the two lists pair; none is empty, and none could
-/// be joined with its neighbour.
+/// The oracle: byte by byte, the pieces pair what the two lists pair. None is empty, and no two
+/// neighbours could be joined.
 fn judge(sources: &[u64], destinations: &[u64], pieces: &[Piece]) -> Result<(), TestCaseError> {
     let mut paired = Vec::new();
     for piece in pieces {
@@ -81,7 +81,7 @@ fn unequal_sums_give_no_piece() {
     assert_eq!(pieces(&[u64::MAX, 0], &[u64::MAX - 1, 1]).len(), 2);
 }
 
-/// The end stays the end however often it is asked for.
+/// After its end the iterator returns `None` forever.
 #[test]
 fn recut_is_fused() {
     let mut pieces = recut([2], [1, 1]).unwrap();
@@ -89,8 +89,8 @@ fn recut_is_fused() {
     assert_eq!((pieces.next(), pieces.next()), (None, None));
 }
 
-/// Lengths that change between the two walks, as a hostile program might do it, end the pieces
-/// early and never make one that leaves the entries seen.
+/// Lengths that a hostile program changes between the two walks end the pieces early. No piece
+/// leaves the entries seen.
 // shows: C-28
 #[test]
 fn changing_lengths_stay_in_bounds() {
@@ -188,7 +188,7 @@ fn recut_with(fault: Fault, sources: &[u64], destinations: &[u64]) -> Vec<Piece>
         d_offset += length;
         let (ends_source, mut ends_destination) = (length == s_left, length == d_left);
         if fault == Fault::OnlySourceAdvancesAtSharedBoundary && ends_source && length > 0 {
-            // The destination stays at its finished entry and is taken for a fresh one.
+            // The destination stays at its finished entry and counts it as a fresh one.
             if ends_destination {
                 d_offset = 0;
             }

@@ -17,8 +17,8 @@ use crate::descriptor::{A, emitted as descriptor_bytes, with};
 use crate::header::{emitted, put};
 use crate::values::chain;
 
-/// Each reserved bit of the header, a wrong shape, an unassigned type and an address where none
-/// belongs are refused by name.
+/// Each reserved bit of the header, a wrong shape, an unassigned type and an unexpected address are
+/// refused by name.
 // shows: C-06
 #[test]
 fn header_bits_without_meaning_are_refused() {

@@ -38,7 +38,8 @@ fn byte_enables_mean_exactly_the_bytes_asked_for() {
     }
 }
 
-/// The forms that the PCIe rules single out: nothing, part of one DW, two DWs, the longest.
+/// The special forms of the PCIe rules have the right masks: nothing, part of one DW, two DWs, the
+/// longest.
 // shows: C-07, C-08
 #[test]
 fn singled_out_forms_have_the_masks_of_pcie() {
@@ -56,7 +57,8 @@ fn singled_out_forms_have_the_masks_of_pcie() {
     assert_eq!(dwords(0x1001, 4095), (0x1000, 1024, 0b1110, 0b1111));
 }
 
-/// 0 and 4096 bytes pass, 4097 are refused, and so is what touches 1025 DWs or leaves the space.
+/// 0 and 4096 bytes pass, 4097 are refused. So is a span that touches 1025 DWs or leaves the
+/// address space.
 // shows: C-07, C-08
 #[test]
 fn limits_of_a_span_are_exact() {
@@ -76,8 +78,8 @@ fn limits_of_a_span_are_exact() {
     }
 }
 
-/// Of all mask pairs for one, two and three DWs, exactly those are accepted that mean one run of
-/// bytes and are written in the one way that the rules allow.
+/// Of all mask pairs for one, two and three DWs, only those are accepted that describe one run of
+/// bytes in the allowed form.
 // shows: C-08
 #[test]
 fn all_mask_pairs_are_judged_right() {
@@ -106,7 +108,7 @@ fn all_mask_pairs_are_judged_right() {
     }
 }
 
-/// A DW address that is not one, an address beyond 40 bits and an uncountable length are refused.
+/// A misaligned DW address, an address beyond 40 bits and a length out of range are refused.
 // shows: C-08
 #[test]
 fn impossible_dword_spans_are_refused() {
@@ -137,7 +139,7 @@ fn impossible_dword_spans_are_refused() {
 }
 
 proptest! {
-    /// Any span survives the way to DWs and back.
+    /// Any span converts to DWs and back.
     // shows: C-08
     #[test]
     fn spans_round_trip(span in values::span()) {

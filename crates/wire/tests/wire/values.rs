@@ -23,7 +23,7 @@ pub fn tail() -> impl Strategy<Value = Tail> {
     vec(any::<u8>(), 0..=MAX_TAIL_BYTES).prop_map(|bytes| Tail::new(&bytes).unwrap())
 }
 
-/// Any span that one packet can carry; the ends of the ranges come up often.
+/// Any span that one packet can carry; the ends of the ranges are frequent.
 pub fn span() -> impl Strategy<Value = ByteSpan> {
     let length = prop_oneof![0..=9_usize, 0..=MAX_PAYLOAD_BYTES, Just(MAX_PAYLOAD_BYTES)];
     let from_end = prop_oneof![1..=16_u64, 1..=ADDRESS_LIMIT, Just(ADDRESS_LIMIT)];
@@ -123,7 +123,7 @@ pub fn length_lists(
         })
 }
 
-/// Operation and data in owned form; [`OwnedWork::borrow`] gives what the descriptor takes.
+/// Operation and data in owned form; [`OwnedWork::borrow`] converts to what the descriptor takes.
 #[derive(Clone, Debug)]
 pub enum OwnedWork {
     NapImmediate(Vec<u8>),
