@@ -1,5 +1,5 @@
-//! The descriptor interface of the DAMQ-PD paper: many virtual ports submit descriptors through one shared buffer, by PIO while there are credits,
-//! else by DMA.
+//! The descriptor interface of the DAMQ-PD paper: many virtual ports submit descriptors through one
+//! shared buffer, by PIO while there are credits, else by DMA.
 //!
 //! One file for each block. On the interface:
 //!
@@ -27,7 +27,8 @@
 //! | `machine` | all of these | |
 //! | `journal` | the steps of Figs. 1 and 2 | D-10, D-11 |
 //!
-//! docs/model-damq-pd.md says where each parameter comes from, and what was decided where the paper is silent.
+//! docs/model-damq-pd.md says where each parameter comes from, and what was decided where the paper
+//! is silent.
 
 mod address_queue;
 mod arbiter;
@@ -70,5 +71,6 @@ pub use process::{Load, Message, Process, State};
 pub use word::{Read, Way, Word, Write};
 pub use write_combining::bursts;
 
-/// As many places as a port's number of 8 bits can name, so that no index is out of bounds and none has to be checked in each cycle.
+/// One place for every value of an 8-bit port number: no index is out of bounds, so none needs a
+/// check.
 const EVERY_PORT: usize = 1 << 8;
