@@ -28,8 +28,8 @@ impl Prefetcher {
         self.ports |= 1 << port;
     }
 
-    /// The port whose descriptor is fetched now, if a tag and room are free. `words` returns the
-    /// length of a port's next descriptor, which it needs of the landing.
+    /// The port that the prefetcher fetches for now, if a tag and room are free. `words` returns
+    /// the length of a port's next descriptor; it needs this much room.
     pub fn choose(&mut self, words: impl FnOnce(u8) -> u16) -> Option<u8> {
         if self.ports == 0 || self.tags == 0 {
             return None;

@@ -1,5 +1,6 @@
-//! The path of frames through the kernel: the NIC's unchanged driver, the dispatcher behind it
-//! (H-02), the handlers of HPCL and of TCP/IP, and the transmit path (H-06).
+//! The path of frames through the kernel. Received frames pass the NIC's unchanged driver, the
+//! dispatcher behind it (H-02), and the handlers of HPCL and TCP/IP. The transmit path is here, too
+//! (H-06).
 //!
 //! ```text
 //!   ring of the NIC --driver--> dispatcher --HPCL--> handler, at once (H-24)

@@ -1,5 +1,6 @@
-//! The cluster of the HPCL/Ethernet paper: nodes with gigabit NICs around a switch, Linux's path of
-//! frames with TCP/IP, and HPCL beside it (rows H-01 to H-30, B-22 to B-27; docs/model-hpcl.md).
+//! The cluster of the HPCL/Ethernet paper. Nodes with gigabit NICs surround a switch; Linux carries
+//! frames with TCP/IP, and HPCL stands beside it (rows H-01 to H-30, B-22 to B-27;
+//! docs/model-hpcl.md).
 //!
 //! ```text
 //!   process   the programs: pingpong, burst, all to all

@@ -1,7 +1,7 @@
-//! TCP/IP (B-22), as far as it determines the paper's measurements: a stream in segments, Nagle's
-//! rule, a window, and acknowledgements that are delayed or piggybacked on data. Connections exist
-//! from the start. Congestion control and retransmission are not modelled: nothing is lost where
-//! TCP is measured. If a segment is lost, the run reports it and is void.
+//! TCP/IP (B-22), as far as it determines the paper's measurements. It has a stream in segments,
+//! Nagle's rule, a window, and acknowledgements that are delayed or piggybacked on data.
+//! Connections exist from the start. Congestion control and retransmission are not modelled:
+//! nothing is lost where TCP is measured. If a segment is lost, the run reports it and is void.
 
 use super::config;
 use crate::units::{Span, Time};

@@ -339,8 +339,8 @@ impl Machine {
         self.network.set_link(ends, up)
     }
 
-    /// Checks the laws that hold at any time: pools and queues balance, Little's law holds on every
-    /// queue of the NICs, no unit was used twice.
+    /// Checks the laws that hold at any time. Pools and queues balance, Little's law holds on every
+    /// queue of the NICs, and no unit is used twice at one time.
     ///
     /// # Errors
     /// The first law that does not hold.

@@ -203,9 +203,9 @@ impl Destinations {
 }
 
 impl Sizes {
-    /// The length of a message in the mix, in bytes: 5 % below 128, 82 % from 128 to 4096, 5 % from
-    /// 4097 to 8192, and 8 % from 8193 to 65536. Within a band each factor of two is equally
-    /// likely, and within that each length; the paper does not say, so this is our choice.
+    /// Draws the length of a message in the mix, in bytes. 5 % are below 128 and 82 % from 128 to
+    /// 4096; 5 % are from 4097 to 8192 and 8 % from 8193 to 65536. Within a band each factor of two
+    /// is equally likely, and within that each length. The paper does not say; this is our choice.
     pub(crate) fn draw_bytes(random: &mut Random) -> u64 {
         let (low, doublings) = match random.below(100) {
             0..5 => (1, 7),

@@ -2,8 +2,8 @@
 //! to S-22).
 //!
 //! ```text
-//! offer -> transport -> link layer -> lanes -> link layer -> receive buffer -> network layer -> take
-//!          SendSide     Transmitter   Lanes    Receiver      ReceiveSide
+//! offer > transport > link layer > lanes > link layer > receive buffer > network layer > take
+//!         SendSide    Transmitter  Lanes   Receiver     ReceiveSide
 //! ```
 //!
 //! It is used like a bidirectional [`Channel`](crate::engine::Channel) with two virtual channels.

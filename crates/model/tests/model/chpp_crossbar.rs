@@ -3,9 +3,9 @@
 use bellwire_model::chpp::experiments::saturated::throughput;
 
 /// With one channel, and a FIFO of equal packets for random outputs, saturated throughput is that
-/// of Karol, Hluchyj and Morgan (1987): 0.75, 0.6553 and 0.6184 for 2, 4 and 8 ports, and about
-/// 0.601 for 16. Canary: a crossbar without head-of-line blocking (a channel per port) is far from
-/// that.
+/// of Karol, Hluchyj and Morgan (1987). It is 0.75, 0.6553 and 0.6184 for 2, 4 and 8 ports, and
+/// about 0.601 for 16. Canary: a crossbar without head-of-line blocking (a channel per port) is far
+/// from that.
 // shows: B-03
 #[test]
 fn one_channel_has_karols_throughput() {

@@ -135,9 +135,9 @@ fn fig_16() {
     assert!((value(&report, "PUT, 524288 B, 32") / 3.19 - 1.0).abs() < 0.01);
 }
 
-/// Fig. 18: for the crossbar alone, latency rises steeply near 65 % of 4 GB/s with 4 ports and 2
-/// channels, later with 4 channels, and earlier with more ports. The whole interface gives the same
-/// order, with values a fifth below the paper's; the report names the unknowns.
+/// Fig. 18: for the crossbar alone with 4 ports and 2 channels, latency rises steeply near 65 % of
+/// 4 GB/s. The rise comes later with 4 channels, and earlier with more ports. The whole interface
+/// gives the same order, with values a fifth below the paper's; the report names the unknowns.
 // shows: C-44
 #[test]
 fn fig_18() {
@@ -197,7 +197,7 @@ fn an_unexplained_miss_is_found() {
     assert_eq!(report.unexplained(), ["far off", "it flies"]);
 }
 
-/// Controllers in six topologies: the measured mean distance is H(P) within 7 %, a hop lies between
+/// Controllers in six topologies: the measured mean distance is H(P) within 7 %. A hop lies between
 /// the two readings of r, and better connected topologies carry more.
 // shows: C-02, B-07
 #[test]

@@ -180,8 +180,8 @@ fn stores_are_combined() {
     assert_eq!((packets, bytes), (16, 128 + 16 * 24));
 }
 
-/// In any mix of loads, at any moment, words in the buffer plus unspent credits do not exceed the
-/// granted words, and those do not exceed the buffer.
+/// In any mix of loads, words in the buffer plus unspent credits never exceed the granted words.
+/// Granted words never exceed the buffer.
 // shows: D-13, D-14
 #[test]
 fn credits_bound_what_is_written() {

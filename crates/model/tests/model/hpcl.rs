@@ -1,6 +1,6 @@
-//! The cluster of the HPCL/Ethernet paper: the character device, the dispatcher, the protocol over
-//! the modelled wires with and without losses, and laws that hold for all parameters. Most programs
-//! here are small; `hpcl_experiments` has the paper's.
+//! The cluster of the HPCL/Ethernet paper: the character device, the dispatcher, and the protocol
+//! over the modelled wires with and without losses. Other tests check laws that hold for all
+//! parameters. Most programs here are small; `hpcl_experiments` has the paper's.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -399,7 +399,7 @@ fn a_switch_that_drops() {
     assert_eq!(running.counted(0).received, 15 * 20);
 }
 
-/// The first message to arrive is received first, from any sender: a node that waits for two others
+/// The first message to arrive is received first, from any sender. A node that waits for two others
 /// gets the early one's message while the late one still computes.
 // shows: H-23
 #[test]
@@ -429,7 +429,7 @@ fn the_same_seed_gives_the_same_history() {
     assert_ne!(run(1), run(2));
 }
 
-/// The cost of 300 more bytes from a write to the far NIC, to the picosecond: one copy with
+/// The cost of 300 more bytes from a write to the far NIC, to the picosecond. It is one copy with
 /// checksum, one read over the bus, and two lines, because the switch stores and forwards.
 #[test]
 fn bytes_cost_what_each_stage_says() {
@@ -510,8 +510,8 @@ fn doubling_every_time_doubles_the_result() {
     }
 }
 
-/// Canaries: the audit finds each planted fault: a frame lost in the switch, a buffer that the
-/// driver never gets back, a message lost from a ring, and an extra copy.
+/// Canaries: the audit finds a frame lost in the switch, a buffer that the driver never gets back,
+/// a message lost from a ring, and an extra copy.
 #[test]
 fn planted_faults_are_caught() {
     let found = |plant: &mut dyn FnMut(&mut Running) -> bool, law: &str| {

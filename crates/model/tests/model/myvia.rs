@@ -396,8 +396,8 @@ fn nics_are_exchanged_below_the_program() {
     }
 }
 
-/// A message of 120 KB takes one DMA from contiguous memory, two if it is one byte longer, and one
-/// per page from scattered pages, which is slower.
+/// A message of 120 KB takes one DMA from contiguous memory, and two if it is one byte longer. From
+/// scattered pages it takes one per page, which is slower.
 // shows: M-22, M-23, B-18
 #[test]
 fn contiguous_memory_takes_one_dma() {

@@ -108,8 +108,8 @@ fn check_hops(network: &Topology, topology: &Topology) -> Result<(), String> {
     }
 }
 
-/// Packets cross as many routers as the graph says: one more than the links, which are n k/4 in a
-/// torus, n (k^2-1)/(3k) in a mesh, and n/2 in a hypercube.
+/// Packets cross as many routers as the graph says, one more than links. The mean number of links
+/// is n k/4 in a torus, n (k^2-1)/(3k) in a mesh, and n/2 in a hypercube.
 // shows: C-02
 #[test]
 fn packets_take_as_many_hops_as_the_graph_says() {
@@ -121,8 +121,8 @@ fn packets_take_as_many_hops_as_the_graph_says() {
 }
 
 /// The five topologies of Table 1, built and run with 64 and 4,096 processors: packets cross H(P)
-/// links, as far as the formulas match the exact means (a mesh of 4 per side is 6 % shorter than
-/// its formula).
+/// links. The agreement is that of the formulas with the exact means: a mesh of 4 per side is 6 %
+/// shorter than its formula.
 // shows: B-07
 #[test]
 fn the_topologies_of_table_1_have_their_distances() {

@@ -13,8 +13,8 @@ const FAULTS: [Fault; 5] = [
     Fault::SilentToPut,
 ];
 
-/// No order of accesses and messages takes one line in two, three or four nodes into a bad state:
-/// incoherent, without a transition for a message, or unable to come to rest.
+/// No order of accesses and messages leads one line in two, three or four nodes into a bad state.
+/// Bad states are incoherent, lack a transition for a message, or cannot come to rest.
 // shows: S-04
 #[test]
 fn every_state_of_a_small_system_is_sound() {
@@ -39,8 +39,9 @@ fn exploring_finds_planted_faults() {
     }
 }
 
-/// Ten million random accesses of four nodes, to a few contended lines and to more lines than the
-/// caches hold: every read returns the last write, and nothing waits for ever.
+/// Ten million random accesses of four nodes are coherent: every read returns the last write, and
+/// nothing waits for ever. The accesses go to a few contended lines, and to more lines than the
+/// caches hold.
 // shows: S-04
 #[test]
 fn ten_million_random_accesses_are_coherent() {

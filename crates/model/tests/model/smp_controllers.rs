@@ -19,9 +19,9 @@ fn linked(topology: Shape, nodes: usize, channel_packets: usize) -> Config {
     config
 }
 
-/// Random traffic of all primitives among the nodes of controllers over direct links is byte-exact
-/// in several topologies, even with room for one packet at the far ends. The links lose no packet
-/// and no credit.
+/// Random traffic of all primitives between controllers over direct links is byte-exact in several
+/// topologies, even with room for one packet at the far ends. The links lose no packet and no
+/// credit.
 // shows: C-02
 #[test]
 fn controllers_talk_over_direct_links() {

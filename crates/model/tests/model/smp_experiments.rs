@@ -97,9 +97,9 @@ fn run_lengths_with_two_channels() {
     assert_eq!(value(&report, "recommended, receive buffer"), 2048.0);
 }
 
-/// The result does not depend on our choice: for each link-packet time up to 6 ns, some clock of
-/// the network layer gives the 17 packets of Fig. 6. With it, the four settings of Fig. 7 come out.
-/// A network layer as fast as the line can also give the 17 packets, but then the setting (4 KB, 4
+/// The result does not depend on our choice. Each link-packet time up to 6 ns has a network-layer
+/// clock that gives the 17 packets of Fig. 6. With it, the four settings of Fig. 7 come out. A
+/// network layer as fast as the line can also give the 17 packets, but then the setting (4 KB, 4
 /// KB) hardly stalls. So the two figures together imply a slower network layer.
 // shows: S-28, S-29
 #[test]

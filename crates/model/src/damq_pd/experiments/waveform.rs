@@ -34,8 +34,8 @@ pub fn vcd(samples: &[Sample]) -> String {
     dump.end(None)
 }
 
-/// The samples as a drawing. Each word that enters or leaves is a box in the colour of its port; a grey
-/// bar shows the words inside.
+/// The samples as a drawing. Each word that enters or leaves is a box in the colour of its port; a
+/// grey bar shows the words inside.
 pub fn svg(samples: &[Sample]) -> String {
     const CELL: usize = 14;
     const LEFT: usize = 70;
