@@ -7,13 +7,13 @@
 //! |---|---|---|
 //! | `word` | a word of 256 bits | D-29 |
 //! | `data_memory` | one write and one read a cycle | D-01, D-04, D-05 |
-//! | `address_queue` | where the next word of a list lies | D-02, B-10 |
+//! | `address_queue` | address of the next word of a list | D-02, B-10 |
 //! | `pointers` | heads and tails | D-02 |
 //! | `free_list` | free addresses | D-03, B-09 |
 //! | `order` | PIO and DMA of one port in order | D-19 |
-//! | `arbiter`, `output` | whose descriptor leaves, whole | D-06, D-07, D-08 |
+//! | `arbiter`, `output` | round-robin over ports; descriptors leave whole | D-06, D-07, D-08 |
 //! | `buffer` | these, cycle by cycle | D-01 |
-//! | `credits` | who may write how much | D-13, D-14, D-15 |
+//! | `credits` | words that each port may write | D-13, D-14, D-15 |
 //! | `prefetch` | reads descriptors from host queues in turn | D-09, D-11 |
 //!
 //! On the host, and between:

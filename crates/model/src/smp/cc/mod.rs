@@ -7,12 +7,12 @@
 //! channel 1 and is always accepted, so no cycle of waits can form.
 //!
 //! ```text
-//!   message   what is said, on which channel, as a packet of at most 16 DW
-//!   cache     one line in one cache: states and what they answer
+//!   message   kinds, channels, packets of at most 16 DW
+//!   cache     one line in one cache: states and answers
 //!   home      one line in its home's directory
 //!   unit      all lines of a node: accesses, evictions, messages
-//!   checker   one writer or many readers, and every read gives what was written last
-//!   explore   every state that a line can get into, with the smallest of systems
+//!   checker   one writer or many readers, and every read returns the last write
+//!   explore   every reachable state of a line, in small systems
 //!   tester    random accesses over a network without time
 //! ```
 
