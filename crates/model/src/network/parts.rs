@@ -91,7 +91,7 @@ pub(super) struct Port {
     pub waiting: u64,
     /// Free virtual channels of this output.
     pub free_vcs: u32,
-    /// The port number at the other end; see [`Fabric`] for how ports are numbered.
+    /// The port number at the other end; see [`Fabric`](super::Fabric) for the numbering.
     pub to: u32,
     /// Cycles from leaving until a beat can cross the next switch.
     pub latency: u32,
