@@ -1,26 +1,27 @@
-//! The output arbiter: round-robin among the ports that have a whole descriptor whose turn it is (D-07, D-08).
+//! The output arbiter: round-robin among the ports whose next descriptor is whole (D-07, D-08).
 
 use super::word::Way;
 use crate::engine::first_from;
 
-/// A bit for each port that takes part, and who was last.
+/// One bit per eligible port, and the port that was granted last.
 #[derive(Clone, Debug, Default)]
 pub struct OutputArbiter {
     eligible: u64,
-    /// Whether it does with the list of what came by DMA.
+    /// One bit per port whose eligible list is its DMA list.
     by_dma: u64,
     next: u32,
 }
 
 impl OutputArbiter {
-    /// Lets a port take part with one of its lists, or not.
+    /// Makes a port eligible with one of its lists, or not eligible.
     #[inline]
     pub fn set(&mut self, port: u8, way: Way, eligible: bool) {
         self.eligible = self.eligible & !(1 << port) | u64::from(eligible) << port;
         self.by_dma = self.by_dma & !(1 << port) | (way as u64) << port;
     }
 
-    /// The next port and its list. It becomes the last in turn, and takes no part until it is set anew.
+    /// Grants the next port and its list. The port goes last in the round and is not eligible until
+    /// the next `set`.
     #[inline]
     pub fn grant(&mut self) -> Option<(u8, Way)> {
         if self.eligible == 0 {
@@ -33,13 +34,13 @@ impl OutputArbiter {
         Some((port, way))
     }
 
-    /// Whether a port takes part.
+    /// Whether a port is eligible.
     #[inline]
     pub fn has(&self, port: u8) -> bool {
         self.eligible >> port & 1 == 1
     }
 
-    /// The ports that take part, as bits.
+    /// The eligible ports, one bit each.
     pub fn eligible(&self) -> u64 {
         self.eligible
     }

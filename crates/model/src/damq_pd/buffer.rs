@@ -1,8 +1,10 @@
-//! The descriptor buffer, cycle by cycle: memory, lists, free addresses, arbiter, and the registers between them.
+//! The descriptor buffer, cycle by cycle: memory, lists, free addresses, arbiter, and the registers
+//! between them.
 //!
-//! A word that is offered in cycle `t` stands in the input register, is written in `t + 1`, takes part in arbitration in `t + 2`,
-//! is read in `t + 3` at the earliest and leaves in `t + 4`. Each stage works every cycle, so that writes go back to back, and so do
-//! reads (D-04, D-05). Credits see to it that a word that comes finds room (D-13): the buffer itself has no way to refuse one.
+//! A word offered in cycle `t` stands in the input register. It is written in `t + 1` and takes
+//! part in arbitration in `t + 2`. It is read in `t + 3` at the earliest and leaves in `t + 4`.
+//! Each stage works every cycle, so writes go back to back, and so do reads (D-04, D-05). Credits
+//! guarantee room for each word (D-13): the buffer itself cannot refuse one.
 
 use super::address_queue::AddressQueue;
 use super::arbiter::OutputArbiter;
@@ -14,31 +16,32 @@ use super::output::{Output, Run};
 use super::pointers::{List, Pointers};
 use super::word::{Read, Way, Write};
 
-/// All blocks of the buffer. The organisation is a setting of the same parts: where free addresses come from, and whether a pointer is late.
+/// All blocks of the buffer. An organisation sets two things: where free addresses come from, and
+/// whether pointers are a cycle late.
 #[derive(Clone, Debug)]
 pub struct DescriptorBuffer {
     /// The words.
     pub memory: DataMemory,
-    /// Where the next word lies.
+    /// The address of the next word, per word.
     pub links: AddressQueue,
-    /// Where each list begins and ends.
+    /// Head and tail of each list.
     pub pointers: Pointers,
-    /// Where no word lies.
+    /// The free addresses.
     pub free: FreeList,
-    /// Which list of a port is next.
+    /// Which list of a port is next: order between PIO and DMA.
     pub order: Order,
     /// Which port is next.
     pub arbiter: OutputArbiter,
-    /// What is being read.
+    /// The descriptor being read, and the output register.
     pub output: Output,
-    /// The word that came in the cycle before, with its ticket.
+    /// The word that came in the previous cycle, with its ticket.
     input: Option<(Write, u32)>,
-    /// DAMQ-PF's pointers are late (B-10).
+    /// Whether pointers are a cycle late, as in DAMQ-PF (B-10).
     late_pointers: bool,
     ports: usize,
-    /// Words that were written into the memory so far, by the way that they came.
+    /// Words written into the memory, by way of submission.
     pub written: [u64; 2],
-    /// Words that were read from it, likewise.
+    /// Words read from it, by way of submission.
     pub read: [u64; 2],
     /// Words that found no room. Always zero under credits.
     pub overflows: u64,
@@ -52,23 +55,24 @@ pub struct DescriptorBuffer {
 pub enum Fault {
     /// A freed address is lost.
     LostAddress,
-    /// An address is free again while its word is still there.
+    /// An address becomes free while its word is still there.
     EarlyFree,
     /// A word goes to the front of its list.
     WrongEnd,
     /// A port takes part before its descriptor is whole.
     NotWhole,
-    /// PIO goes first, whatever was rung before.
+    /// PIO goes first, whatever doorbells came before.
     NoTickets,
     /// The output register is not emptied.
     Twice,
 }
 
 impl DescriptorBuffer {
-    /// An empty buffer of `depth` words for PIO and `landing` words for DMA, for up to 64 ports. SAMQ gives each port an equal part of `depth`.
+    /// An empty buffer with `depth` words for PIO and `landing` words for DMA, for up to 64 ports.
+    /// SAMQ gives each port an equal part of `depth`.
     ///
     /// # Panics
-    /// If there are no ports or more than 64, no word, or more words than there are addresses.
+    /// If there are no ports or more than 64, no words, or more words than addresses.
     pub fn new(organisation: Organisation, ports: usize, depth: usize, landing: usize) -> Self {
         let all = depth + landing;
         assert!(
@@ -94,14 +98,15 @@ impl DescriptorBuffer {
         }
     }
 
-    /// One cycle: a word may come in, and one may leave. A new descriptor begins to leave only if the send engine is `ready`.
+    /// One cycle: at most one word enters, and at most one leaves. A new descriptor begins to leave
+    /// only if the send engine is `ready`.
     ///
     /// # Panics
     /// In debug builds if the word's port is not below the number of ports.
     #[inline]
     pub fn cycle(&mut self, input: Option<Write>, ready: bool) -> Option<Read> {
         let leaves = self.output.register;
-        // In the order from the output to the input, so that each register still has what the cycle before left there.
+        // From output to input, so that each stage sees the register values of the previous cycle.
         self.output.register = self.take();
         #[cfg(test)]
         if self.fault == Some(Fault::Twice) && self.output.register.is_none() {
@@ -119,18 +124,19 @@ impl DescriptorBuffer {
         leaves
     }
 
-    /// A doorbell of `port` has come, for one descriptor in its host queue: words that come later by PIO go after it.
+    /// A doorbell of `port` for one descriptor in its host queue. Words that come by PIO after it
+    /// are ordered behind that descriptor.
     pub fn ring(&mut self, port: u8) {
         self.order.rung(port);
     }
 
-    /// Whether nothing is inside and nothing on its way through.
+    /// Whether the memory and all registers are empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.written == self.read && self.input.is_none() && self.output.register.is_none()
     }
 
-    /// Words that came this way and are in the memory.
+    /// Words in the memory that came this way.
     #[inline]
     pub fn inside(&self, way: Way) -> usize {
         (self.written[way as usize] - self.read[way as usize]) as usize
@@ -142,7 +148,7 @@ impl DescriptorBuffer {
         self.input.is_some()
     }
 
-    /// Takes the next word of the descriptor that is being read.
+    /// Takes the next word of the descriptor being read.
     #[inline]
     fn take(&mut self) -> Option<Read> {
         let run = self.output.run.as_mut()?;
@@ -166,7 +172,7 @@ impl DescriptorBuffer {
         Some(Read { port, way, word })
     }
 
-    /// The last word of a descriptor, which lay at `address`, has been read.
+    /// Ends the read of a descriptor: its last word lay at `address`.
     #[inline]
     fn ends(&mut self, port: u8, way: Way, address: u16) {
         self.output.run = None;
@@ -180,18 +186,18 @@ impl DescriptorBuffer {
         self.update(port);
     }
 
-    /// Chooses the descriptor that is read next.
+    /// Selects the next descriptor to read.
     #[inline]
     fn arbitrate(&mut self) {
         let Some((port, way)) = self.arbiter.grant() else { return };
         let list = self.pointers.list_mut(port, way);
         list.whole -= 1;
         self.output.run = Some(Run { port, way, address: list.head });
-        // The head pointer is in a register in any case.
+        // The head pointer is always registered, so the first word is never late.
         self.output.pointer_here = true;
     }
 
-    /// Puts the word of the input register at the end of its list.
+    /// Appends the word of the input register to its list.
     #[inline]
     fn put(&mut self) {
         let Some((Write { port, way, word }, ticket)) = self.input.take() else { return };
@@ -230,7 +236,7 @@ impl DescriptorBuffer {
         if way == Way::Pio {
             self.order.came(port, address, ticket, first);
         }
-        // The first word of a list can only take the turn from the port's other list.
+        // The first word of a list matters only if it takes the turn from the port's other list.
         if word.is_last() || first && self.arbiter.has(port) {
             self.update(port);
         }
@@ -250,20 +256,21 @@ impl DescriptorBuffer {
         self.order.turn(port, !self.pointers.list(port, Way::Pio).is_empty())
     }
 
-    /// Lets the port take part in arbitration if the list whose turn it is has a whole descriptor (D-07).
+    /// Makes the port eligible if the list whose turn it is has a whole descriptor (D-07).
     #[inline]
     fn update(&mut self, port: u8) {
-        // A descriptor that is being read decides at its end which list is next.
+        // While a descriptor is read, its end decides which list is next.
         let reading = self.output.run.is_some_and(|run| run.port == port);
         let way = self.turn(port);
         let eligible = !reading && self.pointers.list(port, way).whole > 0;
         self.arbiter.set(port, way, eligible);
     }
 
-    /// Walks all lists and says what is wrong with the first that is; for tests.
+    /// Walks all lists and reports the first violation; for tests.
     ///
     /// # Errors
-    /// A sentence, if a word is on two lists, or on none and not free, or if counts disagree (D-03).
+    /// A sentence, if a word is on two lists, or neither on a list nor free, or if counts disagree
+    /// (D-03).
     pub fn check(&self) -> Result<(), String> {
         if self.overflows > 0 {
             return Err(format!("{} words found no room", self.overflows));
@@ -305,7 +312,7 @@ impl DescriptorBuffer {
         Ok(())
     }
 
-    /// Whether words inside and free addresses add up to the whole; cheap enough for every cycle.
+    /// Whether words inside and free addresses add up to the total; cheap enough for every cycle.
     #[inline]
     pub fn is_conserved(&self) -> bool {
         self.inside(Way::Pio) + self.inside(Way::Dma) + self.free.free() == self.memory.depth()

@@ -1,7 +1,7 @@
-//! The bus: wires each way, and what travels on them.
+//! The bus: wires in each direction, and the packets on them.
 //!
-//! A packet takes the wires for its bytes and the header's, one after the other in the order in which they are given; the other end takes it
-//! `one_way` after its last byte.
+//! A packet occupies the wires for its own bytes and its header's. Packets go one after another in
+//! the order in which they are sent. The other end takes a packet `one_way` after its last byte.
 
 use super::config::BusConfig;
 use crate::units::{Bytes, Span, Time};
@@ -13,11 +13,11 @@ pub enum Traffic {
     PioWrite,
     /// A doorbell.
     Doorbell,
-    /// A process reads the interface for credits, and its answer.
+    /// A process reads credits from the interface; request and answer.
     PioRead,
-    /// The interface reads a descriptor, and its words.
+    /// The interface reads a descriptor; request and answer.
     DescriptorRead,
-    /// The interface reads message data, and the data.
+    /// The interface reads message data; request and answer.
     DataRead,
     /// The interface writes a port's status line in host memory.
     Status,
@@ -27,7 +27,7 @@ pub enum Traffic {
 #[derive(Clone, Debug)]
 pub struct Wires {
     free_at: Time,
-    /// How long they were taken.
+    /// Total time that the wires were occupied.
     pub busy: Span,
     packets: [u64; 6],
     bytes: [u64; 6],
@@ -43,10 +43,10 @@ pub struct Bus {
     pub up: Wires,
 }
 
-/// A packet's way.
+/// The times of one packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Passage {
-    /// When its first byte is on the wires.
+    /// When its first byte goes onto the wires.
     pub begins: Time,
     /// When the other end takes it.
     pub arrives: Time,
@@ -57,12 +57,12 @@ impl Wires {
         Wires { free_at: Time::ZERO, busy: Span::ZERO, packets: [0; 6], bytes: [0; 6] }
     }
 
-    /// Packets of a kind.
+    /// Packets of one kind.
     pub fn packets(&self, traffic: Traffic) -> u64 {
         self.packets[traffic as usize]
     }
 
-    /// Bytes of packets of a kind, headers included.
+    /// Bytes of packets of one kind, headers included.
     pub fn bytes(&self, traffic: Traffic) -> u64 {
         self.bytes[traffic as usize]
     }
@@ -80,7 +80,7 @@ impl Wires {
 }
 
 impl Bus {
-    /// Idle wires.
+    /// A bus with idle wires.
     pub fn new(config: &BusConfig) -> Bus {
         Bus { config: config.clone(), down: Wires::new(), up: Wires::new() }
     }

@@ -1,4 +1,5 @@
-//! The parameters, read from TOML; `damq_pd.toml` is the paper's interface and says where each value comes from.
+//! The parameters, read from TOML; `damq_pd.toml` is the paper's interface and says where each
+//! value comes from.
 
 use bellwire_protocol::GrantPolicy;
 use serde::Deserialize;
@@ -7,7 +8,7 @@ pub use crate::form::ParameterError as ConfigError;
 use crate::form::{read, within};
 use crate::units::{Bytes, Frequency, Rate, Span};
 
-/// The interface of the paper.
+/// The paper's interface.
 pub const PAPER: &str = include_str!("damq_pd.toml");
 
 /// Words of the longest descriptor: 128 B.
@@ -31,35 +32,35 @@ pub struct Config {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NicConfig {
-    /// Frequency of all blocks.
+    /// Clock of all blocks.
     pub clock: Frequency,
-    /// Bytes of a word.
+    /// Bytes in a word.
     pub word: Bytes,
-    /// Words for descriptors that come by PIO.
+    /// Words of the data memory for descriptors that come by PIO.
     pub depth: usize,
     /// Virtual ports, 1..=64.
     pub ports: usize,
-    /// How the words are organised.
+    /// Organisation of the buffer.
     pub organisation: Organisation,
-    /// Least cycles from one descriptor to the next in the send engine.
+    /// Minimum cycles between the starts of two descriptors in the send engine.
     pub engine_cycles: u64,
-    /// Words for descriptors that come by DMA.
+    /// Words of the data memory for descriptors that come by DMA.
     pub landing: usize,
-    /// Descriptor reads under way.
+    /// Tags for descriptor reads: the most in flight.
     pub tags: usize,
-    /// Reads of message data under way.
+    /// The most reads of message data in flight.
     pub data_reads: usize,
 }
 
-/// How the words are organised.
+/// Organisation of the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Organisation {
     /// One buffer for all ports.
     DamqPd,
-    /// An equal part for each port, and credits of its own (B-09).
+    /// An equal part for each port, each with its own credits (B-09).
     Samq,
-    /// One buffer, whose pointers are a cycle late (B-10).
+    /// One buffer whose pointers are a cycle late (B-10).
     DamqPf,
 }
 
@@ -67,9 +68,9 @@ pub enum Organisation {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CreditConfig {
-    /// How much is granted at a time.
+    /// How many words a grant has.
     pub policy: Policy,
-    /// Words of the least grant.
+    /// Words in the smallest grant.
     pub least: u16,
 }
 
@@ -77,19 +78,19 @@ pub struct CreditConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
-    /// All that is free.
+    /// All free words.
     All,
-    /// Half of it.
+    /// Half of the free words.
     HalfOfFree,
-    /// What the port's history suggests.
+    /// An amount that follows from the port's history.
     History,
 }
 
 impl Policy {
-    /// All of them.
+    /// All policies.
     pub const ALL: [Policy; 3] = [Policy::All, Policy::HalfOfFree, Policy::History];
 
-    /// As it stands in a configuration.
+    /// The name in a configuration.
     pub const fn name(self) -> &'static str {
         match self {
             Policy::All => "all",
@@ -113,13 +114,13 @@ impl From<Policy> for GrantPolicy {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BusConfig {
-    /// What the wires carry each way.
+    /// Rate in each direction.
     pub rate: Rate,
-    /// Bytes around each packet.
+    /// Header bytes of each packet.
     pub header: Bytes,
-    /// Most bytes of a processor's store that leave as one packet (D-12).
+    /// The most bytes of stores that write combining puts into one packet (D-12).
     pub burst: Bytes,
-    /// From the end of a packet on the wires until it is taken at the other end.
+    /// From the last byte of a packet on the wires until the other end takes it.
     pub one_way: Span,
     /// From a processor's read of the interface to its answer.
     pub pio_read: Span,
@@ -133,7 +134,7 @@ pub struct BusConfig {
 pub struct HostConfig {
     /// How descriptors are submitted.
     pub submission: Submission,
-    /// Descriptors that a port's queue in host memory holds (D-20).
+    /// Descriptors in a port's queue in host memory (D-20).
     pub queue: usize,
     /// Processor time to write a descriptor.
     pub store: Span,
@@ -143,11 +144,11 @@ pub struct HostConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Submission {
-    /// By PIO as long as there are credits, else by DMA (D-16).
+    /// By PIO while credits last, else by DMA (D-16).
     PioAndDma,
-    /// By PIO only: without credits a process polls (B-11).
+    /// Only by PIO: without credits a process polls (B-11).
     Pio,
-    /// By DMA only (B-12).
+    /// Only by DMA (B-12).
     Dma,
 }
 
@@ -160,18 +161,18 @@ impl Config {
     /// Reads and checks a configuration.
     ///
     /// # Errors
-    /// [`ConfigError::Form`] with line and column for unknown keys, missing keys and wrong types; those of
-    /// [`Config::check`].
+    /// [`ConfigError::Form`] with line and column for unknown keys, missing keys and wrong types;
+    /// those of [`Config::check`].
     pub fn parse(text: &str) -> Result<Config, ConfigError> {
         let config: Config = read(text)?;
         config.check()?;
         Ok(config)
     }
 
-    /// Refuses values that no interface can have.
+    /// Refuses impossible values.
     ///
     /// # Errors
-    /// The first of them.
+    /// The first impossible value.
     pub fn check(&self) -> Result<(), ConfigError> {
         let Config { nic, credits, bus, host } = self;
         let longest = u64::from(LONGEST);

@@ -1,5 +1,6 @@
-//! The heuristic credit manager of the interface (D-13 to D-15): the policy is [`Rations`] of `bellwire-protocol`, which the shared-memory
-//! device uses too; here it is bound to registers that the bus reads.
+//! The heuristic credit manager of the interface (D-13 to D-15). The policy is [`Rations`] of
+//! `bellwire-protocol`, which the shared-memory device uses too. This file ties it to registers
+//! that the bus reads.
 
 use bellwire_protocol::Rations;
 
@@ -7,23 +8,23 @@ use super::config::{Config, Organisation, Policy};
 
 /// Grants words of the buffer to ports.
 pub struct CreditManager {
-    /// One for all ports, or in SAMQ one for each.
+    /// One for all ports; in SAMQ one per port.
     parts: Vec<Rations>,
-    /// Granted to a port that waited, and not yet told to its process.
+    /// Words granted to each waiting port that its process does not know of yet.
     offers: Vec<u16>,
-    /// Grants, by request or by offer.
+    /// Grants, by request and by offer.
     pub grants: u64,
-    /// Requests that found nothing.
+    /// Requests that got no words.
     pub refusals: u64,
 }
 
 impl CreditManager {
-    /// Nothing is granted.
+    /// A manager without grants.
     pub fn new(config: &Config) -> CreditManager {
         let Config { nic, credits, .. } = config;
         let part = |words, ports| Rations::new(credits.policy.into(), words, credits.least, ports);
         let parts = match nic.organisation {
-            // A port's own part has nobody to be shared with, so that it is granted at once.
+            // Nobody shares a port's own part, so all of it is granted at once.
             Organisation::Samq => (0..nic.ports)
                 .map(|_| {
                     let words = (nic.depth / nic.ports) as u16;
@@ -37,13 +38,14 @@ impl CreditManager {
         CreditManager { parts, offers: vec![0; nic.ports], grants: 0, refusals: 0 }
     }
 
-    /// A manager of `words` words for `ports` ports that share them, for an interface of another kind.
+    /// A manager whose `ports` ports share `words` words, for an interface of another kind.
     pub fn shared(policy: Policy, words: u16, least: u16, ports: usize) -> CreditManager {
         let parts = vec![Rations::new(policy.into(), words, least, ports as u16)];
         CreditManager { parts, offers: vec![0; ports], grants: 0, refusals: 0 }
     }
 
-    /// A process asks by a PIO read: how many words it may write. If none, its port is on the waiting list.
+    /// A credit request by PIO read: returns the words that the process may write. If none, the
+    /// port joins the waiting list.
     pub fn request(&mut self, port: u8) -> u16 {
         let offer = std::mem::take(&mut self.offers[port as usize]);
         if offer > 0 {
@@ -69,7 +71,8 @@ impl CreditManager {
         self.parts[part].give_back(lane, 1);
     }
 
-    /// Serves a port that waits, if there is enough; its offer is to be told to its process. Call it until it returns `None`.
+    /// Grants words to a waiting port if there are enough, and returns the port. Its process must
+    /// be told the offer. Call it until it returns `None`.
     #[inline]
     pub fn offer(&mut self, freed: u8) -> Option<u8> {
         let (part, _) = self.place(freed);
@@ -80,28 +83,28 @@ impl CreditManager {
         Some(port)
     }
 
-    /// Takes the offer that is told to a port's process.
+    /// Takes the offer in order to tell the port's process.
     pub fn take_offer(&mut self, port: u8) -> u16 {
         std::mem::take(&mut self.offers[port as usize])
     }
 
-    /// Whether there is an offer that its process does not know of.
+    /// Whether a port has an offer that its process does not know of.
     pub fn has_offer(&self, port: u8) -> bool {
         self.offers[port as usize] > 0
     }
 
-    /// Words granted to nobody.
+    /// Words that are granted to no port.
     pub fn free(&self) -> u32 {
         self.parts.iter().map(|part| u32::from(part.free())).sum()
     }
 
-    /// Words that `port` holds: not yet written, or in the buffer.
+    /// Words that `port` holds: granted but not yet written, or in the buffer.
     pub fn held(&self, port: u8) -> u16 {
         let (part, lane) = self.place(port);
         self.parts[part].held(lane)
     }
 
-    /// Checks that no credit was made or lost.
+    /// Checks that credits are conserved.
     ///
     /// # Errors
     /// A sentence.

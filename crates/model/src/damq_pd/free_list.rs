@@ -1,7 +1,8 @@
-//! Addresses that no list uses (D-03): DAMQ-PF's *free-address buffer*, a FIFO memory as deep as the data memory.
+//! The free addresses (D-03): DAMQ-PF's *free-address buffer*, a FIFO memory as deep as the data
+//! memory.
 //!
-//! It is one FIFO for all virtual ports in DAMQ-PD and DAMQ-PF, and one for each in SAMQ (B-09). What the prefetcher has asked for lands in words
-//! of its own, which are one more FIFO.
+//! DAMQ-PD and DAMQ-PF have one FIFO for all virtual ports, SAMQ has one per port (B-09).
+//! Descriptors that the prefetcher fetches have their own words, and their own FIFO.
 
 use std::ops::Range;
 
@@ -12,27 +13,27 @@ use super::word::Way;
 #[derive(Clone, Debug)]
 pub struct FreeList {
     addresses: Box<[u16]>,
-    /// For what comes by PIO, one for all ports; or in SAMQ one for each.
+    /// For words that come by PIO: one for all ports, in SAMQ one per port.
     shared: Ring,
     own: Vec<Ring>,
-    /// For what comes by DMA.
+    /// For words that come by DMA.
     landing: Ring,
 }
 
-/// A FIFO that can hold all addresses of its part of the memory.
+/// A FIFO with room for all addresses of its part of the memory.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ring {
-    /// Its first place.
+    /// The index of its first place.
     begin: usize,
-    /// One less than its places, which are a power of two.
+    /// Places minus one; the number of places is a power of two.
     mask: usize,
-    /// How many addresses were taken, and given; both go round.
+    /// Addresses taken and given so far; both counters wrap.
     taken: usize,
     given: usize,
 }
 
 impl FreeList {
-    /// All addresses of `depth` words for PIO and `landing` words for DMA behind them, free.
+    /// All addresses are free: `depth` words for PIO, and behind them `landing` words for DMA.
     pub fn new(organisation: Organisation, ports: usize, depth: usize, landing: usize) -> FreeList {
         let mut addresses = Vec::new();
         let mut lay = |words: Range<usize>| {
@@ -52,7 +53,7 @@ impl FreeList {
         FreeList { addresses: addresses.into(), shared, own, landing }
     }
 
-    /// Takes the address that has been free longest; `None` if there is none for this port and way.
+    /// Takes the address that has been free longest; `None` if this port and way have none.
     #[inline]
     pub fn take(&mut self, port: u8, way: Way) -> Option<u16> {
         let ring = self.ring(port, way);

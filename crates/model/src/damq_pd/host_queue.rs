@@ -4,14 +4,15 @@ use std::collections::VecDeque;
 
 use super::process::Message;
 
-/// Descriptors from the process's tail to the interface's head. An entry is free again when its descriptor has left the interface.
+/// Descriptors from the process's tail to the interface's head. An entry becomes free when its
+/// descriptor has left the interface.
 #[derive(Clone, Debug, Default)]
 pub struct HostQueue {
-    /// Written by the process and not yet asked for by the prefetcher.
+    /// Descriptors that the process has written and the prefetcher has not requested.
     waiting: VecDeque<Message>,
-    /// Entries that the process takes for used.
+    /// Entries that the process counts as used.
     pub used: usize,
-    /// The most entries that were ever used.
+    /// The peak of `used`.
     pub most: usize,
 }
 
@@ -28,7 +29,7 @@ impl HostQueue {
         self.waiting.front()
     }
 
-    /// The prefetcher asks for it.
+    /// Takes the entry that the prefetcher requests.
     pub fn fetch(&mut self) -> Option<Message> {
         self.waiting.pop_front()
     }

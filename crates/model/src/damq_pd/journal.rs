@@ -5,31 +5,31 @@ use crate::units::Time;
 /// A step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The data is prepared in memory.
+    /// The data is in host memory.
     DataPrepared,
-    /// The descriptor is prepared in the host queue.
+    /// The descriptor is in the host queue.
     DescriptorPrepared,
-    /// PIO writes put the descriptor into the interface.
+    /// PIO writes have put the descriptor into the interface.
     DescriptorWritten,
-    /// A PIO write rings the doorbell.
+    /// A PIO write has rung the doorbell.
     DoorbellRung,
     /// The prefetch logic knows of the descriptor.
     PrefetchEntered,
     /// A DMA read of the descriptor begins.
     DescriptorReadBegins,
-    /// The descriptor has come.
+    /// The descriptor has arrived.
     DescriptorCame,
     /// The descriptor is in the descriptor logic (the buffer).
     LogicEntered,
     /// A DMA read of the data begins.
     DataReadBegins,
-    /// The data has come.
+    /// The data has arrived.
     DataCame,
     /// The message is sent.
     Sent,
 }
 
-/// A step of a message.
+/// One step of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// When.
@@ -38,23 +38,23 @@ pub struct Entry {
     pub port: u8,
     /// Number of the message among those of its port.
     pub number: u32,
-    /// What.
+    /// The step.
     pub step: Step,
 }
 
-/// Notes steps, if it is open.
+/// Records steps while it is open.
 #[derive(Clone, Debug, Default)]
 pub struct Journal {
     entries: Option<Vec<Entry>>,
 }
 
 impl Journal {
-    /// Begins to note.
+    /// Starts recording.
     pub fn open(&mut self) {
         self.entries = Some(Vec::new());
     }
 
-    /// Notes a step.
+    /// Records a step.
     #[inline]
     pub fn note(&mut self, at: Time, port: u8, number: u32, step: Step) {
         if let Some(entries) = &mut self.entries {
@@ -62,7 +62,7 @@ impl Journal {
         }
     }
 
-    /// The steps of a message in the order of time.
+    /// The steps of a message, in order of time.
     pub fn steps(&self, port: u8, number: u32) -> Vec<Entry> {
         let all = self.entries.iter().flatten();
         let mut steps: Vec<Entry> =

@@ -1,7 +1,8 @@
-//! The whole: processes, bus and interface, cycle by cycle while anything moves.
+//! The whole system: processes, bus and interface, cycle by cycle while anything moves.
 //!
-//! A cycle has three parts. First whatever is due happens at the host: processes act, memory answers. Then the interface takes what has come over
-//! the bus, in the order of the wires, one word at most. Then the buffer, the send engine and the prefetcher do their cycle. Cycles in
+//! A cycle has three parts. First, events at the host that are due happen: processes act, memory
+//! answers. Second, the interface takes what has arrived over the bus, in the order of the wires,
+//! up to one word. Third, the buffer, the send engine and the prefetcher do their cycle. Cycles in
 //! which nothing can happen are skipped.
 
 use std::cmp::Reverse;
@@ -23,7 +24,7 @@ use crate::units::{Span, Time};
 
 /// Bytes of a doorbell, and of the answer to a credit request.
 const REGISTER_BYTES: u64 = 8;
-/// Bytes of a status line: how many entries of the host queue are free again, and an offer.
+/// Bytes of a status line: the count of freed entries of the host queue, and an offer.
 const STATUS_BYTES: u64 = 32;
 
 /// Processes, bus and interface.
@@ -31,47 +32,47 @@ pub struct Machine {
     config: Config,
     now: Time,
     cycle: Span,
-    /// What is to happen at the host.
+    /// Events at the host.
     events: BinaryHeap<Reverse<(Time, u64, Event)>>,
     scheduled: u64,
     /// The processes.
     pub processes: Vec<Process>,
-    /// Their queues in host memory.
+    /// Their send queues in host memory.
     pub queues: Vec<HostQueue>,
     /// The bus.
     pub bus: Bus,
-    /// On its way to the interface, in the order of the wires.
+    /// Packets on the way to the interface, in the order of the wires.
     arriving: VecDeque<(Time, Incoming)>,
     /// The descriptor buffer.
     pub buffer: DescriptorBuffer,
-    /// The most words that came by PIO and were in the buffer at one time.
+    /// Peak of the words in the buffer that came by PIO.
     pub peak: usize,
     /// The credit manager.
     pub credits: CreditManager,
     /// The prefetcher.
     pub prefetcher: Prefetcher,
     status: Vec<Status>,
-    /// The send engine takes no descriptor: for analyses of capacity.
+    /// Stops the send engine, for analyses of capacity.
     pub engine_stopped: bool,
     engine_free_at: Time,
     /// Bytes of message data that the send engine reads for each descriptor.
     data_bytes: u64,
     data_reads: usize,
-    /// When each message was posted, from submission until it leaves.
+    /// Per port, the post times of submitted messages that have not left.
     posted: Vec<VecDeque<Time>>,
-    /// What has happened, by port.
+    /// Counters per port.
     pub ports: Vec<PortCounts>,
-    /// Nanoseconds from post to leaving the buffer, of each message in the order of leaving.
+    /// Nanoseconds from post to leaving the buffer, in the order of leaving.
     pub latencies_ns: Vec<u32>,
-    /// Steps of each message, if the journal is open.
+    /// Steps of the messages, if the journal is open.
     pub journal: Journal,
-    /// Messages that left in another order than they were submitted, or in pieces. Always zero.
+    /// Messages that left out of order or in pieces. Always zero.
     pub disordered: u64,
     /// Words of the descriptor that is leaving.
     leaving: u16,
 }
 
-/// What became of a port's messages.
+/// Counters of a port's messages.
 #[derive(Clone, Debug, Default)]
 pub struct PortCounts {
     /// Descriptors that left the buffer, by way.
@@ -84,15 +85,15 @@ pub struct PortCounts {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// A process goes on.
+    /// A process acts.
     Acts(u8),
-    /// The answer to a credit request: words.
+    /// The answer to a credit request: port, words.
     Answered(u8, u16),
-    /// Host memory has a descriptor: port, number, words.
+    /// Host memory has read a descriptor: port, number, words.
     DescriptorRead(u8, u32, u16),
-    /// Host memory has a message's data: port, number.
+    /// Host memory has read a message's data: port, number.
     DataRead(u8, u32),
-    /// A status line is written: freed entries, offer.
+    /// A status line is written: port, freed entries, offer.
     StatusWritten(u8, u16, u16),
 }
 
@@ -101,18 +102,18 @@ enum Incoming {
     Word(Write),
     Doorbell(u8, u32),
     CreditRequest(u8),
-    /// A message's data; only the last packet ends it.
+    /// A message's data: port, number. Only its last packet ends it.
     Data(u8, u32),
 }
 
-/// What a port's status line does not say yet.
+/// What a port's status line does not tell the process yet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Status {
     freed: u16,
     under_way: bool,
 }
 
-/// The run stood still although messages are under way. Never seen; a checker for the model.
+/// Nothing moves although messages are in flight. Never seen: it is a check of the model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("nothing moves at {at}, and {left_over} messages were submitted that did not leave")]
 pub struct Stalled {
@@ -121,13 +122,14 @@ pub struct Stalled {
 }
 
 impl Machine {
-    /// An idle machine whose processes run `loads`, one for each port. The same configuration, loads and seed give the same run.
+    /// An idle machine whose processes run `loads`, one per port. Equal configuration, loads and
+    /// seed give the same run.
     ///
     /// # Errors
-    /// [`ConfigError`] for what no interface can have.
+    /// [`ConfigError`] for impossible parameters.
     ///
     /// # Panics
-    /// If there are not as many loads as ports.
+    /// If the number of loads is not the number of ports.
     pub fn new(config: &Config, loads: &[Load], seed: u64) -> Result<Machine, ConfigError> {
         config.check()?;
         let nic = &config.nic;
@@ -170,20 +172,20 @@ impl Machine {
         Ok(machine)
     }
 
-    /// Lets the send engine read so many bytes of data for each descriptor, before it is sent.
+    /// Sets the bytes of data that the send engine reads for each descriptor before it sends.
     pub fn set_data_bytes(&mut self, bytes: u64) {
         self.data_bytes = bytes;
     }
 
-    /// The present moment: the beginning of a cycle.
+    /// The current time: the beginning of a cycle.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// Lets everything happen before `until`, or until nothing is left to happen.
+    /// Runs until `until`, or until no event is left.
     ///
     /// # Errors
-    /// [`Stalled`], if nothing can happen any more though messages are under way.
+    /// [`Stalled`], if nothing can happen although messages are in flight.
     pub fn run(&mut self, until: Time) -> Result<(), Stalled> {
         while self.now < until {
             self.host();
@@ -193,7 +195,7 @@ impl Machine {
                 && (self.data_bytes == 0 || self.data_reads > 0);
             let read = self.buffer.cycle(input, ready);
             self.peak = self.peak.max(self.buffer.inside(Way::Pio));
-            // The engine is taken from the moment at which it chooses a descriptor.
+            // The engine is busy from the moment at which it selects a descriptor.
             if ready && self.buffer.output.run.is_some() {
                 self.engine_free_at = self.now + self.cycle * self.config.nic.engine_cycles;
                 self.data_reads -= usize::from(self.data_bytes > 0);
@@ -215,7 +217,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Messages submitted that have not left.
+    /// Submitted messages that have not left.
     pub fn left_over(&self) -> u64 {
         self.posted.iter().map(|posted| posted.len() as u64).sum()
     }
@@ -236,13 +238,13 @@ impl Machine {
         self.buffer.check()
     }
 
-    /// Whether the buffer has nothing to do in the next cycle.
+    /// Whether the buffer has no work in the next cycle.
     fn buffer_rests(&self) -> bool {
         self.buffer.is_empty()
             || self.engine_stopped && !self.buffer.has_input() && self.buffer.output.run.is_none()
     }
 
-    /// Goes to the cycle in which the next thing happens; false if nothing ever will.
+    /// Skips to the cycle of the next event; false if there is none.
     fn skip(&mut self, until: Time) -> bool {
         let event = self.events.peek().map(|Reverse((at, ..))| *at);
         let arrival = self.arriving.front().map(|(at, _)| *at);
@@ -256,7 +258,7 @@ impl Machine {
         self.events.push(Reverse((at, self.scheduled, event)));
     }
 
-    /// Everything that is due at the host.
+    /// Handles all events at the host that are due.
     fn host(&mut self) {
         while let Some(Reverse((at, ..))) = self.events.peek() {
             if *at > self.now {
@@ -281,7 +283,7 @@ impl Machine {
         }
     }
 
-    /// A process goes on: submits what is due, or asks, or says for what it waits.
+    /// Lets a process act: it submits what is due, requests credits, or waits.
     fn act(&mut self, port: u8, at: Time) {
         let process = &mut self.processes[port as usize];
         let message = match process.due(at) {
@@ -293,7 +295,7 @@ impl Machine {
             }
         };
         if process.mode == Way::Dma && process.offered > 0 {
-            // Back to PIO: the descriptors in the host queue go before, by their tickets (D-17, D-19).
+            // Back to PIO: tickets keep the descriptors in the host queue first (D-17, D-19).
             process.credits += std::mem::take(&mut process.offered);
             process.change(Way::Pio);
         }
@@ -306,7 +308,7 @@ impl Machine {
         }
     }
 
-    /// By PIO: the descriptor's stores leave in bursts.
+    /// Submits by PIO: the stores of the descriptor leave in bursts.
     fn write_descriptor(&mut self, port: u8, at: Time, message: Message) {
         let Message { number, words, .. } = message;
         let process = &mut self.processes[port as usize];
@@ -320,7 +322,7 @@ impl Machine {
             let passage = self.bus.send_down(at, Traffic::PioWrite, bytes);
             begins = passage.begins;
             sent += bytes;
-            // A word is there when the last of its bytes is.
+            // A word is complete when its last byte has arrived.
             let complete = (sent / word_bytes) as u16;
             for index in arrived..complete {
                 let word = Word::new(bits(port, number, index), index + 1 == words);
@@ -334,7 +336,7 @@ impl Machine {
         self.schedule(begins.max(at + self.config.host.store), Event::Acts(port));
     }
 
-    /// Asks for credits by a PIO read, and submits nothing until the answer has come (D-15).
+    /// Requests credits by a PIO read. The process submits nothing until the answer comes (D-15).
     fn ask(&mut self, port: u8, at: Time) {
         let process = &mut self.processes[port as usize];
         process.state = State::Asks;
@@ -344,7 +346,7 @@ impl Machine {
         self.arriving.push_back((passage.arrives, Incoming::CreditRequest(port)));
     }
 
-    /// By DMA: into the host queue, and a doorbell.
+    /// Submits by DMA: an entry in the host queue, and a doorbell.
     fn enqueue(&mut self, port: u8, at: Time, message: Message) {
         let process = &mut self.processes[port as usize];
         let queue = &mut self.queues[port as usize];
@@ -374,7 +376,7 @@ impl Machine {
         process.credits += words;
         process.state = State::Scheduled;
         if words == 0 && self.config.host.submission == Submission::PioAndDma {
-            // No credits, no waiting (D-16).
+            // Without credits it uses DMA and does not wait (D-16).
             process.change(Way::Dma);
         }
         self.act(port, at);
@@ -402,7 +404,7 @@ impl Machine {
         self.tell(port, at);
     }
 
-    /// Takes what has come over the bus by now, up to and including one word.
+    /// Takes what has arrived over the bus, up to and including one word.
     fn incoming(&mut self) -> Option<Write> {
         while let Some(&(at, incoming)) = self.arriving.front() {
             if at > self.now {
@@ -448,13 +450,13 @@ impl Machine {
     fn answer(&mut self, port: u8) {
         let words = self.credits.request(port);
         let passage = self.bus.send_up(self.now, Traffic::PioRead, REGISTER_BYTES);
-        // What the wires do not explain of the 600 ns is the processor's and the root complex's.
+        // The wires explain a part of the 600 ns; processor and root complex take the rest.
         let bus = &self.config.bus;
         let rest = bus.pio_read.saturating_sub(bus.one_way * 2);
         self.schedule(passage.arrives + rest, Event::Answered(port, words));
     }
 
-    /// Asks for one descriptor from host memory; whether it did.
+    /// Requests one descriptor from host memory; false if it cannot.
     fn prefetch(&mut self) -> bool {
         let queues = &self.queues;
         let words = |port: u8| queues[port as usize].next().map_or(0, |message| message.words);
@@ -467,7 +469,7 @@ impl Machine {
         true
     }
 
-    /// What host memory takes of a read.
+    /// The share of host memory in the latency of a read.
     fn memory(&self) -> Span {
         self.config.bus.dma_read.saturating_sub(self.config.bus.one_way * 2)
     }
@@ -510,7 +512,8 @@ impl Machine {
         }
     }
 
-    /// Writes a port's status line, if it has news and none is under way. Processes that only use PIO have none: they poll.
+    /// Writes a port's status line, if it has news and no write is in flight. Processes that only
+    /// use PIO have no status line: they poll.
     fn tell(&mut self, port: u8, at: Time) {
         let status = &mut self.status[port as usize];
         let news = status.freed > 0 || self.credits.has_offer(port);
@@ -525,7 +528,7 @@ impl Machine {
     }
 }
 
-/// What the words of a descriptor are, so that each can be told from each other.
+/// The contents of a word: distinct for each word of each message.
 fn bits(port: u8, number: u32, index: u16) -> u64 {
     u64::from(port) << 56 | u64::from(number) << 16 | u64::from(index)
 }

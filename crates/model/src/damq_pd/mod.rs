@@ -1,5 +1,5 @@
-//! The descriptor interface of the DAMQ-PD paper: many virtual ports submit descriptors through one shared buffer, by PIO while there are credits,
-//! else by DMA.
+//! The descriptor interface of the DAMQ-PD paper: many virtual ports submit descriptors through one
+//! shared buffer, by PIO while there are credits, else by DMA.
 //!
 //! One file for each block. On the interface:
 //!
@@ -7,13 +7,13 @@
 //! |---|---|---|
 //! | `word` | a word of 256 bits | D-29 |
 //! | `data_memory` | one write and one read a cycle | D-01, D-04, D-05 |
-//! | `address_queue` | where the next word of a list lies | D-02, B-10 |
+//! | `address_queue` | address of the next word of a list | D-02, B-10 |
 //! | `pointers` | heads and tails | D-02 |
 //! | `free_list` | free addresses | D-03, B-09 |
 //! | `order` | PIO and DMA of one port in order | D-19 |
-//! | `arbiter`, `output` | whose descriptor leaves, whole | D-06, D-07, D-08 |
+//! | `arbiter`, `output` | round-robin over ports; descriptors leave whole | D-06, D-07, D-08 |
 //! | `buffer` | these, cycle by cycle | D-01 |
-//! | `credits` | who may write how much | D-13, D-14, D-15 |
+//! | `credits` | words that each port may write | D-13, D-14, D-15 |
 //! | `prefetch` | reads descriptors from host queues in turn | D-09, D-11 |
 //!
 //! On the host, and between:
@@ -27,7 +27,8 @@
 //! | `machine` | all of these | |
 //! | `journal` | the steps of Figs. 1 and 2 | D-10, D-11 |
 //!
-//! docs/model-damq-pd.md says where each parameter comes from, and what was decided where the paper is silent.
+//! docs/model-damq-pd.md says where each parameter comes from, and what was decided where the paper
+//! is silent.
 
 mod address_queue;
 mod arbiter;
@@ -70,5 +71,6 @@ pub use process::{Load, Message, Process, State};
 pub use word::{Read, Way, Word, Write};
 pub use write_combining::bursts;
 
-/// As many places as a port's number of 8 bits can name, so that no index is out of bounds and none has to be checked in each cycle.
+/// One place for every value of an 8-bit port number: no index is out of bounds, so none needs a
+/// check.
 const EVERY_PORT: usize = 1 << 8;

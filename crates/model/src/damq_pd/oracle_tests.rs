@@ -1,8 +1,11 @@
-//! The buffer against a plain oracle: a `VecDeque` of words for each port, in the order of submission.
+//! The buffer against a simple oracle: a `VecDeque` of words for each port, in the order of
+//! submission.
 //!
-//! A driver does what processes and prefetcher may do and nothing else: it writes within credits, words of a descriptor after each other, rings, and
-//! lets a fetched descriptor come in one piece. The oracle objects if a word is lost, comes twice, comes in another order than it was submitted in (over
-//! PIO and DMA), if a descriptor is cut by another, if addresses or words are not conserved, or if not everything leaves in the end.
+//! A driver does only what processes and prefetcher may do. It writes within credits, writes the
+//! words of a descriptor one after another, rings, and delivers a fetched descriptor in one piece.
+//! The oracle fails if a word is lost, duplicated or reordered (across PIO and DMA), or if another
+//! descriptor cuts into one. It also fails if addresses or words are not conserved, or if anything
+//! is left at the end.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,15 +15,17 @@ use super::{Config, DescriptorBuffer, Load, Machine, Organisation, Read, Way, Wo
 use crate::engine::Random;
 use crate::units::{Span, Time};
 
-/// What comes in a cycle.
+/// The input of one cycle.
 #[derive(Clone, Copy, Debug)]
 enum Choice {
     Nothing,
-    /// The next word of the port's descriptor by PIO, or the first of a new one of so many words.
+    /// By PIO: the next word of the port's descriptor, or the first of a new one with this many
+    /// words.
     Pio(u8, u16),
-    /// A doorbell for a descriptor of so many words, and nothing else.
+    /// A doorbell for a descriptor of this many words.
     Ring(u8, u16),
-    /// The next word of what the prefetcher fetches, or the first of the port's oldest rung descriptor.
+    /// By DMA: the next word of the fetched descriptor, or the first of the port's oldest rung
+    /// descriptor.
     Dma(u8),
 }
 
@@ -30,7 +35,7 @@ struct Bench {
     depth: usize,
     landing: usize,
     ports: Vec<Port>,
-    /// The descriptor that comes by DMA: port, words left, next bits.
+    /// The descriptor that comes by DMA: port, words left.
     fetching: Option<(u8, u16)>,
     /// The port whose descriptor is leaving.
     leaving: Option<u8>,
@@ -39,13 +44,13 @@ struct Bench {
 
 #[derive(Clone, Default)]
 struct Port {
-    /// Submitted and not left, in order.
+    /// Submitted words that have not left, in order.
     expected: VecDeque<Word>,
-    /// Words of the descriptor that is being written, still to come.
+    /// Remaining words of the descriptor being written.
     writing: VecDeque<Word>,
-    /// Rung for, with their words.
+    /// Descriptors rung for, with their words.
     rung: VecDeque<VecDeque<Word>>,
-    /// Words granted or in the buffer.
+    /// Words granted or in the buffer, by way.
     inside: [usize; 2],
     fetched: VecDeque<Word>,
 }
@@ -70,7 +75,7 @@ impl Bench {
         (0..words).map(|at| Word::new(first + u64::from(at), at + 1 == words)).collect()
     }
 
-    /// One cycle. A choice that is not allowed now is taken as nothing.
+    /// One cycle. A choice that is not allowed now counts as no input.
     fn step(&mut self, choice: Choice, ready: bool) -> Result<(), String> {
         let write = self.choose(choice);
         if let Some(read) = self.buffer.cycle(write, ready) {
@@ -153,7 +158,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Finishes what was begun and lets everything leave.
+    /// Finishes what has begun and lets everything leave.
     fn drain(&mut self) -> Result<(), String> {
         for at in 0..self.ports.len() as u8 {
             while !self.ports[at as usize].writing.is_empty() {
@@ -165,7 +170,7 @@ impl Bench {
             let waiting = self.ports.iter().position(|port| !port.rung.is_empty());
             let choice = match (self.fetching, waiting) {
                 (Some((port, _)), _) => Choice::Dma(port),
-                // Ports in turn: one that may not be served yet must not keep others out.
+                // Ports take turns: one that may not be served yet must not block the others.
                 (None, Some(_)) => Choice::Dma((idle % self.ports.len()) as u8),
                 (None, None) => Choice::Nothing,
             };
@@ -184,7 +189,7 @@ impl Bench {
     }
 }
 
-/// Random cycles: busy and idle spells, ready and not, all sizes of descriptors, PIO and DMA mixed.
+/// Random cycles: busy and idle phases, ready or not, all sizes of descriptors, PIO and DMA mixed.
 fn random_run(
     (organisation, ports, depth, landing): (Organisation, usize, usize, usize),
     seed: u64,
@@ -228,8 +233,9 @@ const SETTINGS: [(Organisation, usize, usize, usize); 8] = [
     (Organisation::DamqPf, 8, 256, 32),
 ];
 
-/// Over 10^7 random cycles in eight settings, all three organisations among them, no word is lost, duplicated, reordered within a port or given
-/// twice, descriptors leave whole, words and addresses are conserved in every cycle, and in the end everything has left and is free.
+/// 10^7 random cycles in eight settings, with all three organisations, agree with the oracle. No
+/// word is lost, duplicated or reordered within a port, and descriptors leave whole. Words and
+/// addresses are conserved in every cycle, and at the end everything has left and is free.
 // shows: D-02, D-03, D-06, D-19, D-21, B-09, B-10
 #[test]
 fn ten_million_random_cycles_agree_with_the_oracle() {
@@ -240,7 +246,8 @@ fn ten_million_random_cycles_agree_with_the_oracle() {
     }
 }
 
-/// Every sequence of six cycles out of nine that two ports can have, with buffers of two and three words, agrees with the oracle.
+/// Every sequence of six cycles, each with one of nine inputs of two ports, agrees with the oracle.
+/// The buffers have two and three words.
 // shows: D-02, D-03, D-06, D-19
 #[test]
 fn every_short_sequence_agrees_with_the_oracle() {
@@ -275,7 +282,7 @@ fn every_short_sequence_agrees_with_the_oracle() {
     }
 }
 
-/// Canaries: each planted fault of the buffer is caught.
+/// Canaries: the oracle catches each planted fault of the buffer.
 #[test]
 fn planted_faults_are_caught() {
     for fault in [
@@ -294,7 +301,8 @@ fn planted_faults_are_caught() {
     }
 }
 
-/// A machine with a small buffer and short bursts, so that its ports change between PIO and DMA all the time; gives the changes.
+/// Runs a machine with a small buffer and short bursts, so that its ports often change between PIO
+/// and DMA. Returns the number of changes.
 fn changing(fault: Option<Fault>) -> Result<u64, String> {
     let mut config = Config::paper();
     (config.nic.ports, config.nic.depth, config.nic.landing) = (8, 64, 32);
@@ -310,8 +318,8 @@ fn changing(fault: Option<Fault>) -> Result<u64, String> {
     Ok(machine.processes.iter().map(|process| process.changes).sum())
 }
 
-/// Over hundreds of changes between PIO and DMA, forth and back, each port's descriptors leave in the order of submission, whole; without tickets
-/// they do not, and the checker says so.
+/// Over hundreds of changes between PIO and DMA, each port's descriptors leave whole and in the
+/// order of submission. Without tickets they do not, and the checker reports it.
 // shows: D-16, D-17, D-19, D-21
 #[test]
 fn order_is_kept_over_changes_of_mode() {

@@ -1,21 +1,23 @@
-//! Which of a port's two lists is next: order over changes between PIO and DMA (D-19).
+//! Which of a port's two lists is next: order across changes between PIO and DMA (D-19).
 //!
-//! The paper is silent on it. A process's stores reach the interface in their order: words of descriptors and doorbells alike. So each word that
-//! comes by PIO gets a *ticket*, the number of doorbells that its port has rung before. The head of the PIO list is next if all DMA
-//! descriptors before its ticket have left; else the DMA list is. That is the order of submission, however often a process changes
-//! over, and nobody waits for a list to drain. It costs a small memory beside the address queue and two counters for each port.
+//! The paper does not say how. A process's stores, words of descriptors and doorbells alike, reach
+//! the interface in order. So each word that comes by PIO gets a *ticket*: the number of doorbells
+//! that its port has rung before. The head of the PIO list is next if all DMA descriptors before
+//! its ticket have left; otherwise the DMA list is. That is the order of submission, however often
+//! a process changes, and no list has to drain first. The cost is a small memory beside the address
+//! queue, and two counters per port.
 
 use super::EVERY_PORT;
 use super::word::Way;
 
-/// Tickets by address, and counts for each port. Counts go round.
+/// Tickets by address, and counters per port. The counters wrap.
 #[derive(Clone, Debug)]
 pub struct Order {
     tickets: Box<[u32]>,
     ports: Box<[Port; EVERY_PORT]>,
 }
 
-// Of 16 bytes, so that one is found by a shift.
+// 16 bytes, so that indexing is a shift.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(16))]
 struct Port {
@@ -26,12 +28,12 @@ struct Port {
 }
 
 impl Order {
-    /// For `depth` words.
+    /// The state for `depth` words.
     pub fn new(depth: usize) -> Order {
         Order { tickets: vec![0; depth].into(), ports: Box::new([Port::default(); EVERY_PORT]) }
     }
 
-    /// The port has rung for one more DMA descriptor.
+    /// Notes a doorbell for one more DMA descriptor.
     #[inline]
     pub fn rung(&mut self, port: u8) {
         let rung = &mut self.ports[port as usize].rung;
@@ -44,7 +46,7 @@ impl Order {
         self.ports[port as usize].rung
     }
 
-    /// A word that came by PIO lies at `address`; it is the head of its list if `first`.
+    /// Stores the ticket of a PIO word at `address`; `first` says that it is the head of its list.
     #[inline]
     pub fn came(&mut self, port: u8, address: u16, ticket: u32, first: bool) {
         self.tickets[address as usize] = ticket;
@@ -53,7 +55,7 @@ impl Order {
         }
     }
 
-    /// The word at `address` is the head of the PIO list now.
+    /// The word at `address` is now the head of the PIO list.
     #[inline]
     pub fn heads(&mut self, port: u8, address: u16) {
         self.ports[port as usize].head = self.tickets[address as usize];
@@ -66,7 +68,7 @@ impl Order {
         *left = left.wrapping_add(1);
     }
 
-    /// Whose turn it is; `pio` says whether the PIO list has words.
+    /// The list whose turn it is; `pio` says whether the PIO list has words.
     #[inline]
     pub fn turn(&self, port: u8, pio: bool) -> Way {
         let Port { left, head, .. } = self.ports[port as usize];

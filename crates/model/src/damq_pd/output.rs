@@ -1,25 +1,26 @@
-//! The output word: the descriptor that is being read, and the register at the end (D-06).
+//! The output stage: the descriptor being read, and the output register (D-06).
 
 use super::word::{Read, Way};
 
-/// What the read side does.
+/// State of the read side.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Output {
-    /// The descriptor that is being read.
+    /// The descriptor being read.
     pub run: Option<Run>,
-    /// The pointer to the next word is there; of no meaning where it always is (all but DAMQ-PF).
+    /// The pointer to the next word is there. Used only by DAMQ-PF; elsewhere it is always there.
     pub pointer_here: bool,
     /// The word that leaves in the next cycle.
     pub register: Option<Read>,
 }
 
-/// A descriptor that is being read.
+/// A descriptor being read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     /// Its port.
     pub port: u8,
     /// Its list.
     pub way: Way,
-    /// Where its next word lies. The head of its list stays at its first word until its last has left.
+    /// The address of its next word. The head of its list stays at its first word until its last
+    /// has left.
     pub address: u16,
 }

@@ -1,8 +1,9 @@
-//! The prefetcher: reads descriptors from host queues, round-robin among the ports that rang (D-09).
+//! The prefetcher: reads descriptors from host queues, round-robin among the ports that rang
+//! (D-09).
 
 use crate::engine::first_from;
 
-/// Which ports have rung for descriptors that were not asked for, and what is under way.
+/// Descriptors that ports have rung for and that are not yet requested, and free tags and words.
 #[derive(Clone, Debug)]
 pub struct Prefetcher {
     rung: Vec<u32>,
@@ -10,7 +11,7 @@ pub struct Prefetcher {
     next: u32,
     tags: usize,
     landing: usize,
-    /// Descriptors asked for, by port.
+    /// Descriptors requested, by port.
     pub fetched: Vec<u64>,
 }
 
@@ -21,20 +22,21 @@ impl Prefetcher {
         Prefetcher { rung, ports: 0, next: 0, tags, landing, fetched }
     }
 
-    /// A doorbell of `port` has come.
+    /// Notes a doorbell of `port`.
     pub fn ring(&mut self, port: u8) {
         self.rung[port as usize] += 1;
         self.ports |= 1 << port;
     }
 
-    /// Whose descriptor is asked for now, if there is a tag; `words` says how long a port's next one is, and so how many words of the landing it
-    /// needs.
+    /// The port that the prefetcher fetches for now, if a tag and room are free. `words` returns
+    /// the length of a port's next descriptor; it needs this much room.
     pub fn choose(&mut self, words: impl FnOnce(u8) -> u16) -> Option<u8> {
         if self.ports == 0 || self.tags == 0 {
             return None;
         }
         let port = first_from(self.ports, self.next) as u8;
-        // The port whose turn it is waits for room, or a long descriptor would be passed over by short ones for ever.
+        // The port whose turn it is waits for room: if short descriptors passed a long one, it
+        // would starve.
         let words = usize::from(words(port));
         self.landing = self.landing.checked_sub(words)?;
         self.tags -= 1;
@@ -48,7 +50,7 @@ impl Prefetcher {
         Some(port)
     }
 
-    /// A descriptor has come in full: its tag is free.
+    /// A descriptor has arrived in full: its tag is free.
     pub fn came(&mut self) {
         self.tags += 1;
     }

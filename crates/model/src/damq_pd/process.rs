@@ -1,4 +1,5 @@
-//! A process with its library: writes descriptors by PIO while it has credits, else into its queue in host memory (D-16, D-17).
+//! A process with its library: it writes descriptors by PIO while it has credits, else into its
+//! queue in host memory (D-16, D-17).
 
 use super::config::{Config, LONGEST, Submission};
 use super::word::Way;
@@ -16,23 +17,23 @@ pub struct Message {
     pub posted: Time,
 }
 
-/// When a program posts, and what.
+/// What a program posts, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// Mean time between posts; zero: it always has a message more.
+    /// Mean time between posts; zero means that it always has another message.
     pub gap: Span,
     /// Messages that are posted at once.
     pub burst: u32,
-    /// It begins at a random moment up to this.
+    /// It begins at a random moment within this span.
     pub start: Span,
-    /// Words of a descriptor; 0 for any of 1 to 4 by lot.
+    /// Words of a descriptor; 0 draws 1 to 4.
     pub words: u16,
-    /// Messages in all.
+    /// Total number of messages.
     pub messages: u32,
 }
 
 impl Load {
-    /// A program that always has a message more, of the longest descriptors.
+    /// A program that always has another message, with the longest descriptors.
     pub const SATURATED: Load =
         Load { gap: Span::ZERO, burst: 1, start: Span::ZERO, words: LONGEST, messages: u32::MAX };
 
@@ -40,12 +41,12 @@ impl Load {
     pub const IDLE: Load = Load { messages: 0, ..Load::SATURATED };
 }
 
-/// What a process does.
+/// State of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// It will act at the time for which it is scheduled.
     Scheduled,
-    /// It has nothing to send for ever.
+    /// It has no more messages.
     Done,
     /// It waits for the answer to a PIO read.
     Asks,
@@ -58,7 +59,7 @@ pub enum State {
 pub struct Process {
     /// What it does.
     pub state: State,
-    /// How it submits now.
+    /// The current way of submission.
     pub mode: Way,
     /// Words that it may write by PIO.
     pub credits: u16,
@@ -74,11 +75,11 @@ pub struct Process {
     pub submitted: [u64; 2],
     /// Changes from PIO to DMA and back.
     pub changes: u64,
-    /// PIO reads, and the time spent waiting for them.
+    /// PIO reads of credits.
     pub reads: u64,
     /// Time spent waiting for answers to PIO reads.
     pub asked: Span,
-    /// When the PIO read under way began.
+    /// When the PIO read in flight began.
     pub asking_since: Time,
 }
 
@@ -111,7 +112,8 @@ impl Process {
         }
     }
 
-    /// The message that is due at `now`; or when there will be one; or that there will be none.
+    /// The message that is due at `now`; otherwise the time of the next one, or `None` after the
+    /// last.
     pub fn due(&self, now: Time) -> Result<Message, Option<Time>> {
         if self.posted >= self.load.messages {
             return Err(None);
@@ -124,7 +126,7 @@ impl Process {
         Ok(Message { number: self.posted, words: self.next_words, posted })
     }
 
-    /// The message that is due is submitted.
+    /// Counts the message that is due as submitted.
     pub fn submit(&mut self) {
         self.posted += 1;
         self.submitted[self.mode as usize] += 1;

@@ -1,12 +1,12 @@
-//! What goes through the buffer: words of 256 bits, each of one descriptor of one virtual port.
+//! The words of the buffer: 256 bits, each of one descriptor of one virtual port.
 
-/// A word as it lies in the data memory: 63 of its 256 bits, as the model has no use for the others, and below them whether it ends its descriptor,
-/// in hardware a 257th bit.
+/// A word in the data memory. The model keeps 63 of its 256 bits, and below them the mark of a
+/// descriptor's last word. In hardware that mark is a 257th bit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Word(u64);
 
 impl Word {
-    /// A word of 63 `bits`; the highest of 64 is lost.
+    /// A word of 63 `bits`; the highest of the 64 is dropped.
     #[inline]
     pub fn new(bits: u64, last: bool) -> Word {
         Word(bits << 1 | u64::from(last))
@@ -18,7 +18,7 @@ impl Word {
         self.0 >> 1
     }
 
-    /// Whether it ends its descriptor.
+    /// Whether it is the last word of its descriptor.
     #[inline]
     pub fn is_last(self) -> bool {
         self.0 & 1 == 1
@@ -34,7 +34,7 @@ pub enum Way {
     Dma,
 }
 
-/// A word that comes in.
+/// A word that enters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Write {
     /// Its virtual port.
@@ -50,7 +50,7 @@ pub struct Write {
 pub struct Read {
     /// Its virtual port.
     pub port: u8,
-    /// How it had come.
+    /// How it came.
     pub way: Way,
     /// The word.
     pub word: Word,

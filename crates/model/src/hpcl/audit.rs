@@ -1,12 +1,13 @@
-//! Laws that tie counters together, beside those that each block checks of itself.
+//! Laws across counters, besides the checks of each block.
 
 use super::config::Buffers;
 use super::node::Node;
 use crate::stats::Imbalance;
 
-/// With fixed buffers no message is copied between user and kernel, and each that is received is copied once, into the ring (H-21), or twice
-/// if the ring was full. With dynamic ones it is copied from the user, into the kernel's buffer and to the user (B-25). Bytes written to and
-/// read from sockets are copied once on each side.
+/// With fixed buffers no message is copied between user and kernel. Each received message is copied
+/// once, into the ring (H-21), or twice if the ring was full. With dynamic buffers it is copied
+/// from the user, into a kernel buffer, and to the user (B-25). Bytes written to and read from
+/// sockets are copied once on each side.
 pub(super) fn copies(node: &mut Node) -> Result<(), Imbalance> {
     let delivered: u64 = node
         .module

@@ -1,4 +1,5 @@
-//! The parameters of the cluster, read from TOML; `hpcl.toml` is the paper's and says where each value comes from.
+//! The parameters of the cluster, read from TOML; `hpcl.toml` has the paper's values and their
+//! sources.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,46 +7,46 @@ pub use crate::form::ParameterError as ConfigError;
 use crate::form::{demand as of, read, within};
 use crate::units::{Bytes, Frequency, Rate, Span};
 
-/// The cluster of the paper.
+/// The paper's cluster.
 pub const CLUSTER: &str = include_str!("hpcl.toml");
 
-/// How a process that waits gets its messages.
+/// How a waiting process gets its messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Receive {
-    /// It calls the interrupt handler itself, again and again (H-08).
+    /// It calls the interrupt handler itself, repeatedly (H-08).
     Reap,
-    /// It sleeps until an interrupt has brought one (B-23).
+    /// It sleeps until an interrupt brings one (B-23).
     Interrupt,
 }
 
-/// Where frames of HPCL are handled.
+/// Where HPCL frames are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HandOver {
     /// In the link layer, at once (H-24).
     LinkLayer,
-    /// Behind a soft interrupt, like those of the network layer (B-24).
+    /// In a soft interrupt, like frames of the network layer (B-24).
     SoftInterrupt,
 }
 
-/// Where messages lie.
+/// The place of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Buffers {
-    /// In rings that kernel and user share, made beforehand (H-20).
+    /// In preallocated rings that kernel and user share (H-20).
     Fixed,
-    /// In buffers of the kernel made for each, from and to which they are copied (B-25).
+    /// In kernel buffers allocated per message; data is copied to and from them (B-25).
     Dynamic,
 }
 
-/// Whose receive rings are.
+/// The owner of a receive ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rings {
-    /// One of the channel, for all peers (H-23).
+    /// The channel: one ring for all peers (H-23).
     Channel,
-    /// One for each peer (B-26).
+    /// A connection: one ring per peer (B-26).
     Connection,
 }
 
@@ -57,13 +58,13 @@ pub struct Wire {
     pub rate: Rate,
     /// Delay of a cable.
     pub cable: Span,
-    /// From a whole frame at a port of the switch to the queue of another.
+    /// From a whole frame at a port of the switch until it is in the queue of another.
     pub switch_delay: Span,
-    /// Bytes that wait at a port; more is dropped.
+    /// Bytes that a port queues; more is dropped.
     pub port_buffer: Bytes,
     /// Ports of the switch.
     pub ports: u16,
-    /// Chance that the switch loses a frame.
+    /// Probability that the switch loses a frame.
     pub loss: f64,
 }
 
@@ -73,13 +74,13 @@ pub struct Wire {
 pub struct Pci {
     /// Its clock.
     pub clock: Frequency,
-    /// Bytes that it carries in a cycle.
+    /// Bytes per cycle.
     pub width: Bytes,
     /// Cycles of a burst without data.
     pub overhead_cycles: u64,
-    /// Cycles until a read has its first data.
+    /// Cycles until the first data of a read.
     pub read_cycles: u64,
-    /// Longest burst.
+    /// The longest burst.
     pub burst: Bytes,
 }
 
@@ -87,49 +88,49 @@ pub struct Pci {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Nic {
-    /// Descriptors of frames to be sent.
+    /// Descriptors in the transmit ring.
     pub transmit_descriptors: u32,
-    /// Descriptors of buffers to receive into.
+    /// Descriptors in the receive ring.
     pub receive_descriptors: u32,
-    /// Size of one.
+    /// Size of a descriptor.
     pub descriptor: Bytes,
-    /// Memory for frames that wait for the line.
+    /// FIFO for frames that wait for the line.
     pub transmit_fifo: Bytes,
-    /// Memory for frames that wait for the bus.
+    /// FIFO for frames that wait for the bus.
     pub receive_fifo: Bytes,
-    /// Least time from an interrupt to the next.
+    /// Minimum time between two interrupts.
     pub interrupt_gap: Span,
 }
 
-/// What things take on a processor.
+/// Costs on a processor.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
-    /// Driver and link layer: a frame, sent or received.
+    /// Driver and link layer, per frame sent or received.
     pub driver_frame: Span,
-    /// Into the kernel and back.
+    /// Entry into the kernel and return.
     pub system_call: Span,
-    /// How far the longest is from the shortest.
+    /// The longest system call minus the shortest.
     pub system_call_spread: Span,
-    /// Into an interrupt and back.
+    /// Entry into an interrupt and return.
     pub interrupt: Span,
-    /// Raising a soft interrupt and getting there.
+    /// Raising a soft interrupt and entering it.
     pub soft_interrupt: Span,
-    /// Through the queue between link layer and network layer.
+    /// The queue between link layer and network layer, per frame.
     pub queue_frame: Span,
     /// Making a process ready.
     pub wake_up: Span,
-    /// Until a process that is ready runs.
+    /// Until a ready process runs.
     pub context_switch: Span,
-    /// Making a buffer and giving it back.
+    /// Allocating and freeing a buffer.
     pub allocation: Span,
-    /// Beginning a copy.
+    /// Start of a copy.
     pub copy_start: Span,
-    /// Copying.
+    /// Rate of copies.
     pub copy_rate: Rate,
-    /// Summing up what is copied, in addition.
+    /// Rate of the checksum, added to a copy.
     pub checksum_rate: Rate,
-    /// Timeouts end at multiples of this.
+    /// Granularity of the kernel's timers.
     pub tick: Span,
 }
 
@@ -137,28 +138,28 @@ pub struct Host {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hpcl {
-    /// How messages are waited for.
+    /// How processes wait for messages.
     pub receive: Receive,
     /// Where frames are handled.
     pub hand_over: HandOver,
-    /// Where messages lie.
+    /// The place of messages.
     pub buffers: Buffers,
-    /// Whose rings are.
+    /// The owner of a receive ring.
     pub rings: Rings,
-    /// Nasy: messages in flight to one peer.
+    /// Nasy: the most messages in flight to one peer.
     pub window: u16,
-    /// Messages that a ring holds.
+    /// Messages in a ring.
     pub slots: u16,
-    /// Longest frame, Ethernet's header not counted.
+    /// The longest frame, without Ethernet's header.
     pub frame: Bytes,
-    /// What is kept of one peer while the ring is full; a power of two.
+    /// Bytes kept per peer while the ring is full; a power of two.
     pub credit: Bytes,
-    /// The state machine, for a frame.
+    /// The protocol state machine, per frame.
     pub protocol: Span,
     /// The library between two calls.
     #[serde(rename = "loop")]
     pub library: Span,
-    /// Looking whether one ring has something.
+    /// A check whether one ring has a message.
     pub check: Span,
 }
 
@@ -166,21 +167,21 @@ pub struct Hpcl {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tcp {
-    /// Longest segment.
+    /// The longest segment.
     pub segment: Bytes,
-    /// A segment that comes.
+    /// Input of a segment.
     pub input: Span,
-    /// A segment that goes.
+    /// Output of a segment.
     pub output: Span,
-    /// A call.
+    /// A socket call.
     pub socket: Span,
     /// Bytes that wait to be sent or acknowledged.
     pub send_buffer: Bytes,
     /// Bytes that wait to be read.
     pub receive_buffer: Bytes,
-    /// How long an acknowledgement may wait for data to ride on.
+    /// The longest delay of an acknowledgement that waits for data to carry it.
     pub delayed: Span,
-    /// Segments after which it does not.
+    /// Segments after which an acknowledgement is not delayed.
     pub acknowledge_every: u32,
 }
 
@@ -213,17 +214,17 @@ impl Config {
     /// Reads parameters.
     ///
     /// # Errors
-    /// What is wrong, and what would be right.
+    /// The fault and its remedy.
     pub fn read(text: &str) -> Result<Config, ConfigError> {
         let config: Config = read(text)?;
         config.check()?;
         Ok(config)
     }
 
-    /// Checks ranges. A setting that was changed in code should be checked, too.
+    /// Checks ranges. Call it also for a setting that code has changed.
     ///
     /// # Errors
-    /// The first parameter that is out of range.
+    /// The first parameter out of range.
     pub fn check(&self) -> Result<(), ConfigError> {
         let Config { nodes, wire, pci, nic, host, hpcl, tcp } = self;
         within([
@@ -263,7 +264,7 @@ impl Config {
 }
 
 impl Host {
-    /// How long a copy takes.
+    /// The time of a copy.
     pub fn copy(&self, bytes: usize) -> Span {
         match bytes {
             0 => Span::ZERO,
@@ -271,7 +272,7 @@ impl Host {
         }
     }
 
-    /// How long a copy takes that sums up, too.
+    /// The time of a copy with checksum.
     pub fn copy_and_sum(&self, bytes: usize) -> Span {
         self.copy(bytes) + self.checksum_rate.time(Bytes::new(bytes as u64))
     }

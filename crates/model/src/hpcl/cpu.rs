@@ -1,30 +1,31 @@
-//! The processor of a node. It does one step after another; what a step is for happens at its end. Hard interrupts come first, then soft
-//! ones, then the process; an interrupt waits for the end of the step that it meets. While the process has interrupts off, only it goes on.
+//! The processor of a node. It executes one step after another; the effect of a step happens at its
+//! end. Hard interrupts go first, then soft interrupts, then the process. An interrupt waits for
+//! the end of the current step. While the process has interrupts off, only the process runs.
 //!
-//! The nodes of the paper have two processors. One of them does all that is measured here; the paper does not say what keeps the other out
-//! when it turns interrupts off.
+//! The paper's nodes have two processors. Here one of them does all measured work. The paper does
+//! not say how interrupts are kept from the other while they are off on one.
 
 use std::collections::VecDeque;
 
 use crate::units::{Span, Time};
 
-/// On whose behalf a step is done.
+/// The level of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// A hard interrupt.
     Hard,
     /// A soft interrupt.
     Soft,
-    /// The process, in the kernel or not.
+    /// The process, in the kernel or in user mode.
     Process,
 }
 
-/// Time that passes, and then something that happens.
+/// A time, and an action at its end.
 #[derive(Clone, Debug)]
 pub struct Step<A> {
-    /// How long it takes.
+    /// Its time.
     pub time: Span,
-    /// What happens at its end.
+    /// The action at its end.
     pub act: A,
 }
 
@@ -32,11 +33,11 @@ pub struct Step<A> {
 pub struct Cpu<A> {
     work: [VecDeque<Step<A>>; 3],
     current: Option<(Level, A, Span)>,
-    /// Interrupts are off.
+    /// Whether interrupts are off.
     pub is_masked: bool,
-    /// Waits for the bus, in the middle of this level's work.
+    /// The level that waits for the bus, and since when.
     pub stalled: Option<(Level, Time)>,
-    /// Time spent for each level.
+    /// Time spent, by level.
     pub busy: [Span; 3],
 }
 
@@ -53,7 +54,7 @@ impl<A> Default for Cpu<A> {
 }
 
 impl<A> Cpu<A> {
-    /// Puts steps, first one first, before all other work of a level.
+    /// Puts steps, in order, before all other work of a level.
     pub fn next<I>(&mut self, level: Level, steps: I)
     where
         I: IntoIterator<Item = Step<A>>,
@@ -69,19 +70,19 @@ impl<A> Cpu<A> {
         self.work[level as usize].push_back(step);
     }
 
-    /// Whether a level has nothing to do.
+    /// Whether a level has no work.
     pub fn is_idle(&self, level: Level) -> bool {
         self.work[level as usize].is_empty()
             && self.current.as_ref().is_none_or(|current| current.0 != level)
             && self.stalled.is_none_or(|stalled| stalled.0 != level)
     }
 
-    /// Whether it is in the middle of a step, or waits for the bus.
+    /// Whether it executes a step or waits for the bus.
     pub fn is_busy(&self) -> bool {
         self.current.is_some() || self.stalled.is_some()
     }
 
-    /// Begins the next step, if there is one; how long it takes.
+    /// Begins the next step, if there is one, and returns its time.
     pub fn begin(&mut self) -> Option<Span> {
         let order: &[Level] = match self.is_masked {
             true => &[Level::Process],
@@ -96,14 +97,14 @@ impl<A> Cpu<A> {
         None
     }
 
-    /// The step is over; what happens now.
+    /// Ends the step and returns its action.
     pub fn end(&mut self) -> Option<(Level, A)> {
         let (level, act, time) = self.current.take()?;
         self.busy[level as usize] += time;
         Some((level, act))
     }
 
-    /// The bus has answered: the level that waited goes on.
+    /// The bus has answered: the level that waited continues.
     pub fn resume(&mut self, now: Time) -> Option<Level> {
         let (level, since) = self.stalled.take()?;
         self.busy[level as usize] += now - since;

@@ -1,7 +1,9 @@
-//! HPCL's virtual character device with its channels: open, mmap, ioctl, poll, release (H-04; HPCL paper, 4.1 and Fig. 5). A channel is the
-//! virtual network of one application: a number, a context, buffers (H-22; 4.3).
+//! HPCL's virtual character device with its channels: open, mmap, ioctl, poll, release (H-04; HPCL
+//! paper, 4.1 and Fig. 5). A channel is the virtual network of one application: a number, a
+//! context, buffers (H-22; 4.3).
 //!
-//! The context holds the state machine of the real devices in HPCL's setting, so that what is measured here is what goes over real wires.
+//! The context holds the state machine of the real devices in HPCL's setting, so the model measures
+//! the protocol that real wires carry.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -16,9 +18,9 @@ use super::frame::{Frame, Payload};
 use crate::stats::{Imbalance, Occupancy};
 use crate::units::{Span, Time};
 
-/// What the packets are to the engines of the real devices: a message.
+/// The packet kind for the engines of the real devices: a message.
 const KIND: u64 = 1;
-/// Patience when a channel is set up.
+/// Timeout for setting up a channel.
 const PATIENCE_NS: u64 = 1_000_000_000;
 
 /// Why an operation was refused.
@@ -39,39 +41,40 @@ pub enum Refused {
     /// No such peer in this channel.
     #[error("no process of this channel is on that node")]
     NoPeer,
-    /// As many messages are in flight as may be; wait for acknowledgements.
+    /// The window is full; wait for acknowledgements.
     #[error("the window is full; receive, and try again")]
     WindowFull,
-    /// The message is longer than the largest frame; the layer above cuts (H-25).
+    /// The message exceeds the largest frame; the layer above cuts it (H-25).
     #[error("the message is longer than a frame; cut it")]
     TooLong,
 }
 
-/// A message in a ring: what the descriptor says that the user gets (H-10; Fig. 6), and the bytes, which are read where they lie.
+/// A message in a ring: the contents of the user's descriptor (H-10; Fig. 6), and the bytes, which
+/// the user reads in place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     /// Source node.
     pub from: u16,
-    /// The slot it lies in: its address.
+    /// Its slot, which is its address.
     pub slot: u32,
-    /// What was sent.
+    /// The data.
     pub bytes: Vec<u8>,
-    /// When it was put there.
+    /// When it entered the ring.
     since: Time,
 }
 
-/// What a mapping covers.
+/// The extent of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mapping {
-    /// Rings to receive from.
+    /// Receive rings.
     pub rings: u32,
-    /// Bytes of them, and of the send buffers: fixed, locked, shared.
+    /// Bytes of receive rings and send buffers: fixed, locked, shared.
     pub bytes: u64,
 }
 
 /// Receive rings of a channel.
 struct ReceiveRings {
-    /// One, or one for each peer by its number.
+    /// One ring, or one per peer, by peer number.
     rings: Vec<VecDeque<Message>>,
     slots: u32,
     next_slot: Vec<u32>,
@@ -96,7 +99,7 @@ impl ReceiveRings {
         usize::from(peer) % self.rings.len()
     }
 
-    /// Copies a message from a network buffer, if there is room.
+    /// Copies a message from a network buffer into a ring, if there is room.
     fn put(&mut self, from: u16, bytes: &[u8], now: Time) -> bool {
         let ring = self.ring_of(from);
         if self.rings[ring].len() >= self.slots as usize {
@@ -110,14 +113,14 @@ impl ReceiveRings {
     }
 }
 
-/// What a frame, or the emptying of a ring, has brought.
+/// The effect of a received frame or of a freed slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Brought {
     /// Messages put into the ring.
     pub messages: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Messages that the state machine keeps until there is room.
+    /// Messages that the state machine keeps until a slot is free.
     pub kept: u64,
 }
 
@@ -131,7 +134,7 @@ pub struct Channel {
     pub endpoint: Endpoint,
     peers: BTreeMap<u16, PeerId>,
     receive: ReceiveRings,
-    /// The message that the user reads now.
+    /// The message that the user is reading.
     reading: Option<Message>,
     buffer: Vec<u8>,
 }
@@ -162,18 +165,18 @@ impl Channel {
         }
     }
 
-    /// Asks for a link to the process of this channel on another node.
+    /// Requests a link to the process of this channel on another node.
     pub fn connect(&mut self, node: u16, now: Time) {
         let path = PathId(node.into());
         self.endpoint.connect(address(node, self.number), path, PATIENCE_NS, ns(now));
     }
 
-    /// Messages to a node that it has not acknowledged.
+    /// Messages that a node has not acknowledged.
     pub fn unacknowledged(&self, to: u16) -> u64 {
         self.peers.get(&to).map_or(0, |&peer| self.endpoint.unacknowledged(peer))
     }
 
-    /// How many peers there are links to.
+    /// The number of linked peers.
     pub fn peers(&self) -> usize {
         self.peers.len()
     }
@@ -181,7 +184,7 @@ impl Channel {
     /// Queues a message in the send buffer (ioctl HPCLSEND).
     ///
     /// # Errors
-    /// If it cannot be sent now; nothing was done then.
+    /// Why it cannot be sent now; nothing has changed then.
     pub fn send(&mut self, to: u16, bytes: &[u8]) -> Result<(), Refused> {
         if !self.mapped {
             return Err(Refused::NotMapped);
@@ -190,7 +193,7 @@ impl Channel {
         if bytes.len() > longest_message(&self.config) {
             return Err(Refused::TooLong);
         }
-        // Up to Nasy ahead (H-12).
+        // At most Nasy messages in flight (H-12).
         if self.endpoint.unacknowledged(peer) >= u64::from(self.config.window) {
             return Err(Refused::WindowFull);
         }
@@ -198,7 +201,7 @@ impl Channel {
         sent.map_err(|_| Refused::WindowFull)
     }
 
-    /// Takes in a frame, in the handler (H-03).
+    /// Handles a received frame (H-03).
     pub fn handle(&mut self, frame: &Frame, now: Time) -> Brought {
         let Payload::Hpcl(bytes) = &frame.payload else { return Brought::default() };
         let before = self.endpoint.counters();
@@ -208,14 +211,16 @@ impl Channel {
             put(receive, from, payload, now, &mut brought)
         };
         self.endpoint.handle_frame(PathId(from.into()), bytes, ns(now), &mut sink);
-        // A frame is a message here, so those that were accepted and are not in a ring are kept.
+        // Here a frame is one message: accepted messages that are not in a ring are kept.
         let accepted = self.endpoint.counters().frames_in_order - before.frames_in_order;
         brought.kept = accepted.saturating_sub(brought.messages);
         self.meet(now);
         brought
     }
 
-    /// The next message of whoever sent first (ioctl HPCLRECV; H-23). The one before it is given back, by which more may come into the ring.
+    /// Takes the oldest message of the first ring that has one (ioctl HPCLRECV). With one ring for
+    /// all peers this is the first to arrive (H-23). The previous message's slot is freed, so kept
+    /// messages may enter the ring.
     pub fn receive(&mut self, now: Time) -> (Option<Message>, Brought) {
         let brought = self.release(now);
         let message = self.receive.rings.iter_mut().find_map(VecDeque::pop_front);
@@ -223,7 +228,8 @@ impl Channel {
         (message, brought)
     }
 
-    /// Gives back the slot of the message that was read last, and lets those in that were kept for want of room (GO, H-16).
+    /// Frees the slot of the message that was read last, and admits messages that waited for room
+    /// (GO, H-16).
     pub fn release(&mut self, now: Time) -> Brought {
         let mut brought = Brought::default();
         if let Some(read) = self.reading.take() {
@@ -242,7 +248,7 @@ impl Channel {
         brought
     }
 
-    /// Whether a message waits, and how many rings had to be looked at (poll).
+    /// Whether a message waits, and the number of rings checked (poll).
     pub fn poll(&self) -> (bool, u64) {
         let rings = &self.receive.rings;
         match rings.iter().position(|ring| !ring.is_empty()) {
@@ -251,14 +257,14 @@ impl Channel {
         }
     }
 
-    /// The next frame that the protocol wants to send.
+    /// The next frame from the protocol.
     pub fn transmit(&mut self, now: Time) -> Option<Frame> {
         let transmit = self.endpoint.poll_transmit(ns(now), &mut self.buffer)?;
         let payload = Payload::Hpcl(self.buffer[..transmit.length].into());
         Some(Frame { from: self.node, to: transmit.path.0 as u16, payload })
     }
 
-    /// When the protocol wants to be called, though nothing comes.
+    /// When the protocol must be called even if nothing arrives.
     pub fn deadline(&self) -> Option<Time> {
         match self.endpoint.next_deadline() {
             u64::MAX => None,
@@ -266,12 +272,12 @@ impl Channel {
         }
     }
 
-    /// Messages that were ever in a ring at once.
+    /// The peak number of messages in the rings.
     pub fn most_waiting(&self) -> u64 {
         self.receive.occupancy.most()
     }
 
-    /// Fixed memory: rings to receive from, and buffers to send from, which hold what is in flight.
+    /// Fixed memory: receive rings, and send buffers for the messages in flight.
     pub fn mapping(&self) -> Mapping {
         let slot = self.config.frame.count();
         let rings = self.receive.rings.len() as u64;
@@ -280,10 +286,10 @@ impl Channel {
         Mapping { rings: rings as u32, bytes: receive + send }
     }
 
-    /// Checks the protocol's books and Little's law for the rings.
+    /// Checks the protocol's counters, and Little's law for the rings.
     ///
     /// # Errors
-    /// What does not balance.
+    /// The law that does not hold.
     pub fn audit(&self, now: Time) -> Result<(), Imbalance> {
         let queue = format!("channel {} of node {}", self.number, self.node);
         let inside = self.receive.rings.iter().flatten().chain(&self.reading);
@@ -313,13 +319,13 @@ impl Channel {
         Ok(())
     }
 
-    /// Canary: the oldest message in a ring vanishes.
+    /// Canary: drops the oldest message of a ring.
     #[doc(hidden)]
     pub fn forget_one(&mut self) -> bool {
         self.receive.rings.iter_mut().any(|ring| ring.pop_front().is_some())
     }
 
-    /// Notes links that came up.
+    /// Notes links that are up.
     fn meet(&mut self, now: Time) {
         while let Some(news) = self.endpoint.poll_event() {
             match news {
@@ -344,7 +350,7 @@ pub struct Module {
 }
 
 impl Module {
-    /// The operation *open*: makes a channel's context and buffers.
+    /// The operation *open*: creates a channel's context and buffers.
     ///
     /// # Errors
     /// [`Refused::Owned`].
@@ -365,7 +371,7 @@ impl Module {
         Ok(())
     }
 
-    /// The operation *mmap*: the user sees the channel's buffers from now on.
+    /// The operation *mmap*: the user can read the channel's buffers from now on.
     ///
     /// # Errors
     /// [`Refused::NotOpen`].
@@ -375,7 +381,7 @@ impl Module {
         Ok(channel.mapping())
     }
 
-    /// The operation *poll*: whether there is a message.
+    /// The operation *poll*: whether a message waits.
     ///
     /// # Errors
     /// [`Refused::NotOpen`].
@@ -383,7 +389,7 @@ impl Module {
         self.channels.get(&number).map(|channel| channel.poll().0).ok_or(Refused::NotOpen)
     }
 
-    /// The channel that the operation *ioctl* is for, or a frame.
+    /// The channel for an *ioctl* or a frame.
     ///
     /// # Errors
     /// [`Refused::NotOpen`].
@@ -391,7 +397,7 @@ impl Module {
         self.channels.get_mut(&number).ok_or(Refused::NotOpen)
     }
 
-    /// The operation *release*: the channel and its buffers are gone.
+    /// The operation *release*: frees the channel and its buffers.
     ///
     /// # Errors
     /// [`Refused::NotOpen`].
@@ -409,23 +415,23 @@ impl Module {
         self.channels.values().map(|channel| channel.mapping().bytes).sum()
     }
 
-    /// The channel that a frame is for, as its header says.
+    /// The channel in a frame's header.
     pub fn number_of(frame: &[u8]) -> u8 {
-        // Byte 2 of the protocol's header is the function (PROTOCOL.md), which is the channel here.
+        // Byte 2 of the protocol's header is the function (PROTOCOL.md); here it is the channel.
         frame.get(2).copied().unwrap_or_default()
     }
 }
 
-/// The longest message that a frame holds.
+/// The longest message in one frame.
 pub fn longest_message(config: &Hpcl) -> usize {
     use bellwire_wire::frame::FRAME_OVERHEAD_BYTES;
     use bellwire_wire::frame::section::SECTION_BYTES;
-    /// A packet's header with a length of two bytes, nothing else being set.
+    /// A packet header with a length of two bytes and no other field.
     const PACKET_BYTES: usize = 4;
     config.frame.count() as usize - FRAME_OVERHEAD_BYTES - SECTION_BYTES - PACKET_BYTES
 }
 
-/// The state machine's setting: HPCL's, with the window and buffers that were chosen.
+/// The state machine's configuration: HPCL's, with this window and these buffers.
 fn protocol(config: &Hpcl) -> Protocol {
     let frame_bytes = config.frame.count() as usize;
     let window = u64::from(config.window) * config.frame.count();

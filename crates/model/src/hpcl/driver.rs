@@ -1,5 +1,6 @@
-//! The way of frames through the kernel: the NIC's driver, which is unchanged, the dispatcher behind it (H-02), the handlers of HPCL and of
-//! TCP/IP, and the way out (H-06).
+//! The path of frames through the kernel. Received frames pass the NIC's unchanged driver, the
+//! dispatcher behind it (H-02), and the handlers of HPCL and TCP/IP. The transmit path is here, too
+//! (H-06).
 //!
 //! ```text
 //!   ring of the NIC --driver--> dispatcher --HPCL--> handler, at once (H-24)
@@ -16,7 +17,8 @@ use crate::engine::Schedule;
 use crate::units::Span;
 
 impl Node {
-    /// The driver's handler: takes the next frame, and gives the NIC new buffers when there is none left.
+    /// The driver's handler: takes the next frame; when there is none left, it gives the NIC new
+    /// buffers.
     pub(super) fn drain(&mut self, level: Level, schedule: &mut Schedule<Happening>) {
         match self.nic.take() {
             Some(frame) => {
@@ -37,7 +39,8 @@ impl Node {
         }
     }
 
-    /// The dispatcher in the link layer: HPCL's frames are handled here, all others go the usual way (H-02, H-03).
+    /// The dispatcher in the link layer: handles HPCL frames here, and passes all others to the
+    /// network layer (H-02, H-03).
     pub(super) fn dispatch(&mut self, level: Level, frame: Frame) {
         match (&frame.payload, &self.module) {
             (Payload::Hpcl(_), None) => self.counters.frames_unclaimed += 1,
@@ -57,7 +60,7 @@ impl Node {
         }
     }
 
-    /// The usual way: a queue, and a soft interrupt that empties it.
+    /// The network layer's path: a queue that a soft interrupt empties.
     fn queue(&mut self, frame: Frame) {
         self.queued.push_back(frame);
         if !self.soft_raised {
@@ -81,7 +84,7 @@ impl Node {
         self.cpu.next(Level::Soft, [work, step(Span::ZERO, Act::Queued)]);
     }
 
-    /// HPCL's handler: the protocol, the copy into the ring, and the answer.
+    /// The HPCL handler: protocol, copy into the ring, answer.
     pub(super) fn handle_hpcl(
         &mut self,
         level: Level,
@@ -101,7 +104,7 @@ impl Node {
         self.account(level, brought);
     }
 
-    /// Books what was copied, and lets the time pass that it took.
+    /// Counts the copies and charges their time.
     pub(super) fn account(&mut self, level: Level, brought: Brought) {
         self.counters.copies_to_ring += brought.messages;
         self.counters.copies_kept += brought.kept;
@@ -117,7 +120,7 @@ impl Node {
         }
     }
 
-    /// TCP/IP takes a segment in.
+    /// Passes a segment to TCP/IP.
     pub(super) fn handle_segment(
         &mut self,
         level: Level,
@@ -131,7 +134,8 @@ impl Node {
         self.set_timer(schedule);
     }
 
-    /// Sends what HPCL's protocol has to send: on the way to the NIC each frame gets its Ethernet header.
+    /// Queues the frames of HPCL's protocol for the driver. On the way to the NIC each gets its
+    /// Ethernet header.
     pub(super) fn transmit_hpcl(&mut self, level: Level, schedule: &mut Schedule<Happening>) {
         let now = schedule.now();
         let channels = self.module.iter_mut().flat_map(Module::channels);
@@ -142,12 +146,12 @@ impl Node {
         self.set_timer(schedule);
     }
 
-    /// Works on so many of the frames that go out, each for so long.
+    /// Charges `time` for each of `frames` frames to transmit, and then posts it.
     fn go_out(&mut self, level: Level, frames: usize, time: Span) {
         self.cpu.next(level, std::iter::repeat_n(step(time, Act::Post), frames));
     }
 
-    /// Sends what the connection with a node has to send.
+    /// Queues the segments of the connection with a node for the driver.
     pub(super) fn transmit_segments(&mut self, level: Level, peer: u16) {
         let socket = &mut self.sockets[usize::from(peer)];
         let segments: Vec<_> = std::iter::from_fn(|| socket.transmit()).collect();
@@ -165,7 +169,8 @@ impl Node {
         self.go_out(level, count, time);
     }
 
-    /// The driver gives the oldest frame that goes out to the NIC. Where the bytes lie in the fixed send buffer, header and bytes are two pieces.
+    /// Posts the oldest outgoing frame to the NIC. With fixed send buffers it has two pieces:
+    /// header and data.
     pub(super) fn post(&mut self, schedule: &mut Schedule<Happening>) {
         let Some(frame) = self.outgoing.pop_front() else { return };
         let in_place = self.config.hpcl.buffers == Buffers::Fixed;
@@ -178,7 +183,7 @@ impl Node {
         }
     }
 
-    /// Wakes the process if what it sleeps for is there.
+    /// Wakes the process if the event that it sleeps for has happened.
     fn wake_if_ready(&mut self, level: Level) {
         if self.process.sleeps && !self.process.is_woken && self.is_ready() {
             self.process.is_woken = true;
@@ -186,11 +191,11 @@ impl Node {
         }
     }
 
-    /// The channel of the application that runs here.
+    /// The channel of this node's application.
     pub(super) fn channel(&mut self) -> Option<&mut Channel> {
         self.module.as_mut()?.channel(CHANNEL).ok()
     }
 }
 
-/// A frame of the protocol without a message is no longer than this: header, check value, and the report of a gap.
+/// The longest protocol frame without a message: header, check value, and the report of a gap.
 const HEADER_ONLY_BYTES: usize = bellwire_wire::frame::FRAME_OVERHEAD_BYTES + 8;

@@ -6,21 +6,21 @@ use super::tcp::Segment;
 pub const HEADER_BYTES: usize = 14;
 /// The check value at the end.
 pub const CHECK_BYTES: usize = 4;
-/// Preamble and the gap to the next frame.
+/// Preamble and interframe gap.
 pub const BETWEEN_BYTES: usize = 8 + 12;
-/// Least that a frame carries.
+/// The smallest payload.
 pub const LEAST_BYTES: usize = 46;
 /// IP's and TCP's headers.
 pub const TCP_IP_BYTES: usize = 20 + 20;
-/// The type of HPCL's frames; those of TCP/IP have IP's.
+/// The EtherType of HPCL frames; frames of TCP/IP have IP's.
 pub const ETHERTYPE: u16 = 0x88b5;
 
-/// What a frame carries.
+/// The payload of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Payload {
-    /// A frame of the reliable protocol, byte by byte.
+    /// A frame of the reliable protocol, all its bytes.
     Hpcl(Box<[u8]>),
-    /// IP: a segment of TCP, of which only numbers and lengths travel.
+    /// IP: a TCP segment, of which the model carries only numbers and lengths.
     Ip(Segment),
 }
 
@@ -31,7 +31,7 @@ pub struct Frame {
     pub from: u16,
     /// Receiver.
     pub to: u16,
-    /// What it carries.
+    /// Its payload.
     pub payload: Payload,
 }
 
@@ -45,22 +45,23 @@ impl Frame {
         bytes.max(LEAST_BYTES)
     }
 
-    /// Bytes in memory: without the check value, which the NIC makes.
+    /// Bytes in memory: without the check value, which the NIC adds.
     pub fn memory_bytes(&self) -> usize {
         HEADER_BYTES + self.payload_bytes()
     }
 
-    /// Bytes that the line is busy for.
+    /// Bytes of line time.
     pub fn wire_bytes(&self) -> usize {
         self.memory_bytes() + CHECK_BYTES + BETWEEN_BYTES
     }
 
-    /// Its Ethernet header: the receiver's address, the sender's, which are numbers of nodes here, and the type.
+    /// Its Ethernet header: receiver and sender address, which here hold node numbers, and the
+    /// EtherType.
     pub fn ethernet_header(&self) -> [u8; HEADER_BYTES] {
         /// IP version 4.
         const IP: u16 = 0x0800;
         let mut header = [0; HEADER_BYTES];
-        // Addresses of local making have the second bit set.
+        // The second bit marks locally administered addresses.
         (header[0], header[6]) = (2, 2);
         header[4..6].copy_from_slice(&self.to.to_be_bytes());
         header[10..12].copy_from_slice(&self.from.to_be_bytes());
@@ -72,11 +73,11 @@ impl Frame {
         header
     }
 
-    /// A word for the trace hash.
+    /// A value for the trace hash.
     pub fn witness(&self) -> u64 {
         let head = u64::from(self.from) << 48 | u64::from(self.to) << 32;
         match &self.payload {
-            // The check value at the end stands for all bytes.
+            // The check value at the end represents all bytes.
             Payload::Hpcl(bytes) => {
                 let end = bytes.last_chunk::<4>().map_or(0, |end| u32::from_le_bytes(*end));
                 head | u64::from(end)

@@ -1,5 +1,5 @@
-//! The calls of the process: `hpclSend` and `hpclReceive` over the character device, with interrupt reaping (Fig. 6 of the paper), and
-//! writing to and reading from a socket.
+//! The process's calls: `hpclSend` and `hpclReceive` over the character device, with interrupt
+//! reaping (Fig. 6 of the paper), and socket reads and writes.
 
 use super::config::{Buffers, Receive};
 use super::cpu::Level;
@@ -36,7 +36,7 @@ impl Node {
         self.cpu.next(Level::Process, [step(time, Act::Try)]);
     }
 
-    /// The call does what it can; if that is not all, the process reaps or sleeps.
+    /// Makes progress with the call; if it cannot complete, the process reaps or sleeps.
     pub(super) fn try_call(&mut self, schedule: &mut Schedule<Happening>) {
         match self.process.call() {
             Some(Call::Send { to, bytes }) => self.try_send(to, bytes, schedule),
@@ -64,13 +64,13 @@ impl Node {
                 self.cpu.next(Level::Process, [step(Span::ZERO, Act::Return)]);
                 self.transmit_hpcl(Level::Process, schedule);
             }
-            // The sender goes into a state in which it takes in what answers there are (paper, 3).
+            // The sender enters a state in which it handles arriving acknowledgements (paper, 3).
             Err(Refused::WindowFull) => self.wait(),
             Err(refused) => self.fail(refused, schedule),
         }
     }
 
-    /// Looks for a message (`hpcl_ethernet_recvframe`); whether there was one.
+    /// Polls for a message (`hpcl_ethernet_recvframe`); true if there was one.
     fn try_receive(&mut self, schedule: &mut Schedule<Happening>) -> bool {
         let Some(channel) = self.channel() else {
             self.fail(Refused::NoModule, schedule);
@@ -103,8 +103,9 @@ impl Node {
         message.is_some()
     }
 
-    /// What was asked for is not there: reaps, or sleeps. Interrupts go off with the look that found nothing, as what they brought between
-    /// the two would be reaped for in vain (H-09).
+    /// Waits: reaps, or sleeps. Interrupts go off together with the poll that found nothing.
+    /// Otherwise an interrupt in between could bring a message, and the reap would be needless
+    /// (H-09).
     fn wait(&mut self) {
         match self.config.hpcl.receive {
             Receive::Reap => {
@@ -134,7 +135,8 @@ impl Node {
         );
     }
 
-    /// Looks a second time, and returns to the library, which calls again (the paper's figure calls the handler once).
+    /// Polls a second time and returns to the library, which calls again (the paper's figure calls
+    /// the handler once).
     pub(super) fn look_again(&mut self, schedule: &mut Schedule<Happening>) {
         let found = match self.process.call() {
             Some(Call::Receive) if self.soft_raised => false,
@@ -190,7 +192,7 @@ impl Node {
             self.counters.received += 1;
             self.cpu.next(Level::Process, [step(Span::ZERO, Act::Return)]);
         } else {
-            // A call returns with what there is, and the program calls again.
+            // A call returns the bytes available, and the program calls again.
             let entry = self.system_call(schedule) + self.config.tcp.socket;
             self.cpu.next(Level::Process, [step(entry, Act::Try)]);
         }
@@ -198,7 +200,7 @@ impl Node {
         self.set_timer(schedule);
     }
 
-    /// Whether what the process sleeps for is there.
+    /// Whether the event that the process sleeps for has happened.
     pub(super) fn is_ready(&mut self) -> bool {
         let window = u64::from(self.config.hpcl.window);
         let third = self.config.tcp.send_buffer.count() / 3;
@@ -213,7 +215,7 @@ impl Node {
         }
     }
 
-    /// What a system call takes this time.
+    /// The time of this system call, drawn within the spread.
     fn system_call(&mut self, schedule: &mut Schedule<Happening>) -> Span {
         self.counters.system_calls += 1;
         let spread = self.config.host.system_call_spread;
@@ -221,7 +223,7 @@ impl Node {
         (self.config.host.system_call + by_lot).saturating_sub(spread / 2)
     }
 
-    /// The program made a mistake: it ends here.
+    /// The program made an error: it ends here.
     fn fail(&mut self, refused: Refused, schedule: &mut Schedule<Happening>) {
         self.process.refused = Some(refused);
         self.process.at = self.process.calls.len();

@@ -1,4 +1,5 @@
-//! The cluster in time: nodes around a switch, set up as an application does it before its programs begin.
+//! The cluster in time: nodes around a switch, set up as an application does before its programs
+//! begin.
 
 use super::config::Config;
 use super::counters::Counters;
@@ -10,12 +11,12 @@ use crate::engine::{Event, Model, Schedule, step};
 use crate::stats::Imbalance;
 use crate::units::{Span, Time};
 
-/// What can happen in the cluster, with the number of the node or port.
+/// An event in the cluster, with the number of the node or port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Happening {
     /// A step of the processor is over.
     StepDone(u16),
-    /// A transaction of the bus is.
+    /// A transaction of the bus is over.
     BusDone(u16),
     /// The NIC raises its interrupt line.
     Interrupt(u16),
@@ -25,13 +26,13 @@ pub enum Happening {
     Timer(u16),
     /// The line to the switch is free.
     LineFree(u16),
-    /// A frame is at the switch.
+    /// A frame has arrived at the switch.
     FrameAtSwitch(u16),
     /// The switch has looked up a frame.
     LookedUp(u16),
     /// The line of a port is free.
     PortFree(u16),
-    /// A frame is at a NIC.
+    /// A frame has arrived at a NIC.
     FrameAtNode(u16),
     /// The programs begin.
     Begin(u16),
@@ -115,23 +116,24 @@ impl Model for Machine {
     }
 }
 
-/// The cluster with its clock.
+/// The cluster with its schedule.
 pub struct Running {
     /// Nodes and switch.
     pub machine: Machine,
-    /// Time.
+    /// The schedule.
     pub schedule: Schedule<Happening>,
     before: Vec<Counters>,
 }
 
-/// Links are there after a few frames.
+/// Time to set up links; they need only a few frames.
 const SET_UP: Span = Span::from_ns(2_000_000_000);
 
 impl Running {
-    /// A cluster whose nodes have loaded the module, opened and mapped the channel, and met.
+    /// A cluster whose nodes have loaded the module, opened and mapped the channel, and linked with
+    /// each other.
     ///
     /// # Errors
-    /// What is wrong with the configuration, or that the nodes do not meet.
+    /// The fault of the configuration, or that the nodes do not link.
     pub fn new(config: &Config, seed: u64) -> Result<Running, String> {
         let mut running = Running::bare(config, seed)?;
         for node in 0..config.nodes {
@@ -161,7 +163,7 @@ impl Running {
     /// A cluster without HPCL.
     ///
     /// # Errors
-    /// What is wrong with the configuration.
+    /// The fault of the configuration.
     pub fn bare(config: &Config, seed: u64) -> Result<Running, String> {
         config.check().map_err(|error| error.to_string())?;
         let mut schedule = Schedule::new(seed, Span::from_ns(100));
@@ -179,7 +181,7 @@ impl Running {
         self.machine.nodes[usize::from(node)].module.get_or_insert_default();
     }
 
-    /// Unloads it, with all of its channels.
+    /// Unloads the module with all of its channels.
     pub fn unload(&mut self, node: u16) {
         self.machine.nodes[usize::from(node)].module = None;
     }
@@ -198,7 +200,7 @@ impl Running {
         module.map(channel)
     }
 
-    /// Has the process of a channel on one node ask for that on another.
+    /// Lets a channel's process on one node request a link to that on another.
     ///
     /// # Errors
     /// If the channel is not open there.
@@ -210,7 +212,7 @@ impl Running {
         Ok(())
     }
 
-    /// Begins programs, the first on node 0.
+    /// Starts programs, the first on node 0.
     pub fn begin(&mut self, programs: impl IntoIterator<Item = Vec<Call>>) {
         self.before = self.machine.nodes.iter().map(|node| node.counters).collect();
         for (node, calls) in self.machine.nodes.iter_mut().zip(programs) {
@@ -224,10 +226,10 @@ impl Running {
         }
     }
 
-    /// Runs until all programs have ended, at most for so long; how long they took.
+    /// Runs until all programs have ended, for at most `most`. Returns their time.
     ///
     /// # Errors
-    /// Who waits for what, if they do not end, or what went wrong.
+    /// The waits, if programs do not end, or the fault.
     pub fn finish(&mut self, most: Span) -> Result<Span, String> {
         let begin = self.schedule.now();
         let ended = self.run_until(begin + most, |machine| machine.running == 0);
@@ -258,20 +260,20 @@ impl Running {
         Ok(self.schedule.now() - begin)
     }
 
-    /// Lets what is under way come to its end.
+    /// Runs on for `time`, so that work in flight completes.
     pub fn settle(&mut self, time: Span) {
         let end = self.schedule.now() + time;
         self.run_until(end, |_| false);
     }
 
-    /// What a node counted since its program began.
+    /// The counts of a node since its program began.
     pub fn counted(&self, node: u16) -> Counters {
         let node = usize::from(node);
         let before = self.before.get(node).copied().unwrap_or_default();
         self.machine.nodes[node].counters.since(&before)
     }
 
-    /// When the calls of a node's program returned, and when it began.
+    /// When a node's program began, and when its calls returned.
     pub fn returned(&self, node: u16) -> (Time, &[Time]) {
         let process = &self.machine.nodes[usize::from(node)].process;
         (process.began.unwrap_or_default(), &process.returned)
@@ -280,7 +282,7 @@ impl Running {
     /// Checks all laws.
     ///
     /// # Errors
-    /// What does not balance.
+    /// The law that does not hold.
     pub fn audit(&mut self) -> Result<(), Imbalance> {
         let now = self.schedule.now();
         self.machine.switch.audit(now)?;

@@ -1,9 +1,9 @@
-//! The gigabit NIC: two rings of descriptors in the host's memory, two engines that move frames over the bus, two memories between bus and
-//! line, and an interrupt that is raised no sooner than a time after the last one.
+//! The gigabit NIC: two descriptor rings in host memory, two DMA engines, two FIFOs between bus and
+//! line, and an interrupt with a minimum gap.
 //!
 //! ```text
-//!   driver --ring--> [fetch descriptors, fetch frame, write status] --> transmit memory --> line
-//!   driver <--ring-- [store frame, store descriptor] <-- receive memory <-- line
+//!   driver --ring--> [fetch descriptors, fetch frame, write status] --> transmit FIFO --> line
+//!   driver <--ring-- [store frame, store descriptor] <-- receive FIFO <-- line
 //! ```
 
 use std::collections::VecDeque;
@@ -20,7 +20,7 @@ use crate::units::{Span, Time};
 /// Bytes of a register.
 const REGISTER_BYTES: u64 = 4;
 
-/// A frame in the ring of those to be sent.
+/// A frame in the transmit ring.
 struct Posted {
     frame: Frame,
     descriptors: u32,
@@ -36,43 +36,44 @@ pub struct Nic {
     receive_fifo_bytes: u64,
     gap: Span,
 
-    /// Frames of which the driver has written descriptors, oldest first; the NIC knows of the first `known`.
+    /// Frames that the driver has posted, oldest first; the NIC knows of the first `known`.
     posted: VecDeque<Posted>,
     known: u32,
-    /// The one that is fetched now.
+    /// The frame being fetched.
     fetching: Option<Posted>,
-    /// Descriptors that the NIC has done with and the driver not.
+    /// Descriptors that the NIC has completed and the driver has not reclaimed.
     sent_descriptors: u32,
     /// Frames that wait for the line.
     transmit_fifo: VecDeque<(Frame, Time)>,
     transmit_fifo_fill: u64,
-    /// To the switch.
+    /// The line to the switch.
     pub line: Line,
 
     /// Frames that wait for the bus.
     receive_fifo: VecDeque<(Frame, Time)>,
     receive_fifo_fill: u64,
     storing: Option<Frame>,
-    /// Buffers that the NIC knows of, that have been filled, that the driver has emptied, and whose descriptors are under way.
+    /// Buffers known to the NIC, buffers filled, buffers emptied by the driver, and buffers whose
+    /// descriptors are being fetched.
     free: u32,
     stored: VecDeque<Frame>,
     emptied: u32,
     refilling: u32,
-    /// Frames in the receive memory.
+    /// Frames in the receive FIFO.
     pub waiting: Occupancy,
 
-    /// Something has happened of which the processor was not told.
+    /// An event that the processor was not told about.
     cause: bool,
-    /// The interrupt line.
+    /// Whether the interrupt line is raised.
     raised: bool,
     last_raised: Option<Time>,
     gap_told: bool,
 
-    /// Frames that came and found no room.
+    /// Frames dropped because the receive FIFO was full.
     pub missed: u64,
-    /// Frames that came.
+    /// Frames received.
     pub received: u64,
-    /// Frames whose sending has begun.
+    /// Frames whose transmission has begun.
     pub transmitted: u64,
     /// Interrupts raised, whether or not the processor took them.
     pub interrupts_raised: u64,
@@ -120,12 +121,12 @@ impl Nic {
         }
     }
 
-    /// Sets the least time between interrupts, as a driver can at any time.
+    /// Sets the minimum gap between interrupts, as a driver can at any time.
     pub fn set_interrupt_gap(&mut self, gap: Span) {
         self.gap = gap;
     }
 
-    /// The driver writes descriptors of a frame (`pieces` of memory) and rings the doorbell.
+    /// The driver posts a frame (`pieces` of memory, one descriptor each) and rings the doorbell.
     ///
     /// # Errors
     /// The frame, if the ring is full.
@@ -144,24 +145,25 @@ impl Nic {
         Ok(())
     }
 
-    /// The driver takes back descriptors that the NIC has done with; how many.
+    /// The driver reclaims completed descriptors; returns their number.
     pub fn clean(&mut self) -> u32 {
         std::mem::take(&mut self.sent_descriptors)
     }
 
-    /// Whether the driver finds a frame in the ring.
+    /// Whether a frame is in the receive ring.
     pub fn has_stored(&self) -> bool {
         !self.stored.is_empty()
     }
 
-    /// The driver takes the oldest frame out of the ring.
+    /// The driver takes the oldest frame from the receive ring.
     pub fn take(&mut self) -> Option<Frame> {
         let frame = self.stored.pop_front()?;
         self.emptied += 1;
         Some(frame)
     }
 
-    /// The driver gives new buffers for those that it has emptied, and rings the doorbell; how many.
+    /// The driver replaces the buffers that it has emptied and rings the doorbell; returns their
+    /// number.
     pub fn refill(&mut self, bus: &mut Bus, schedule: &mut Schedule<Happening>) -> u32 {
         let count = std::mem::take(&mut self.emptied);
         if count > 0 {
@@ -171,7 +173,7 @@ impl Nic {
         count
     }
 
-    /// The processor asks for the cause of the interrupt.
+    /// The processor reads the interrupt cause.
     pub fn ask_cause(&self, bus: &mut Bus, schedule: &mut Schedule<Happening>) {
         bus.ask(Job::ReadCause, REGISTER_BYTES, schedule);
     }
@@ -218,7 +220,7 @@ impl Nic {
         }
     }
 
-    /// The line may be free.
+    /// Transmits the next frame if the line is free.
     pub fn transmit(&mut self, schedule: &mut Schedule<Happening>) {
         while let Some((frame, since)) = self.transmit_fifo.pop_front() {
             let bytes = frame.memory_bytes() as u64;
@@ -232,7 +234,7 @@ impl Nic {
         }
     }
 
-    /// A frame has come.
+    /// Receives a frame from the line.
     pub fn arrive(&mut self, frame: Frame, bus: &mut Bus, schedule: &mut Schedule<Happening>) {
         self.received += 1;
         let bytes = frame.memory_bytes() as u64;
@@ -251,7 +253,7 @@ impl Nic {
         self.raised
     }
 
-    /// The time after an interrupt is over.
+    /// The interrupt gap is over.
     pub fn gap_over(&mut self, schedule: &mut Schedule<Happening>) {
         self.gap_told = false;
         if self.cause {
@@ -259,10 +261,10 @@ impl Nic {
         }
     }
 
-    /// Checks that no frame and no descriptor vanished, and Little's law.
+    /// Checks that frames and descriptors are conserved, and Little's law.
     ///
     /// # Errors
-    /// What does not balance.
+    /// The law that does not hold.
     pub fn audit(&self, now: Time) -> Result<(), Imbalance> {
         let queue = || format!("NIC of node {}", self.node);
         self.line.audit(now)?;
@@ -282,7 +284,7 @@ impl Nic {
         Ok(())
     }
 
-    /// Whether a frame is in any of its memories or rings.
+    /// Whether its FIFOs and rings hold no frame.
     pub fn is_empty(&self) -> bool {
         self.posted.is_empty()
             && self.fetching.is_none()
@@ -293,7 +295,7 @@ impl Nic {
             && self.line.is_empty()
     }
 
-    /// Canary: a buffer that the driver emptied is never given back.
+    /// Canary: loses a buffer that the driver emptied.
     #[doc(hidden)]
     pub fn forget_a_buffer(&mut self) {
         self.free -= 1;
@@ -305,7 +307,7 @@ impl Nic {
         posted + fetching + self.sent_descriptors
     }
 
-    /// Begins to fetch the next frame, if there is one and room for it.
+    /// Begins to fetch the next frame, if there is one and the FIFO has room.
     fn fetch(&mut self, bus: &mut Bus, schedule: &mut Schedule<Happening>) {
         if self.fetching.is_some() || self.known == 0 {
             return;
@@ -323,13 +325,13 @@ impl Nic {
         bus.ask(Job::FetchDescriptors, bytes, schedule);
     }
 
-    /// The line has become free, which makes room for frames behind it.
+    /// The line is free, which makes room in the transmit FIFO.
     pub fn line_free(&mut self, bus: &mut Bus, schedule: &mut Schedule<Happening>) {
         self.transmit(schedule);
         self.fetch(bus, schedule);
     }
 
-    /// Begins to store the next frame, if there is one and a buffer for it.
+    /// Begins to store the next frame, if there is one and a buffer is free.
     fn store(&mut self, bus: &mut Bus, schedule: &mut Schedule<Happening>) {
         if self.storing.is_some() || self.free == 0 {
             return;
@@ -343,7 +345,7 @@ impl Nic {
         bus.ask(Job::StoreFrame, bytes, schedule);
     }
 
-    /// Something has happened that the processor should know.
+    /// Notes an event for the processor, and raises the interrupt if the gap allows.
     fn happened(&mut self, schedule: &mut Schedule<Happening>) {
         self.cause = true;
         if self.raised {

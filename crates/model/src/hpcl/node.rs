@@ -1,5 +1,6 @@
-//! A node: processor, bus, NIC, and a kernel with HPCL's module beside TCP/IP. This file is the processor's scheduler and what belongs to
-//! no protocol; `driver` is the way of frames, `library` the calls of the process.
+//! A node: processor, bus, NIC, and a kernel with HPCL's module beside TCP/IP. This file is the
+//! processor's scheduler, and the parts that belong to no protocol. `driver` is the path of frames,
+//! `library` the calls of the process.
 
 use std::collections::VecDeque;
 
@@ -20,42 +21,42 @@ use crate::units::{Span, Time};
 /// The channel of the application whose programs run.
 pub const CHANNEL: u8 = 1;
 
-/// What happens at the end of a step.
+/// The action at the end of a step.
 #[derive(Clone, Debug)]
 pub(super) enum Act {
-    /// Nothing: time has passed.
+    /// Nothing: only time has passed.
     Pass,
-    /// The cause of the interrupt is read; the processor waits for the bus.
+    /// Read the interrupt cause; the processor waits for the bus.
     ReadCause,
-    /// Descriptors of frames that were sent are taken back.
+    /// Reclaim descriptors of transmitted frames.
     Clean,
-    /// The next frame is taken out of the NIC's ring, and so on until it is empty.
+    /// Take the next frame from the NIC's ring, and repeat until it is empty.
     Drain,
-    /// The driver hands a frame to the link layer.
+    /// Pass a frame from the driver to the link layer.
     Dispatch(Frame),
-    /// The soft interrupt takes the next frame that was queued, and so on.
+    /// Take the next queued frame in the soft interrupt, and repeat.
     Queued,
-    /// A frame of HPCL is handled.
+    /// Handle an HPCL frame.
     Hpcl(Frame),
-    /// A segment is handled.
+    /// Handle a TCP segment.
     Segment(Frame),
-    /// The oldest of the frames that go out is given to the NIC.
+    /// Post the oldest outgoing frame to the NIC.
     Post,
-    /// Timers are looked at.
+    /// Check the timers.
     Timers,
-    /// The process is woken.
+    /// Wake the process.
     Wake,
-    /// A call begins, or is tried again.
+    /// Begin or retry a call.
     Try,
-    /// The process, with interrupts off, calls the interrupt handler.
+    /// Call the interrupt handler from the process, with interrupts off.
     Reap,
-    /// It turns interrupts on again.
+    /// Turn interrupts on again.
     Reaped,
-    /// Bytes have been copied to the socket.
+    /// This many bytes have been copied to the socket.
     Written(u64),
-    /// Bytes have been copied from it.
+    /// This many bytes have been copied from the socket.
     Read(u64),
-    /// The call returns.
+    /// Return from the call.
     Return,
 }
 
@@ -68,18 +69,18 @@ pub struct Node {
     pub bus: Bus,
     /// The NIC.
     pub nic: Nic,
-    /// HPCL, if it is loaded (H-05).
+    /// HPCL's module, if it is loaded (H-05).
     pub module: Option<Module>,
     /// Connections, by the number of the other node.
     pub(super) sockets: Vec<Socket>,
-    /// Between link layer and network layer.
+    /// The queue between link layer and network layer.
     pub(super) queued: VecDeque<Frame>,
     pub(super) soft_raised: bool,
-    /// Frames that go out, in order, whoever is at work on them.
+    /// Outgoing frames, in order, from all levels.
     pub(super) outgoing: VecDeque<Frame>,
     pub(super) process: Process,
     timer_at: Option<Time>,
-    /// What it counted.
+    /// Its counters.
     pub counters: Counters,
 }
 
@@ -89,7 +90,7 @@ pub(super) fn step(time: Span, act: Act) -> Step<Act> {
 }
 
 impl Node {
-    /// A node that does nothing yet.
+    /// An idle node.
     pub fn new(config: &Config, number: u16) -> Node {
         let sockets = (0..config.nodes).map(|_| Socket::new(&config.tcp)).collect();
         Node {
@@ -109,7 +110,7 @@ impl Node {
         }
     }
 
-    /// The processor goes on, if it is not in the middle of something.
+    /// Starts the processor's next step, unless it is busy.
     pub fn go_on(&mut self, schedule: &mut Schedule<Happening>) {
         if self.cpu.is_busy() {
             return;
@@ -138,7 +139,7 @@ impl Node {
         }
     }
 
-    /// A step is over.
+    /// Ends a step.
     pub fn step_done(&mut self, schedule: &mut Schedule<Happening>) {
         if let Some((level, act)) = self.cpu.end() {
             self.act(level, act, schedule);
@@ -146,7 +147,7 @@ impl Node {
         self.go_on(schedule);
     }
 
-    /// A transaction of the bus is over.
+    /// Ends a transaction of the bus.
     pub fn bus_done(&mut self, schedule: &mut Schedule<Happening>) {
         if let Some(job) = self.bus.done(schedule) {
             self.nic.bus_done(job, &mut self.bus, schedule);
@@ -157,7 +158,7 @@ impl Node {
         self.go_on(schedule);
     }
 
-    /// The time that somebody waits for may have come.
+    /// A timer may be due.
     pub fn timer(&mut self, schedule: &mut Schedule<Happening>) {
         if self.timer_at.is_some_and(|at| at <= schedule.now()) {
             self.timer_at = None;
@@ -166,15 +167,16 @@ impl Node {
         self.go_on(schedule);
     }
 
-    /// Time that the processor was in use, for interrupts and for the process.
+    /// Time that the processor was busy, for interrupts and for the process.
     pub fn busy(&self) -> Span {
         self.cpu.busy.into_iter().sum()
     }
 
-    /// Checks that nothing vanished, Little's law, and that nothing was copied more often than the setting says.
+    /// Checks conservation, Little's law, and that data is copied no more often than the setting
+    /// says.
     ///
     /// # Errors
-    /// What does not balance.
+    /// The law that does not hold.
     pub fn audit(&mut self, now: Time) -> Result<(), Imbalance> {
         self.bus.audit(now)?;
         self.nic.audit(now)?;
@@ -225,7 +227,7 @@ impl Node {
         }
     }
 
-    /// Lets all timers act whose time has come.
+    /// Handles all timers that are due.
     fn look_at_timers(&mut self, level: Level, schedule: &mut Schedule<Happening>) {
         for peer in 0..self.sockets.len() {
             self.sockets[peer].look(schedule.now());
@@ -234,7 +236,7 @@ impl Node {
         self.transmit_hpcl(level, schedule);
     }
 
-    /// Sees to it that timers are looked at when the next of them is due, at a tick of the clock.
+    /// Schedules a check of the timers for the next one due, at a tick of the clock.
     pub(super) fn set_timer(&mut self, schedule: &mut Schedule<Happening>) {
         let channels = self.module.iter_mut().flat_map(Module::channels);
         let protocol = channels.filter_map(|channel| channel.deadline()).min();

@@ -1,5 +1,5 @@
-//! The bus between memory, processor and NIC: one transaction at a time, in the order of asking. A transaction is one or more bursts, which
-//! nobody else's come between.
+//! The bus between memory, processor and NIC: one transaction at a time, first come, first served.
+//! A transaction is one or more bursts, without bursts of others in between.
 
 use std::collections::VecDeque;
 
@@ -13,23 +13,23 @@ use super::machine::Happening;
 /// What a transaction is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Job {
-    /// The driver tells of frames to be sent.
+    /// The driver announces frames to transmit.
     TransmitDoorbell(u32),
-    /// The NIC reads descriptors of one frame.
+    /// The NIC fetches the descriptors of a frame.
     FetchDescriptors,
     /// The NIC reads a frame.
     FetchFrame,
-    /// The NIC says that it has read one.
+    /// The NIC writes a transmit completion.
     WriteStatus,
     /// The NIC writes a frame to memory.
     StoreFrame,
-    /// The NIC says that it has.
+    /// The NIC writes a receive completion.
     StoreDescriptor,
-    /// The driver tells of new buffers.
+    /// The driver announces new receive buffers.
     ReceiveDoorbell(u32),
-    /// The NIC reads their descriptors.
+    /// The NIC fetches their descriptors.
     FetchBuffers(u32),
-    /// The processor reads, and by that clears, the cause of the interrupt, and waits for it.
+    /// The processor reads and clears the interrupt cause, and waits for the answer.
     ReadCause,
 }
 
@@ -48,9 +48,9 @@ pub struct Bus {
     read_wait: Span,
     burst: u64,
     queue: VecDeque<Transaction>,
-    /// Transactions from being asked for to their end.
+    /// Transactions, from request to end.
     pub occupancy: Occupancy,
-    /// How long it was in use.
+    /// Time that it was busy.
     pub busy: Span,
 }
 
@@ -71,7 +71,7 @@ impl Bus {
         }
     }
 
-    /// Asks for a transaction; `BusDone` tells its end.
+    /// Requests a transaction; the event `BusDone` ends it.
     pub fn ask(&mut self, job: Job, bytes: u64, schedule: &mut Schedule<Happening>) {
         let reads = matches!(
             job,
@@ -87,7 +87,7 @@ impl Bus {
         }
     }
 
-    /// The transaction that is over, after which the next begins.
+    /// Ends the transaction and starts the next one.
     pub fn done(&mut self, schedule: &mut Schedule<Happening>) -> Option<Job> {
         let Transaction { job, time, asked } = self.queue.pop_front()?;
         self.busy += time;
@@ -96,7 +96,7 @@ impl Bus {
         Some(job)
     }
 
-    /// Whether nobody wants it.
+    /// Whether no transaction is requested.
     pub fn is_idle(&self) -> bool {
         self.queue.is_empty()
     }
@@ -104,7 +104,7 @@ impl Bus {
     /// Checks Little's law.
     ///
     /// # Errors
-    /// What does not balance.
+    /// The law that does not hold.
     pub fn audit(&self, now: Time) -> Result<(), Imbalance> {
         let name = format!("bus of node {}", self.node);
         self.occupancy.audit(&name, now, self.queue.iter().map(|one| one.asked))

@@ -1,42 +1,42 @@
-//! The programs of the tests: what a process of a node does, call by call.
+//! The programs of the tests: the calls of a node's process.
 
 use super::device::Refused;
 use crate::units::{Span, Time};
 
-/// A call of the library, or of the socket layer.
+/// A call of the HPCL library or of the socket layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     /// `hpclSend`: a message to a node.
     Send {
-        /// To whom.
+        /// The receiving node.
         to: u16,
-        /// How long.
+        /// Bytes of the message.
         bytes: u32,
     },
-    /// `hpclReceive`: the next message of whoever.
+    /// `hpclReceive`: the next message from any node.
     Receive,
     /// A write to the connection with a node.
     Write {
-        /// To whom.
+        /// The other node.
         to: u16,
-        /// How much.
+        /// Bytes to write.
         bytes: u32,
     },
-    /// Reads from the connection with a node until there was so much.
+    /// A read from the connection with a node, until this many bytes have arrived.
     Read {
-        /// From whom.
+        /// The other node.
         from: u16,
-        /// How much.
+        /// Bytes to read.
         bytes: u32,
     },
-    /// Computes, and asks for nothing.
+    /// Computes without calls.
     Compute {
-        /// For how long.
+        /// The time.
         time: Span,
     },
 }
 
-/// What the paper's programs run over.
+/// The transport of the paper's programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
     /// HPCL.
@@ -61,7 +61,8 @@ impl Over {
     }
 }
 
-/// The paper's pingpong between nodes 0 and 1 (H-28): so many round trips of messages of one length.
+/// The paper's pingpong between nodes 0 and 1 (H-28): `rounds` round trips with messages of one
+/// length.
 pub fn ping_pong(over: Over, bytes: u32, rounds: usize) -> [Vec<Call>; 2] {
     let (near, far) = (
         [over.send(1, bytes), over.receive(1, bytes)],
@@ -70,22 +71,23 @@ pub fn ping_pong(over: Over, bytes: u32, rounds: usize) -> [Vec<Call>; 2] {
     [near.repeat(rounds), far.repeat(rounds)]
 }
 
-/// The paper's burst from node 0 to node 1 (H-28): messages one after another, and an answer when the last has come.
+/// The paper's burst from node 0 to node 1 (H-28): messages one after another, and an answer after
+/// the last.
 pub fn burst(over: Over, bytes: u32, count: usize) -> [Vec<Call>; 2] {
     const ANSWER_BYTES: u32 = 8;
     let mut near = vec![over.send(1, bytes); count];
     near.push(over.receive(1, ANSWER_BYTES));
     let mut far = match over {
         Over::Hpcl => vec![over.receive(0, bytes); count],
-        // A stream knows no messages: it is read as it comes.
+        // A stream has no message boundaries: it is read as one piece.
         Over::Tcp => vec![over.receive(0, bytes * count as u32)],
     };
     far.push(over.send(0, ANSWER_BYTES));
     [near, far]
 }
 
-/// An exchange of all with all (H-30): each node sends `rounds` messages to each other one, and receives as many. Sends and receives take
-/// turns.
+/// An all-to-all exchange (H-30): each node sends `rounds` messages to each other node and receives
+/// as many. Sends and receives alternate.
 pub fn all_to_all(nodes: u16, bytes: u32, rounds: usize) -> Vec<Vec<Call>> {
     let of = |node: u16| {
         let others = (1..nodes).map(move |step| (node + step) % nodes);
@@ -99,9 +101,9 @@ pub fn all_to_all(nodes: u16, bytes: u32, rounds: usize) -> Vec<Vec<Call>> {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Process {
     pub calls: Vec<Call>,
-    /// The next one.
+    /// Index of the next call.
     pub at: usize,
-    /// Sleeps, and is being woken.
+    /// Whether it sleeps, and whether it is being woken.
     pub sleeps: bool,
     pub is_woken: bool,
     /// Why it ended early.
@@ -109,9 +111,9 @@ pub(super) struct Process {
     /// When it began, and when each call returned.
     pub began: Option<Time>,
     pub returned: Vec<Time>,
-    /// What is still to be written or read of the call that goes on.
+    /// Bytes that the current call has still to write or read.
     pub left: u64,
-    /// Messages sent to and received from each node, by which content is checked.
+    /// Messages sent to and received from each node, for the check of contents.
     pub sent_to: Vec<u64>,
     pub received_from: Vec<u64>,
 }
@@ -131,7 +133,8 @@ impl Process {
     }
 }
 
-/// The content of a message: no two of a pair of nodes are alike, and no byte can be missing or elsewhere unnoticed.
+/// The content of a message: different for each message of a pair of nodes, and any missing or
+/// misplaced byte is detectable.
 pub(super) fn content(from: u16, to: u16, number: u64, bytes: usize) -> Vec<u8> {
     let mut word = u64::from(from) << 40 ^ u64::from(to) << 20 ^ number;
     let mut content = Vec::with_capacity(bytes + 8);

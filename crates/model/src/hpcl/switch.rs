@@ -1,4 +1,5 @@
-//! The switch: each frame comes in as a whole, is looked up, and waits at the port that it leaves by. What does not fit there is dropped.
+//! The switch: it stores each frame as a whole, looks it up, and queues it at the output port. A
+//! frame that does not fit there is dropped.
 
 use std::collections::VecDeque;
 
@@ -12,16 +13,16 @@ use crate::units::{Bytes, Span, Time};
 /// A line of a node or of a port.
 pub type Line = Channel<Frame, Happening>;
 
-/// Chooses among frames.
+/// A predicate on frames.
 pub type Choice = Box<dyn FnMut(&Frame) -> bool>;
 
-/// A new line: a byte is a beat, and Ethernet knows no credits.
+/// A new line: a byte is a beat, and Ethernet has no credits.
 pub fn line(wire: &config::Wire, name: String, on_arrival: Happening, on_room: Happening) -> Line {
     let link = Link { latency: wire.cable, beat: wire.rate.time(Bytes::new(1)), ..Link::default() };
     Channel::new(name, link, u32::MAX, on_arrival, on_room)
 }
 
-/// A port: what was received by it and is looked up, and what waits to leave by it.
+/// A port: received frames in lookup, and frames that wait to leave.
 struct Port {
     looked_up: VecDeque<(Frame, Time)>,
     queue: VecDeque<(Frame, Time)>,
@@ -37,20 +38,20 @@ pub struct Switch {
     buffer_bytes: u64,
     loss: Chance,
     random: Random,
-    /// Frames lost for want of room.
+    /// Frames dropped for lack of room.
     pub dropped: u64,
-    /// Frames lost by chance.
+    /// Frames lost at random or by a test.
     pub lost: u64,
-    /// Frames that came in.
+    /// Frames received.
     pub arrived: u64,
-    /// Frames that have left.
+    /// Frames sent.
     pub forwarded: u64,
-    /// For tests: loses the frames of which this says so, of those that come in.
+    /// For tests: loses the received frames for which it returns true.
     pub lose_if: Option<Choice>,
 }
 
 impl Switch {
-    /// A switch whose first ports have lines to the nodes.
+    /// A switch; its first ports have lines to the nodes.
     pub fn new(wire: &config::Wire, nodes: u16, random: Random) -> Switch {
         let port = |node: u16| Port {
             looked_up: VecDeque::new(),
@@ -78,7 +79,7 @@ impl Switch {
         }
     }
 
-    /// A frame has come in at a port.
+    /// Receives a frame at a port.
     pub fn arrive(&mut self, port: u16, frame: Frame, schedule: &mut Schedule<Happening>) {
         self.arrived += 1;
         schedule.witness(frame.witness());
@@ -91,7 +92,7 @@ impl Switch {
         schedule.after(self.delay, Happening::LookedUp(port));
     }
 
-    /// The oldest frame that came in at a port goes to the queue of another.
+    /// Moves the oldest frame in a port's lookup to the queue of its output port.
     pub fn forward(&mut self, port: u16, schedule: &mut Schedule<Happening>) {
         let Some((frame, _)) = self.ports[usize::from(port)].looked_up.pop_front() else { return };
         let to = frame.to;
@@ -112,7 +113,7 @@ impl Switch {
         }
     }
 
-    /// Sends what waits at a port, if its line is free.
+    /// Sends the frames that wait at a port, while its line is free.
     pub fn send(&mut self, port: u16, schedule: &mut Schedule<Happening>) {
         let out = &mut self.ports[usize::from(port)];
         while let Some((frame, since)) = out.queue.pop_front() {
@@ -131,20 +132,20 @@ impl Switch {
         }
     }
 
-    /// A frame that has come to a node.
+    /// Takes a frame that has arrived at a node.
     pub fn take(&mut self, node: u16, schedule: &mut Schedule<Happening>) -> Option<Frame> {
         self.ports[usize::from(node)].line.take(schedule)
     }
 
-    /// How long the line to a node was busy.
+    /// Time that the line to a node was busy.
     pub fn line_busy(&self, node: u16) -> Span {
         self.ports[usize::from(node)].line.busy
     }
 
-    /// Checks that no frame vanished, and Little's law.
+    /// Checks that frames are conserved, and Little's law.
     ///
     /// # Errors
-    /// What does not balance.
+    /// The law that does not hold.
     pub fn audit(&self, now: Time) -> Result<(), Imbalance> {
         let mut inside = 0;
         for (number, port) in self.ports.iter().enumerate() {
@@ -166,7 +167,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Canary: a frame that waits at a port vanishes.
+    /// Canary: drops a frame that waits at a port.
     #[doc(hidden)]
     pub fn forget_one(&mut self) -> bool {
         self.ports.iter_mut().any(|port| port.queue.pop_front().is_some())

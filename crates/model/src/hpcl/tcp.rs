@@ -1,20 +1,21 @@
-//! TCP/IP (B-22), as far as it decides what the paper's tests measure: a stream in segments, Nagle's rule, a window, acknowledgements that
-//! are delayed or ride on data. Connections are there from the beginning. Congestion control and sending again are not: nothing is lost
-//! where TCP is measured, and if a segment is, the run says so and is void.
+//! TCP/IP (B-22), as far as it determines the paper's measurements. It has a stream in segments,
+//! Nagle's rule, a window, and acknowledgements that are delayed or piggybacked on data.
+//! Connections exist from the start. Congestion control and retransmission are not modelled:
+//! nothing is lost where TCP is measured. If a segment is lost, the run reports it and is void.
 
 use super::config;
 use crate::units::{Span, Time};
 
-/// A segment: no bytes but their numbers.
+/// A segment: the numbers of its bytes, without the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// Number of its first byte.
     pub sequence: u64,
     /// Bytes of data.
     pub bytes: u32,
-    /// All before this number have come.
+    /// Cumulative acknowledgement: all bytes before this number have arrived.
     pub acknowledged: u64,
-    /// The number up to which the sender takes bytes.
+    /// End of the receive window: the sender of this segment accepts bytes up to this number.
     pub window_end: u64,
 }
 
@@ -32,19 +33,19 @@ pub struct Socket {
     sent: u64,
     acknowledged: u64,
     window_end: u64,
-    /// Where the last segment ended that was not full.
+    /// The end of the last segment that was not full.
     small_until: u64,
 
-    /// Bytes that came, and that were read.
+    /// Bytes received, and bytes read.
     came: u64,
     read: u64,
     told_window_end: u64,
-    /// Segments that came since the last acknowledgement.
+    /// Segments received since the last acknowledgement.
     waiting: u32,
     must_acknowledge: bool,
     /// When the oldest of them must be acknowledged.
     pub acknowledge_at: Option<Time>,
-    /// A segment was lost, or another thing happened that is not modelled.
+    /// A segment was lost, or another case occurred that is not modelled.
     pub broken: bool,
 }
 
@@ -73,23 +74,23 @@ impl Socket {
         }
     }
 
-    /// Bytes that could be written now.
+    /// Bytes that can be written now.
     pub fn room(&self) -> u64 {
         self.send_buffer - (self.written - self.acknowledged)
     }
 
-    /// The user has written bytes for which there was room.
+    /// The user has written bytes; there must be room for them.
     pub fn write(&mut self, bytes: u64) {
         debug_assert!(bytes <= self.room());
         self.written += bytes;
     }
 
-    /// Bytes that could be read now.
+    /// Bytes that can be read now.
     pub fn readable(&self) -> u64 {
         self.came - self.read
     }
 
-    /// The user has read bytes. Much new room is told to the sender.
+    /// The user has read bytes. If much room is free again, the sender gets a window update.
     pub fn read(&mut self, bytes: u64) {
         self.read += bytes.min(self.readable());
         let more = self.own_window_end() - self.told_window_end;
@@ -98,8 +99,9 @@ impl Socket {
         }
     }
 
-    /// The next segment to be sent now: a full one; or what there is, unless a segment that was not full is under way (Nagle's rule, in
-    /// Minshall's form, as Linux has it); or an acknowledgement.
+    /// The next segment: a full one; otherwise the remaining bytes, unless a segment that was not
+    /// full is in flight (Nagle's rule in Minshall's form, as in Linux); otherwise a pure
+    /// acknowledgement.
     pub fn transmit(&mut self) -> Option<Segment> {
         let ready = self.written - self.sent;
         let allowed = self.window_end.saturating_sub(self.sent);
@@ -125,7 +127,7 @@ impl Socket {
         Some(segment)
     }
 
-    /// A segment has come.
+    /// Handles a received segment.
     pub fn handle(&mut self, segment: &Segment, now: Time) {
         if segment.acknowledged > self.sent || segment.bytes > 0 && segment.sequence != self.came {
             self.broken = true;
@@ -144,14 +146,14 @@ impl Socket {
         }
     }
 
-    /// Time has passed: a delayed acknowledgement may be due.
+    /// Checks whether a delayed acknowledgement is due.
     pub fn look(&mut self, now: Time) {
         if self.acknowledge_at.is_some_and(|at| at <= now) {
             self.must_acknowledge = true;
         }
     }
 
-    /// Bytes written, sent, acknowledged, that came, and that were read.
+    /// Bytes written, sent, acknowledged, received and read.
     pub fn books(&self) -> [u64; 5] {
         [self.written, self.sent, self.acknowledged, self.came, self.read]
     }
@@ -169,7 +171,8 @@ mod tests {
         Socket::new(&super::super::Config::paper().tcp)
     }
 
-    /// Nagle's rule: the first small write goes at once, later ones wait for its acknowledgement and go together; full segments always go.
+    /// Nagle's rule: the first small write goes at once. Later ones wait for its acknowledgement
+    /// and go together. Full segments always go.
     #[test]
     fn small_writes_share_segments() {
         let (mut near, mut far) = (socket(), socket());
@@ -192,7 +195,8 @@ mod tests {
         assert_eq!(near.transmit().expect("a full one").bytes, 1460);
     }
 
-    /// Every second segment is acknowledged at once; a full receive buffer stops the sender, reading lets it go on.
+    /// Every second segment is acknowledged at once. A full receive buffer stops the sender; a read
+    /// lets it continue.
     #[test]
     fn windows_and_acknowledgements() {
         let (mut near, mut far) = (socket(), socket());
@@ -206,7 +210,8 @@ mod tests {
             }
             near.write(near.room());
         }
-        // What is left of the window is less than a segment, and is not worth one while others are under way.
+        // The rest of the window is smaller than a segment, and no small segment goes while others
+        // are in flight.
         assert!((64 * 1024 - 1460..=64 * 1024).contains(&sent), "{sent}");
         assert_eq!(far.readable(), sent);
         far.read(sent);
@@ -215,7 +220,7 @@ mod tests {
         assert!(near.transmit().is_some());
     }
 
-    /// A gap is not repaired, and does not go unnoticed.
+    /// A gap is not repaired, but it is noticed.
     #[test]
     fn a_lost_segment_breaks_the_run() {
         let (mut near, mut far) = (socket(), socket());

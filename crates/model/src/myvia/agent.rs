@@ -1,8 +1,10 @@
-//! The NIC agent: a state machine that begins a step as soon as its resource is free (M-08, M-18; paper 2.3, 3.2).
+//! The NIC agent: a state machine that starts a step as soon as its resource is free (M-08, M-18;
+//! paper 2.3, 3.2).
 //!
-//! Jobs wait in a queue for each step. When anything changes the machine looks, at the end of that moment, which units are free and which
-//! steps wait for them; the units take the steps in turn. On LANai4 the processor has to lock the host and send DMA before it starts
-//! them. A try costs instructions whether it succeeds or not; a step that failed tries again when the engine is unlocked.
+//! Jobs queue per step. After a change, the machine runs at the end of that moment: it finds the
+//! free units and the steps that wait for them. The units serve the steps round-robin. On LANai4
+//! the processor locks the host DMA or the send DMA before it starts the engine. A try costs
+//! instructions even if it fails. After a failure the step retries when the engine is unlocked.
 
 use std::collections::VecDeque;
 
@@ -19,12 +21,12 @@ use crate::engine::{Arbiter, Handle, Policy, Pool, Random, Schedule};
 use crate::stats::Occupancy;
 use crate::units::Time;
 
-/// Bytes of a status word, and of a record of a completion queue. Ours.
+/// Bytes of a status word, and of a completion queue record. Our choice.
 const STATUS_BYTES: u32 = 8;
 /// Bytes of a descriptor of an Ethernet controller.
 const FRAME_DESCRIPTOR_BYTES: u32 = 16;
 
-/// What the transfer of a host DMA is for.
+/// The purpose of a host DMA transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Effect {
     Data,
@@ -39,11 +41,11 @@ struct Transfer {
     direction: Direction,
     bytes: u32,
     effect: Effect,
-    /// The engine is started anew for it, instead of going on along a chain.
+    /// Whether the engine starts anew for it; otherwise a chain continues.
     starts: bool,
 }
 
-/// What the host DMA is at.
+/// The current work of the host DMA.
 #[derive(Clone, Debug)]
 struct Transfers {
     job: Handle,
@@ -53,7 +55,7 @@ struct Transfers {
     left: VecDeque<Transfer>,
 }
 
-/// A message of which some packets are still to be made.
+/// A message with packets still to be made.
 #[derive(Clone, Copy, Debug)]
 struct Cutting {
     vi: u16,
@@ -63,7 +65,7 @@ struct Cutting {
     next: u32,
 }
 
-/// What the agent did, by resource (M-08).
+/// Counters of the agent, by resource (M-08).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AgentCounts {
     /// Physical descriptors, or doorbells, taken.
@@ -72,7 +74,7 @@ pub struct AgentCounts {
     pub descriptors_read: u64,
     /// Host DMA transfers of data.
     pub data_transfers: u64,
-    /// Times that the host DMA was started: once for each transfer, or once for a chain.
+    /// Starts of the host DMA: one per transfer, or one per chain.
     pub dma_starts: u64,
     /// Status words written (M-25).
     pub status_words: u64,
@@ -84,11 +86,11 @@ pub struct AgentCounts {
     pub packets_received: u64,
     /// Messages dropped because no receive was posted.
     pub dropped: u64,
-    /// Tries to lock an engine, and those that failed.
+    /// Tries to lock an engine.
     pub lock_tries: u64,
     /// Tries that failed.
     pub lock_failures: u64,
-    /// The most jobs that were in each pipeline.
+    /// The peak number of jobs in the send pipeline.
     pub most_sending: usize,
 }
 
@@ -96,14 +98,15 @@ pub struct AgentCounts {
 pub struct Agent {
     /// Its data buffers.
     pub buffers: Buffers,
-    /// Its cache of translations.
+    /// Its translation cache.
     pub cache: Cache,
-    /// What was counted.
+    /// Its counters.
     pub counts: AgentCounts,
     pub(super) jobs: Pool<Job>,
     waiting: Vec<VecDeque<Handle>>,
     occupancies: Vec<Occupancy>,
-    /// Steps whose lock is held by somebody else.
+    /// Steps that may not begin: their engine is locked, or serial firmware is busy with another
+    /// packet.
     blocked: [bool; STEPS.len()],
     busy: [bool; UNITS],
     locks: [Option<Handle>; UNITS],
@@ -111,13 +114,13 @@ pub struct Agent {
     turns: [Arbiter; 2],
     transfers: Option<Transfers>,
     cutting: Option<Cutting>,
-    /// Firmware that does one thing after the other has not yet read the descriptor of the packet that it makes.
+    /// Serial firmware has not read the descriptor of its current packet yet.
     reading: bool,
     sending: usize,
     messages: usize,
     send_buffers: usize,
     receive_buffers: usize,
-    /// The packet that stands before the NIC.
+    /// The packet that waits at the NIC's input.
     knocking: Option<Handle>,
     next_vi: usize,
     serial: u64,
@@ -156,7 +159,7 @@ impl Agent {
         }
     }
 
-    /// How many jobs wait for a step, over time.
+    /// The queue of jobs for a step, over time.
     pub fn queue(&self, step: Step) -> &Occupancy {
         &self.occupancies[step as usize]
     }
@@ -192,7 +195,7 @@ impl Agent {
         Some(job)
     }
 
-    /// Steps of a unit for which jobs wait that may begin, as bits.
+    /// Steps of a unit that have jobs and may begin, one bit each.
     fn ready(&self, setup: &Setup, unit: Unit) -> u64 {
         let room = self.send_buffers < setup.system.send_buffers;
         STEPS
@@ -203,7 +206,8 @@ impl Agent {
             .fold(0, |bits, step| bits | 1 << step as u64)
     }
 
-    /// Firmware that does one thing after the other looks at the next packet when it has read the descriptor of the last.
+    /// Serial firmware takes the next packet only after it has read the previous packet's
+    /// descriptor.
     fn serialise(&mut self, pipeline: Pipeline, step: Step, dropped: bool) {
         if pipeline == Pipeline::Serial {
             match step {
@@ -233,7 +237,7 @@ impl Agent {
 }
 
 impl Step {
-    /// The step at whose beginning a packet to be sent gets its buffer (M-20).
+    /// The step that allocates the buffer of an outgoing packet (M-20).
     const fn first_with_buffer(pipeline: Pipeline) -> Step {
         match pipeline {
             Pipeline::Hardware => Step::Fetch,
@@ -243,7 +247,7 @@ impl Step {
 }
 
 impl Machine {
-    /// Something has changed: the state machine will look.
+    /// Notes a change: the state machine will run.
     pub(super) fn wake(&mut self, schedule: &mut Schedule<Happening>, host: u8) {
         let agent = &mut self.nodes[usize::from(host)].agent;
         if !std::mem::replace(&mut agent.awake, true) {
@@ -251,7 +255,7 @@ impl Machine {
         }
     }
 
-    /// Begins whatever can begin.
+    /// Starts every step that can start.
     pub(super) fn dispatch(&mut self, schedule: &mut Schedule<Happening>, host: u8) {
         self.nodes[usize::from(host)].agent.awake = false;
         self.take_descriptors(schedule, host);
@@ -276,7 +280,7 @@ impl Machine {
         self.transmit(schedule, host);
     }
 
-    /// Makes jobs of posted sends, as many as the pipeline may hold.
+    /// Turns posted sends into jobs, up to the limit of the pipeline.
     fn take_descriptors(&mut self, schedule: &mut Schedule<Happening>, host: u8) {
         let system = &self.setup.system;
         let most = system.messages.max(system.send_buffers);
@@ -291,7 +295,7 @@ impl Machine {
             let cutting = match agent.cutting.take() {
                 Some(cutting) => cutting,
                 None if agent.messages < messages => {
-                    // VIs in turn.
+                    // Round-robin over VIs.
                     let vis = node.vis.len();
                     let has = |at: &usize| node.vis[*at].queues[0].small_len() > 0;
                     let found = (0..vis).map(|at| (agent.next_vi + at) % vis).find(has);
@@ -344,7 +348,7 @@ impl Machine {
         }
     }
 
-    /// Takes a step of the processor on, or tries in vain to lock what it needs.
+    /// Starts a step on the processor, or spends the instructions of a failed lock try.
     fn processor_begins(&mut self, schedule: &mut Schedule<Happening>, host: u8, step: Step) {
         let locked = self.setup.system.pipeline == Pipeline::Locked;
         let firmware = &self.setup.firmware;
@@ -392,7 +396,7 @@ impl Machine {
         soon(schedule, after, Happening::StepEnds { host, job, step });
     }
 
-    /// A try to lock has failed; the step waits until the engine is unlocked, unless it was meanwhile.
+    /// A lock try has failed. The step waits until the engine is unlocked, if it still is locked.
     pub(super) fn try_failed(&mut self, schedule: &mut Schedule<Happening>, host: u8, step: Step) {
         let agent = &mut self.nodes[usize::from(host)].agent;
         let locked = step.locks().is_some_and(|unit| agent.locks[unit as usize].is_some());
@@ -403,7 +407,8 @@ impl Machine {
         self.wake(schedule, host);
     }
 
-    /// Finds the receive for a packet that came (M-09): what the message's first packet found is good for all of them.
+    /// Finds the receive descriptor for an incoming packet (M-09); the message's first packet finds
+    /// it for all.
     fn find_receive(&mut self, schedule: &mut Schedule<Happening>, host: u8, job: Handle) {
         let largest = self.setup.system.largest_dma.count() as u32;
         let node = &mut self.nodes[usize::from(host)];
@@ -437,7 +442,7 @@ impl Machine {
         }
     }
 
-    /// Lets the host DMA begin a step: what it has to move, one transfer after the other.
+    /// Starts a step on the host DMA: queues its transfers.
     fn dma_begins(&mut self, schedule: &mut Schedule<Happening>, host: u8, step: Step) {
         let system = &self.setup.system;
         let agent = &mut self.nodes[usize::from(host)].agent;
@@ -475,7 +480,8 @@ impl Machine {
         if hardware && step == Step::Deliver {
             push(Direction::Write, FRAME_DESCRIPTOR_BYTES, Effect::Descriptor);
         }
-        // On LANai9 the chain that moves the data of the last packet goes on with the status word (M-19).
+        // On LANai9 the chain that moves the data of the last packet continues with the status word
+        // (M-19).
         let reports = matches!(step, Step::Report | Step::ReceiveReport)
             || system.pipeline == Pipeline::Chained && data.is_some() && job.last;
         if reports {
@@ -498,7 +504,7 @@ impl Machine {
         }
     }
 
-    /// Starts the engine for the current transfer, or goes on along the chain.
+    /// Starts the engine for the current transfer, or continues the chain.
     fn dma_prepares(&mut self, schedule: &mut Schedule<Happening>, host: u8) {
         let agent = &mut self.nodes[usize::from(host)].agent;
         let Some(transfers) = &agent.transfers else { return };
@@ -510,7 +516,7 @@ impl Machine {
         }
     }
 
-    /// The host DMA wants the bus.
+    /// The host DMA requests the bus.
     pub(super) fn dma_asks(&mut self, schedule: &mut Schedule<Happening>, host: u8) {
         let node = &mut self.nodes[usize::from(host)];
         if let Some(Transfers { current, .. }) = &node.agent.transfers {
@@ -519,7 +525,7 @@ impl Machine {
         }
     }
 
-    /// A transfer of the host DMA is through.
+    /// A transfer of the host DMA has ended.
     pub(super) fn dma_moved(&mut self, schedule: &mut Schedule<Happening>, host: u8) {
         let record = self.setup.system.completion_record;
         let agent = &mut self.nodes[usize::from(host)].agent;
@@ -541,7 +547,7 @@ impl Machine {
             Effect::Status => agent.counts.status_words += 1,
             Effect::Record => agent.counts.records += 1,
         }
-        // The program looks at what is written last.
+        // The program polls whatever is written last.
         let visible = if record { Effect::Record } else { Effect::Status };
         if effect == visible {
             let Job { side, operation, message, total, .. } = agent.jobs[job];
@@ -559,7 +565,7 @@ impl Machine {
         }
     }
 
-    /// Lets a packet out if the send DMA is free.
+    /// Transmits a packet if the send DMA is free.
     fn transmit(&mut self, schedule: &mut Schedule<Happening>, host: u8) {
         let wire = &self.setup.wire;
         let node = &mut self.nodes[usize::from(host)];
@@ -580,7 +586,7 @@ impl Machine {
         self.network.send(schedule, host, route, bytes, handle);
     }
 
-    /// A packet stands before a NIC, or was lost on the way.
+    /// Handles a packet that has arrived at a NIC or was lost on the way.
     pub(super) fn arrived(&mut self, schedule: &mut Schedule<Happening>, arrival: Arrival) {
         match arrival {
             Arrival::Before { node, worm } => {
@@ -594,7 +600,8 @@ impl Machine {
         }
     }
 
-    /// Takes the packet before the NIC in, if the receive DMA and a buffer are free. Else it stays where it is, and holds its way.
+    /// Accepts the waiting packet if the receive DMA and a buffer are free. Otherwise the packet
+    /// stays and holds its cables.
     fn accept(&mut self, schedule: &mut Schedule<Happening>, host: u8) {
         let agent = &self.nodes[usize::from(host)].agent;
         let room = agent.receive_buffers < self.setup.system.receive_buffers;
@@ -629,7 +636,7 @@ impl Machine {
         let serial = agent.serial();
         let mut came = Job { buffer: Some(buffer), serial, ..came };
         if self.setup.system.pipeline == Pipeline::Hardware {
-            // Into a buffer of the kernel.
+            // Into a kernel buffer.
             came.extents = vec![super::memory::Extent { address: 0, length: came.length }];
         }
         let handle = agent.jobs.put(came);
@@ -639,12 +646,12 @@ impl Machine {
         soon(schedule, flow.comes, Happening::Received { host, job: handle });
     }
 
-    /// A packet is in its buffer.
+    /// The packet is in its buffer.
     pub(super) fn received(&mut self, schedule: &mut Schedule<Happening>, host: u8, job: Handle) {
         self.step_ends(schedule, host, job, Step::Arrive);
     }
 
-    /// The host has written the translations that a job waits for.
+    /// The host has written the translations that a job waited for.
     pub(super) fn translated(&mut self, schedule: &mut Schedule<Happening>, host: u8, job: Handle) {
         let agent = &mut self.nodes[usize::from(host)].agent;
         let step = match agent.jobs[job].side {
@@ -658,7 +665,7 @@ impl Machine {
         self.wake(schedule, host);
     }
 
-    /// A step has ended: its unit is free, and the job goes on.
+    /// A step has ended: its unit is free, and the job continues.
     pub(super) fn step_ends(
         &mut self,
         schedule: &mut Schedule<Happening>,
@@ -686,7 +693,8 @@ impl Machine {
             self.unlock(host, Unit::HostDma);
         }
         if looks_up && self.look_up(schedule, host, job) {
-            // The host was asked for translations; the job waits for them, and those behind it with it.
+            // The host must provide translations; the job waits for them, and so do the jobs behind
+            // it.
             return self.wake(schedule, host);
         }
         let agent = &mut self.nodes[usize::from(host)].agent;
@@ -717,11 +725,11 @@ impl Machine {
         }
     }
 
-    /// Gives a packet's buffer back as soon as nothing needs it.
+    /// Frees a packet's buffer as soon as no step needs it.
     fn release_buffer(&mut self, host: u8, job: Handle, step: Step, dropped: bool) {
         let ends = match self.setup.system.pipeline {
             Pipeline::Locked => matches!(step, Step::Transmitted | Step::Delivered),
-            // Frames stay in the kernel's buffers until they are copied.
+            // Frames stay in kernel buffers until they are copied.
             Pipeline::Hardware => step == Step::Transmit,
             _ => matches!(step, Step::Transmit | Step::Deliver),
         };
@@ -730,7 +738,7 @@ impl Machine {
         }
     }
 
-    /// Looks the pages of a job up in the cache on the NIC; true if the host had to be asked (B-14).
+    /// Looks up the pages of a job in the NIC's cache; true if the host must provide some (B-14).
     fn look_up(&mut self, schedule: &mut Schedule<Happening>, host: u8, job: Handle) -> bool {
         if self.setup.system.translation != Translation::NicCache {
             return false;

@@ -1,28 +1,29 @@
-//! The NIC agent's data buffers: pieces of any length out of one pool in the NIC's memory (M-24; paper 3.4).
+//! The NIC agent's data buffers: buffers of any length from one pool in NIC memory (M-24; paper
+//! 3.4).
 
 use std::collections::BTreeMap;
 
-/// Buffers begin at multiples of this many bytes, as the DMA engines want it.
+/// Alignment of buffers in bytes, as the DMA engines need it.
 const ALIGNMENT: u32 = 8;
 
-/// What is left of the NIC's memory for data. First fit; neighbours that are free are one.
+/// The NIC memory for data. First fit; free neighbours are merged.
 #[derive(Clone, Debug)]
 pub struct Buffers {
     capacity: u32,
-    /// Lengths of free pieces by their beginning.
+    /// Lengths of free pieces, by start.
     free: BTreeMap<u32, u32>,
     used: BTreeMap<u32, u32>,
     used_bytes: u32,
     /// The most bytes that were in use at once.
     pub most_bytes: u32,
-    /// Buffers that were given out.
+    /// Buffers allocated.
     pub given: u64,
-    /// Times that there was no room.
+    /// Allocations without room.
     pub refused: u64,
 }
 
 impl Buffers {
-    /// A pool of so many bytes.
+    /// A pool of `capacity` bytes.
     pub fn new(capacity: u32) -> Buffers {
         let capacity = capacity / ALIGNMENT * ALIGNMENT;
         let free = if capacity > 0 { BTreeMap::from([(0, capacity)]) } else { BTreeMap::new() };
@@ -37,7 +38,8 @@ impl Buffers {
         }
     }
 
-    /// Gives out `bytes` bytes (at least one unit of alignment) and says where they begin, or counts a refusal.
+    /// Allocates `bytes` bytes (at least one unit of alignment) and returns the start, or counts a
+    /// refusal.
     pub fn allocate(&mut self, bytes: u32) -> Option<u32> {
         let bytes = bytes.max(1).div_ceil(ALIGNMENT) * ALIGNMENT;
         let Some((&at, &length)) = self.free.iter().find(|(_, length)| **length >= bytes) else {
@@ -55,7 +57,7 @@ impl Buffers {
         Some(at)
     }
 
-    /// Takes back the buffer that begins there; one that is not given out changes nothing.
+    /// Frees the buffer that starts there; an unknown start changes nothing.
     pub fn release(&mut self, at: u32) {
         let Some(mut length) = self.used.remove(&at) else {
             return;
@@ -82,7 +84,7 @@ impl Buffers {
         self.used_bytes
     }
 
-    /// How many buffers are given out.
+    /// Buffers in use.
     pub fn in_use(&self) -> usize {
         self.used.len()
     }
@@ -115,7 +117,8 @@ mod tests {
     use super::*;
     use crate::engine::Random;
 
-    /// Buffers of mixed sizes share the pool without slots of a fixed size, never overlap, and leave one free piece behind.
+    /// Buffers of mixed sizes share the pool without fixed slots, never overlap, and leave one free
+    /// piece at the end.
     // shows: M-24
     #[test]
     fn mixed_sizes_share_the_pool() {
@@ -136,7 +139,7 @@ mod tests {
         assert_eq!((pool.used_bytes(), pool.allocate(512 << 10)), (0, Some(0)));
     }
 
-    /// Canary: the audit notices a piece that is lost, and one that is there twice.
+    /// Canary: the audit notices a lost piece and a duplicate one.
     #[test]
     fn a_lost_piece_is_noticed() {
         let mut pool = Buffers::new(1024);

@@ -1,10 +1,11 @@
-//! The PCI bus between a host and its NIC: one burst at a time, by turns between the processor's writes and the NIC's DMA.
+//! The PCI bus between a host and its NIC: one burst at a time, round-robin between processor
+//! writes and NIC DMA.
 
 use super::config;
 use crate::engine::{Arbiter, Event, Policy, Random, Schedule};
 use crate::units::Span;
 
-/// Who uses the bus.
+/// A bus master.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Master {
     /// The host's processor: programmed I/O.
@@ -13,12 +14,12 @@ pub enum Master {
     Nic,
 }
 
-/// Which way data go.
+/// The direction of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From host memory to the NIC.
     Read,
-    /// From the NIC to host memory; and from the processor to the NIC.
+    /// To host memory from the NIC, or to the NIC from the processor.
     Write,
 }
 
@@ -39,11 +40,11 @@ pub struct Bus {
     waiting: [Option<Transfer>; 2],
     busy: Option<Master>,
     turns: Arbiter,
-    /// Time that the bus was in use.
+    /// Time that the bus was busy.
     pub busy_for: Span,
-    /// Bytes that each master moved.
+    /// Bytes moved, by master.
     pub bytes: [u64; 2],
-    /// Bursts of each master.
+    /// Bursts, by master.
     pub bursts: [u64; 2],
 }
 
@@ -65,8 +66,8 @@ impl Bus {
         }
     }
 
-    /// A master wants to move `bytes`, at least one. It must not ask again before it was told that all is moved. `grant` is the event
-    /// that calls [`Bus::grant`].
+    /// Requests the bus for `bytes` bytes, at least one. A master must not request again before its
+    /// transfer is done. `grant` is the event that calls [`Bus::grant`].
     pub fn ask<E: Event>(
         &mut self,
         schedule: &mut Schedule<E>,
@@ -83,7 +84,8 @@ impl Bus {
         }
     }
 
-    /// Lets the next burst begin, if the bus is free and somebody wants it; `done` is the event that calls [`Bus::burst_done`].
+    /// Starts the next burst, if the bus is free and requested; `done` is the event that calls
+    /// [`Bus::burst_done`].
     pub fn grant<E: Event>(&mut self, schedule: &mut Schedule<E>, done: E) {
         if self.busy.is_some() {
             return;
@@ -112,7 +114,8 @@ impl Bus {
         schedule.after(span, done);
     }
 
-    /// A burst has ended: who has moved all that it wanted. Whoever still wants the bus is granted by the event `grant`.
+    /// Ends a burst. Returns the master if its transfer is done. If a request is pending, the event
+    /// `grant` follows.
     pub fn burst_done<E: Event>(&mut self, schedule: &mut Schedule<E>, grant: E) -> Option<Master> {
         let master = self.busy.take()?;
         let place = &mut self.waiting[master as usize];
@@ -198,7 +201,7 @@ mod tests {
         assert_eq!((rig.bus.bytes, rig.bus.bursts), ([0, 160], [0, 3]));
     }
 
-    /// A long DMA and writes of the processor take turns, so that no write waits for more than a burst.
+    /// A long DMA and processor writes alternate, so no write waits longer than one burst.
     #[test]
     fn masters_take_turns() {
         let (mut rig, mut schedule) = rig(7);

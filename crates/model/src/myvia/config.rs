@@ -1,4 +1,5 @@
-//! The parameters of a machine, read from TOML; `myvia.toml` has those of the paper's systems and says where each value comes from.
+//! The parameters of a machine, read from TOML. `myvia.toml` has those of the paper's systems and
+//! says where each value comes from.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +13,16 @@ pub use crate::form::ParameterError as ConfigError;
 use crate::form::{demand, read};
 use crate::units::{Bytes, Frequency, Rate, Span};
 
-/// The systems of the paper.
+/// The paper's systems.
 pub const PAPER: &str = include_str!("myvia.toml");
 
 /// A host's processor and memory.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
-    /// Frequency of the processor.
+    /// Clock of the processor.
     pub clock: Frequency,
-    /// Memory that can be registered.
+    /// Memory that programs can register.
     pub memory: Bytes,
 }
 
@@ -29,15 +30,16 @@ pub struct Host {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bus {
-    /// Frequency.
+    /// Bus clock.
     pub clock: Frequency,
-    /// Bytes in a clock.
+    /// Bytes per clock.
     pub width: Bytes,
-    /// The most bytes that a master moves before others have their turn.
+    /// The most bytes of a burst before the bus is arbitrated again.
     pub burst: Bytes,
-    /// Clocks of a burst from host memory beside those with data: arbitration, address, waiting for memory, turning round.
+    /// Clocks of a burst from host memory without data: arbitration, address, memory latency,
+    /// turnaround.
     pub read_overhead: u64,
-    /// The same towards host memory, or of the processor towards the NIC.
+    /// The same for a burst to host memory, or from the processor to the NIC.
     pub write_overhead: u64,
 }
 
@@ -45,55 +47,55 @@ pub struct Bus {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Nic {
-    /// Frequency of the processor on it, one instruction a cycle.
+    /// Clock of its processor, one instruction per cycle.
     pub clock: Frequency,
     /// Its memory.
     pub memory: Bytes,
-    /// What of it the firmware's code and tables take.
+    /// Part of it that the firmware's code and tables take.
     pub firmware: Bytes,
     /// From starting a host DMA to its first word on the bus.
     pub dma_start: Span,
 }
 
-/// A link and what a packet carries beside its data.
+/// A link, and the overhead of a packet.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Wire {
-    /// Bytes in a second.
+    /// Bytes per second.
     pub rate: Rate,
-    /// Bytes of a packet beside data and route; on Ethernet the gap and the preamble too.
+    /// Bytes of a packet besides data and route; on Ethernet with gap and preamble.
     pub header: Bytes,
-    /// The least bytes of a packet, with its header.
+    /// The smallest packet, header included.
     pub least: Bytes,
     /// The most data of a packet.
     pub most: Bytes,
-    /// For a head, along a cable.
+    /// Delay of a head in a cable.
     pub cable: Span,
-    /// For a head, through a switch.
+    /// Delay of a head in a switch.
     pub switch: Span,
     /// Ports of the switch; 0 for a cable from NIC to NIC.
     pub ports: u8,
 }
 
-/// What the programs on the host's processor cost.
+/// Costs of software on the host's processor.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Software {
-    /// Cycles of the user agent to make a descriptor, without translation.
+    /// Cycles for the user agent to make a descriptor, without translation.
     pub post: u64,
     /// Cycles to translate one piece of memory by the table (UTLB).
     pub translate: u64,
-    /// Cycles to see a status word and return it to the program.
+    /// Cycles to read a status word and return it to the program.
     pub complete: u64,
     /// Cycles of a system call.
     pub trap: u64,
-    /// Cycles of a driver for a frame.
+    /// Cycles for a driver to handle a frame.
     pub frame: u64,
-    /// Cycles of a handler for each entry that it looks up or moves.
+    /// Cycles for a handler to look up or move an entry.
     pub entry: u64,
-    /// From an interrupt until its handler works, and back to the program.
+    /// From an interrupt until its handler runs, and back to the program.
     pub interrupt: Span,
-    /// How fast the kernel copies from its buffers to the program's.
+    /// Rate of the kernel's copies from its buffers to the program's.
     pub copy: Rate,
 }
 
@@ -109,93 +111,93 @@ pub struct Firmware {
     pub translate: u64,
     /// Finds a buffer and starts a host DMA.
     pub prepare: u64,
-    /// For each further piece of a host DMA.
+    /// Each further piece of a host DMA.
     pub piece: u64,
     /// Makes a packet's header and starts the send DMA.
     pub launch: u64,
     /// Makes a status word (and a record) and starts its DMA.
     pub conclude: u64,
-    /// Checks a packet that came and finds its VI and descriptor.
+    /// Checks a received packet and finds its VI and descriptor.
     pub match_packet: u64,
-    /// Sees that a DMA has ended.
+    /// Notices that a DMA has ended.
     pub notice: u64,
-    /// One try to lock a resource of the NIC, and to unlock it.
+    /// A try to lock a resource of the NIC, and its unlock.
     pub lock: u64,
 }
 
-/// How the NIC's work is cut into steps.
+/// How the NIC's work is divided into steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pipeline {
-    /// 7 + 5 stages, one for each use of a resource, under locks (M-18).
+    /// 7 + 5 stages, one per use of a resource, with locks (M-18).
     Locked,
-    /// 2 + 2 stages; hardware works off chains of DMA (M-19).
+    /// 2 + 2 stages; hardware executes DMA chains (M-19).
     Chained,
-    /// One step after the other for each message, without locks (B-14).
+    /// One step after another for each message, without locks (B-14).
     Serial,
     /// No processor: an Ethernet controller with rings in host memory (B-16).
     Hardware,
 }
 
-/// Where work queues are.
+/// The place of work queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Queues {
     /// Physical descriptors on the NIC, with overflow in host memory (M-12, M-13).
     NicRing,
-    /// Descriptors in host memory; a doorbell of 2 B says that there is one (B-14).
+    /// Descriptors in host memory; a doorbell of 2 B announces each (B-14).
     HostQueue,
     /// In the kernel, reached by system calls (B-16).
     Kernel,
 }
 
-/// Who translates addresses, by what (3.1).
+/// The translation of addresses (3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Translation {
-    /// Class 1: the host, by the table mapped into the program (M-10).
+    /// Class 1: by the host, with the table mapped into the program (M-10).
     User,
-    /// Class 2: the NIC, by a table in its own memory (B-15).
+    /// Class 2: by the NIC, with a table in its memory (B-15).
     NicTable,
-    /// Class 3: the NIC, by a cache of the host's table (B-14).
+    /// Class 3: by the NIC, with a cache of the host's table (B-14).
     NicCache,
 }
 
-/// A VIA implementation: which of the mechanisms it uses.
+/// A VIA implementation: its choice of mechanisms.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct System {
     /// The NIC's steps.
     pub pipeline: Pipeline,
-    /// Where descriptors wait.
+    /// The place of descriptors.
     pub queues: Queues,
-    /// Who translates.
+    /// The translation.
     pub translation: Translation,
-    /// How registered memory lies.
+    /// The layout of registered memory.
     pub layout: Layout,
-    /// Entries of the cache of translations.
+    /// Entries of the translation cache.
     pub cache_entries: usize,
-    /// Descriptors of a work queue's ring on the NIC, or in host memory where queues are there.
+    /// Descriptors in a work queue's ring on the NIC, or in host memory if queues are there.
     pub small_ring: usize,
-    /// Descriptors of the overflow ring.
+    /// Descriptors in the overflow ring.
     pub big_ring: usize,
-    /// The NIC asks for a refill at this many left.
+    /// Descriptors left at which the NIC requests a refill.
     pub low_mark: usize,
-    /// The most that one host DMA moves.
+    /// The most bytes of one host DMA.
     pub largest_dma: Bytes,
-    /// The most data that a packet of this system carries.
+    /// The most data in a packet of this system.
     pub packet: Bytes,
-    /// Send buffers on the NIC at once.
+    /// Send buffers on the NIC in use at one time.
     pub send_buffers: usize,
-    /// Receive buffers on the NIC at once.
+    /// Receive buffers on the NIC in use at one time.
     pub receive_buffers: usize,
-    /// Messages that the NIC sends at once.
+    /// Messages that the NIC sends at one time.
     pub messages: usize,
-    /// Whether a completion queue gets a record beside the status word (M-25).
+    /// Whether a completion queue gets a record besides the status word (M-25).
     pub completion_record: bool,
 }
 
-/// One machine: two or more hosts alike, each with a NIC, and what joins them.
+/// A machine: two or more equal hosts, each with a NIC, and the network between them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Setup {
     /// Its name in the file.
@@ -208,15 +210,15 @@ pub struct Setup {
     pub nic: Nic,
     /// The link.
     pub wire: Wire,
-    /// What the host's programs cost.
+    /// Costs of host software.
     pub software: Software,
-    /// What the NIC's programs cost.
+    /// Costs of NIC firmware.
     pub firmware: Firmware,
     /// The VIA implementation.
     pub system: System,
 }
 
-/// Parts by name, and setups made of them.
+/// Named parts, and setups made of them.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -242,7 +244,8 @@ struct Names {
 }
 
 impl Setup {
-    /// A system of the paper: `myvia-a`, `berkeley-a`, `m-via-100`, `m-via-gigabit`, `myvia-b`, `berkeley-b` or `gm-b`.
+    /// A system of the paper: `myvia-a`, `berkeley-a`, `m-via-100`, `m-via-gigabit`, `myvia-b`,
+    /// `berkeley-b` or `gm-b`.
     ///
     /// # Errors
     /// If there is no such system.
@@ -253,7 +256,7 @@ impl Setup {
     /// Reads a setup from a file of parts.
     ///
     /// # Errors
-    /// What is wrong, and what would be right.
+    /// The fault and its remedy.
     pub fn read(text: &str, name: &str) -> Result<Setup, ConfigError> {
         let file: File = read(text)?;
         let names = part("setup", &file.setup, name)?;
@@ -271,10 +274,10 @@ impl Setup {
         Ok(setup)
     }
 
-    /// Checks ranges. A setting that was changed in code should be checked, too.
+    /// Checks ranges. Call it also for a setting that code has changed.
     ///
     /// # Errors
-    /// The first parameter that is out of range.
+    /// The first parameter out of range.
     pub fn check(&self) -> Result<(), ConfigError> {
         let Setup { bus, nic, wire, software, system, host, .. } = self;
         let width = bus.width.count();
@@ -341,7 +344,7 @@ impl Setup {
         )
     }
 
-    /// NIC memory of the small rings of `vis` VIs.
+    /// Bytes of NIC memory for the small rings of `vis` VIs.
     pub fn ring_bytes(&self, vis: u64) -> u64 {
         match self.system.queues {
             Queues::NicRing => {
@@ -351,7 +354,8 @@ impl Setup {
         }
     }
 
-    /// NIC memory that is left for data (M-24), with the rings of [`VIS`] VIs and the cache of translations.
+    /// Bytes of NIC memory for data (M-24), besides the rings of [`VIS`] VIs and the translation
+    /// cache.
     pub fn data_bytes(&self) -> u64 {
         let cache = match self.system.translation {
             Translation::NicCache => self.system.cache_entries as u64 * u64::from(ENTRY_BYTES),
@@ -361,7 +365,7 @@ impl Setup {
         self.nic.memory.count().saturating_sub(taken)
     }
 
-    /// Pages that a table on the NIC can hold beside two buffers each way (B-15).
+    /// Pages in a table on the NIC, if two buffers in each direction must fit besides (B-15).
     pub fn table_pages(&self) -> Option<u64> {
         let System { packet, send_buffers, receive_buffers, translation, .. } = &self.system;
         let buffers = packet.count() * (send_buffers + receive_buffers) as u64;
@@ -375,20 +379,20 @@ impl Setup {
         Rings::new(small_ring, big_ring, low_mark)
     }
 
-    /// Processor cycles of the host as time.
+    /// Cycles of the host's processor as time.
     pub fn host_cycles(&self, cycles: u64) -> Span {
         Span::from_ps(
             (u128::from(cycles) * 1_000_000_000_000 / u128::from(self.host.clock.hz())) as u64,
         )
     }
 
-    /// Instructions of the NIC as time.
+    /// Instructions of the NIC's processor as time.
     pub fn instructions(&self, instructions: u64) -> Span {
         self.nic.clock.period() * instructions
     }
 }
 
-/// VIs that a NIC must have room for. The paper does not say; ours.
+/// VIs that fit on a NIC. The paper does not say; our choice.
 pub const VIS: u64 = 128;
 
 fn part<'a, T>(
@@ -410,7 +414,7 @@ mod tests {
     const ALL: [&str; 7] =
         ["myvia-a", "berkeley-a", "m-via-100", "m-via-gigabit", "myvia-b", "berkeley-b", "gm-b"];
 
-    /// All systems of the paper can be read, and have the sizes that it prints.
+    /// All systems of the paper are valid and have the sizes that it prints.
     #[test]
     fn the_papers_systems_are_right() {
         for name in ALL {
@@ -423,7 +427,7 @@ mod tests {
         assert_eq!(Setup::paper("myvia-b").unwrap().bus.width, Bytes::new(8));
     }
 
-    /// Faults are told with their name and what would be right.
+    /// An error names the fault and its remedy.
     #[test]
     fn faults_are_explained() {
         let fault = |text: &str| Setup::read(text, "myvia-a").unwrap_err().to_string();

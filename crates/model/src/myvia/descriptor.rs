@@ -1,32 +1,35 @@
-//! The physical descriptor: 16 B that the user agent makes of a VI descriptor of 64 B (M-11; paper 3.3).
+//! The physical descriptor: 16 B that the user agent makes of a VI descriptor of 64 B (M-11; paper
+//! 3.3).
 //!
 //! ```text
 //!   0        5      8        10       12                16
 //!   | address | length | VI | tag    | reserved, zero  |      little endian
 //! ```
 //!
-//! The paper prints the size only; the fields are our choice. The tag names the VI descriptor that the status word belongs to.
+//! The paper prints the size only; the fields are our choice. The tag names the VI descriptor that
+//! the status word belongs to.
 
 /// Bytes of a VI descriptor (3.3).
 pub const VI_DESCRIPTOR_BYTES: u32 = 64;
 /// Bytes of a physical descriptor (3.3).
 pub const BYTES: usize = 16;
 
-/// What the NIC needs of a descriptor.
+/// The NIC's view of a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhysicalDescriptor {
-    /// Of the first byte; 40 bits. Physical if the host translates, else within the region.
+    /// Address of the first byte, 40 bits. Physical if the host translates, otherwise an offset in
+    /// the region.
     pub address: u64,
-    /// Bytes; 24 bits.
+    /// Length in bytes, 24 bits.
     pub length: u32,
     /// Number of the VI on this host.
     pub vi: u16,
-    /// Which operation of the host it is.
+    /// The host's number for the operation.
     pub tag: u16,
 }
 
 impl PhysicalDescriptor {
-    /// As it stands in a ring.
+    /// The bytes in a ring.
     pub fn to_bytes(self) -> [u8; BYTES] {
         let mut bytes = [0; BYTES];
         bytes[..5].copy_from_slice(&self.address.to_le_bytes()[..5]);
@@ -36,7 +39,7 @@ impl PhysicalDescriptor {
         bytes
     }
 
-    /// Reads one; any 16 bytes are one.
+    /// Reads one; all values of the 16 bytes are valid.
     pub fn from_bytes(bytes: &[u8; BYTES]) -> PhysicalDescriptor {
         let number = |range: std::ops::Range<usize>| {
             bytes[range].iter().rev().fold(0u64, |number, byte| number << 8 | u64::from(*byte))
@@ -54,7 +57,7 @@ impl PhysicalDescriptor {
 mod tests {
     use super::*;
 
-    /// A physical descriptor takes 16 B and comes back as it was, at the ends of all fields.
+    /// A physical descriptor survives its 16 B unchanged, at the limits of all fields.
     #[test]
     fn sixteen_bytes_hold_it() {
         for (address, length) in [(0, 0), ((1 << 40) - 1, (1 << 24) - 1), (0x12_3456_7890, 122_880)]

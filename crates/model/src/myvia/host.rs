@@ -1,5 +1,5 @@
-//! A host's processor: the user agent's work, the kernel agent's, and interrupts, one after the other. Interrupts go before what is not
-//! begun, but frames of an Ethernet take turns with programs.
+//! A host's processor: it runs the user agent, the kernel agent and interrupts one after the other.
+//! Interrupts go before waiting tasks, but Ethernet frames alternate with programs.
 
 use std::collections::VecDeque;
 
@@ -16,53 +16,53 @@ use crate::units::Span;
 
 /// Bytes of Berkeley VIA's doorbell (3.3).
 pub const DOORBELL_BYTES: u32 = 2;
-/// Bytes of the flag, and of the doorbell of an Ethernet controller. Ours.
+/// Bytes of the flag, and of an Ethernet controller's doorbell. Our choice.
 const WORD_BYTES: u32 = 4;
 
-/// What the processor is to do.
+/// A task for the processor.
 #[derive(Clone, Debug)]
 pub(super) struct Task {
-    /// How long it works before it acts.
+    /// Work before the action.
     pub work: Span,
-    /// What it does then.
+    /// The action.
     pub action: Action,
 }
 
-/// What the processor does at the end of its work.
+/// The action at the end of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     /// The user agent puts a descriptor into a work queue.
     Post {
-        /// Which VI.
+        /// The VI.
         vi: u16,
-        /// Which of its queues.
+        /// The work queue.
         side: Side,
-        /// Which operation.
+        /// The operation.
         tag: u16,
     },
     /// The handler moves a descriptor from the big ring to the small one, or ends.
     Refill {
-        /// Which VI.
+        /// The VI.
         vi: u16,
-        /// Which of its queues.
+        /// The work queue.
         side: Side,
     },
     /// The handler writes translations into the NIC's cache.
     Fill {
-        /// Which job waits for them.
+        /// The job that waits for them.
         job: Handle,
-        /// How many.
+        /// Number of translations.
         entries: u32,
     },
-    /// The handler looks for frames that have come.
+    /// The handler checks for received frames.
     Frames,
-    /// A frame is copied to where the program wants it.
+    /// The handler copies a frame to the program's memory.
     Frame(Handle),
-    /// The program sees that an operation has ended.
+    /// The program sees a completion.
     Complete(Completion),
 }
 
-/// Where a processor's write went.
+/// The target of a processor's write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wrote {
     Nothing,
@@ -80,33 +80,33 @@ pub struct Processor {
     queue: VecDeque<Task>,
     current: Option<Action>,
     writing: Option<Wrote>,
-    /// A frame was worked on; whoever waits may go before the next.
+    /// A frame was handled; a waiting program may go before the next.
     after_frame: bool,
-    /// The handler of frames is at work.
+    /// The frame handler is running.
     in_handler: bool,
     frames: VecDeque<Handle>,
-    /// How long it worked, waiting for the bus not included.
+    /// Work time, without waiting for the bus.
     pub busy_for: Span,
-    /// What was counted.
+    /// Its counters.
     pub counts: HostCounts,
 }
 
-/// What a host's processor did.
+/// Counters of a host's processor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostCounts {
     /// Descriptors written into the NIC by programmed I/O (M-12).
     pub descriptor_writes: u64,
     /// Doorbells rung.
     pub doorbells: u64,
-    /// Interrupts because a small ring was low (M-15).
+    /// Interrupts for refills of small rings (M-15).
     pub refill_interrupts: u64,
-    /// Interrupts because the NIC's cache of translations missed (B-14).
+    /// Interrupts for misses of the NIC's translation cache (B-14).
     pub miss_interrupts: u64,
-    /// Interrupts because frames came (B-16).
+    /// Interrupts for received frames (B-16).
     pub frame_interrupts: u64,
-    /// System calls of posts.
+    /// System calls to post.
     pub traps: u64,
-    /// Messages for which there was no receive.
+    /// Messages without a posted receive.
     pub dropped: u64,
 }
 
@@ -118,7 +118,7 @@ impl HostCounts {
 }
 
 impl Machine {
-    /// Gives a host's processor something to do.
+    /// Queues a task for a host's processor.
     pub(super) fn work(&mut self, schedule: &mut Schedule<Happening>, host: u8, task: Task) {
         self.nodes[usize::from(host)].processor.queue.push_back(task);
         self.begin(schedule, host);
@@ -133,7 +133,7 @@ impl Machine {
         self.begin(schedule, host);
     }
 
-    /// The NIC asks for translations.
+    /// The NIC requests translations.
     pub(super) fn ask_translations(
         &mut self,
         schedule: &mut Schedule<Happening>,
@@ -145,7 +145,7 @@ impl Machine {
         self.interrupt(schedule, host, Action::Fill { job, entries });
     }
 
-    /// The NIC asks for a refill of a small ring, if it has to (M-15).
+    /// The NIC requests a refill of a small ring, if needed (M-15).
     pub(super) fn ask_refill(
         &mut self,
         schedule: &mut Schedule<Happening>,
@@ -160,7 +160,7 @@ impl Machine {
         }
     }
 
-    /// A frame has come into the kernel's memory.
+    /// A frame has arrived in kernel memory.
     pub(super) fn frame_came(&mut self, schedule: &mut Schedule<Happening>, host: u8, job: Handle) {
         let processor = &mut self.nodes[usize::from(host)].processor;
         processor.frames.push_back(job);
@@ -170,7 +170,7 @@ impl Machine {
         }
     }
 
-    /// An operation has ended and its status stands in host memory: the program will see it.
+    /// An operation has ended and its status is in host memory: the program will see it.
     pub(super) fn complete(&mut self, schedule: &mut Schedule<Happening>, host: u8, tag: u16) {
         let node = &mut self.nodes[usize::from(host)];
         let Some(operation) = node.operations[usize::from(tag)].take() else {
@@ -188,7 +188,8 @@ impl Machine {
         if processor.current.is_some() {
             return;
         }
-        // Frames, as the kernel's soft interrupts, take turns with programs; or those would never post a receive again.
+        // Frames, like the kernel's soft interrupts, alternate with programs. Otherwise programs
+        // would never post a receive again.
         let frames =
             matches!(processor.interrupted.front(), Some(Task { action: Action::Frames, .. }));
         let yields = frames && std::mem::take(&mut processor.after_frame);
@@ -203,7 +204,7 @@ impl Machine {
         }
     }
 
-    /// The processor has worked; now it acts, perhaps by a write to the NIC.
+    /// The processor has done its work; now it acts, perhaps by a write to the NIC.
     pub(super) fn worked(&mut self, schedule: &mut Schedule<Happening>, host: u8) {
         let Some(action) = self.nodes[usize::from(host)].processor.current else {
             return;
@@ -219,7 +220,8 @@ impl Machine {
                 let Some(descriptor) = descriptor else { return };
                 let queue = &mut node.vis[usize::from(vi)].queues[side as usize];
                 match self.setup.system.queues {
-                    // That write is the doorbell (M-12). If the ring is full or closed, the big one takes it (M-13, M-14).
+                    // This write is the doorbell (M-12). If the small ring is full or closed, the
+                    // big ring takes it (M-13, M-14).
                     Queues::NicRing if queue.place() == Place::Small => {
                         counts.descriptor_writes += 1;
                         (Wrote::Descriptor, descriptor::BYTES as u32)
@@ -262,7 +264,7 @@ impl Machine {
         }
     }
 
-    /// The processor's write has come to the NIC, or there was none.
+    /// The processor's write has arrived at the NIC, or there was none.
     pub(super) fn wrote(&mut self, schedule: &mut Schedule<Happening>, host: u8) {
         let node = &mut self.nodes[usize::from(host)];
         let processor = &mut node.processor;
@@ -292,7 +294,8 @@ impl Machine {
         self.begin(schedule, host);
     }
 
-    /// What the user agent makes of an operation (M-11): the address is physical if it translates (M-10).
+    /// The physical descriptor of an operation (M-11). The address is physical if the user agent
+    /// translates (M-10).
     fn descriptor(&self, host: u8, vi: u16, tag: u16) -> Option<PhysicalDescriptor> {
         let operation = self.nodes[usize::from(host)].operations[usize::from(tag)].as_ref()?;
         let address = match self.setup.system.translation {
@@ -348,7 +351,7 @@ impl Machine {
         self.ask_refill(schedule, host, vi, side);
     }
 
-    /// A frame is where it should be, or nowhere: the kernel's part of receiving.
+    /// Ends the kernel's part of receiving: the frame is copied or dropped.
     fn frame_done(&mut self, schedule: &mut Schedule<Happening>, host: u8, job: Handle) {
         let node = &mut self.nodes[usize::from(host)];
         node.agent.give_back(job);
@@ -369,7 +372,7 @@ impl Machine {
                 None => node.processor.counts.dropped += 1,
             }
         }
-        // The handler goes on with the next frame, without another interrupt.
+        // The handler continues with the next frame, without another interrupt.
         let task = Task { work: Span::ZERO, action: Action::Frames };
         let processor = &mut self.nodes[usize::from(host)].processor;
         processor.interrupted.push_front(task);
@@ -377,7 +380,7 @@ impl Machine {
         self.wake(schedule, host);
     }
 
-    /// Writes into a receive what came.
+    /// Enters an arrived message into its receive's completion.
     pub(super) fn finish_receive(&mut self, host: u8, tag: u16, message: u64, total: u32) {
         let node = &mut self.nodes[usize::from(host)];
         if let Some(operation) = node.operations[usize::from(tag)].as_mut() {
@@ -390,7 +393,7 @@ impl Machine {
         }
     }
 
-    /// Keeps the time that the NIC had nothing in a send queue's small ring while the big one held something (M-16).
+    /// Measures the time that a send queue's small ring is empty while the big one is not (M-16).
     pub(super) fn note_dry(&mut self, schedule: &Schedule<Happening>, host: u8, vi: u16) {
         let vi = &mut self.nodes[usize::from(host)].vis[usize::from(vi)];
         let queue = &vi.queues[Side::Send as usize];

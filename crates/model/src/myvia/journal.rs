@@ -1,57 +1,57 @@
-//! Who used which unit of a NIC when: written down as it happens, apart from what decides it, so that it can be checked against the
-//! rule that no unit is used twice at once (M-18) and shows what overlapped (M-20, M-21).
+//! A record of all uses of the NIC's units, separate from the code that schedules them. It allows
+//! the check that no unit is used twice at one time (M-18), and shows overlap (M-20, M-21).
 
 use super::pipeline::{Step, Unit};
 use crate::units::{Span, Time};
 
-/// A use of a unit.
+/// One use of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Use {
-    /// Which host.
+    /// The host.
     pub host: u8,
-    /// What was used.
+    /// The unit.
     pub unit: Unit,
-    /// What for.
+    /// The step.
     pub step: Step,
-    /// For which job.
+    /// The job.
     pub job: u64,
-    /// From when.
+    /// Its beginning.
     pub from: Time,
-    /// Until when.
+    /// Its end.
     pub to: Time,
 }
 
-/// All uses, if it is open.
+/// All uses, while it is open.
 #[derive(Clone, Debug, Default)]
 pub struct Journal {
     open: bool,
     uses: Vec<Use>,
 }
 
-/// A unit was used twice at once.
+/// Two uses of one unit overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("host {}: {:?} did {:?} until {} and {:?} from {}", .0.host, .0.unit, .0.step, .0.to, .1.step, .1.from)]
 pub struct DoubleUse(pub Use, pub Use);
 
 impl Journal {
-    /// Begins to write.
+    /// Starts recording.
     pub fn open(&mut self) {
         self.open = true;
     }
 
-    /// Writes a use down.
+    /// Records a use.
     pub(super) fn note(&mut self, entry: Use) {
         if self.open {
             self.uses.push(entry);
         }
     }
 
-    /// What was written, in the order of ends.
+    /// The uses, in order of their ends.
     pub fn uses(&self) -> &[Use] {
         &self.uses
     }
 
-    /// Checks that no unit was used twice at once.
+    /// Checks that no unit was used twice at one time.
     ///
     /// # Errors
     /// The first two uses that overlap.
@@ -68,7 +68,7 @@ impl Journal {
         }
     }
 
-    /// For how long all of some units of a host were busy at once.
+    /// The time in which all of `units` were busy, on one host.
     pub fn overlap(&self, host: u8, units: &[Unit]) -> Span {
         let mut edges: Vec<(Time, bool)> = Vec::new();
         for entry in &self.uses {
@@ -76,7 +76,7 @@ impl Journal {
                 edges.extend([(entry.from, true), (entry.to, false)]);
             }
         }
-        // Ends before beginnings at one moment.
+        // At one time, ends sort before beginnings.
         edges.sort_unstable();
         let (mut busy, mut since, mut total) = (0, Time::ZERO, Span::ZERO);
         for (at, begins) in edges {
@@ -103,7 +103,7 @@ mod tests {
         Use { host: 0, unit, step: Step::Fetch, job: 0, from, to }
     }
 
-    /// Uses that touch are fine, uses that overlap are found; overlap of two units is measured.
+    /// Adjacent uses pass, overlapping uses are found, and the overlap of two units is measured.
     #[test]
     fn overlaps_are_found() {
         let mut journal = Journal::default();

@@ -1,8 +1,10 @@
-//! The kmem agent: physically contiguous memory in blocks of pages, by a buddy-like rule (M-22; paper 3.4).
+//! The kmem agent: physically contiguous memory in blocks of pages, like a buddy allocator (M-22;
+//! paper 3.4).
 //!
-//! Free memory is kept as aligned blocks of 2^k pages. A request takes the lowest block of the smallest size that fits and gives back
-//! what it does not need, so that 30 pages (120 KB) cost 30 and not 32. What comes back is merged with its buddy as long as that is
-//! free too: when all is released, all is one again.
+//! Free memory consists of aligned blocks of 2^k pages. A request takes the lowest block of the
+//! smallest size that fits, and returns the surplus. So 30 pages (120 KB) cost 30 and not 32. A
+//! released block is merged with its buddy as long as that is free, too. When all is released, one
+//! block is left.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,19 +14,19 @@ pub const PAGE: u64 = 4096;
 /// Sizes of blocks: up to 2^(ORDERS - 1) pages.
 const ORDERS: usize = 32;
 
-/// The pages of a host that the agent gives out.
+/// The pages that the agent allocates from.
 #[derive(Clone, Debug)]
 pub struct Kmem {
     /// First pages of free blocks, by the logarithm of their size.
     free: Vec<BTreeSet<u64>>,
-    /// Length in pages of what is held, by first page.
+    /// Allocations: length in pages, by first page.
     held: BTreeMap<u64, u64>,
     free_pages: u64,
-    /// Canary: blocks that come back are not merged.
+    /// Canary: released blocks are not merged.
     pub(crate) never_merges: bool,
 }
 
-/// There is nothing to release at this page.
+/// No allocation begins at this page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("page {0} begins no block that is held; release what `allocate` gave, once")]
 pub struct NotHeld(pub u64);
@@ -42,7 +44,8 @@ impl Kmem {
         kmem
     }
 
-    /// Takes `pages` contiguous pages and gives the first, or nothing if no block is large enough or none are asked for.
+    /// Allocates `pages` contiguous pages and returns the first. `None` if no block is large enough
+    /// or `pages` is zero.
     pub fn allocate(&mut self, pages: u64) -> Option<u64> {
         let order = pages.checked_next_power_of_two()?.trailing_zeros() as usize;
         if pages == 0 || order >= ORDERS {
@@ -56,27 +59,27 @@ impl Kmem {
         Some(start)
     }
 
-    /// Gives back what begins at this page.
+    /// Releases the allocation that begins at this page.
     ///
     /// # Errors
-    /// If nothing that is held does.
+    /// If there is none.
     pub fn release(&mut self, start: u64) -> Result<(), NotHeld> {
         let pages = self.held.remove(&start).ok_or(NotHeld(start))?;
         self.give_back(start, pages);
         Ok(())
     }
 
-    /// Pages that nobody holds.
+    /// Free pages.
     pub fn free_pages(&self) -> u64 {
         self.free_pages
     }
 
-    /// Pages of the largest block that is free.
+    /// Pages of the largest free block.
     pub fn largest_free(&self) -> u64 {
         self.free.iter().rposition(|blocks| !blocks.is_empty()).map_or(0, |order| 1 << order)
     }
 
-    /// Puts any run of pages among the free blocks, in aligned pieces.
+    /// Adds a run of pages to the free blocks, in aligned pieces.
     fn give_back(&mut self, mut start: u64, mut pages: u64) {
         self.free_pages += pages;
         while pages > 0 {
@@ -108,26 +111,26 @@ mod tests {
 
     const PAGES: u64 = 256;
 
-    /// The plain truth: which page is held by whom.
+    /// The oracle: the owner of each page.
     struct Oracle {
         page: Vec<bool>,
     }
 
     impl Oracle {
-        /// Whether an aligned block of that size is free, which is when a buddy allocator must succeed.
+        /// Whether an aligned block of that size is free; then a buddy allocator must succeed.
         fn satisfiable(&self, pages: u64) -> bool {
             let size = pages.next_power_of_two() as usize;
             self.page.chunks_exact(size).any(|block| block.iter().all(|&held| !held))
         }
     }
 
-    /// Random operations against the oracle; the first disagreement as a sentence.
+    /// Random operations against the oracle; returns the first disagreement as a sentence.
     fn random_operations(mut kmem: Kmem, seed: u64, operations: u32) -> Result<(), String> {
         let mut random = Random::new(seed);
         let mut oracle = Oracle { page: vec![false; PAGES as usize] };
         let mut held: Vec<(u64, u64)> = Vec::new();
         for operation in 0..operations {
-            // Phases of filling and of emptying, so that both ends are met.
+            // Filling and emptying alternate, so that memory gets full and empty.
             let fills = random.below(100) < if operation / 500 % 2 == 0 { 70 } else { 30 };
             if fills {
                 let most = 1 << random.below(7);
@@ -169,8 +172,8 @@ mod tests {
         }
     }
 
-    /// A million random operations: what is given is contiguous and nobody else's, a request fails only if no aligned block is free,
-    /// and in the end all is one block again.
+    /// A million random operations agree with the oracle. Allocations are contiguous and exclusive,
+    /// a request fails only if no aligned block is free, and at the end one block is left.
     // shows: M-22
     #[test]
     fn a_million_operations_agree_with_the_oracle() {
@@ -179,14 +182,15 @@ mod tests {
         }
     }
 
-    /// Canary: an agent that does not merge is caught.
+    /// Canary: the test catches an agent that does not merge.
     #[test]
     fn an_agent_that_does_not_merge_is_caught() {
         let kmem = Kmem { never_merges: true, ..Kmem::new(PAGES) };
         assert!(random_operations(kmem, 1, 10_000).is_err());
     }
 
-    /// 120 KB are 30 pages, contiguous, and cost no more; a size that is no power of two at the end of memory is used too.
+    /// 120 KB are 30 contiguous pages and cost no more. An allocation at the end of memory need not
+    /// be a power of two.
     #[test]
     fn what_is_not_needed_is_given_back() {
         let mut kmem = Kmem::new(33);

@@ -1,4 +1,4 @@
-//! Hosts, NICs and the network in time, and what programs call.
+//! Hosts, NICs and the network in time, and the interface for programs.
 
 use std::collections::VecDeque;
 
@@ -16,41 +16,41 @@ use crate::engine::{Ended, Event, Handle, Model, Schedule, run, step};
 use crate::form::within;
 use crate::units::{Span, Time};
 
-/// Everything that can happen.
+/// All events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Happening {
-    /// The bus of a host gives the next burst.
+    /// The bus of a host grants the next burst.
     Grant(u8),
     /// A burst has ended.
     Burst(u8),
-    /// The NIC agent's state machine looks what can begin.
+    /// The NIC agent's state machine runs.
     Dispatch(u8),
-    /// A host DMA comes to the bus.
+    /// A host DMA requests the bus.
     DmaStarts(u8),
     /// A step of the processor or of the send DMA has ended.
     StepEnds {
-        /// On which host's NIC.
+        /// The host of the NIC.
         host: u8,
-        /// For which job.
+        /// The job.
         job: Handle,
-        /// Which step.
+        /// The step.
         step: Step,
     },
     /// A try to lock an engine has failed.
     TryFailed {
-        /// On which host's NIC.
+        /// The host of the NIC.
         host: u8,
-        /// Which step waits.
+        /// The step that waits.
         step: Step,
     },
-    /// A packet has come as a whole.
+    /// A whole packet has arrived.
     Received {
-        /// To which host.
+        /// The host.
         host: u8,
-        /// As which job.
+        /// Its job.
         job: Handle,
     },
-    /// A host's processor has done what it was at.
+    /// A host's processor has ended its work.
     Worked(u8),
     /// In the network.
     Network(NetworkEvent),
@@ -78,40 +78,40 @@ impl Event for Happening {
     }
 }
 
-/// How an operation ended.
+/// The result of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// As it should.
+    /// Success.
     Success,
     /// The message was longer than the posted receive; nothing of it was delivered.
     TooLong,
 }
 
-/// What a program is told when an operation has ended.
+/// A completion: an operation has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// On which host.
+    /// The host.
     pub host: u8,
-    /// On which VI of it.
+    /// The VI on this host.
     pub vi: u16,
-    /// Which work queue.
+    /// The work queue.
     pub side: Side,
     /// Number of the operation in its work queue, from 0.
     pub number: u64,
-    /// Number of the message, counted by its sender on its VI.
+    /// Number of the message, counted by its sender per VI.
     pub message: u64,
     /// Bytes of the message.
     pub length: u32,
-    /// How it ended.
+    /// The result.
     pub status: Status,
-    /// When it was posted.
+    /// When the operation was posted.
     pub posted: Time,
 }
 
 /// Why an operation cannot be posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PostError {
-    /// The VI has no peer, or there is no such VI.
+    /// The VI has no peer, or does not exist.
     #[error("VI {0} of this host is not connected; connect it first")]
     NotConnected(u16),
     /// The work queue is full.
@@ -122,37 +122,37 @@ pub enum PostError {
     /// The region does not hold the range.
     #[error("the range ends at byte {end} of a region of {length} B")]
     OutsideRegion {
-        /// Where the range ends.
+        /// The end of the range.
         end: u64,
-        /// Length of the region; 0 if there is none of this number.
+        /// Length of the region; 0 if it does not exist.
         length: u64,
     },
 }
 
-/// An operation that was posted and has not ended.
+/// An operation in progress.
 #[derive(Clone, Debug)]
 pub(super) struct Operation {
     pub completion: Completion,
     pub region: RegionId,
     pub offset: u64,
-    /// By the user agent's translation.
+    /// The translation by the user agent.
     pub extents: Vec<Extent>,
 }
 
-/// A virtual interface: two work queues, and where they lead.
+/// A virtual interface: two work queues and their peer.
 #[derive(Clone, Debug)]
 pub struct Vi {
-    /// Host and VI at the other end.
+    /// Host and VI of the peer.
     pub peer: Option<(u8, u16)>,
     /// Send and receive queue.
     pub queues: [Rings<PhysicalDescriptor>; 2],
-    /// Operations posted in each queue since the beginning.
+    /// Operations posted so far, by queue.
     pub posted: [u64; 2],
-    /// Operations that have not ended.
+    /// Operations in progress, by queue.
     pub outstanding: [usize; 2],
-    /// The receive that a message's packets go to; nothing inside for one that is dropped.
+    /// The receive of the message that is arriving; the inner `None` means that it is dropped.
     pub(super) arriving: Option<Option<u16>>,
-    /// Time that the NIC found the small ring of the send queue empty while the big one was not.
+    /// Time that the send queue's small ring was empty on the NIC while the big one was not.
     pub dry: Span,
     pub(super) dry_since: Option<Time>,
 }
@@ -161,9 +161,9 @@ pub struct Vi {
 pub struct Node {
     /// Its processor.
     pub processor: Processor,
-    /// Between them.
+    /// The bus between host and NIC.
     pub bus: Bus,
-    /// What is registered.
+    /// Its registered memory.
     pub memory: Registered,
     /// The NIC with its firmware.
     pub agent: Agent,
@@ -174,7 +174,7 @@ pub struct Node {
     pub(super) routes: Vec<Option<Vec<u8>>>,
 }
 
-/// All hosts and what joins them.
+/// All hosts and their network.
 pub struct Machine {
     /// Its parameters.
     pub setup: Setup,
@@ -182,36 +182,36 @@ pub struct Machine {
     pub nodes: Vec<Node>,
     /// Cables and switches.
     pub network: Network,
-    /// Who used what when.
+    /// The uses of units.
     pub journal: Journal,
-    /// Canary: the state machine once begins a step on a processor that is busy. The journal must show it.
+    /// Canary: the state machine once starts a step on a busy processor. The journal must show it.
     pub double_use: bool,
     pub(super) notices: VecDeque<Completion>,
 }
 
 /// A program, or several, on all hosts.
 pub trait Program {
-    /// An operation has ended, and its host's processor has seen it.
+    /// Handles a completion that the host's processor has seen.
     fn completed(&mut self, completion: &Completion, desk: &mut Desk<'_>);
 }
 
-/// What a program can do.
+/// The interface for programs.
 pub struct Desk<'a> {
     /// The machine.
     pub machine: &'a mut Machine,
     schedule: &'a mut Schedule<Happening>,
 }
 
-/// A machine in time.
+/// The machine with its schedule.
 pub struct Running {
     /// The machine.
     pub machine: Machine,
-    /// Time.
+    /// The schedule.
     pub schedule: Schedule<Happening>,
 }
 
 impl Machine {
-    /// Hosts at the ports of one switch; or two hosts joined directly, where the setup has no switch.
+    /// Hosts at the ports of one switch; two hosts are joined directly if the setup has no switch.
     fn new(
         setup: &Setup,
         hosts: u8,
@@ -271,12 +271,12 @@ impl Machine {
     /// Registers memory of a host (kernel agent).
     ///
     /// # Errors
-    /// If memory, or a table on the NIC, is full.
+    /// If memory or the table on the NIC is full.
     pub fn register(&mut self, host: u8, bytes: u64) -> Result<RegionId, RegisterError> {
         self.nodes[usize::from(host)].memory.register(bytes)
     }
 
-    /// Makes a VI on each of two hosts and connects them (kernel agent); gives their numbers.
+    /// Creates a VI on each of two hosts and connects them (kernel agent). Returns their numbers.
     pub fn connect(&mut self, one: u8, other: u8) -> (u16, u16) {
         let (first, second) = (self.create_vi(one), self.create_vi(other));
         self.nodes[usize::from(one)].vis[usize::from(first)].peer = Some((other, second));
@@ -284,7 +284,7 @@ impl Machine {
         (first, second)
     }
 
-    /// Makes a VI without a peer.
+    /// Creates a VI without a peer.
     pub fn create_vi(&mut self, host: u8) -> u16 {
         let queues = [self.setup.rings(), self.setup.rings()];
         let vis = &mut self.nodes[usize::from(host)].vis;
@@ -300,17 +300,18 @@ impl Machine {
         vis.len() as u16 - 1
     }
 
-    /// Changes the route from one host to another (network management, M-07); what its ports lead to is not looked at.
+    /// Changes the route from one host to another (network management, M-07). The route is not
+    /// checked.
     pub fn set_route(&mut self, from: u8, to: u8, ports: Vec<u8>) {
         self.nodes[usize::from(from)].routes[usize::from(to)] = Some(ports);
     }
 
-    /// The ports of the switches from one host to another.
+    /// The switch ports from one host to another.
     pub fn route(&self, from: u8, to: u8) -> Option<&[u8]> {
         self.nodes[usize::from(from)].routes[usize::from(to)].as_deref()
     }
 
-    /// All routes that are set: from which host, to which, by which ports (M-07).
+    /// All routes: source, destination, ports (M-07).
     pub fn routes(&self) -> impl Iterator<Item = (u8, u8, &[u8])> {
         self.nodes.iter().zip(0..).flat_map(|(node, from)| {
             let known = node.routes.iter().zip(0..);
@@ -318,7 +319,8 @@ impl Machine {
         })
     }
 
-    /// Sets all routes anew: the shortest over cables that are up, none to hosts that cannot be reached (M-07). Nothing does so by itself.
+    /// Recomputes all routes: the shortest over cables that are up, none to unreachable hosts
+    /// (M-07). Routes never change automatically.
     pub fn map_routes(&mut self) {
         let hosts = self.nodes.len() as u8;
         for (node, from) in self.nodes.iter_mut().zip(0..) {
@@ -331,12 +333,14 @@ impl Machine {
         self.network.links()
     }
 
-    /// Takes a cable down, or up again; false if there is none between these places. Routes stay as they are.
+    /// Takes a cable down or up; false if there is none between these places. Routes stay as they
+    /// are.
     pub fn set_link(&mut self, ends: [Place; 2], up: bool) -> bool {
         self.network.set_link(ends, up)
     }
 
-    /// What must be true at any time: pools and queues balance, Little's law holds on every queue of the NICs, no unit was used twice.
+    /// Checks the laws that hold at any time. Pools and queues balance, Little's law holds on every
+    /// queue of the NICs, and no unit is used twice at one time.
     ///
     /// # Errors
     /// The first law that does not hold.
@@ -367,7 +371,7 @@ impl Machine {
         self.journal.check().map_err(|error| error.to_string())
     }
 
-    /// Posts an operation: the host's processor will get round to it.
+    /// Posts an operation: queues it for the host's processor.
     fn post(
         &mut self,
         schedule: &mut Schedule<Happening>,
@@ -435,12 +439,12 @@ impl Machine {
 }
 
 impl Desk<'_> {
-    /// The time.
+    /// The current time.
     pub fn now(&self) -> Time {
         self.schedule.now()
     }
 
-    /// Posts a send and gives its number on its VI.
+    /// Posts a send and returns its number on its VI.
     ///
     /// # Errors
     /// Why it cannot be posted; nothing has changed then.
@@ -455,7 +459,7 @@ impl Desk<'_> {
         self.machine.post(self.schedule, (host, vi, Side::Send), region, offset, length)
     }
 
-    /// Posts a receive and gives its number on its VI.
+    /// Posts a receive and returns its number on its VI.
     ///
     /// # Errors
     /// Why it cannot be posted; nothing has changed then.
@@ -475,16 +479,16 @@ impl Running {
     /// Hosts at one switch, or joined directly.
     ///
     /// # Errors
-    /// What is wrong with the setup, or the number of hosts.
+    /// The fault of the setup or of the number of hosts.
     pub fn new(setup: &Setup, hosts: u8, seed: u64) -> Result<Running, ConfigError> {
         let mut schedule = Schedule::new(seed, Span::from_ns(100));
         Ok(Running { machine: Machine::new(setup, hosts, &mut schedule)?, schedule })
     }
 
-    /// Hosts and switches joined by cables of one's own.
+    /// Hosts and switches with the caller's own cabling.
     ///
     /// # Errors
-    /// What is wrong with the setup.
+    /// The fault of the setup.
     pub fn wired(
         setup: &Setup,
         hosts: u8,
@@ -495,19 +499,19 @@ impl Running {
         Ok(Running { machine: Machine::wired(setup, hosts, cables, &mut schedule)?, schedule })
     }
 
-    /// For what happens before the run, and between runs.
+    /// The interface for programs, before and between runs.
     pub fn desk(&mut self) -> Desk<'_> {
         Desk { machine: &mut self.machine, schedule: &mut self.schedule }
     }
 
-    /// Goes on until nothing is left to happen or `until`.
+    /// Runs until no event is left or `until`.
     pub fn run(&mut self, program: &mut impl Program, until: Time) -> Ended {
         loop {
             while let Some(completion) = self.machine.notices.pop_front() {
                 program.completed(&completion, &mut self.desk());
             }
             if self.schedule.pending() == 0 {
-                // The clock stays where it is, so that what is posted next begins now.
+                // The clock does not move on: what is posted next begins now.
                 return run(&mut self.machine, &mut self.schedule, until);
             }
             if !step(&mut self.machine, &mut self.schedule, until) {

@@ -1,13 +1,14 @@
 //! Registered memory and its translation, in the three classes of paper 3.1.
 //!
-//! The table (RMMT) has the physical page of each page of each region. Who reads it differs: the user agent from the table mapped
-//! into its process (UTLB, M-10); the NIC from a table in its own memory, which is full sooner or later (B-15); or the NIC from a cache of
-//! the table, which interrupts the host for what is missing (B-14).
+//! The table (RMMT) has the physical page of each page of each region. Its reader differs by class.
+//! The user agent reads the table mapped into its process (UTLB, M-10). Or the NIC reads a table in
+//! its own memory, which can fill up (B-15). Or the NIC reads a cache of the table, and interrupts
+//! the host on a miss (B-14).
 
 use super::kmem::{Kmem, PAGE};
 use crate::engine::Random;
 
-/// Bytes of an entry of a table on the NIC: a physical page and its rights. Ours.
+/// Bytes of an entry of a table on the NIC: a physical page and its rights. Our choice.
 pub const ENTRY_BYTES: u32 = 8;
 
 /// Number of a registered region.
@@ -22,23 +23,23 @@ pub struct Extent {
     pub length: u32,
 }
 
-/// How the pages of regions lie in memory.
+/// The layout of regions in physical memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Layout {
-    /// One after the other, from the kmem agent (M-22).
+    /// Contiguous, from the kmem agent (M-22).
     Contiguous,
-    /// Anywhere, as a kernel gives them (B-18).
+    /// Scattered pages, as a kernel allocates them (B-18).
     Pages,
 }
 
 /// Why memory cannot be registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegisterError {
-    /// No run of pages is free.
+    /// No run of free pages is long enough.
     #[error("{pages} pages are not free in host memory; release regions or register less")]
     NoMemory {
-        /// How many were asked for.
+        /// Pages requested.
         pages: u64,
     },
     /// The NIC's table is full.
@@ -46,9 +47,9 @@ pub enum RegisterError {
         "the NIC's table has room for {room} more pages, not for {pages}; register less, or translate on the host"
     )]
     TableFull {
-        /// How many were asked for.
+        /// Pages requested.
         pages: u64,
-        /// How many fit.
+        /// Pages that fit.
         room: u64,
     },
 }
@@ -60,21 +61,21 @@ pub struct Registered {
     layout: Layout,
     /// Physical pages of each region.
     regions: Vec<Vec<u64>>,
-    /// Pages that a table on the NIC can hold; nothing if there is none.
+    /// Pages that a table on the NIC can hold; `None` without such a table.
     table_pages: Option<u64>,
     random: Random,
 }
 
 impl Registered {
-    /// No regions yet, in a memory of so many pages.
+    /// No regions, in a memory of `pages` pages.
     pub fn new(pages: u64, layout: Layout, table_pages: Option<u64>, random: Random) -> Registered {
         Registered { kmem: Kmem::new(pages), layout, regions: Vec::new(), table_pages, random }
     }
 
-    /// Makes a region of at least `bytes` bytes and enters it into the table.
+    /// Creates a region of at least `bytes` bytes and enters it into the table.
     ///
     /// # Errors
-    /// If memory or table are full; nothing has changed then.
+    /// If memory or table is full; nothing has changed then.
     pub fn register(&mut self, bytes: u64) -> Result<RegionId, RegisterError> {
         let pages = bytes.div_ceil(PAGE).max(1);
         if let Some(room) = self.table_pages
@@ -103,13 +104,13 @@ impl Registered {
         Some(frames)
     }
 
-    /// Bytes of a region; zero if there is none.
+    /// Bytes of a region; zero if it does not exist.
     pub fn length(&self, region: RegionId) -> u64 {
         self.regions.get(region as usize).map_or(0, |frames| frames.len() as u64 * PAGE)
     }
 
-    /// The pieces that make up a range within a region, none longer than `largest_dma`. Where the layout is by pages, each page is
-    /// a piece of its own: a page table does not say more.
+    /// The pieces of a range in a region, none longer than `largest_dma`. In a layout by pages each
+    /// page is its own piece: a page table says no more.
     pub fn extents(
         &self,
         region: RegionId,
@@ -142,26 +143,26 @@ impl Registered {
             }
         }
         if extents.is_empty() {
-            // A message without data still has an address.
+            // A message without data still needs an address.
             extents.push(Extent { address: frames[0] * PAGE, length: 0 });
         }
         extents
     }
 
-    /// The pages of a range, as a cache of translations knows them: by region and place in it.
+    /// The pages of a range, as keys of the translation cache: region and page in it.
     pub fn pages(region: RegionId, offset: u64, length: u32) -> impl Iterator<Item = u64> {
         let last = (offset + u64::from(length.max(1)) - 1) / PAGE;
         (offset / PAGE..=last).map(move |page| u64::from(region) << 32 | page)
     }
 }
 
-/// The cache of translations on the NIC, direct-mapped by page.
+/// The translation cache on the NIC, direct-mapped by page.
 #[derive(Clone, Debug)]
 pub struct Cache {
     entries: Vec<Option<u64>>,
-    /// Pages that were in it.
+    /// Lookups that hit.
     pub hits: u64,
-    /// Pages that the host had to be asked for.
+    /// Lookups that missed; the host must provide these pages.
     pub misses: u64,
 }
 
@@ -171,7 +172,7 @@ impl Cache {
         Cache { entries: vec![None; entries], hits: 0, misses: 0 }
     }
 
-    /// Looks a page up and counts; a miss is entered, as the host's answer will.
+    /// Looks up and counts a page. A miss is entered at once, because the host's answer will do so.
     pub fn look_up(&mut self, page: u64) -> bool {
         let at = (page % self.entries.len() as u64) as usize;
         let hit = self.entries[at] == Some(page);
@@ -189,7 +190,8 @@ mod tests {
         Registered::new(1024, layout, table_pages, Random::new(1))
     }
 
-    /// Contiguous memory takes one DMA for up to 120 KB and more above; by pages it takes one for each, with the right addresses.
+    /// Contiguous memory takes one DMA for up to 120 KB, and more above. A layout by pages takes
+    /// one per page, with the right addresses.
     // shows: M-23, B-18
     #[test]
     fn contiguous_memory_takes_one_dma() {
@@ -210,7 +212,8 @@ mod tests {
         assert_eq!(memory.extents(region, 0, 0, largest).len(), 1);
     }
 
-    /// A table on the NIC takes regions until its memory is full, refuses from then on, and what it took stays.
+    /// A table on the NIC accepts regions until its memory is full and refuses more; earlier
+    /// regions stay.
     // shows: B-15
     #[test]
     fn a_table_on_the_nic_refuses_when_full() {
@@ -228,7 +231,7 @@ mod tests {
         assert_eq!(on_host.register(60 * PAGE), Err(RegisterError::NoMemory { pages: 60 }));
     }
 
-    /// A cache misses what it never saw and what was pushed out.
+    /// A cache misses pages that are new or evicted.
     #[test]
     fn a_cache_holds_what_it_saw_last() {
         let mut cache = Cache::new(4);

@@ -1,9 +1,12 @@
-//! Myrinet: cables and switches with wormhole routing by the source (paper 2.1). A packet begins with one byte for each switch on its way,
-//! the port to leave by; each switch takes its byte off. The head goes on as soon as it may; what is behind it holds every cable it
-//! has passed until the tail has gone by. If the receiver does not take a packet it stops where it is, and so does what waits for
-//! its cables: that is Myrinet's flow control, which loses nothing.
+//! Myrinet: cables and switches with wormhole routing and source routes (paper 2.1).
 //!
-//! Without switches two nodes are joined directly, which is how the Ethernet of M-VIA is wired here.
+//! A packet begins with one byte per switch on its route: the output port. Each switch removes its
+//! byte. The head goes on as soon as it can. The packet holds every cable that the head has passed
+//! until the tail has gone by. If the receiver does not take a packet, it stops where it is, and so
+//! do packets that wait for its cables. This back-pressure is Myrinet's flow control; it loses
+//! nothing.
+//!
+//! Without switches two nodes are joined directly. M-VIA's Ethernet is wired this way here.
 
 use std::collections::VecDeque;
 
@@ -12,16 +15,16 @@ use crate::units::Span;
 
 use super::machine::Happening;
 
-/// Where a cable ends.
+/// The end of a cable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// At a NIC.
     Node(u8),
     /// At a port of a switch.
     Port {
-        /// Which switch.
+        /// The switch.
         switch: u8,
-        /// Which of its ports.
+        /// Its port.
         port: u8,
     },
 }
@@ -29,7 +32,7 @@ pub enum Place {
 /// A cable, as network management sees it (M-07).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Where it begins and ends; it carries both ways.
+    /// Its ends; it carries both directions.
     pub ends: [Place; 2],
     /// Whether it carries packets.
     pub up: bool,
@@ -41,73 +44,75 @@ struct Cable {
     from: Place,
     to: Place,
     up: bool,
-    /// For a head, from the beginning to the end; that of the switch before it included.
+    /// Delay of a head from beginning to end, with the switch at the beginning.
     latency: Span,
     holder: Option<Handle>,
     waiting: VecDeque<Handle>,
 }
 
-/// A packet under way.
+/// A packet in flight.
 #[derive(Clone, Debug)]
 pub struct Worm {
-    /// Who sends it.
+    /// The sender.
     pub source: u8,
     /// Bytes on the wire.
     pub bytes: u32,
-    /// What the NICs know it by.
+    /// The sender's job.
     pub job: Handle,
-    /// Ports that are still to be taken.
+    /// Remaining ports of the route.
     route: VecDeque<u8>,
-    /// Cables that it holds, the first first.
+    /// Cables that it holds, in the order of the route.
     held: VecDeque<usize>,
 }
 
-/// What happens in the network.
+/// Events of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NetworkEvent {
-    /// A head has come to the end of its last cable.
+    /// A head has reached the end of its last cable.
     Head(Handle),
-    /// A tail has gone by: this cable is free.
+    /// A tail has passed: this cable is free.
     Free(u16),
 }
 
-/// What the machine has to do after an event.
+/// What the machine must do after an event.
 #[derive(Clone, Debug)]
 pub enum Arrival {
-    /// A packet stands before this node until it is accepted.
+    /// A packet waits at this node until it is accepted.
     Before {
         /// The node.
         node: u8,
         /// The packet.
         worm: Handle,
     },
-    /// Its route led to no NIC, or over a cable that is down: it was dropped, and its sender may go on.
+    /// Its route led to no NIC, or over a cable that is down. It was dropped, and its sender may
+    /// continue.
     Lost(Worm),
 }
 
-/// How long an accepted packet takes.
+/// Times of an accepted packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flow {
     /// Until its tail has left the sender.
     pub leaves: Span,
-    /// Until its tail has come.
+    /// Until its tail has arrived.
     pub comes: Span,
 }
 
-/// Cables, switches, and what is on them.
+/// Cables, switches, and packets in flight.
 #[derive(Clone, Debug)]
 pub struct Network {
     cables: Vec<Cable>,
     worms: Pool<Worm>,
     ps_per_byte: Span,
-    /// Packets whose route led nowhere, or to a cable that is down.
+    /// Packets lost: their route led nowhere, or to a cable that is down.
     pub lost: u64,
-    /// Packets that had to wait for a cable.
+    /// Packets that waited for a cable.
     pub blocked: u64,
 }
 
 impl Network {
-    /// Cables between places, both ways. A byte takes `byte`; a head takes `cable` for each cable and `switch` for each switch.
+    /// Bidirectional cables between places. A byte takes `byte`; a head takes `cable` per cable and
+    /// `switch` per switch.
     pub fn new(cables: &[(Place, Place)], byte: Span, cable: Span, switch: Span) -> Network {
         let directions = cables.iter().flat_map(|&(one, other)| [(one, other), (other, one)]);
         let cables = directions
@@ -123,14 +128,14 @@ impl Network {
         Network { cables, worms: Pool::default(), ps_per_byte: byte, lost: 0, blocked: 0 }
     }
 
-    /// All cables with their state, in the order in which they were given.
+    /// All cables with their state, in the order of [`Network::new`].
     pub fn links(&self) -> impl Iterator<Item = Link> {
-        // Each cable is two directions, one behind the other.
+        // Each cable is two adjacent entries, one per direction.
         self.cables.chunks(2).map(|pair| Link { ends: [pair[0].from, pair[0].to], up: pair[0].up })
     }
 
-    /// Takes a cable down, or up again; false if there is none between these places. A packet whose head is on it already passes; one that comes
-    /// to it while it is down is lost.
+    /// Takes a cable down or up; false if there is none between these places. A packet whose head
+    /// is on it passes; one that reaches it while it is down is lost.
     pub(super) fn set_link(&mut self, ends: [Place; 2], up: bool) -> bool {
         let [one, other] = ends;
         let mut found = false;
@@ -143,7 +148,8 @@ impl Network {
         found
     }
 
-    /// The ports of the shortest way between two nodes over cables that are up (the kernel agent's network management), if there is one.
+    /// The ports of the shortest route between two nodes over cables that are up, if there is one
+    /// (the kernel agent's network management).
     pub fn route(&self, from: u8, to: u8) -> Option<Vec<u8>> {
         let start = self.cable_of(from).filter(|&cable| self.cables[cable].up)?;
         let mut seen = vec![false; self.cables.len()];
@@ -170,7 +176,8 @@ impl Network {
         None
     }
 
-    /// A node sends a packet of `bytes` bytes by a route. The node must not send another before this one's tail has left.
+    /// Sends a packet of `bytes` bytes from a node by a route. The node must not send another
+    /// before the tail has left.
     pub fn send(
         &mut self,
         schedule: &mut Schedule<Happening>,
@@ -187,7 +194,7 @@ impl Network {
         }
     }
 
-    /// Lets an event happen.
+    /// Handles an event.
     pub fn handle(
         &mut self,
         schedule: &mut Schedule<Happening>,
@@ -202,13 +209,14 @@ impl Network {
         }
     }
 
-    /// The packet before a node flows in. It is forgotten here.
+    /// Accepts the packet that waits at a node, and removes it from the network.
     pub fn accept(&mut self, schedule: &mut Schedule<Happening>, worm: Handle) -> (Worm, Flow) {
         let worm = self.worms.take(worm);
         let comes = self.ps_per_byte * u64::from(worm.bytes);
         let mut behind = Span::ZERO;
         let mut leaves = comes;
-        // The tail passes the beginning of each cable as long before the end as a head takes from there.
+        // The tail passes the start of a cable earlier than the end of the route, by the head's
+        // delay between the two.
         for &cable in worm.held.iter().rev() {
             behind += self.cables[cable].latency;
             leaves = comes.saturating_sub(behind);
@@ -217,12 +225,12 @@ impl Network {
         (worm, Flow { leaves, comes })
     }
 
-    /// A packet that is under way.
+    /// A packet in flight.
     pub fn worm(&self, worm: Handle) -> &Worm {
         &self.worms[worm]
     }
 
-    /// Packets that are under way.
+    /// Packets in flight.
     pub fn under_way(&self) -> usize {
         self.worms.len()
     }
@@ -231,7 +239,8 @@ impl Network {
         self.cables.iter().position(|cable| cable.from == Place::Node(node))
     }
 
-    /// A head takes the next cable, or waits for it. Behind one that is down its route leads nowhere.
+    /// Lets a head take the next cable, or wait for it. A cable that is down makes the route lead
+    /// nowhere.
     fn enter(&mut self, schedule: &mut Schedule<Happening>, worm: Handle, cable: usize) {
         let entered = &mut self.cables[cable];
         if !entered.up {
@@ -272,7 +281,8 @@ impl Network {
 
     fn free(&mut self, schedule: &mut Schedule<Happening>, cable: usize) {
         self.cables[cable].holder = None;
-        // Those that are lost at a cable that is down do not take it, so all of them are let go.
+        // A packet that is lost at a cable that is down does not take it, so all waiting ones go
+        // on.
         while self.cables[cable].holder.is_none()
             && let Some(next) = self.cables[cable].waiting.pop_front()
         {
@@ -281,7 +291,7 @@ impl Network {
     }
 }
 
-/// Lets something happen after `delay`, which may be nothing and at the end of this moment.
+/// Schedules an event after `delay`; without a delay, at the end of this moment.
 pub(super) fn soon(schedule: &mut Schedule<Happening>, delay: Span, happening: Happening) {
     schedule.settle_at(schedule.now() + delay, happening);
 }

@@ -1,32 +1,35 @@
-//! The steps of the NIC agent: which resource each occupies, which stage it belongs to, what it costs, and what comes next (M-18, M-19;
-//! paper 3.2).
+//! The steps of the NIC agent: resource, stage, cost and successor of each (M-18, M-19; paper 3.2).
 //!
-//! The paper gives the numbers of stages and what they do together; the list of the stages is ours:
+//! The paper gives the numbers of stages and their work as a whole; the list of stages is our
+//! choice:
 //!
 //! ```text
 //! LANai4, 7 + 5 stages, one for each use of a resource, under locks
-//!   send     1 take (processor)  2 prepare (processor)  3 fetch (host DMA)  4 launch (processor)  5 transmit (send DMA)
-//!            6 conclude (processor)  7 report (host DMA)
-//!   receive  1 arrive (receive DMA)  2 match (processor)  3 deliver (host DMA)  4 conclude (processor)  5 report (host DMA)
+//!   send     1 take (processor)  2 prepare (processor)  3 fetch (host DMA)
+//!            4 launch (processor)  5 transmit (send DMA)  6 conclude (processor)
+//!            7 report (host DMA)
+//!   receive  1 arrive (receive DMA)  2 match (processor)  3 deliver (host DMA)
+//!            4 conclude (processor)  5 report (host DMA)
 //! LANai9, 2 + 2 stages
 //!   send     1 fetch and report: one DMA chain  2 transmit
 //!   receive  1 arrive  2 deliver and report: one DMA chain
-//! Berkeley VIA: take, descriptor DMA, parse and translate, prepare, fetch, launch, transmit, conclude, report; one after the other
+//! Berkeley VIA, one step after another
+//!   take, descriptor DMA, parse and translate, prepare, fetch, launch, transmit, conclude, report
 //! ```
 //!
-//! On LANai4 the firmware has to see that a DMA has ended before it unlocks the engine: the steps `Fetched`, `Transmitted`,
-//! `Reported` and `Delivered` are the ends of stages 3, 5, 7 and 3, 5.
+//! On LANai4 the firmware must notice that a DMA has ended before it unlocks the engine. The steps
+//! `Fetched`, `Transmitted`, `Reported` and `Delivered` are the ends of stages 3, 5, 7 and 3, 5.
 
 use super::config::{Pipeline, Setup, Translation};
 use super::memory::Extent;
 use crate::units::Time;
 
-/// What a step occupies. Each is used by one step at a time.
+/// A resource. One step at a time uses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unit {
     /// The NIC's processor.
     Processor,
-    /// Between host and NIC, one channel for both ways.
+    /// Between host and NIC, one channel for both directions.
     HostDma,
     /// From the NIC to the network.
     SendDma,
@@ -37,7 +40,7 @@ pub enum Unit {
 /// Number of units.
 pub const UNITS: usize = 4;
 
-/// Which work queue, and which of the two pipelines.
+/// A work queue, and the pipeline that serves it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Side {
     /// Send.
@@ -50,47 +53,47 @@ pub enum Side {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Step {
-    /// A descriptor or doorbell is found.
+    /// Finds a descriptor or doorbell.
     Take,
-    /// A descriptor is read from host memory.
+    /// Reads a descriptor from host memory.
     Descriptor,
-    /// It is understood and its addresses are translated.
+    /// Parses it and translates its addresses.
     Parse,
-    /// A buffer is found and the host DMA started.
+    /// Finds a buffer and starts the host DMA.
     Prepare,
-    /// Data come from host memory.
+    /// Moves data from host memory.
     Fetch,
-    /// That is seen.
+    /// Notices its end.
     Fetched,
-    /// The header is made and the send DMA started.
+    /// Makes the header and starts the send DMA.
     Launch,
-    /// Data go to the network.
+    /// Moves data to the network.
     Transmit,
-    /// That is seen.
+    /// Notices its end.
     Transmitted,
-    /// The status word is made.
+    /// Makes the status word.
     Conclude,
-    /// It is written to host memory.
+    /// Writes it to host memory.
     Report,
-    /// That is seen.
+    /// Notices its end.
     Reported,
-    /// Data come from the network.
+    /// Moves data from the network.
     Arrive,
-    /// The VI and its descriptor are found.
+    /// Finds the VI and its descriptor.
     Match,
-    /// The descriptor is read from host memory.
+    /// Reads the descriptor from host memory.
     ReceiveDescriptor,
-    /// It is understood and its addresses are translated.
+    /// Parses it and translates its addresses.
     ReceiveParse,
-    /// Data go to host memory.
+    /// Moves data to host memory.
     Deliver,
-    /// That is seen.
+    /// Notices its end.
     Delivered,
-    /// The status word is made.
+    /// Makes the status word.
     ReceiveConclude,
-    /// It is written to host memory.
+    /// Writes it to host memory.
     ReceiveReport,
-    /// That is seen.
+    /// Notices its end.
     ReceiveReported,
 }
 
@@ -119,32 +122,32 @@ pub const STEPS: [Step; 21] = [
     Step::ReceiveReported,
 ];
 
-/// A packet's way through the NIC.
+/// A packet in the NIC.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// Which pipeline.
+    /// Its pipeline.
     pub side: Side,
     /// VI on this host.
     pub vi: u16,
-    /// The operation that it belongs to; nothing for a packet that found no descriptor.
+    /// Its operation; `None` for a packet without a descriptor.
     pub operation: Option<u16>,
     /// Number of the message on its VI, counted by the sender.
     pub message: u64,
-    /// Bytes of the message, and where this packet's lie in it.
+    /// Bytes of the message.
     pub total: u32,
-    /// First byte.
+    /// Offset of this packet's data in the message.
     pub offset: u32,
-    /// Number of bytes.
+    /// Bytes of this packet's data.
     pub length: u32,
     /// Whether this is the message's last packet.
     pub last: bool,
-    /// Where its buffer begins in the NIC's memory.
+    /// Start of its buffer in the NIC's memory.
     pub buffer: Option<u32>,
-    /// What its host DMA moves.
+    /// The pieces that its host DMA moves.
     pub extents: Vec<Extent>,
-    /// When it came into the queue that it is in.
+    /// When it entered its current queue.
     pub entered: Time,
-    /// A number of its own, for the journal.
+    /// Its number in the journal.
     pub serial: u64,
 }
 
@@ -160,7 +163,7 @@ impl Job {
 }
 
 impl Step {
-    /// What it occupies.
+    /// The resource that it uses.
     pub const fn unit(self) -> Unit {
         match self {
             Step::Descriptor
@@ -175,12 +178,12 @@ impl Step {
         }
     }
 
-    /// Which pipeline it is of.
+    /// Its pipeline.
     pub fn side(self) -> Side {
         if self < Step::Arrive { Side::Send } else { Side::Receive }
     }
 
-    /// The engine that the processor has to lock before it does this step, on LANai4.
+    /// The engine that the processor locks before this step, on LANai4.
     pub const fn locks(self) -> Option<Unit> {
         match self {
             Step::Prepare | Step::Conclude | Step::Match | Step::ReceiveConclude => {
@@ -202,7 +205,7 @@ impl Step {
         }
     }
 
-    /// The stage that it belongs to, counted from 1 in its pipeline; 0 where work is not cut into stages.
+    /// The stage, counted from 1 in its pipeline; 0 where work is not divided into stages.
     pub const fn stage(self, pipeline: Pipeline) -> u8 {
         match (pipeline, self) {
             (Pipeline::Locked, Step::Take | Step::Arrive) => 1,
@@ -219,7 +222,7 @@ impl Step {
         }
     }
 
-    /// With what a packet to be sent begins.
+    /// The first step of an outgoing packet.
     pub const fn first(pipeline: Pipeline, first_packet: bool) -> Step {
         match pipeline {
             Pipeline::Locked => Step::Take,
@@ -230,7 +233,7 @@ impl Step {
         }
     }
 
-    /// What comes after this step; nothing after the last.
+    /// The next step; `None` after the last.
     pub fn next(self, pipeline: Pipeline, job: &Job) -> Option<Step> {
         use Pipeline::{Chained, Hardware, Locked, Serial};
         match (pipeline, self) {
@@ -266,7 +269,8 @@ impl Step {
         }
     }
 
-    /// Instructions of a processor's step, without locks. `pages` are those that the NIC has to translate.
+    /// Instructions of a processor's step, without locks; `pages` are those that the NIC must
+    /// translate.
     pub fn instructions(self, setup: &Setup, job: &Job, pages: u64) -> u64 {
         let firmware = &setup.firmware;
         let start = firmware.prepare + firmware.piece * job.further_pieces();
@@ -278,7 +282,7 @@ impl Step {
         match (setup.system.pipeline, self) {
             (_, Step::Take) => firmware.take,
             (_, Step::Parse) => parse,
-            // One chain is made for data and status word (M-19).
+            // One chain serves data and status word (M-19).
             (Pipeline::Chained, Step::Prepare) => {
                 firmware.take + start + by_table + firmware.conclude
             }

@@ -1,4 +1,4 @@
-//! The programs that the paper measures with, and traffic of its mix (M-30, M-31; paper 2.2, 4).
+//! The paper's benchmark programs, and traffic of its mix (M-30, M-31; paper 2.2, 4).
 
 use super::config::Setup;
 use super::machine::{Completion, Desk, Program, Running, Status};
@@ -8,7 +8,8 @@ use crate::engine::Random;
 use crate::network::Sizes;
 use crate::units::{Span, Time};
 
-/// Sends that a window leaves unfinished at most, and receives that are posted. The paper does not say; ours.
+/// The most unfinished sends of a window, and the number of posted receives. The paper does not
+/// say; our choice.
 pub const WINDOW: u64 = 64;
 
 /// The longest message of the mix.
@@ -17,14 +18,14 @@ pub const LONGEST_OF_MIX: u32 = 65_536;
 /// Lengths of messages.
 #[derive(Clone, Debug)]
 pub enum Lengths {
-    /// All alike.
+    /// All the same length.
     Fixed(u32),
-    /// By lot, as the paper found them in programs (M-31), of those that are not longer than this.
+    /// Random lengths as the paper found them in programs (M-31), up to this limit.
     Mix(Random, u32),
 }
 
 impl Lengths {
-    /// The mix of a seed, or what of it is at most so long.
+    /// The mix for a seed, limited to `most` bytes.
     pub fn mix(seed: u64, most: u32) -> Lengths {
         Lengths::Mix(Random::new(seed), most)
     }
@@ -41,7 +42,7 @@ impl Lengths {
         }
     }
 
-    /// The longest that there can be.
+    /// The longest possible length.
     fn most(&self) -> u32 {
         match self {
             Lengths::Fixed(bytes) => *bytes,
@@ -50,27 +51,27 @@ impl Lengths {
     }
 }
 
-/// How a window's sends lie in memory.
+/// Where a window's sends lie in memory.
 #[derive(Clone, Debug)]
 pub enum Places {
-    /// One buffer for each of the window, again and again.
+    /// One buffer per place of the window, reused.
     Reused,
-    /// Anywhere in a region of so many bytes, by lot: poor locality.
+    /// Random places in a region of this many bytes: poor locality.
     Scattered(u64, Random),
 }
 
-/// Both ends of a ping-pong, of which the first begins.
+/// Both ends of a ping-pong; the first end begins.
 #[derive(Clone, Debug)]
 pub struct PingPong {
     lengths: Lengths,
     rounds_left: u64,
     vis: [u16; 2],
     regions: [RegionId; 2],
-    /// When it ended, and after how many bytes one way.
+    /// When it ended.
     pub ended: Option<Time>,
-    /// Bytes of data, one way.
+    /// Bytes of data in one direction.
     pub bytes: u64,
-    /// What went wrong; nothing if nothing did.
+    /// Faults; zero if all went well.
     pub faults: u64,
 }
 
@@ -139,14 +140,14 @@ impl Program for PingPong {
             }
             length = self.lengths.next();
         }
-        // The answer first, then the next receive, which nobody waits for.
+        // The answer first; the next receive is not urgent.
         self.post_send(desk, host, length);
         self.post_receive(desk, host);
     }
 }
 
-/// The first host sends so many messages in a row, whether or not the second receives; the second takes what comes. A message for which
-/// no receive is posted is lost.
+/// The first host sends messages in a row, whether or not the second receives. The second receives
+/// what arrives. A message without a posted receive is lost.
 #[derive(Clone, Debug)]
 pub struct Window {
     lengths: Lengths,
@@ -155,24 +156,24 @@ pub struct Window {
     posted: u64,
     vis: [u16; 2],
     regions: [RegionId; 2],
-    /// Sends that may be unfinished; [`WINDOW`] at first.
+    /// The most sends in progress; initially [`WINDOW`].
     pub unfinished: u64,
     /// Sends that have completed.
     pub sent: u64,
     /// Messages that have come.
     pub received: u64,
-    /// The message that is due, if none is lost.
+    /// The number of the next message, if none is lost.
     due: u64,
-    /// When the last send had completed.
+    /// When the last send completed.
     pub ended: Option<Time>,
-    /// Bytes of data that were sent.
+    /// Bytes of data sent.
     pub bytes: u64,
-    /// What went wrong; nothing if nothing did.
+    /// Faults; zero if all went well.
     pub faults: u64,
 }
 
 impl Window {
-    /// Posts receives (if the second host is to receive) and the first sends.
+    /// Posts receives (if the second host receives) and the first sends.
     ///
     /// # Errors
     /// A sentence, if memory is full.
@@ -216,7 +217,7 @@ impl Window {
         Ok(program)
     }
 
-    /// Begins to send.
+    /// Starts to send.
     pub fn start(&mut self, desk: &mut Desk<'_>) {
         for _ in 0..self.unfinished.min(self.messages) {
             self.post_send(desk);
@@ -254,7 +255,7 @@ impl Program for Window {
         self.faults += u64::from(completion.status != Status::Success);
         match completion.side {
             Side::Receive => {
-                // Those that found no receive are lost; what comes, comes in order.
+                // Messages without a receive are lost; the others arrive in order.
                 self.faults += u64::from(completion.message < self.due);
                 self.due = completion.message + 1;
                 self.received += 1;
@@ -272,19 +273,19 @@ impl Program for Window {
     }
 }
 
-/// What a ping-pong says.
+/// Results of a ping-pong.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Latency {
-    /// Mean time one way.
+    /// Mean one-way time.
     pub one_way: Span,
     /// The trace hash of the run.
     pub trace: u64,
 }
 
-/// Runs a ping-pong of so many round trips on a fresh machine.
+/// Runs a ping-pong of `rounds` round trips on a new machine.
 ///
 /// # Errors
-/// A sentence, if it cannot be run or breaks a law.
+/// A sentence, if the run fails or breaks a law.
 pub fn ping_pong(
     setup: &Setup,
     lengths: Lengths,
@@ -292,7 +293,7 @@ pub fn ping_pong(
     seed: u64,
 ) -> Result<Latency, String> {
     let mut running = Running::new(setup, 2, seed).map_err(|error| error.to_string())?;
-    // Receives are posted first, and have come to the NICs when the first send is posted by the same processor.
+    // The receives reach the NICs before the first send: the same processor posts them first.
     let mut program = PingPong::begin(&mut running, lengths, rounds)?;
     running.run(&mut program, Time::NEVER);
     running.machine.audit(running.schedule.now())?;
@@ -302,11 +303,11 @@ pub fn ping_pong(
     Ok(Latency { one_way, trace: running.schedule.trace_hash() })
 }
 
-/// What a window says.
+/// Results of a window.
 pub struct Flow {
-    /// Decimal megabytes of data in a second, from the first post to the last completion of a send.
+    /// Decimal megabytes of data per second, from the first post to the last completion of a send.
     pub megabytes_per_second: f64,
-    /// Messages in a second.
+    /// Messages per second.
     pub messages_per_second: f64,
     /// From the first post to the last completion of a send.
     pub took: Span,
@@ -318,10 +319,10 @@ pub struct Flow {
     pub program: Window,
 }
 
-/// Runs a window of so many messages on a fresh machine, the receives posted before.
+/// Runs a window of `messages` messages on a new machine; receives are posted before.
 ///
 /// # Errors
-/// A sentence, if it cannot be run or breaks a law.
+/// A sentence, if the run fails or breaks a law.
 pub fn window(
     setup: &Setup,
     lengths: Lengths,
@@ -334,10 +335,11 @@ pub fn window(
     run_window(running, &mut program).map(|(running, took)| flow(running, program, took))
 }
 
-/// Starts a window that was prepared and runs it to its end; gives the machine and the time from the first post to the last completion.
+/// Runs a prepared window to its end. Returns the machine and the time from the first post to the
+/// last completion.
 ///
 /// # Errors
-/// A sentence, if something went wrong.
+/// A sentence, if the run fails.
 pub fn run_window(mut running: Running, program: &mut Window) -> Result<(Running, Span), String> {
     running.run(program, Time::NEVER);
     let began = running.schedule.now();

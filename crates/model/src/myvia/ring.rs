@@ -1,5 +1,5 @@
-//! A work queue of MyVIA: a small ring of physical descriptors on the NIC, and a big one in host memory for what it cannot hold
-//! (M-12 to M-15; paper 3.3, Figs. 3 and 4).
+//! A work queue of MyVIA: a small ring of physical descriptors on the NIC, and a big overflow ring
+//! in host memory (M-12 to M-15; paper 3.3, Figs. 3 and 4).
 //!
 //! ```text
 //!   user agent --PIO--> small ring ----> NIC               while the flag is not set
@@ -7,18 +7,18 @@
 //!          `--> big ring ----'  interrupt handler          while it is, in the order of posting
 //! ```
 //!
-//! The struct says who may put what where; how long that takes is the host's and the NIC's business.
+//! This file has the rules, without time; host and NIC have the costs.
 
 use std::collections::VecDeque;
 
-/// Where the user agent has to write the next descriptor.
+/// The place of the next descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Into the small ring: that write is the doorbell (M-12).
+    /// The small ring: the write is the doorbell (M-12).
     Small,
-    /// Into the big ring.
+    /// The big ring.
     Big,
-    /// Nowhere: both are full.
+    /// None: both are full.
     Nowhere,
 }
 
@@ -30,37 +30,39 @@ pub struct Rings<T> {
     big: VecDeque<T>,
     big_entries: usize,
     low_mark: usize,
-    /// Set by the host when the big ring is not empty: closes the small ring to the user agent (M-14).
+    /// Set by the host while the big ring is not empty: closes the small ring to the user agent
+    /// (M-14).
     flag: bool,
-    /// What the NIC sees of the flag; it follows by a PIO write.
+    /// The NIC's copy of the flag; a PIO write updates it.
     flag_on_nic: bool,
-    /// An interrupt was raised and its handler has not ended.
+    /// An interrupt was raised and its handler is not done.
     asked: bool,
-    /// What was counted.
+    /// Counters.
     pub counts: Counts,
-    /// Canary: the user agent writes into the small ring whenever there is room, flag or not.
+    /// Canary: the user agent ignores the flag and writes into the small ring whenever it has room.
     pub(crate) ignores_flag: bool,
 }
 
-/// What happened to the rings.
+/// Counters of the rings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Descriptors that the user agent wrote into the small ring.
     pub direct: u64,
     /// Descriptors that went through the big ring.
     pub overflowed: u64,
-    /// Descriptors that a handler moved.
+    /// Descriptors that a handler moved to the small ring.
     pub refilled: u64,
     /// Descriptors that the NIC took.
     pub taken: u64,
     /// Interrupts for a refill.
     pub interrupts: u64,
-    /// The most that were in the big ring.
+    /// The peak length of the big ring.
     pub most_big: usize,
 }
 
 impl<T> Rings<T> {
-    /// Empty rings. The NIC asks for a refill when `low_mark` descriptors or fewer are left in the small one.
+    /// Empty rings. The NIC requests a refill when at most `low_mark` descriptors are left in the
+    /// small ring.
     pub fn new(small_entries: usize, big_entries: usize, low_mark: usize) -> Rings<T> {
         Rings {
             small: VecDeque::new(),
@@ -76,7 +78,8 @@ impl<T> Rings<T> {
         }
     }
 
-    /// Where the next descriptor goes: into the small ring only if it has room and nothing older waits in the big one.
+    /// The place of the next descriptor. It is the small ring only if that has room and nothing
+    /// older waits in the big one.
     pub fn place(&self) -> Place {
         let closed = self.flag && !self.ignores_flag;
         if !closed && self.small.len() < self.small_entries {
@@ -88,14 +91,14 @@ impl<T> Rings<T> {
         }
     }
 
-    /// The user agent's PIO write has come.
+    /// The user agent's PIO write has arrived in the small ring.
     pub fn put_small(&mut self, descriptor: T) {
         debug_assert!(self.small.len() < self.small_entries);
         self.small.push_back(descriptor);
         self.counts.direct += 1;
     }
 
-    /// The user agent writes into the big ring. True if the NIC must now be told by the flag.
+    /// The user agent writes into the big ring. True if it must now set the NIC's flag.
     pub fn put_big(&mut self, descriptor: T) -> bool {
         self.big.push_back(descriptor);
         self.counts.overflowed += 1;
@@ -103,7 +106,7 @@ impl<T> Rings<T> {
         !std::mem::replace(&mut self.flag, true)
     }
 
-    /// The write of the flag has come to the NIC.
+    /// The write of the flag has arrived at the NIC.
     pub fn flag_came(&mut self) {
         self.flag_on_nic = true;
     }
@@ -115,8 +118,8 @@ impl<T> Rings<T> {
         Some(descriptor)
     }
 
-    /// Whether the NIC has to interrupt the host now: down to the mark, the flag set, and no handler under way (M-15). The
-    /// caller raises the interrupt.
+    /// Whether the NIC must interrupt the host now: at or below the mark, the flag set, and no
+    /// handler running (M-15). The caller raises the interrupt.
     pub fn ask(&mut self) -> bool {
         let needs = self.flag_on_nic && self.small.len() <= self.low_mark && !self.asked;
         if needs {
@@ -131,7 +134,8 @@ impl<T> Rings<T> {
         !self.big.is_empty() && self.small.len() < self.small_entries
     }
 
-    /// The handler's PIO write has come: the oldest of the big ring is in the small one.
+    /// The handler's PIO write has arrived: the oldest descriptor of the big ring moves to the
+    /// small one.
     pub fn refill(&mut self) {
         if let Some(descriptor) = self.big.pop_front() {
             self.small.push_back(descriptor);
@@ -139,7 +143,7 @@ impl<T> Rings<T> {
         }
     }
 
-    /// Whether the handler may clear the flag: nothing is left in the big ring.
+    /// Whether the handler may clear the flag: the big ring is empty.
     pub fn can_open(&self) -> bool {
         self.flag && self.big.is_empty()
     }
@@ -176,7 +180,7 @@ mod tests {
     use super::*;
     use crate::engine::Random;
 
-    /// Every interleaving that the seed draws of posting, taking and refilling, against a plain queue.
+    /// A random interleaving of posting, taking and refilling, against a plain queue.
     fn random_run(seed: u64, ignores_flag: bool) -> Result<Counts, String> {
         let mut random = Random::new(seed);
         let small = 1 + random.below(16) as usize;
@@ -240,8 +244,8 @@ mod tests {
         Ok(rings.counts)
     }
 
-    /// Bursts beyond the small ring lose nothing and keep their order; the user agent never writes into a closed small ring; interrupts
-    /// come only at the mark with the flag set.
+    /// Bursts beyond the small ring lose nothing and keep their order. The user agent never writes
+    /// into a closed small ring, and interrupts come only at the mark with the flag set.
     // shows: M-13, M-14, M-15
     #[test]
     fn order_and_number_are_kept() {
@@ -249,7 +253,7 @@ mod tests {
         for seed in 0..50 {
             let counts = random_run(seed, false).unwrap();
             overflowed += counts.overflowed;
-            // The last handler may not have run.
+            // The last handler may not have run yet.
             assert!(
                 counts.refilled <= counts.overflowed && counts.interrupts <= counts.refilled + 1
             );
@@ -257,7 +261,7 @@ mod tests {
         assert!(overflowed > 100_000);
     }
 
-    /// Canary: a user agent that ignores the flag is caught.
+    /// Canary: the test catches a user agent that ignores the flag.
     #[test]
     fn ignoring_the_flag_is_caught() {
         assert!((0..5).any(|seed| random_run(seed, true).is_err()));

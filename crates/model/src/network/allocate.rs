@@ -1,15 +1,15 @@
-//! What a router decides in a cycle: who gets a virtual channel, and which inputs send to which outputs.
+//! A router's decisions in a cycle: virtual channel allocation and switch allocation.
 
 use super::config::Allocation;
 use super::fabric::{Fabric, set};
 use super::parts::State;
 use crate::engine::{Policy, first_from, nth_set};
 
-/// Bit sets of up to 64 grants, one for each input.
+/// Grants to each of 64 inputs: a bit set of outputs.
 type Grants = [u64; 64];
 
 impl Fabric {
-    /// Lets every router that has something to do decide.
+    /// Lets every active router decide.
     pub(super) fn route_all(&mut self) {
         let mut grants: Grants = [0; 64];
         let mut matches: Vec<(u8, u8)> = std::mem::take(&mut self.matches);
@@ -42,7 +42,7 @@ impl Fabric {
         self.matches = matches;
     }
 
-    /// Gives free virtual channels of each output to heads that wait for one, in turn.
+    /// Allocates free virtual channels of each output to waiting heads, in turn.
     fn allocate_vcs(&mut self, router_number: u32) {
         let router = self.routers[router_number as usize];
         let mut outputs = router.waited;
@@ -81,13 +81,14 @@ impl Fabric {
             if after.waiting == 0 {
                 self.routers[router_number as usize].waited &= !(1 << output);
             } else if after.free_vcs != 0 && after.free_vcs != port.free_vcs {
-                // An input gets one at a time; for its other packets there may be one left, and nothing else would wake us.
+                // An input gets one per cycle. Stay active: nothing else wakes this router for the
+                // input's other packets.
                 set(&mut self.active_routers, router_number);
             }
         }
     }
 
-    /// Whose turn it is to get a virtual channel, by the same policy that shares out the output.
+    /// The input that gets a virtual channel next; the policy is that of the output.
     #[inline]
     fn next_for_vc(&mut self, port: u32, inputs: u64) -> u32 {
         match self.config.allocation {
@@ -128,8 +129,8 @@ impl Fabric {
         true
     }
 
-    /// Matches inputs and outputs; each at most once. Compiled twice, as iSLIP is what large networks are run with and should
-    /// not pay for the choice.
+    /// Matches inputs and outputs, each at most once. Compiled twice: large networks run iSLIP and
+    /// should not pay for the choice.
     fn allocate_switch<const ISLIP: bool>(
         &mut self,
         number: u32,
@@ -142,7 +143,7 @@ impl Fabric {
         let (mut outputs, mut taken) = (router.outputs, 0u64);
         let mut lost = 0;
         for round in 0..self.config.iterations {
-            // Each output that is left grants to one input that is left.
+            // Grant: each unmatched output grants to one unmatched input.
             let mut granted = 0u64;
             let mut bits = outputs;
             while bits != 0 {
@@ -169,7 +170,7 @@ impl Fabric {
             if granted == 0 {
                 break;
             }
-            // Each input that was granted something accepts one.
+            // Accept: each input with grants accepts one.
             while granted != 0 {
                 let input = granted.trailing_zeros();
                 granted &= granted - 1;
@@ -179,7 +180,8 @@ impl Fabric {
                     let output =
                         first_from(offers, ports[input as usize].accept_turn.into()) as u32;
                     if round == 0 {
-                        // Only now do turns move on: that is what takes iSLIP's pointers apart.
+                        // Pointers move only on an accepted grant: this desynchronises iSLIP's
+                        // pointers.
                         ports[output as usize].grant_turn = ((input + 1) % 64) as u8;
                         ports[input as usize].accept_turn = ((output + 1) % 64) as u8;
                     }
@@ -188,7 +190,7 @@ impl Fabric {
                     self.accept(router.first_port + input, offers)
                 };
                 if round == 0 {
-                    // Other outputs that chose this input in vain.
+                    // The input declined the grants of other outputs.
                     lost += u64::from(offers & (offers - 1) != 0);
                 } else {
                     self.counters.later_rounds += 1;
@@ -234,7 +236,7 @@ impl Fabric {
         nth_set(set, self.random.below(u64::from(set.count_ones())) as u32)
     }
 
-    /// The input that has had the least for its weight, in turn among equals.
+    /// The input with the least service for its weight; equal inputs take turns.
     fn by_weight(&self, port: u32, requests: u64) -> u32 {
         let router = self.routers[self.ports[port as usize].router as usize];
         let output = port - router.first_port;
@@ -252,7 +254,7 @@ impl Fabric {
         best.1
     }
 
-    /// Notes that an input was served: it has had more, by the less the more weight it has.
+    /// Charges an input for one turn, in inverse proportion to its weight.
     fn charge(&mut self, port: u32, input: u32, requests: u64) {
         let router = self.routers[self.ports[port as usize].router as usize];
         let output = port - router.first_port;
@@ -260,7 +262,7 @@ impl Fabric {
         let had = self.served[pair(input)];
         let weight = self.config.weights.get(input as usize).copied().unwrap_or(1).max(1);
         self.served[pair(input)] = had + WEIGHT_UNIT / u64::from(weight);
-        // Who comes back after a pause must not have saved up turns.
+        // An input that was idle must not have saved up turns.
         let floor = had.saturating_sub(WEIGHT_UNIT);
         for idle in (0..router.ports).filter(|idle| requests >> idle & 1 == 0) {
             let had = &mut self.served[pair(idle)];
@@ -269,7 +271,7 @@ impl Fabric {
         self.ports[port as usize].grant_turn = ((input + 1) % 64) as u8;
     }
 
-    /// Which of the input's virtual channels sends to this output, in turn.
+    /// The virtual channel of the input that sends to this output; channels take turns.
     #[inline]
     fn pick(&mut self, number: u32, input: u8, output: u8) -> u32 {
         let router = self.routers[number as usize];
@@ -283,5 +285,5 @@ impl Fabric {
     }
 }
 
-/// What one turn costs at weight 1; divisible by all small weights.
+/// The charge for one turn at weight 1; divisible by all small weights.
 const WEIGHT_UNIT: u64 = 720_720;

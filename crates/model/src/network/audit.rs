@@ -1,4 +1,4 @@
-//! Laws that a fabric must obey at every moment, and who waits for whom when it stands still.
+//! Laws that a fabric obeys at every moment, and the waits that explain a standstill.
 
 use super::fabric::Fabric;
 use super::packets::NONE;
@@ -7,8 +7,8 @@ use crate::engine::Waits;
 use crate::stats::Imbalance;
 
 impl Fabric {
-    /// Checks that no packet, beat or credit is lost or invented, that no buffer holds more than it has room for, and Little's
-    /// law on every queue. Exact, at any moment between ticks.
+    /// Checks that packets, beats and credits are conserved, that no buffer exceeds its room, and
+    /// Little's law on every queue. Exact at any moment between ticks.
     ///
     /// # Errors
     /// The first law that does not hold.
@@ -39,7 +39,7 @@ impl Fabric {
             let room = if sink { self.config.sink_beats } else { self.config.buffer_beats };
             let held = if sink { 0 } else { self.queues[to].occupied };
             let sum = out.credits + beats[to] + held + credits[number];
-            // What terminals hold is known as a sum only; it is checked below.
+            // The beats that terminals hold are known only as a sum; the check is below.
             if sum > room || (sum != room && !sink) {
                 let details = format!(
                     "{} with the sender, {} on the link, {held} held, {} returning, room {room}",
@@ -146,11 +146,13 @@ impl Fabric {
         Ok(())
     }
 
-    /// Adds who waits for whom, at this moment. If the fabric sleeps and packets are inside, these waits explain why; a cycle among
-    /// them is a deadlock within the fabric, and with the waits of other blocks one through them (C-26).
+    /// Adds the current waits. If the fabric sleeps with packets inside, these waits explain why. A
+    /// cycle among them is a deadlock in the fabric; with the waits of other blocks, a cycle is a
+    /// deadlock through those blocks (C-26).
     ///
-    /// `terminal` gives the name of what takes packets out at a terminal; it appears as holder where
-    /// [`FabricConfig::sink_beats`](super::FabricConfig::sink_beats) is a limit, and as waiter nowhere.
+    /// `terminal` names the block that takes packets out at a terminal. It appears as a holder
+    /// where [`FabricConfig::sink_beats`](super::FabricConfig::sink_beats) is a limit, and never as
+    /// a waiter.
     pub fn waits(&self, waits: &mut Waits, terminal: impl Fn(u32) -> String) {
         for (number, lane) in self.lanes.iter().enumerate() {
             if lane.head == NONE {
@@ -214,7 +216,7 @@ impl Fabric {
         }
     }
 
-    /// The rest of the packet in front is still where it came from.
+    /// Adds the wait for the rest of the first packet, which is still one hop back.
     fn wait_for_rest(&self, number: usize, waits: &mut Waits) {
         let from = self.ports[number >> self.vc_shift].from;
         if from == NONE {
@@ -233,7 +235,7 @@ impl Fabric {
         waits.add(self.queue_name(number), holder, "the rest of a packet");
     }
 
-    /// The terminal whose receiving end a queue number is.
+    /// The terminal, if the queue number is a terminal's receiving end.
     fn sink(&self, queue: u32) -> Option<u32> {
         let first = self.queues.len() as u32;
         (queue >= first).then(|| (queue - first) >> self.vc_shift)
@@ -244,7 +246,7 @@ impl Fabric {
         port.router != NONE && port.to != NONE && port.to >= self.router_ports()
     }
 
-    /// An input queue or terminal as people call it.
+    /// The readable name of an input queue or terminal.
     pub(super) fn queue_name(&self, number: usize) -> String {
         match self.queues.get(number) {
             Some(queue) if self.config.vcs == 1 => {
@@ -278,11 +280,11 @@ mod tests {
         }
     }
 
-    /// A fabric whose terminals take everything at once, or never.
+    /// A fabric whose terminals take everything at once, except one that may be blocked.
     struct Bench {
         fabric: Fabric,
         takes: bool,
-        /// This one takes nothing.
+        /// The terminal that takes nothing.
         blocked: Option<u32>,
     }
 
@@ -304,7 +306,7 @@ mod tests {
 
     const CYCLE: Span = Span::from_ns(4);
 
-    /// `packets` of `beats` beats from each terminal, to `to(source, random)`.
+    /// Injects `packets` packets of `beats` beats at each terminal, to `to(source, random)`.
     fn loaded(
         mut fabric: Fabric,
         packets: usize,
@@ -332,8 +334,8 @@ mod tests {
         run(bench, schedule, Time::ZERO + CYCLE * cycles);
     }
 
-    /// In every cycle, beats and credits are conserved and Little's law holds, with all kinds of switching; in the end all is
-    /// delivered.
+    /// In every cycle, beats and credits are conserved and Little's law holds, with all kinds of
+    /// switching. At the end everything is delivered.
     #[test]
     fn every_cycle_balances() {
         for switching in [Switching::Wormhole, Switching::CutThrough, Switching::StoreAndForward] {
@@ -357,7 +359,7 @@ mod tests {
 
     type Fault = fn(&mut Fabric);
 
-    /// Canaries: each kind of loss is noticed by the audit, and named.
+    /// Canaries: the audit detects and names each kind of loss.
     #[test]
     fn every_loss_is_caught() {
         let faults: [(&str, Fault); 6] = [
@@ -368,7 +370,7 @@ mod tests {
             ("credits and beats do not make the room", |fabric| {
                 let queue = fabric.queues.iter_mut().find(|queue| queue.occupied > 1).unwrap();
                 queue.occupied -= 1;
-                // The beat is gone, but counted as if it had been sent.
+                // The beat is gone, but the counters say that it was sent.
                 fabric.counters.beats_in -= 1;
             }),
             ("beats in = in sources", |fabric| {
@@ -390,8 +392,8 @@ mod tests {
         }
     }
 
-    /// Packets that wait for each other in a ring without dateline stand still; that is noticed, and each wait is named. With
-    /// the dateline the same load goes through.
+    /// Packets that wait for each other in a ring without dateline stand still; the fabric detects
+    /// this and names each wait. With the dateline the same load goes through.
     #[test]
     fn a_deadlock_is_found_and_explained() {
         let ring = Topology::ring(8).unwrap();
@@ -414,7 +416,8 @@ mod tests {
         assert!(!bench.fabric.stands_still() && bench.fabric.packets_inside() == 0);
     }
 
-    /// A terminal that takes nothing out stops its senders after its room, loses nothing, and is named as the one waited for.
+    /// A terminal that takes nothing out stops its senders once its room is full. It loses nothing,
+    /// and the waits name it.
     #[test]
     fn a_slow_terminal_holds_its_senders_back() {
         let config = FabricConfig { sink_beats: 3, ..FabricConfig::default() };
@@ -430,7 +433,7 @@ mod tests {
         assert_eq!(waits.cycle(), None);
     }
 
-    /// Deliveries after a while on a crossbar of four where terminal 0 takes nothing and everybody sends to everybody.
+    /// Deliveries on a crossbar of four under all-to-all traffic, where terminal 0 takes nothing.
     fn beside_a_blocked_output(queues: u8) -> u64 {
         let config = FabricConfig {
             vcs: queues,
@@ -455,14 +458,16 @@ mod tests {
         bench.fabric.counters().packets_out
     }
 
-    /// A packet's channel is its destination modulo their number, in every queue and cycle. So with as many as outputs, one that
-    /// is blocked holds nobody else up; with one, everybody; with two, those that share its channel.
+    /// In every queue and cycle, a packet's channel is its destination modulo the number of
+    /// channels. With one channel per output, a blocked output blocks no other traffic; with one
+    /// channel, it blocks all; with two, only the traffic on its channel.
     // shows: C-42, C-43
     #[test]
     fn a_blocked_output_holds_up_who_shares_its_channel() {
         let (one, two, four) =
             (beside_a_blocked_output(1), beside_a_blocked_output(2), beside_a_blocked_output(4));
-        // About 600 of 800 packets go to the other three, and about 400 of those to the two with a channel of their own.
+        // About 600 of 800 packets go to the other three outputs, and about 400 to the two outputs
+        // on the other channel.
         assert!(one < 60, "{one}");
         assert!((380..480).contains(&two), "{two}");
         assert!((570..640).contains(&four), "{four}");

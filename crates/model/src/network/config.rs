@@ -11,21 +11,23 @@ use crate::units::{Frequency, Span};
 pub enum Switching {
     /// As soon as the next beat has room; a blocked packet spans several routers.
     Wormhole,
-    /// As soon as its head is there, if the whole packet has room ahead (virtual cut-through).
+    /// As soon as its head has arrived, if the next buffer has room for the whole packet (virtual
+    /// cut-through).
     CutThrough,
-    /// When it has come in as a whole, if the whole packet has room ahead.
+    /// When the whole packet has arrived, if the next buffer has room for it.
     StoreAndForward,
 }
 
-/// How inputs and outputs of a router are matched in each cycle.
+/// How a router matches inputs and outputs in each cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Allocation {
-    /// Outputs grant and inputs accept in turn; turns move on only when a grant of the first round is accepted (McKeown 1999).
+    /// Outputs grant and inputs accept round-robin; pointers move only when a grant of the first
+    /// round is accepted (McKeown 1999).
     Islip,
-    /// Outputs grant and inputs accept by lot (Anderson et al. 1993).
+    /// Outputs grant and inputs accept at random (Anderson et al. 1993).
     Pim,
-    /// Outputs grant by the policy below, inputs accept in turn; turns always move on.
+    /// Outputs grant by this policy, inputs accept round-robin; pointers always move.
     Policy(Policy),
 }
 
@@ -33,23 +35,24 @@ pub enum Allocation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Select {
-    /// Any that is free. On rings, any of the half that the dateline allows.
+    /// Any free channel. On rings, any of the half that the dateline allows.
     Free,
-    /// Destination modulo the number of channels (C-42). With as many as terminals this is virtual output queueing (C-43).
+    /// Destination modulo the number of channels (C-42). With as many as terminals this is virtual
+    /// output queueing (C-43).
     Destination,
 }
 
-/// Virtual channels of one class of messages: GET has a class of its own in cHPP (C-27).
+/// The virtual channels of one message class; in cHPP, GET has its own class (C-27).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Class {
     /// The first virtual channel of the class.
     pub first_vc: u8,
-    /// How many it has. Classes may overlap; then they can block each other.
+    /// Number of channels. Classes may overlap; then one can block another.
     pub vcs: u8,
 }
 
-/// Every parameter of a router and of what is around it. All routers of a network are alike.
+/// Every parameter of a router and its surroundings. All routers of a network are alike.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FabricConfig {
@@ -57,29 +60,31 @@ pub struct FabricConfig {
     pub clock: Frequency,
     /// Virtual channels per port, 1 to 32.
     pub vcs: u8,
-    /// Classes of messages and their virtual channels; empty is one class that has all.
+    /// Message classes and their virtual channels; empty means one class with all channels.
     pub classes: Vec<Class>,
     /// Which virtual channel a packet takes.
     pub select: Select,
-    /// Room for beats in each input queue (port and virtual channel); 0 is without limit.
+    /// Beats per input queue (port and virtual channel); 0 is without limit.
     pub buffer_beats: u32,
-    /// Room for beats at each terminal and virtual channel; 0 is without limit. What takes packets out decides when it is free.
+    /// Beats per terminal and virtual channel; 0 is without limit. The block that takes packets out
+    /// frees the room.
     pub sink_beats: u32,
-    /// Cycles from a beat's arrival at an input until it can cross the switch at the earliest (routing, VC and switch allocation).
+    /// Minimum cycles from a beat's arrival at an input until it crosses the switch (routing, VC
+    /// and switch allocation).
     pub pipeline_cycles: u32,
-    /// Cycles on a link between routers, at least 1.
+    /// Cycles on a link between routers; at least 1.
     pub link_cycles: u32,
-    /// Cycles on the link from and to a terminal, at least 1.
+    /// Cycles on the link from and to a terminal; at least 1.
     pub terminal_cycles: u32,
-    /// Cycles until a credit is back, at least 1.
+    /// Cycles until a credit is back; at least 1.
     pub credit_cycles: u32,
     /// When a packet may go on.
     pub switching: Switching,
     /// How inputs and outputs are matched.
     pub allocation: Allocation,
-    /// Rounds of matching in a cycle.
+    /// Rounds of matching per cycle.
     pub iterations: u8,
-    /// Weights of input ports for the weighted policy; ports beyond the list have 1.
+    /// Weights of input ports for the weighted policy; ports beyond the list have weight 1.
     pub weights: Vec<u32>,
 }
 
@@ -104,7 +109,7 @@ impl Default for FabricConfig {
     }
 }
 
-/// A parameter of a switch or network that cannot be.
+/// An impossible parameter of a switch or network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{parameter}` {why}")]
 pub struct ConfigError {
@@ -114,9 +119,9 @@ pub struct ConfigError {
     pub why: String,
 }
 
-/// Delays beyond this are refused, because every cycle of them has a slot of its own.
+/// The longest delay: each of its cycles has a slot.
 pub const MOST_CYCLES: u32 = 4096;
-/// Room beyond this is refused: write 0 for room without limit.
+/// The largest buffer; 0 is a buffer without limit.
 pub const MOST_BEATS: u32 = 1 << 24;
 
 impl FabricConfig {
@@ -125,10 +130,10 @@ impl FabricConfig {
         self.clock.period()
     }
 
-    /// The most beats that a packet may have: where it must fit into a buffer as a whole, no more than that holds.
+    /// The longest packet, in beats: the smallest buffer that must hold a whole packet.
     pub fn most_packet_beats(&self) -> u32 {
         let room = |beats: u32| if beats == 0 { u32::from(u16::MAX) } else { beats };
-        // A terminal gives its room back when it has the whole packet.
+        // A terminal frees its room only when it has the whole packet.
         let buffers = if self.switching == Switching::Wormhole { 0 } else { self.buffer_beats };
         room(buffers).min(room(self.sink_beats))
     }
@@ -138,7 +143,7 @@ impl FabricConfig {
         self.classes.get(class).copied().unwrap_or(Class { first_vc: 0, vcs: self.vcs })
     }
 
-    /// Checks that the parameters make a router; `halves` is how many groups of channels its routes need.
+    /// Checks the parameters; `halves` is the number of channel groups that the routes need.
     pub(super) fn check(&self, halves: usize) -> Result<(), ConfigError> {
         let wrong = |parameter, why: String| Err(ConfigError { parameter, why });
         if !(1..=32).contains(&self.vcs) {

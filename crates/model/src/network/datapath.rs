@@ -1,4 +1,4 @@
-//! The way of a beat: in from a link, through the switch, out to the next.
+//! The path of a beat: in from a link, through the switch, out to the next.
 
 use super::config::Switching;
 use super::fabric::{Delivery, Fabric, set, some};
@@ -14,12 +14,12 @@ pub(super) const NUMBER: u32 = TAIL - 1;
 #[derive(Clone, Copy)]
 pub(super) struct Beat {
     pub queue: u32,
-    /// The packet's number and the flags above.
+    /// The packet's number and the flags.
     pub packet: u32,
 }
 
 impl Fabric {
-    /// Credits and beats that arrive in this cycle.
+    /// Takes in the credits and beats that arrive in this cycle.
     pub(super) fn take_in(&mut self) {
         let credits = self.credits.take(self.cycle);
         for &vc in &credits {
@@ -37,7 +37,7 @@ impl Fabric {
         self.beats.recycle(self.cycle, beats);
     }
 
-    /// A credit comes back to a sender.
+    /// Returns a credit to its sender.
     #[inline]
     fn credit(&mut self, vc: u32) {
         let out = &mut self.out_vcs[vc as usize];
@@ -61,7 +61,7 @@ impl Fabric {
         }
     }
 
-    /// A beat comes to an input queue.
+    /// Puts an arriving beat into its input queue.
     #[inline]
     fn arrive(&mut self, number: u32, beat: u32) {
         let queue = &mut self.queues[number as usize];
@@ -90,7 +90,7 @@ impl Fabric {
         }
     }
 
-    /// A packet has come to the front of an input queue: its way is found.
+    /// Routes a packet that has reached the front of its input queue.
     fn front(&mut self, number: u32) {
         let queue = &self.queues[number as usize];
         let place = self.packets.place(queue.head);
@@ -102,11 +102,12 @@ impl Fabric {
             source_router: self.topology.place(packet.source as usize).0,
             router_to,
             port_to,
-            // Any bits do that stay the same along the way and differ between packets.
+            // These bits must stay the same along the route and differ between packets.
             bits: (packet.born as u32 ^ packet.source.rotate_left(16) ^ packet.destination)
                 .wrapping_mul(0x9e37_79b1),
         });
-        // A terminal puts packets together from as many virtual channels as there are, whatever brought them.
+        // A terminal reassembles packets from all channels of the class: the dateline does not
+        // matter there.
         let allowed = if queue.router == router_to {
             let class = self.config.class(packet.class.into());
             some(class.first_vc.into(), class.vcs.into())
@@ -145,7 +146,7 @@ impl Fabric {
         set(&mut self.active_routers, queue.router);
     }
 
-    /// An input queue has a beat that may be sent.
+    /// Marks that an input queue has a beat to send.
     #[inline]
     pub(super) fn ready(&mut self, number: u32) {
         let queue = &self.queues[number as usize];
@@ -158,7 +159,7 @@ impl Fabric {
         pair.ready |= 1 << queue.vc;
     }
 
-    /// An input queue has nothing more that may be sent.
+    /// Marks that an input queue has no beat to send.
     #[inline]
     fn unready(&mut self, number: u32) {
         let queue = &self.queues[number as usize];
@@ -185,7 +186,7 @@ impl Fabric {
         let tail = if last { TAIL } else { 0 };
         let beat = Beat { queue: queue.to, packet: queue.packet | head | tail };
         self.beats.put(self.cycle + u64::from(queue.latency), beat);
-        // The place that it had is free again: a credit goes back.
+        // Its place is free again: a credit goes back.
         if self.config.buffer_beats != 0 {
             self.credits.put(self.cycle + u64::from(self.config.credit_cycles), queue.back);
         }
@@ -223,7 +224,7 @@ impl Fabric {
         }
     }
 
-    /// A beat comes to its terminal.
+    /// Delivers a beat to its terminal.
     fn deliver(&mut self, beat: Beat) {
         if self.config.sink_beats != 0 {
             self.at_sinks += 1;

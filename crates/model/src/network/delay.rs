@@ -1,6 +1,6 @@
-//! What arrives a fixed number of cycles later, without an event for each.
+//! A fixed delay in cycles, without an event per item.
 
-/// A ring of lists, one for each of the coming cycles.
+/// A ring of lists, one per coming cycle.
 pub(super) struct Delay<T> {
     slots: Vec<Vec<T>>,
     held: usize,
@@ -20,7 +20,7 @@ impl<T> Delay<T> {
         self.held += 1;
     }
 
-    /// Everything for this cycle. Give the list back with [`Delay::recycle`].
+    /// Takes everything for this cycle. Return the list with [`Delay::recycle`].
     #[inline]
     pub fn take(&mut self, cycle: u64) -> Vec<T> {
         let mask = self.slots.len() as u64 - 1;
@@ -29,7 +29,7 @@ impl<T> Delay<T> {
         items
     }
 
-    /// Keeps the memory of a list that was taken.
+    /// Recycles the memory of a taken list.
     #[inline]
     pub fn recycle(&mut self, cycle: u64, mut items: Vec<T>) {
         items.clear();
@@ -40,7 +40,7 @@ impl<T> Delay<T> {
         }
     }
 
-    /// The first cycle from `cycle` on for which there is something.
+    /// The first cycle at or after `cycle` that has items.
     pub fn next(&self, cycle: u64) -> Option<u64> {
         if self.held == 0 {
             return None;
@@ -49,7 +49,7 @@ impl<T> Delay<T> {
         (cycle..=cycle + mask).find(|at| !self.slots[(at & mask) as usize].is_empty())
     }
 
-    /// Everything that is on its way.
+    /// All items in the delay line.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.slots.iter().flatten()
     }

@@ -1,4 +1,4 @@
-//! A network under synthetic traffic: run it, find its steady state, report.
+//! A network under synthetic traffic: runs it, finds its steady state, reports.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,18 +12,18 @@ use crate::engine::{Chance, Event, Failures, Model, Random, Schedule, Waits, run
 use crate::stats::{Imbalance, Tally, Window};
 use crate::units::Time;
 
-/// How long to run, and what of it counts.
+/// The length of a run, and the part that counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Duration {
-    /// Cycles altogether.
+    /// Total cycles.
     pub cycles: u64,
-    /// Cycles at the beginning that do not count; without it they are found (MSER-5).
+    /// Cycles of warm-up, which do not count; if absent, MSER-5 finds them.
     #[serde(default)]
     pub warm_up_cycles: Option<u64>,
 }
 
-/// What happens in an experiment.
+/// The events of an experiment.
 #[derive(Clone, Copy, Debug)]
 enum Happening {
     /// The fabric does a cycle.
@@ -41,7 +41,7 @@ impl Event for Happening {
     }
 }
 
-/// A network, its traffic, and what is measured.
+/// A network, its traffic, and its measurements.
 pub struct Experiment {
     bench: Bench,
     schedule: Schedule<Happening>,
@@ -52,15 +52,15 @@ struct Bench {
     fabric: Fabric,
     traffic: Traffic,
     destinations: Destinations,
-    /// Cycles without a message (or burst) before one.
+    /// Cycles between messages (or bursts).
     gap: Failures,
-    /// Chance that a burst goes on.
+    /// Probability that a burst goes on.
     goes_on: Chance,
-    /// Where a terminal's burst goes; it makes messages until the burst ends.
+    /// The destination of each terminal's burst; the terminal makes messages until the burst ends.
     bursts: Vec<Option<u32>>,
     random: Random,
     lengths: Vec<u16>,
-    /// Kept between cycles for their memory only.
+    /// Scratch space, kept to reuse its memory.
     delivered: Vec<Delivery>,
     departed: Vec<Packet>,
     windows: Vec<Window>,
@@ -75,7 +75,7 @@ impl Experiment {
     /// Prepares a run.
     ///
     /// # Errors
-    /// The parameter that cannot be.
+    /// An impossible parameter.
     pub fn new(
         topology: Topology,
         config: FabricConfig,
@@ -106,7 +106,7 @@ impl Experiment {
         let (chance, goes_on) = match traffic.arrival {
             Arrival::Random { load } => (Chance::new(load / message), Chance::NEVER),
             Arrival::Bursts { load, packets } => {
-                // A burst lasts `packets` messages back to back; the pause makes up for it.
+                // A burst is `packets` messages back to back; the pause restores the mean load.
                 let pause = packets * message * (1.0 - load) / load;
                 (Chance::new(1.0 / (1.0 + pause)), Chance::new(1.0 - 1.0 / packets))
             }
@@ -144,12 +144,13 @@ impl Experiment {
     /// Runs to the end and reports.
     ///
     /// # Errors
-    /// A law of conservation that did not hold, or a deadlock with its circle of waits: the model is wrong.
+    /// A conservation law that does not hold, or a deadlock with its cycle of waits: the model is
+    /// wrong.
     pub fn run(&mut self) -> Result<Report, Imbalance> {
         self.run_telling(|_| {})
     }
 
-    /// The same, and tells now and then which share is done, from 0 to 1.
+    /// Like [`Experiment::run`], and reports progress from 0 to 1 now and then.
     ///
     /// # Errors
     /// Those of [`Experiment::run`].
@@ -208,7 +209,7 @@ impl Bench {
                     let gap = self.random_gap();
                     self.make_after(gap, terminal, schedule);
                 }
-                // Two, so that the next is there when one leaves.
+                // Two, so that the next is ready when one leaves.
                 Arrival::Saturated => (0..2).for_each(|_| {
                     self.inject(terminal, schedule);
                 }),
@@ -227,7 +228,7 @@ impl Bench {
 
     fn make_after(&mut self, cycles: u64, terminal: u32, schedule: &mut Schedule<Happening>) {
         let cycle = self.fabric.config().cycle();
-        // Beyond the end nothing matters, and a rare event may lie beyond all time.
+        // Events beyond the end do not matter, and a rare event may exceed the range of time.
         if cycles <= self.end {
             schedule.after(cycle * cycles, Happening::Make(terminal));
         }
@@ -247,7 +248,7 @@ impl Bench {
         }
     }
 
-    /// Sends a message; gives its beats.
+    /// Sends a message and returns its beats.
     fn inject(&mut self, source: u32, schedule: &mut Schedule<Happening>) -> u64 {
         let destination = match self.bursts[source as usize] {
             Some(destination) => destination,

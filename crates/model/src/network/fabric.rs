@@ -1,4 +1,4 @@
-//! Routers that share a clock, joined to a network: the block itself.
+//! The fabric block: routers on one clock, joined to a network.
 
 use super::config::{ConfigError, FabricConfig, Select};
 use super::datapath::Beat;
@@ -10,14 +10,14 @@ use super::topology::{Leads, Topology};
 use crate::engine::{Event, Random, Schedule};
 use crate::units::{Span, Time};
 
-/// A packet that has come to its terminal as a whole.
+/// A packet that has arrived at its terminal as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// The packet.
     pub packet: Packet,
-    /// On which virtual channel it came in.
+    /// The virtual channel on which it arrived.
     pub vc: u8,
-    /// The cycle.
+    /// The cycle in which its last beat arrived.
     pub cycle: u64,
 }
 
@@ -32,31 +32,34 @@ pub struct Counters {
     pub beats_in: u64,
     /// Beats of delivered packets.
     pub beats_out: u64,
-    /// Beats that crossed a switch: one beat through one router is one.
+    /// Switch crossings of beats: one beat through one router counts one.
     pub hops: u64,
-    /// Cycles in which anything was done.
+    /// Cycles with any activity.
     pub cycles: u64,
-    /// Inputs that could have sent to an output in the first round and were not chosen, summed over cycles.
+    /// Contention in the first round of matching, summed over cycles: requests that an output
+    /// refused, and inputs that declined a grant.
     pub lost_requests: u64,
-    /// Matches that were only found in a round after the first.
+    /// Matches found after the first round.
     pub later_rounds: u64,
-    /// Times that a packet got a virtual channel of a port while another packet had one.
+    /// Times that a packet got a virtual channel of a port while another packet held one.
     pub vcs_beside: u64,
 }
 
 /// A network of input-queued routers with virtual channels and credits.
 ///
-/// All that arrives in a cycle is taken in first, then every router that has work decides and moves beats; what leaves arrives
-/// a cycle later or more. So the order in which routers are looked at has no effect. The fabric sleeps when nothing can move: an
-/// idle cycle costs nothing, and a fabric that sleeps with packets inside is deadlocked (C-26), see [`Fabric::waits`].
+/// Each cycle first takes in all arrivals; then every active router decides and moves beats. What
+/// leaves arrives at least one cycle later, so the order of routers has no effect. The fabric
+/// sleeps when nothing can move: an idle cycle costs nothing. A fabric that sleeps with packets
+/// inside is deadlocked (C-26), see [`Fabric::waits`].
 ///
-/// Numbering: ports of routers come first, one after another; after them one port for each terminal's sending side. Input queues and
-/// virtual channels are ports times `vcs`; after those of the routers come the terminals' receiving ends.
+/// Numbering: the ports of the routers come first, router by router. One port for the sending side
+/// of each terminal follows. Input queues and virtual channels are numbered by port times `vcs`;
+/// the receiving ends of terminals follow those of the routers.
 pub struct Fabric {
     pub(super) config: FabricConfig,
     pub(super) topology: Topology,
     pub(super) routes: Routes,
-    /// Virtual channels are numbered port << vc_shift | vc.
+    /// The number of a virtual channel is port << vc_shift | vc.
     pub(super) vc_shift: u32,
     pub(super) routers: Vec<Router>,
     pub(super) ports: Vec<Port>,
@@ -68,17 +71,17 @@ pub struct Fabric {
     pub(super) lanes_each: u32,
     pub(super) sources: Vec<Source>,
     pub(super) packets: Packets,
-    /// Routers and sources that may have something to do.
+    /// Routers and sources that may have work.
     pub(super) active_routers: Vec<u64>,
     pub(super) active_sources: Vec<u64>,
     pub(super) beats: Delay<Beat>,
     pub(super) credits: Delay<u32>,
-    /// Beats at terminals whose credits were not given back.
+    /// Beats at terminals whose credits are not returned yet.
     pub(super) at_sinks: u64,
     pub(super) random: Random,
-    /// Under the weighted policy: what each (input, output) has had, by weight.
+    /// Service of each (input, output) pair, by weight; for the weighted policy.
     pub(super) served: Vec<u64>,
-    /// Kept between cycles for its memory only.
+    /// Scratch space, kept to reuse its memory.
     pub(super) matches: Vec<(u8, u8)>,
     pub(super) cycle: u64,
     /// The cycle for which a tick is scheduled.
@@ -89,26 +92,26 @@ pub struct Fabric {
     pub(super) departed: Vec<Packet>,
 }
 
-/// What is to be sent.
+/// A packet to inject.
 #[derive(Clone, Copy, Debug)]
 pub struct Injection {
-    /// From this terminal.
+    /// Source terminal.
     pub source: u32,
-    /// To this terminal; may be the same.
+    /// Destination terminal; may be the source.
     pub destination: u32,
-    /// Length, at least 1.
+    /// Length in beats, at least 1.
     pub beats: u16,
-    /// Class of messages.
+    /// Message class.
     pub class: u8,
-    /// Anything; comes back with the delivery.
+    /// The caller's value; the delivery returns it.
     pub tag: u64,
 }
 
 impl Fabric {
-    /// A network with nothing in it. The seed decides where turns begin, and all draws by lot.
+    /// An empty network. The seed decides the initial turns and all random draws.
     ///
     /// # Errors
-    /// The parameter that cannot be.
+    /// An impossible parameter.
     pub fn new(topology: Topology, config: FabricConfig, seed: u64) -> Result<Fabric, ConfigError> {
         config.check(Routes::halves(&topology))?;
         if let Some(why) = Routes::refuses(&topology) {
@@ -117,7 +120,7 @@ impl Fabric {
         Ok(Fabric::build(topology, config, seed))
     }
 
-    /// The same without a check of the parameters.
+    /// [`Fabric::new`] without checks.
     pub(super) fn build(topology: Topology, config: FabricConfig, seed: u64) -> Fabric {
         let mut random = Random::new(seed);
         let vcs = u32::from(config.vcs);
@@ -203,7 +206,7 @@ impl Fabric {
                     allowed: 0,
                     out: 0,
                     pair: 0,
-                    // Behind a port that leads nowhere nothing ever comes in, and no credit goes back.
+                    // An unconnected port receives nothing and returns no credits.
                     back: if port.from == NONE { NONE } else { port.from << vc_shift | vc },
                     router,
                     latency: 0,
@@ -276,7 +279,7 @@ impl Fabric {
         &self.config
     }
 
-    /// What it has counted.
+    /// The counters so far.
     pub fn counters(&self) -> Counters {
         self.counters
     }
@@ -291,29 +294,31 @@ impl Fabric {
         self.packets.len()
     }
 
-    /// Whether packets are inside and nothing can move: [`Fabric::waits`] says why. A terminal that
-    /// [releases](Fabric::release) may end it.
+    /// Whether packets are inside and nothing can move; [`Fabric::waits`] says why. A terminal's
+    /// [`Fabric::release`] may end it.
     pub fn stands_still(&self) -> bool {
         self.ticks_at.is_none() && self.packets_inside() > 0
     }
 
-    /// Packets that wait at a terminal and have not begun to leave as a whole; a model of a NIC looks here before it injects.
+    /// Packets at a terminal that have not fully left. A model of a NIC checks this before it
+    /// injects.
     pub fn waiting(&self, terminal: u32) -> u32 {
         let first = (terminal * self.lanes_each) as usize;
         self.lanes[first..first + self.lanes_each as usize].iter().map(|lane| lane.packets).sum()
     }
 
-    /// Packets that wait at a terminal for one virtual channel, where [`Select::Destination`] gives each a lane of its own; else
-    /// for one class.
+    /// Packets at a terminal in one lane. A lane is a virtual channel with [`Select::Destination`],
+    /// otherwise a message class.
     pub fn waiting_in_lane(&self, terminal: u32, lane: u32) -> u32 {
         self.lanes[(terminal * self.lanes_each + lane) as usize].packets
     }
 
-    /// Puts a packet into its terminal's queue. It leaves when the network takes it, one beat a cycle. `tick` is the model's event that
-    /// calls [`Fabric::tick`].
+    /// Puts a packet into its terminal's queue. It leaves when the network takes it, one beat per
+    /// cycle. `tick` is the model's event that calls [`Fabric::tick`].
     ///
     /// # Panics
-    /// If a terminal does not exist, or the packet has no beats or more than [`FabricConfig::most_packet_beats`].
+    /// If a terminal does not exist, or the packet has no beats or more than
+    /// [`FabricConfig::most_packet_beats`].
     pub fn inject<E: Event>(
         &mut self,
         schedule: &mut Schedule<E>,
@@ -345,7 +350,8 @@ impl Fabric {
         PacketId(packet)
     }
 
-    /// Does one cycle. To be called for each `tick` event, which the fabric schedules itself; then look at [`Fabric::deliveries`].
+    /// Does one cycle. Call it for each `tick` event, which the fabric schedules itself; then read
+    /// [`Fabric::deliveries`].
     pub fn tick<E: Event>(&mut self, schedule: &mut Schedule<E>, tick: E) {
         let now = self.cycle_at(schedule.now());
         if self.ticks_at != Some(now) {
@@ -363,18 +369,19 @@ impl Fabric {
         }
     }
 
-    /// Packets that have been delivered since this was last called.
+    /// Packets delivered since the last call.
     pub fn deliveries(&mut self) -> std::vec::Drain<'_, Delivery> {
         self.delivered.drain(..)
     }
 
-    /// Packets whose last beat has left its source since this was last called: the source's buffer is free.
+    /// Packets whose last beat has left the source since the last call: the source's buffer is
+    /// free.
     pub fn departures(&mut self) -> std::vec::Drain<'_, Packet> {
         self.departed.drain(..)
     }
 
-    /// Gives back the credits of `beats` beats that a terminal has taken out of virtual channel `vc`. Only where
-    /// [`FabricConfig::sink_beats`] is a limit; call it for every delivery.
+    /// Returns the credits of `beats` beats that a terminal has taken out of virtual channel `vc`.
+    /// Only where [`FabricConfig::sink_beats`] is a limit; then call it for every delivery.
     pub fn release<E: Event>(
         &mut self,
         schedule: &mut Schedule<E>,
@@ -397,7 +404,7 @@ impl Fabric {
         self.wake(schedule, back, tick);
     }
 
-    /// The cycle whose settling is next, at `time`.
+    /// The next cycle to settle at `time`.
     fn cycle_at(&self, time: Time) -> u64 {
         (time.ps().div_ceil(self.period.ps())).max(self.cycle)
     }
@@ -427,14 +434,15 @@ impl Fabric {
         }
     }
 
-    /// The virtual channels that a packet may have on its next link.
+    /// The virtual channels that a packet may use on its next link.
     pub(super) fn allowed(&self, packet: &Packet, half: Half) -> u32 {
         let class = self.config.class(packet.class.into());
         let (first, vcs) = (u32::from(class.first_vc), u32::from(class.vcs));
         match (self.config.select, half) {
             (Select::Destination, _) => some(first + packet.destination % vcs, 1),
             (Select::Free, Half::Any) => some(first, vcs),
-            // A ring with one channel is refused by the configuration; tests make one to see it deadlock.
+            // The configuration refuses a ring with one channel; tests build one to see it
+            // deadlock.
             (Select::Free, _) if vcs == 1 => some(first, 1),
             (Select::Free, Half::Before) => some(first, vcs.div_ceil(2)),
             (Select::Free, Half::After) => some(first + vcs.div_ceil(2), vcs / 2),
@@ -445,13 +453,13 @@ impl Fabric {
         (self.ports.len() - self.sources.len()) as u32
     }
 
-    /// Beats that left by a port.
+    /// Beats that a port has sent.
     pub(super) fn sent(&self, port: usize) -> u64 {
         let first = port << self.vc_shift;
         self.out_vcs[first..first + (1 << self.vc_shift)].iter().map(|vc| vc.sent).sum()
     }
 
-    /// Beats on links and credits on their way back, by virtual channel of the sender, for the audit.
+    /// Beats on links and returning credits, by virtual channel; for the audit.
     pub(super) fn under_way(&self) -> (Vec<u32>, Vec<u32>) {
         let mut beats = vec![0; self.queues.len() + (self.sources.len() << self.vc_shift)];
         for beat in self.beats.iter() {

@@ -1,13 +1,16 @@
-//! Switches and networks: input-queued routers with virtual channels, credits and a choice of allocators, in any topology.
+//! Switches and networks: input-queued routers with virtual channels, credits and a choice of
+//! allocators, in any topology.
 //!
-//! One [`Fabric`] is a set of routers that share a clock: a single crossbar (cHPP's intra-DMA crossbar, C-04) as well as 4,096
-//! controllers in a torus (C-02). A model of a NIC [injects](Fabric::inject) packets and looks at what is
-//! [delivered](Fabric::deliveries); [`Experiment`] does it with synthetic traffic, and measures.
+//! One [`Fabric`] is a set of routers that share a clock: a single crossbar (cHPP's intra-DMA
+//! crossbar, C-04) as well as 4,096 controllers in a torus (C-02). A model of a NIC
+//! [injects](Fabric::inject) packets and reads the [deliveries](Fabric::deliveries). [`Experiment`]
+//! does this with synthetic traffic, and measures.
 //!
-//! - [`Topology`]: crossbar, ring, mesh, torus, hypercube, fully connected, any graph from a file;
-//! - `routing`: dimension order with datelines, up*/down*; free of deadlock in all of them;
+//! - [`Topology`]: crossbar, ring, mesh, torus, hypercube, fully connected, or any graph from a
+//!   file;
+//! - `routing`: dimension order with datelines, up*/down*; deadlock-free on all of them;
 //! - [`FabricConfig`]: every parameter; buffers, channels, switching, allocation;
-//! - `fabric`, `datapath`, `allocate`: what happens in a cycle;
+//! - `fabric`, `datapath`, `allocate`: the work of a cycle;
 //! - `audit`: conservation, Little's law, and the waits that explain a standstill.
 
 mod allocate;

@@ -1,32 +1,32 @@
-//! Packets under way, and the lists in which they stand.
+//! Packets in flight, and their lists.
 
-/// The place of a packet in its fabric's table.
+/// The index of a packet in its fabric's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PacketId(pub(super) u32);
 
-/// What a packet is, from its injection to its delivery.
+/// A packet, from injection to delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// The terminal that it comes from.
+    /// Source terminal.
     pub source: u32,
-    /// The terminal that it goes to.
+    /// Destination terminal.
     pub destination: u32,
-    /// Its length.
+    /// Length in beats.
     pub beats: u16,
-    /// Its class of messages, see [`FabricConfig::classes`](super::FabricConfig::classes).
+    /// Message class, see [`FabricConfig::classes`](super::FabricConfig::classes).
     pub class: u8,
-    /// The model's own: a handle, a number.
+    /// The caller's value: a handle, a number.
     pub tag: u64,
     /// The cycle in which it was made.
     pub born: u64,
 }
 
-/// One place in a list of packets.
+/// One place in a list.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     pub packet: u32,
     pub next: u32,
-    /// The cycle in which it came to this list.
+    /// The cycle in which it entered this list.
     pub entered: u64,
 }
 
@@ -61,7 +61,7 @@ impl Packets {
         &self.packets[packet as usize]
     }
 
-    /// How many packets are under way.
+    /// Packets in flight.
     pub fn len(&self) -> usize {
         self.packets.len() - self.unused.len()
     }
@@ -71,7 +71,7 @@ impl Packets {
         &self.places[place as usize]
     }
 
-    /// Appends a packet to a list given by its ends.
+    /// Appends a packet to a list, given by its ends.
     #[inline]
     pub fn append(&mut self, ends: (&mut u32, &mut u32), packet: u32, entered: u64) {
         let new = Place { packet, next: NONE, entered };
@@ -94,7 +94,7 @@ impl Packets {
         *tail = at;
     }
 
-    /// Takes the first of a list.
+    /// Removes the first place of a list.
     #[inline]
     pub fn remove_first(&mut self, head: &mut u32) -> Place {
         let place = self.places[*head as usize];

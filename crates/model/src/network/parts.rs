@@ -1,46 +1,48 @@
-//! The state of a fabric's parts: queues, ports, virtual channels, sources. Flat records in vectors, found by index.
+//! State of a fabric's parts: queues, ports, virtual channels, sources. Flat records in vectors,
+//! found by index.
 
-/// Beats without limit; never counted down.
+/// No limit on beats; never counted down.
 pub(super) const UNLIMITED: u32 = u32::MAX;
-/// What the first packet of an input queue waits for.
+/// The state of an input queue's first packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum State {
-    /// There is no packet.
+    /// No packet.
     Empty,
-    /// Its head is there, its tail must come first (store-and-forward).
+    /// Waits for its tail (store-and-forward).
     Filling,
-    /// A virtual channel of the next input queue.
+    /// Waits for a virtual channel of the next input queue.
     WaitsForVc,
-    /// Its turn, credits, or its next beat.
+    /// Moves; may wait for its turn, credits, or its next beat.
     Moving,
 }
 
-/// An input queue: one port, one virtual channel. One cache line, so that moving a beat touches little else: what depends on
-/// the first packet's way is worked out once, when the packet comes to the front.
+/// An input queue: one port, one virtual channel. It is one cache line, so moving a beat touches
+/// little else. What depends on the first packet's route is computed once, when the packet reaches
+/// the front.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 pub(super) struct Queue {
     pub head: u32,
     pub tail: u32,
-    /// Beats here.
+    /// Beats in this queue.
     pub occupied: u32,
     /// The first packet.
     pub packet: u32,
-    /// The virtual channel that it has got on its way out, and the queue that this leads to.
+    /// Its output virtual channel, and the queue at the other end.
     pub out_vc: u32,
     pub to: u32,
-    /// The virtual channels that it may have.
+    /// The virtual channels that it may use.
     pub allowed: u32,
-    /// The number of its output port, and of its (input, output) pair.
+    /// Its output port, and its (input, output) pair.
     pub out: u32,
     pub pair: u32,
-    /// The virtual channel whose credits this queue's beats hold.
+    /// The sender's virtual channel, to which this queue returns credits.
     pub back: u32,
     pub router: u32,
     /// Cycles to the next queue.
     pub latency: u16,
-    /// Beats of the first packet that have not been sent on.
+    /// Beats of the first packet that are not yet sent.
     pub left: u16,
     pub out_port: u8,
     pub port: u8,
@@ -56,13 +58,13 @@ const _: () = assert!(size_of::<Queue>() == 64);
 #[derive(Clone, Copy)]
 pub(super) struct OutVc {
     pub credits: u32,
-    /// The input queue or source lane whose packet has it.
+    /// The input queue or source lane whose packet holds it.
     pub owner: u32,
-    /// Beats that were sent.
+    /// Beats sent.
     pub sent: u64,
 }
 
-/// What is measured of an input queue; packets and cycles.
+/// Statistics of an input queue, in packets and cycles.
 #[derive(Clone, Copy, Default)]
 pub(super) struct QueueStats {
     pub inside: u32,
@@ -72,31 +74,33 @@ pub(super) struct QueueStats {
     pub changed: u64,
     pub area: u64,
     pub stayed: u64,
-    /// Cycles in which the first packet waited for a virtual channel, or a beat of it for a credit.
+    /// Cycles in which the first packet waited for a virtual channel, or its next beat for a
+    /// credit.
     pub vc_wait: u64,
     pub credit_wait: u64,
-    /// Since when one of these waits lasts.
+    /// The cycle in which the current wait began.
     pub since: u64,
 }
 
-/// One port of a router, its sending and its receiving side.
+/// One port of a router: sending and receiving side.
 #[derive(Clone, Copy)]
 pub(super) struct Port {
-    /// Inputs that have a beat for this output and may send it.
+    /// Inputs with a beat that may go to this output.
     pub requests: u64,
     /// Inputs with a packet that waits for a virtual channel of this output.
     pub waiting: u64,
-    /// Virtual channels of this output that nobody has.
+    /// Free virtual channels of this output.
     pub free_vcs: u32,
-    /// The port number at the other end; see [`Fabric`] for how ports are numbered.
+    /// The port number at the other end; see [`Fabric`](super::Fabric) for the numbering.
     pub to: u32,
-    /// Cycles from leaving until it can cross the next switch.
+    /// Cycles from leaving until a beat can cross the next switch.
     pub latency: u32,
-    /// The port whose beats come in here.
+    /// The port that sends to this one.
     pub from: u32,
-    /// The router that this is a port of.
+    /// The router of this port.
     pub router: u32,
-    /// Whose turn it is: as output among inputs, as input among outputs, among virtual channels, among waiting heads.
+    /// Round-robin pointers: as output over inputs, as input over outputs, over virtual channels
+    /// for a packet, over waiting heads, over virtual channels with beats.
     pub grant_turn: u8,
     pub accept_turn: u8,
     pub vc_turn: u8,
@@ -108,7 +112,7 @@ pub(super) struct Port {
 pub(super) struct Router {
     pub first_port: u32,
     pub ports: u32,
-    /// Where its table of (input, output) begins.
+    /// The first entry of its (input, output) table.
     pub first_pair: u32,
     /// Outputs with requests.
     pub outputs: u64,
@@ -116,20 +120,21 @@ pub(super) struct Router {
     pub waited: u64,
 }
 
-/// What one input has for one output: bit sets of virtual channels.
+/// Pending virtual channels of one (input, output) pair, as bit sets.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Pair {
     pub ready: u32,
     pub waiting: u32,
 }
 
-/// One queue of a terminal, before the network.
+/// One queue of a terminal's sending side.
 #[derive(Clone, Copy)]
 pub(super) struct Lane {
     pub head: u32,
     pub tail: u32,
     pub packets: u32,
-    /// The first packet, the virtual channel that it has got, the queue that this leads to, and its beats that are still here.
+    /// The first packet, its virtual channel, the queue at the other end, and its beats that are
+    /// not yet sent.
     pub packet: u32,
     pub out_vc: u32,
     pub to: u32,

@@ -8,23 +8,23 @@ use super::topology::{Topology, TopologyError};
 use super::traffic::Traffic;
 use crate::form::fault;
 
-/// An example that says what every parameter means: a 4-ary 3-cube under uniform traffic.
+/// An example that explains every parameter: a 4-ary 3-cube under uniform traffic.
 pub const EXAMPLE: &str = include_str!("example.toml");
 
-/// What a file describes. See [`EXAMPLE`].
+/// The contents of a file. See [`EXAMPLE`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// Which routers are joined by which links.
+    /// Routers and links.
     pub topology: Shape,
     /// The routers.
     #[serde(default)]
     pub router: FabricConfig,
-    /// What they carry.
+    /// The traffic.
     pub traffic: Traffic,
-    /// How long.
+    /// The length of the run.
     pub run: Duration,
-    /// Decides everything that is drawn.
+    /// The seed of all random draws.
     #[serde(default)]
     pub seed: u64,
 }
@@ -38,64 +38,64 @@ pub enum Shape {
         /// Terminals.
         ports: usize,
     },
-    /// Routers in a circle.
+    /// Routers in a ring.
     Ring {
-        /// How many.
+        /// Number of routers.
         routers: usize,
     },
     /// A grid with wrap-around.
     Torus {
-        /// Routers along a side.
+        /// Routers per side.
         radix: usize,
-        /// Sides.
+        /// Number of dimensions.
         dimensions: usize,
     },
     /// A grid.
     Mesh {
-        /// Routers along a side.
+        /// Routers per side.
         radix: usize,
-        /// Sides.
+        /// Number of dimensions.
         dimensions: usize,
     },
     /// A hypercube.
     Hypercube {
-        /// Dimensions.
+        /// Number of dimensions.
         dimensions: usize,
     },
-    /// Each to each.
+    /// A link between every two routers.
     FullyConnected {
-        /// Routers.
+        /// Number of routers.
         routers: usize,
     },
-    /// Any links.
+    /// Any graph.
     Links {
-        /// Routers.
+        /// Number of routers.
         routers: usize,
-        /// Terminals of each.
+        /// Terminals per router.
         terminals: usize,
         /// Pairs of routers; each link carries both ways.
         links: Vec<(usize, usize)>,
     },
 }
 
-/// Why a file makes no run.
+/// Why a file is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// It is not what a plan looks like. The text names the line.
+    /// The syntax of the file is wrong. The text names the line.
     #[error("{0}")]
     Form(String),
-    /// A parameter that cannot be.
+    /// An impossible parameter.
     #[error("line {line}: {error}")]
     Parameter {
-        /// Where it stands; 0 if the file does not have it and its default does not fit the rest.
+        /// Its line; 0 if it is absent and its default does not fit the rest.
         line: usize,
         /// What is wrong.
         error: ConfigError,
     },
-    /// A topology that cannot be.
+    /// An impossible topology.
     #[error("line {line}: {error}")]
     Topology {
-        /// Where it stands.
+        /// Its line.
         line: usize,
         /// What is wrong.
         error: TopologyError,
@@ -116,10 +116,10 @@ impl Shape {
         }
     }
 
-    /// Builds it.
+    /// Builds the topology.
     ///
     /// # Errors
-    /// A size that makes no network.
+    /// An impossible size.
     pub fn build(&self) -> Result<Topology, TopologyError> {
         match *self {
             Shape::Crossbar { ports } => Topology::crossbar(ports),
@@ -139,7 +139,7 @@ impl Plan {
     /// Reads a plan and prepares its run.
     ///
     /// # Errors
-    /// What is wrong, in which line, and what to do.
+    /// The fault, its line, and the remedy.
     pub fn read(text: &str) -> Result<(Plan, Experiment), PlanError> {
         let plan: Plan = toml::from_str(text).map_err(|error| PlanError::Form(fault(&error)))?;
         let topology = plan.topology.build().map_err(|error| PlanError::Topology {
@@ -180,7 +180,7 @@ pub(crate) fn line_of(text: &str, key: &str) -> usize {
 mod tests {
     use super::*;
 
-    /// The example runs, and what it leaves out has a default.
+    /// The example runs, and every parameter that it omits has a default.
     #[test]
     fn the_example_runs() {
         let (plan, mut experiment) = Plan::read(EXAMPLE).unwrap();
@@ -191,7 +191,7 @@ mod tests {
         assert_eq!(Plan::read(&again).unwrap().0, plan, "{again}");
     }
 
-    /// A wrong file says which line, what, and what to do.
+    /// An error names the line, the fault and the remedy.
     #[test]
     fn wrong_plans_are_refused_with_their_line() {
         let change = |from: &str, to: &str| {

@@ -1,4 +1,5 @@
-//! What a run found: latency and throughput with their confidence, what limited it, and which parameters did nothing.
+//! The results of a run: latency and throughput with confidence, the bottleneck, and parameters
+//! without effect.
 
 use std::fmt;
 
@@ -13,7 +14,7 @@ use super::traffic::{Arrival, Sizes, Traffic};
 use crate::engine::Policy;
 use crate::stats::{Estimate, Steady, Tally, Window};
 
-/// What a report is made from.
+/// The inputs of a report.
 pub(super) struct Measured<'a> {
     pub fabric: &'a Fabric,
     pub traffic: &'a Traffic,
@@ -26,63 +27,65 @@ pub(super) struct Measured<'a> {
     pub trace_hash: u64,
 }
 
-/// What a run found.
+/// The results of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// Cycles from a packet's making until its last beat is at its terminal.
+    /// Cycles from the creation of a packet until its last beat is at its terminal.
     pub latency_cycles: Estimate,
     /// Beats delivered per terminal and cycle.
     pub throughput: Estimate,
-    /// Cycles at the beginning that were left out.
+    /// Cycles of warm-up, which do not count.
     pub warm_up_cycles: u64,
-    /// Whether the run came to a steady state. If not, its means mean little: it is above saturation, or too short.
+    /// Whether the run reached a steady state. If not, its means say little: the load exceeds
+    /// saturation, or the run is too short.
     pub settled: bool,
-    /// Routers that a delivered beat crossed, on average.
+    /// Mean number of routers that a delivered beat crossed.
     pub mean_hops: f64,
-    /// Latency of single packets, in cycles, from the warm-up (or half of the run, if it was not given) to the end.
+    /// Latency of single packets, in cycles, after the warm-up. Without a given warm-up, the second
+    /// half of the run counts.
     pub latency: Tally,
     /// Beats delivered from each terminal in the same time, for fairness.
     pub delivered_from: Vec<u64>,
-    /// What limited the throughput, or would be first to do so.
+    /// The bottleneck, or the resource closest to being one.
     pub limit: Limit,
     /// Where packets waited.
     pub waits: WaitCycles,
-    /// Parameters that had no effect on this run.
+    /// Parameters without effect on this run.
     pub idle_parameters: Vec<IdleParameter>,
-    /// What the fabric counted.
+    /// Counters of the fabric.
     pub counters: Counters,
     /// Events of the core.
     pub events: u64,
-    /// Hash of everything that happened; 16 hexadecimal digits in JSON.
+    /// Hash of all events; 16 hexadecimal digits in JSON.
     #[serde(serialize_with = "crate::stats::hexadecimal")]
     pub trace_hash: u64,
 }
 
-/// The resource that limits a run.
+/// The bottleneck of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Limit {
-    /// By name.
+    /// Its name.
     pub resource: String,
-    /// How much of the time it was in use.
+    /// The fraction of time that it was in use.
     pub utilisation: f64,
-    /// Whether it is the reason why there was not more, or only what would be first.
+    /// Whether it limits the throughput, or is only closest to it.
     pub binding: bool,
-    /// In one sentence.
+    /// One sentence that explains it.
     pub why: String,
 }
 
 /// Cycles that packets at the front of input queues spent waiting, by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct WaitCycles {
-    /// For a virtual channel ahead.
+    /// For a virtual channel downstream.
     pub vc: u64,
-    /// For room ahead.
+    /// For room downstream.
     pub credit: u64,
-    /// For their turn at an output, or for another of their input's packets.
+    /// For their turn at an output, or for another packet of their input.
     pub turn: u64,
 }
 
-/// A parameter that might as well have been another.
+/// A parameter without effect on this run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct IdleParameter {
     /// Its name, as in TOML.
@@ -92,7 +95,7 @@ pub struct IdleParameter {
 }
 
 impl IdleParameter {
-    /// A parameter, whether it had no effect, and why; nothing if it had.
+    /// A parameter and the reason why it had no effect; `None` if it had one.
     pub(crate) fn of(
         (parameter, is_idle, because): (&'static str, bool, &'static str),
     ) -> Option<IdleParameter> {
@@ -100,7 +103,7 @@ impl IdleParameter {
     }
 }
 
-/// Lines of a report that say what had no effect.
+/// Writes the lines of a report about parameters without effect.
 pub(crate) fn idle_lines(f: &mut fmt::Formatter<'_>, idle: &[IdleParameter]) -> fmt::Result {
     idle.iter()
         .try_for_each(|idle| writeln!(f, "no effect    {}: {}", idle.parameter, idle.because))
@@ -136,7 +139,7 @@ impl Report {
         }
     }
 
-    /// The smallest and largest number of beats from one terminal, as a ratio: 1 is perfectly fair.
+    /// The fewest beats from one terminal over the most: 1 is perfectly fair.
     pub fn fairness(&self) -> f64 {
         crate::stats::fairness(&self.delivered_from)
     }
@@ -152,7 +155,8 @@ fn wait_cycles(fabric: &Fabric) -> WaitCycles {
 
 fn mean_hops(fabric: &Fabric) -> f64 {
     let counters = fabric.counters();
-    // Beats that are still inside have crossed some routers too; their share is small and goes to both sides.
+    // Beats still inside have crossed some routers, too. Their share is small and counts on both
+    // sides.
     let crossed: u64 = (0..fabric.router_ports() as usize)
         .filter(|&port| {
             fabric.ports[port].to != NONE && fabric.ports[port].to >= fabric.router_ports()

@@ -1,16 +1,16 @@
-//! The way of a packet: out port and permitted virtual channels at each router, free of deadlock.
+//! Deadlock-free routing: output port and permitted virtual channels at each router.
 
 use std::collections::VecDeque;
 
 use super::topology::{Leads, Shape, Topology};
 
-/// Routes of one topology, computed where that is quick and looked up where it is not.
+/// Routes of one topology: computed where that is fast, otherwise by table.
 pub(crate) enum Routes {
     /// One router: the terminal's number is the port.
     Single,
     /// Dimension order over coordinates.
     Cube(Cube),
-    /// Straight to the other router.
+    /// Directly to the other router.
     Full,
     /// up*/down* by table.
     Table(Table),
@@ -28,29 +28,29 @@ pub(crate) struct Cube {
 pub(crate) struct Table {
     routers: usize,
     next: Vec<u8>,
-    /// For each router and port: whether what comes in there came down the tree.
+    /// Per router and input port: whether packets that come in there came down the tree.
     down: Vec<Vec<bool>>,
 }
 
-/// One step of a way.
+/// One step of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub port: u8,
-    /// Which half of the virtual channels may be used: datelines of rings.
+    /// The half of the virtual channels that it may use: datelines of rings.
     pub half: Half,
 }
 
-/// Virtual channels that a step may use.
+/// The virtual channels that a step may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Half {
     Any,
-    /// Those of packets that have still to cross the dateline of this ring.
+    /// The half for packets that will still cross this ring's dateline.
     Before,
-    /// Those of packets that have crossed it.
+    /// The half for packets that have crossed it.
     After,
 }
 
-/// What the route depends on.
+/// The inputs of a routing decision.
 #[derive(Clone, Copy)]
 pub(crate) struct Way {
     pub router: u32,
@@ -60,7 +60,8 @@ pub(crate) struct Way {
     pub router_to: u32,
     /// The port of the destination terminal on its router.
     pub port_to: u8,
-    /// Random bits of the packet: which way round when both are equally far, which half when both are free.
+    /// Random bits of the packet. They choose the direction when both are equally long, and the
+    /// half when both are allowed.
     pub bits: u32,
 }
 
@@ -75,19 +76,20 @@ impl Routes {
                         (0..dimensions).map(move |d| (router / radix.pow(d as u32) % radix) as u8)
                     })
                     .collect();
-                // A radix above 256 would not fit; 2^20 routers allow it in one or two dimensions only, see `needs`.
+                // The radix fits: above 256, 2^20 routers allow one or two dimensions only, see
+                // `needs`.
                 Routes::Cube(Cube { radix: radix as u8, dimensions, wraps, coordinates })
             }
             Shape::Free => Routes::Table(Table::new(topology)),
         }
     }
 
-    /// How many groups of virtual channels these routes need to be free of deadlock: two on rings.
+    /// Groups of virtual channels that these routes need to be deadlock-free: two on rings.
     pub fn halves(topology: &Topology) -> usize {
         if matches!(topology.shape, Shape::Cube { wraps: true, .. }) { 2 } else { 1 }
     }
 
-    /// Why the routes cannot be kept in memory, if they cannot.
+    /// Why the routes do not fit in memory, if they do not.
     pub fn refuses(topology: &Topology) -> Option<String> {
         match topology.shape {
             Shape::Cube { radix, .. } if radix > 255 => {
@@ -137,11 +139,12 @@ impl Cube {
         }
         let radix = u16::from(self.radix);
         let ahead = (u16::from(to) + radix - u16::from(from)) % radix;
-        // Both ways are equally long: the packet's own bit decides, the same at each step of the way.
+        // Both directions are equally long: a bit of the packet decides, the same at each step.
         let goes_up = 2 * ahead < radix || 2 * ahead == radix && way.bits >> dimension & 1 == 0;
-        // The dateline lies on the link between the last and the first router of each ring. A packet that will cross it goes
-        // in the lower half of the channels and changes to the upper one with the crossing; one that will not, keeps to one
-        // half. So no half is a closed ring of waits, whatever the load (Dally and Seitz 1987).
+        // The dateline is the link between the last and the first router of each ring. A packet
+        // that will cross it starts in the lower half of the channels and changes to the upper half
+        // there. A packet that will not cross it stays in one half. So neither half has a cycle of
+        // waits, whatever the load (Dally and Seitz 1987).
         let start = self.at(way.source_router)[dimension];
         let crosses = if goes_up { start > to } else { start < to };
         let crossing_now = if goes_up { from + 1 == self.radix } else { from == 0 };
@@ -157,15 +160,17 @@ impl Cube {
 }
 
 impl Table {
-    /// up*/down*: links are directed to the root of a breadth-first tree (ties by number); a legal way never goes up after it
-    /// has gone down, so that no cycle of waits can close on any graph (Schroeder et al. 1991). Among legal ways the shortest.
+    /// up*/down*: each link has a direction towards the root of a breadth-first tree (ties by
+    /// number). A legal route never goes up after it has gone down, so no graph has a cycle of
+    /// waits (Schroeder et al. 1991). The route is the shortest legal one.
     fn new(topology: &Topology) -> Table {
         let routers = topology.routers();
         let level = topology.distances(0);
         let above = |a: usize, b: usize| (level[a], a) < (level[b], b);
         let mut next = vec![u8::MAX; routers * 2 * routers];
         for to in 0..routers {
-            // Backwards from the destination over (router, phase): phase 1 has gone down and may only go down.
+            // Backwards from the destination over (router, phase). In phase 1 the packet has gone
+            // down, and may only go down.
             let mut queue = VecDeque::from([(to, 0), (to, 1)]);
             let mut seen = vec![[false; 2]; routers];
             seen[to] = [true; 2];
@@ -174,7 +179,8 @@ impl Table {
                     let Leads::Router(from, port) = *leads else { continue };
                     let from = from as usize;
                     let goes_down = above(from, router);
-                    // Going down from `from` leads into phase 1; going up keeps phase 0 and must start there.
+                    // A step down from `from` leads into phase 1. A step up keeps phase 0 and must
+                    // start there.
                     let phases: &[usize] = match (goes_down, phase) {
                         (true, 1) => &[0, 1],
                         (false, 0) => &[0],
@@ -222,7 +228,8 @@ mod tests {
     /// A channel: the link that leaves `router` by `port`, in one half of its virtual channels.
     type Channel = (u32, u8, usize);
 
-    /// Walks from each terminal to each other; gives the mean number of links and which channel is wanted while which is held.
+    /// Walks all pairs of terminals. Returns the mean number of links, and the channel dependencies
+    /// (held, wanted).
     fn walk(topology: &Topology) -> (f64, BTreeSet<(Channel, Channel)>) {
         let routes = Routes::new(topology);
         let (mut links, mut ways) = (0, 0);
@@ -264,7 +271,8 @@ mod tests {
         waits.cycle()
     }
 
-    /// Every pair is joined, by shortest paths where that is promised, and no set of packets can wait in a circle.
+    /// Routes join every pair, on shortest paths where promised, and the channel dependencies have
+    /// no cycle.
     // shows: C-02
     #[test]
     fn routes_arrive_and_cannot_deadlock() {
@@ -300,7 +308,7 @@ mod tests {
         }
     }
 
-    /// Canary: without the dateline the same walk finds a ring's circle of waits.
+    /// Canary: without the dateline the same walk finds a ring's cycle of waits.
     #[test]
     fn a_ring_without_dateline_is_caught() {
         let (_, wants) = walk(&Topology::ring(8).unwrap());

@@ -1,4 +1,4 @@
-//! The sending side of terminals: queues of packets, one beat a cycle into the network.
+//! The sending side of terminals: queues of packets, one beat per cycle into the network.
 
 use super::config::Switching;
 use super::datapath::{Beat, HEAD, TAIL};
@@ -17,7 +17,7 @@ impl Fabric {
                 bits &= bits - 1;
                 let terminal = word as u32 * 64 + bit;
                 if !self.send_from(terminal) {
-                    // A credit or another packet wakes it again.
+                    // A credit or another packet sets it again.
                     self.active_sources[word] &= !(1 << bit);
                 }
             }
@@ -64,7 +64,7 @@ impl Fabric {
         true
     }
 
-    /// The first packet of a lane gets a virtual channel, if there is one for it.
+    /// Allocates a virtual channel to the first packet of a lane, if one is free.
     fn begin(&mut self, terminal: u32, number: usize) -> bool {
         let port = self.router_ports() + terminal;
         let lane = self.lanes[number];
@@ -82,7 +82,7 @@ impl Fabric {
         true
     }
 
-    /// The first packet of a lane has left it.
+    /// Ends the first packet of a lane: it has left.
     fn end(&mut self, terminal: u32, at: u32) {
         let lane = &mut self.lanes[(terminal * self.lanes_each + at) as usize];
         let vc = lane.out_vc & ((1 << self.vc_shift) - 1);
@@ -102,7 +102,8 @@ impl Fabric {
         self.ports[port as usize].free_vcs |= 1 << vc;
     }
 
-    /// A free virtual channel of a port, in turn, with room for the whole packet where that is asked for.
+    /// A free virtual channel of a port, round-robin. Except for wormhole switching, it must have
+    /// room for the whole packet.
     #[inline]
     pub(super) fn choose_vc(&mut self, port: u32, allowed: u32, beats: u16) -> Option<u32> {
         let mut candidates = allowed;

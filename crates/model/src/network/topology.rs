@@ -1,14 +1,14 @@
-//! Routers, the links between them, and the terminals at their edges.
+//! Routers, the links between them, and the terminals at their edge.
 
 use std::collections::VecDeque;
 
-/// The most ports that a router may have: a set of them is one machine word.
+/// The most ports of a router: a set of ports is one machine word.
 pub const MOST_PORTS: usize = 64;
 
 /// Where a port leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leads {
-    /// Nowhere: the rim of a mesh.
+    /// To nothing: the edge of a mesh.
     Nowhere,
     /// To a terminal, by its number.
     Terminal(u32),
@@ -16,14 +16,14 @@ pub enum Leads {
     Router(u32, u8),
 }
 
-/// How packets find their way, and what keeps them from deadlock.
+/// How packets are routed, and what prevents deadlock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     /// One router: every terminal is on it.
     Single,
     /// Digits of the router's number are coordinates; dimension order.
     Cube { radix: usize, dimensions: usize, wraps: bool },
-    /// Each router has a link to each other.
+    /// Each router has a link to every other.
     Full,
     /// Anything: shortest paths that go up a tree and then down (up*/down*).
     Free,
@@ -51,10 +51,10 @@ pub enum TopologyError {
         /// How many.
         ports: usize,
     },
-    /// A size that makes no network.
+    /// An impossible size.
     #[error("{0}")]
     Size(String),
-    /// A link of a topology file that makes no sense.
+    /// An invalid link in a topology file.
     #[error("link {link}: {why}")]
     Link {
         /// Its place in the list, from 1.
@@ -62,7 +62,7 @@ pub enum TopologyError {
         /// What is wrong, and what to do.
         why: String,
     },
-    /// Routers that no path joins.
+    /// Some routers are not connected.
     #[error("router {0} cannot be reached from router 0; add a link")]
     Apart(usize),
 }
@@ -88,7 +88,8 @@ impl Topology {
     /// A k-ary n-cube with wrap-around links and one terminal per router (C-02, B-07).
     ///
     /// # Errors
-    /// A radix below 3 (2 is a [`Topology::hypercube`]), no dimension, or too many routers or ports.
+    /// A radix below 3 (2 is a [`Topology::hypercube`]), no dimension, or too many routers or
+    /// ports.
     pub fn torus(radix: usize, dimensions: usize) -> Result<Topology, TopologyError> {
         if radix < 3 {
             return Err(TopologyError::Size(format!(
@@ -120,10 +121,10 @@ impl Topology {
         Ok(Topology { name: format!("hypercube of {dimensions} dimensions"), ..cube })
     }
 
-    /// Routers with a link to each other and one terminal each.
+    /// Routers with one terminal each, and a link between every two routers.
     ///
     /// # Errors
-    /// Fewer than two routers, or more than ports allow.
+    /// Fewer than two routers, or more than the ports allow.
     pub fn fully_connected(routers: usize) -> Result<Topology, TopologyError> {
         if routers < 2 {
             return Err(TopologyError::Size(format!(
@@ -144,10 +145,11 @@ impl Topology {
         topology.checked()
     }
 
-    /// Any graph: `routers` routers with `terminals` terminals each, and links that carry both ways.
+    /// Any graph: `routers` routers with `terminals` terminals each, and bidirectional links.
     ///
     /// # Errors
-    /// A link to a router that does not exist or to itself, too many ports, or parts that are not joined.
+    /// A link to itself or to a router that does not exist, too many ports, or parts that are not
+    /// connected.
     pub fn from_links(
         name: impl Into<String>,
         routers: usize,
@@ -177,32 +179,32 @@ impl Topology {
         topology.checked()
     }
 
-    /// As people call it.
+    /// A readable name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How many routers there are.
+    /// The number of routers.
     pub fn routers(&self) -> usize {
         self.ports.len()
     }
 
-    /// How many terminals there are.
+    /// The number of terminals.
     pub fn terminals(&self) -> usize {
         self.terminals.len()
     }
 
-    /// The router and port that a terminal is on.
+    /// The router and port of a terminal.
     pub fn place(&self, terminal: usize) -> (u32, u8) {
         self.terminals[terminal]
     }
 
-    /// Where the ports of a router lead.
+    /// What the ports of a router lead to.
     pub fn ports(&self, router: usize) -> &[Leads] {
         &self.ports[router]
     }
 
-    /// Links from a router to others, on the shortest path, for each router, counted from `from`; the reach of a flood.
+    /// Links on the shortest path from router `from` to each router, by breadth-first search.
     pub fn distances(&self, from: usize) -> Vec<Option<u32>> {
         let mut distances = vec![None; self.routers()];
         distances[from] = Some(0);
@@ -220,10 +222,11 @@ impl Topology {
         distances
     }
 
-    /// The mean number of links between two terminals, each pair counted with the pairs of a terminal with itself, as the formulas
-    /// of Table 1 do (C-51).
+    /// The mean number of links between two terminals. As in the formulas of Table 1, it includes
+    /// the pairs of a terminal with itself (C-51).
     pub fn mean_distance(&self) -> f64 {
-        // In the built-in networks all routers but those of a mesh see the same distances; a flood from each is exact for all.
+        // In the built-in networks except meshes, all routers see the same distances. A search from
+        // each router is exact for every network.
         let weight = |router: usize| {
             self.ports[router].iter().filter(|leads| matches!(leads, Leads::Terminal(_))).count()
                 as u64
@@ -268,7 +271,8 @@ impl Topology {
         Ok(Topology { name, ports, terminals, shape })
     }
 
-    /// Port 1 + 2d goes up in dimension d, port 2 + 2d down. With radix 2 there is one link in each dimension, on port 1 + d.
+    /// Port 1 + 2d goes up in dimension d, port 2 + 2d down. With radix 2 there is one link in each
+    /// dimension, on port 1 + d.
     fn cube(
         name: String,
         radix: usize,
@@ -326,7 +330,7 @@ impl Topology {
 mod tests {
     use super::*;
 
-    /// Each link's two ends name each other, in every kind of network.
+    /// Both ends of each link name each other, in every kind of network.
     #[test]
     fn links_have_two_ends() {
         let networks = [
@@ -360,7 +364,7 @@ mod tests {
         }
     }
 
-    /// Mean distances are those of Dally and Towles: torus n k/4, mesh n (k^2-1)/(3k), hypercube n/2.
+    /// Mean distances match Dally and Towles: torus n k/4, mesh n (k^2-1)/(3k), hypercube n/2.
     #[test]
     fn mean_distances_are_known() {
         let close = |topology: Result<Topology, TopologyError>, expected: f64| {
@@ -375,7 +379,7 @@ mod tests {
         close(Topology::fully_connected(8), 7.0 / 8.0);
     }
 
-    /// What cannot be built says why and what to do.
+    /// An impossible network is refused with the fault and the remedy.
     #[test]
     fn impossible_networks_are_refused() {
         let said = |topology: Result<Topology, TopologyError>| topology.unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! Synthetic traffic: where packets go, when they are made, and how long they are.
+//! Synthetic traffic: destinations, arrivals and lengths of messages.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,15 +6,15 @@ use super::config::ConfigError;
 use crate::engine::{Chance, Random};
 use crate::units::Bytes;
 
-/// Where packets go.
+/// The destinations of packets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Pattern {
-    /// Each to any terminal, its own included, equally likely.
+    /// Any terminal, the sender included, with equal probability.
     Uniform,
-    /// Each terminal to one other of its own, drawn once by the seed.
+    /// Each terminal to one other, drawn once from the seed.
     Permutation,
-    /// Terminal i to terminal i + shift, round the end.
+    /// Terminal i to terminal i + shift, modulo the number of terminals.
     Shift(u32),
     /// A share of all packets to one terminal, the others anywhere.
     HotSpot {
@@ -23,40 +23,42 @@ pub enum Pattern {
         /// From 0 to 1.
         share: f64,
     },
-    /// Each to all others in turn, beginning behind itself, as a collective operation does.
+    /// Each terminal to all others in turn, starting with the next one, like a collective
+    /// operation.
     AllToAll,
 }
 
-/// When packets are made.
+/// When messages are made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Arrival {
-    /// In each cycle with the same chance (open loop). Load is beats per terminal and cycle, 0 to 1.
+    /// With the same probability in each cycle (open loop). Load is beats per terminal and cycle, 0
+    /// to 1.
     Random {
         /// Beats per terminal and cycle.
         load: f64,
     },
-    /// Back to back in bursts to one destination, with pauses between (open loop).
+    /// In bursts, back to back to one destination, with pauses between them (open loop).
     Bursts {
         /// Beats per terminal and cycle.
         load: f64,
         /// Mean number of packets in a burst.
         packets: f64,
     },
-    /// Always another one ready.
+    /// Another message is always ready.
     Saturated,
-    /// A new one for each that was delivered (closed loop).
+    /// A new one for each delivery (closed loop).
     Closed {
-        /// Packets under way per terminal.
+        /// Packets in flight per terminal.
         window: u32,
     },
 }
 
-/// How long messages are. What is longer than a packet goes as several.
+/// Lengths of messages. A message longer than a packet goes as several packets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Sizes {
-    /// All alike.
+    /// All the same length, in beats.
     Beats(u16),
     /// More than 80 % of 128 to 4096 bytes, 8 % above 8192 bytes (M-31).
     Mix {
@@ -67,15 +69,15 @@ pub enum Sizes {
     },
 }
 
-/// A kind of traffic.
+/// Synthetic traffic.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Traffic {
-    /// Where packets go.
+    /// The destinations.
     pub pattern: Pattern,
-    /// When they are made.
+    /// The arrivals.
     pub arrival: Arrival,
-    /// How long they are.
+    /// The lengths.
     pub sizes: Sizes,
 }
 
@@ -89,7 +91,7 @@ impl Traffic {
         }
     }
 
-    /// Checks the numbers.
+    /// Checks the parameters.
     pub(crate) fn check(&self, terminals: u32) -> Result<(), ConfigError> {
         let wrong = |parameter, why: String| Err(ConfigError { parameter, why });
         if let Arrival::Random { load } | Arrival::Bursts { load, .. } = self.arrival
@@ -146,7 +148,7 @@ impl Traffic {
 pub(crate) struct Destinations {
     pattern: Pattern,
     terminals: u32,
-    /// Partner of each terminal, or its next turn.
+    /// Partner of each terminal, or its next destination.
     each: Vec<u32>,
     hot: Chance,
 }
@@ -201,9 +203,9 @@ impl Destinations {
 }
 
 impl Sizes {
-    /// The length of a message, in bytes, for the mix: 5 % below 128, 82 % from 128 to 4096, 5 % from 4097 to 8192 and 8 % from
-    /// 8193 to 65536. Within a band each factor of two is equally likely, and within that each length (the paper says nothing;
-    /// this is our choice).
+    /// Draws the length of a message in the mix, in bytes. 5 % are below 128 and 82 % from 128 to
+    /// 4096; 5 % are from 4097 to 8192 and 8 % from 8193 to 65536. Within a band each factor of two
+    /// is equally likely, and within that each length. The paper does not say; this is our choice.
     pub(crate) fn draw_bytes(random: &mut Random) -> u64 {
         let (low, doublings) = match random.below(100) {
             0..5 => (1, 7),
@@ -236,7 +238,7 @@ impl Sizes {
         }
     }
 
-    /// The most beats of a packet.
+    /// The longest packet, in beats.
     pub(super) fn most_beats(&self) -> u16 {
         match *self {
             Sizes::Beats(beats) => beats,
@@ -244,7 +246,7 @@ impl Sizes {
         }
     }
 
-    /// The mean length of a message in beats; for the mix from a sample of fixed seed.
+    /// The mean length of a message in beats; for the mix, from a sample with a fixed seed.
     pub(super) fn mean_beats(&self) -> f64 {
         match *self {
             Sizes::Beats(beats) => f64::from(beats),
@@ -264,7 +266,7 @@ impl Sizes {
 mod tests {
     use super::*;
 
-    /// The mix is MyVIA's: more than 80 % of 128 to 4096 bytes, about 8 % above 8192.
+    /// The mix is MyVIA's: more than 80 % from 128 to 4096 bytes, about 8 % above 8192.
     // shows: M-31
     #[test]
     fn the_mix_is_as_published() {
@@ -279,7 +281,8 @@ mod tests {
         assert_eq!(share(1, 65536), 1.0);
     }
 
-    /// A permutation has each terminal once, a shift is one, and all-to-all visits every other terminal before one again.
+    /// A permutation and a shift reach each terminal once. All-to-all visits every other terminal
+    /// before it repeats one.
     #[test]
     fn patterns_reach_everyone() {
         let mut random = Random::new(2);

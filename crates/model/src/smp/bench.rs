@@ -1,5 +1,6 @@
-//! The test bench of the paper: two nodes joined by one link, a stimulus for each virtual channel above each network layer, and a
-//! checker that compares what comes with what was sent (S-31; SMP paper, section 3 and Fig. 4).
+//! The paper's test bench: two nodes joined by one link, with a stimulus per virtual channel above
+//! each network layer. A checker compares received packets with sent ones (S-31; SMP paper, section
+//! 3 and Fig. 4).
 
 use std::collections::VecDeque;
 
@@ -14,7 +15,7 @@ use super::link::{Link, LinkEvent};
 use super::network::{HEADER_DW, NetworkPacket};
 use super::transport::CHANNELS;
 
-/// What can happen on the bench.
+/// An event on the bench.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OnBench(pub LinkEvent);
 
@@ -24,12 +25,13 @@ impl Event for OnBench {
     }
 }
 
-/// What a stimulus sends.
+/// The packet lengths of a stimulus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lengths {
-    /// Packets of this many DW, the header counted with 4 as in the paper; shorter ones are a header alone.
+    /// Packets of this many DW, of which the header counts 4 as in the paper; shorter ones are a
+    /// header alone.
     Fixed(usize),
-    /// Any length up to the longest, by lot.
+    /// A random length up to the longest.
     Random,
 }
 
@@ -39,7 +41,7 @@ struct Stimulus {
     lengths: Lengths,
     left: u64,
     random: Random,
-    /// Made and not taken yet.
+    /// A packet that is made and not yet accepted.
     next: Option<Vec<u8>>,
     serial: u64,
 }
@@ -50,39 +52,40 @@ pub struct Bench {
     pub link: Link<OnBench>,
     form: Header,
     stimuli: [[Option<Stimulus>; CHANNELS]; 2],
-    /// What each channel must deliver at each end, in order.
+    /// Packets that each channel must still deliver at each end, in order.
     expected: [[VecDeque<NetworkPacket>; CHANNELS]; 2],
-    /// Channels whose packets are left in the network layer, at each end.
+    /// Channels at each end whose user takes no packets.
     blocked: [[bool; CHANNELS]; 2],
-    /// Packets that were not what was expected.
+    /// Packets that differ from the expected ones.
     pub mismatches: u64,
-    /// Packets that were compared.
+    /// Packets compared.
     pub compared: u64,
-    /// Bytes of data that arrived at each end, headers of 4 DW counted.
+    /// Bytes of packets that arrived at each end; a header counts 4 DW.
     pub useful_bytes: [u64; 2],
     /// When the last packet arrived.
     pub last_arrival: Time,
-    /// Canary: the packet of this number is damaged behind the link, where no CRC sees it. The checker must.
+    /// Canary: the packet of this number is damaged behind the link, where no CRC covers it. The
+    /// checker must notice.
     pub damage: Option<u64>,
 }
 
-/// The bench in time.
+/// The bench with its schedule.
 pub struct Running {
     /// Both nodes.
     pub bench: Bench,
-    /// Time.
+    /// The schedule.
     pub schedule: Schedule<OnBench>,
 }
 
 impl Running {
-    /// A link that is up, and nothing to send yet.
+    /// A bench with a link that is up, and nothing to send yet.
     pub fn new(config: &Config, seed: u64) -> Running {
         let mut schedule = Schedule::new(seed, config.cycle());
         let link = Link::trained(config, 0, |_, event| OnBench(event), &mut schedule);
         Running::on(link, schedule)
     }
 
-    /// The bench around a link.
+    /// A bench around a link.
     pub fn on(link: Link<OnBench>, schedule: Schedule<OnBench>) -> Running {
         let bench = Bench {
             form: link.config().header,
@@ -99,7 +102,7 @@ impl Running {
         Running { bench, schedule }
     }
 
-    /// Lets `end` send `packets` on a channel, beginning now.
+    /// Lets `end` send `packets` packets on a channel, starting now.
     pub fn stimulate(&mut self, end: u8, channel: u8, lengths: Lengths, packets: u64) {
         let random = self.schedule.random.fork(7);
         let stimulus = Stimulus { lengths, left: packets, random, next: None, serial: 0 };
@@ -107,18 +110,18 @@ impl Running {
         self.bench.feed(&mut self.schedule, end, channel);
     }
 
-    /// The user at `end` stops taking packets of a channel, or takes them again.
+    /// Makes the user at `end` stop taking packets of a channel, or resume.
     pub fn block(&mut self, end: u8, channel: u8, blocked: bool) {
         self.bench.blocked[usize::from(end)][usize::from(channel)] = blocked;
         self.bench.collect(&mut self.schedule, end, channel);
     }
 
-    /// Goes on until nothing is left to happen or `until`.
+    /// Runs until no event is left or `until`.
     pub fn run(&mut self, until: Time) -> Ended {
         run(&mut self.bench, &mut self.schedule, until)
     }
 
-    /// Packets that were sent and have not been compared.
+    /// Packets sent but not yet compared.
     pub fn missing(&self) -> usize {
         self.bench.expected.iter().flatten().map(VecDeque::len).sum()
     }

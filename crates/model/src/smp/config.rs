@@ -1,4 +1,4 @@
-//! The parameters of a link, read from TOML; `smp.toml` is the paper's and says where each value comes from.
+//! The parameters of a link, read from TOML; `smp.toml` has the paper's values and their sources.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,23 +6,24 @@ pub use crate::form::ParameterError as ConfigError;
 use crate::form::{demand as of, read};
 use crate::units::{Bytes, Frequency, Span};
 
-/// The link of the paper in the setting that it recommends.
+/// The paper's link with the recommended setting.
 pub const RECOMMENDED: &str = include_str!("smp.toml");
 
-/// Credits of the types that are never sent: header and data, for requests that want an answer and for answers.
+/// Credits of the packet types that are never sent: header and data, for non-posted requests and
+/// for completions.
 const OTHER_TYPES: u16 = 4;
 
-/// When the receiver begins to pass a packet on.
+/// When the receiver starts to forward a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Receive {
-    /// When all of it is in its buffer (S-20).
+    /// When the whole packet is in its buffer (S-20).
     StoreAndForward,
-    /// When its header is (S-21).
+    /// When the header is in its buffer (S-21).
     CutThrough,
 }
 
-/// The form of the network header.
+/// Form of the network header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Header {
@@ -32,31 +33,31 @@ pub enum Header {
     Optimised,
 }
 
-/// All parameters of a link, the same for both ends.
+/// All parameters of a link; both ends have the same.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Frequency of the layers.
+    /// Clock of the layers.
     pub clock: Frequency,
-    /// Frequency of the network layer, which moves packets into and out of the transport layer.
+    /// Clock of the network layer, which moves packets into and out of the transport layer.
     pub network_clock: Frequency,
-    /// Bytes that the layers move in a cycle.
+    /// Bytes that the layers move per cycle.
     pub path: Bytes,
-    /// Cycles from the input of a layer to its output, for a packet.
+    /// Cycles from the input to the output of a layer, for a packet.
     pub layer_cycles: u64,
-    /// What a packet of the link layer takes beside wires and Serdes, at both ends together.
+    /// Extra time of a link-layer packet beyond wires and Serdes, both ends together.
     pub link_packet: Span,
-    /// Cycles of the network layer between packets at the exit of the receive buffer.
+    /// Cycles between packets at the exit of the receive buffer, in the network layer.
     pub drain_gap_cycles: u64,
     /// Lanes: 1, 2, 4 or 8.
     pub lanes: u8,
-    /// Bits that a lane carries in a second, coded.
+    /// Coded bits per second of a lane.
     pub lane_rate: Frequency,
-    /// Data bits per coded bits.
+    /// Data bits, and the coded bits that carry them.
     pub coding: [u64; 2],
     /// Delay of the Serdes at each side.
     pub serdes: Span,
-    /// The receiver's policy.
+    /// Store-and-forward or cut-through.
     pub receive: Receive,
     /// The network header's form.
     pub header: Header,
@@ -68,21 +69,21 @@ pub struct Config {
     pub headers: u8,
     /// Posted data credits of each channel, of 4 DW each.
     pub data: u16,
-    /// Packets of a channel that wait in the transport layer to be sent.
+    /// Packets per channel that the transport layer queues to send.
     pub send_packets: usize,
-    /// Packets of a channel that wait in the network layer for their user.
+    /// Packets per channel that the network layer queues for its user.
     pub network_packets: usize,
-    /// How long an acknowledgement may wait for others, with 8 lanes at full speed.
+    /// The longest delay of an acknowledgement, with 8 lanes at full speed.
     pub acknowledge_after: Span,
-    /// After how long without one all is sent again, with 8 lanes at full speed.
+    /// Time without an acknowledgement before a replay, with 8 lanes at full speed.
     pub replay_after: Span,
-    /// After how long credits are said again.
+    /// Time before a credit update is repeated.
     pub update_again_after: Span,
-    /// How often they are said again if no packet comes.
+    /// Number of repetitions, if no packet arrives.
     pub updates_repeated: u32,
-    /// How long recovery takes.
+    /// Duration of recovery.
     pub retrain: Span,
-    /// Chance that a bit is received wrong.
+    /// Bit error rate.
     pub bit_errors: f64,
 }
 
@@ -95,17 +96,17 @@ impl Config {
     /// Reads parameters.
     ///
     /// # Errors
-    /// What is wrong, and what would be right.
+    /// The fault and its remedy.
     pub fn read(text: &str) -> Result<Config, ConfigError> {
         let config: Config = read(text)?;
         config.check()?;
         Ok(config)
     }
 
-    /// Checks ranges. A setting that was changed in code should be checked, too.
+    /// Checks ranges. Call it also for a setting that code has changed.
     ///
     /// # Errors
-    /// The first parameter that is out of range.
+    /// The first parameter out of range.
     pub fn check(&self) -> Result<(), ConfigError> {
         let power = |value: u64| value.is_power_of_two();
         let positive = |span: Span| span > Span::ZERO;
@@ -186,25 +187,26 @@ impl Config {
         )
     }
 
-    /// The credits that posted writes get by default in a receive buffer that is divided among all types of packets (S-25, B-20;
-    /// 4.2(2)): 4 headers and 24 data credits for each KB.
+    /// Default credits of posted writes, in a receive buffer divided among all types of packets
+    /// (S-25, B-20; 4.2(2)): 4 headers and 24 data credits per KB.
     pub fn with_default_credits(self, kilobytes: u8) -> Config {
         Config { headers: 4 * kilobytes, data: 24 * u16::from(kilobytes), ..self }
     }
 
-    /// The credits that posted writes get when all other types are held at the minimum, one header and one data credit each for
-    /// requests that want an answer and for answers (S-26; 4.2(2)): the rest of the buffer beside `headers`, at 16 B a credit.
+    /// Credits of posted writes when all other types have the minimum: one header and one data
+    /// credit each for non-posted requests and completions (S-26; 4.2(2)). Data credits get the
+    /// rest of the buffer beside `headers`, 16 B each.
     pub fn with_optimised_credits(self, kilobytes: u16, headers: u8) -> Config {
         let credits = kilobytes * 1024 / 16 - OTHER_TYPES;
         Config { headers, data: credits - u16::from(headers), ..self }
     }
 
-    /// Bytes of receive buffer that a channel's credits stand for, the minimum of the other types included.
+    /// Bytes of receive buffer behind a channel's credits, with the minimum for the other types.
     pub fn receive_buffer(&self) -> Bytes {
         Bytes::new(16 * (u64::from(self.headers) + u64::from(self.data) + u64::from(OTHER_TYPES)))
     }
 
-    /// Length of a cycle.
+    /// The clock period.
     pub fn cycle(&self) -> Span {
         self.clock.period()
     }
@@ -214,12 +216,12 @@ impl Config {
         self.cycle() * self.layer_cycles
     }
 
-    /// How long the network layer needs to move this many bytes.
+    /// Time for the network layer to move this many bytes.
     pub fn pass(&self, bytes: usize) -> Span {
         self.network_clock.period() * (bytes as u64).div_ceil(self.path.count())
     }
 
-    /// How long the exit of the receive buffer stands still between two packets.
+    /// Idle time of the receive buffer's exit between two packets.
     pub fn drain_gap(&self) -> Span {
         self.network_clock.period() * self.drain_gap_cycles
     }

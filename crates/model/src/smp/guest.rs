@@ -1,6 +1,8 @@
-//! A link that carries somebody else's packets, of any length: cut into network packets of class *guest*, and put together at the far end.
+//! A link that carries packets of another model, of any length: cut into network packets of class
+//! *guest*, and reassembled at the far end.
 //!
-//! Packets of one end and channel arrive in order, each once. Whoever uses it bounds what waits, by credits of its own.
+//! Packets of one end and channel arrive in order, each once. The user bounds the queues by its own
+//! credits.
 
 use std::collections::VecDeque;
 
@@ -12,27 +14,27 @@ use super::network::{LONGEST_BLOCK_BYTES, NetworkPacket};
 use super::transport::CHANNELS;
 use crate::engine::{Event, Schedule};
 
-/// The link and what waits at its ends.
+/// The link and the packets at its ends.
 pub struct Carrier<E> {
     link: Link<E>,
     waiting: [[VecDeque<Vec<u8>>; CHANNELS]; 2],
-    /// What has come of a packet that is not whole yet.
+    /// Bytes of packets that are not complete yet.
     partial: [[Vec<u8>; CHANNELS]; 2],
 }
 
-/// A packet that is whole at its end.
+/// A packet that is complete at its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Carried {
-    /// Where it has come to.
+    /// The end where it arrived.
     pub end: u8,
-    /// On which channel.
+    /// Its channel.
     pub channel: u8,
     /// Its bytes.
     pub bytes: Vec<u8>,
 }
 
 impl<E: Event> Carrier<E> {
-    /// Carries packets over a link that nobody else uses.
+    /// A carrier over a link without other users.
     pub fn new(link: Link<E>) -> Carrier<E> {
         Carrier { link, waiting: Default::default(), partial: Default::default() }
     }
@@ -42,7 +44,7 @@ impl<E: Event> Carrier<E> {
         &self.link
     }
 
-    /// Whether nothing waits or is under way.
+    /// Whether nothing waits or is in flight.
     pub fn is_quiet(&self) -> bool {
         self.waiting.iter().flatten().all(VecDeque::is_empty) && self.link.is_quiet()
     }
@@ -50,7 +52,7 @@ impl<E: Event> Carrier<E> {
     /// Sends a packet from an end over a channel.
     ///
     /// # Panics
-    /// If it is empty: a mistake in the model.
+    /// If it is empty: an error in the model.
     pub fn send(&mut self, schedule: &mut Schedule<E>, end: u8, channel: u8, bytes: &[u8]) {
         assert!(!bytes.is_empty(), "a packet has bytes");
         let pieces = bytes.chunks(LONGEST_BLOCK_BYTES);
@@ -63,7 +65,7 @@ impl<E: Event> Carrier<E> {
                 operation: u8::from(at == last),
                 target: 1 - end,
                 source: end,
-                // Bytes of the last DW that mean nothing.
+                // Padding bytes in the last DW.
                 tag: (data.len() - piece.len()) as u8,
                 address: (at * LONGEST_BLOCK_BYTES) as u64,
             };
@@ -75,10 +77,10 @@ impl<E: Event> Carrier<E> {
         self.pump(schedule, end, channel);
     }
 
-    /// Lets one of the link's events happen; the packet that it makes whole, if any.
+    /// Handles an event of the link; returns the packet that it completes, if any.
     ///
     /// # Panics
-    /// If something comes that no carrier sent: the link is used by others.
+    /// If something arrives that no carrier sent: the link has other users.
     pub fn handle(&mut self, schedule: &mut Schedule<E>, event: LinkEvent) -> Option<Carried> {
         match event {
             LinkEvent::Room { end, channel } => {
@@ -142,7 +144,8 @@ mod tests {
         }
     }
 
-    /// Packets of any length from one byte to several thousand come out whole and in order on each channel, also over bad lanes.
+    /// Packets of one byte to several thousand bytes come out whole and in order on each channel,
+    /// also over bad lanes.
     #[test]
     fn packets_of_any_length_are_carried() {
         for bit_errors in [0.0, 2e-5] {

@@ -1,43 +1,44 @@
-//! The physical layer: bytes striped over lanes, their time on the wire, and bits that are received wrong (S-19).
+//! The physical layer: bytes striped over lanes, their time on the wire, and bit errors (S-19).
 //!
-//! Symbol `i` of whatever is sent goes over lane `i` modulo the width, so that two Serdes of four lanes work as eight
-//! bonded ones, and a frame takes a width's part of the time. The receiver waits for the slowest lane before it puts symbols together.
+//! Symbol `i` goes over lane `i` modulo the width. So two Serdes of four lanes work as eight bonded
+//! lanes, and wire time shrinks with the width. The receiver waits for the slowest lane before it
+//! reassembles symbols.
 
 use crate::engine::{Chance, Failures, Random};
 use crate::units::Span;
 
 use super::config::Config;
 
-/// Most lanes.
+/// The most lanes.
 pub const MAX_LANES: usize = 8;
 
-/// The lanes of one direction, as training left them.
+/// The lanes of one direction, as trained.
 #[derive(Clone, Debug)]
 pub struct Lanes {
     width: u8,
     /// Time of one symbol on one lane.
     symbol: Span,
     errors: Option<Errors>,
-    /// Bits that were received wrong.
+    /// Bit errors so far.
     pub bits_flipped: u64,
 }
 
 #[derive(Clone, Debug)]
 struct Errors {
     gaps: [Failures; MAX_LANES],
-    /// Bits of each lane until the next wrong one.
+    /// Bits until the next bit error, per lane.
     ahead: [u64; MAX_LANES],
     random: Random,
 }
 
 impl Lanes {
-    /// `width` lanes of the configured rate, each with the configured chance of errors.
+    /// `width` lanes at the given rate, each with the configured bit error rate.
     pub fn new(config: &Config, width: u8, rate_hz: u64, random: &mut Random) -> Lanes {
         let chance = Chance::new(config.bit_errors);
         Lanes::with_errors(config, width, rate_hz, [chance; MAX_LANES], random)
     }
 
-    /// The same with a chance for each lane, to make one of them bad.
+    /// The same with an error rate per lane, to make one of them bad.
     pub fn with_errors(
         config: &Config,
         width: u8,
@@ -56,7 +57,7 @@ impl Lanes {
         Lanes { width, symbol, errors, bits_flipped: 0 }
     }
 
-    /// How long `bytes` occupy the wire: whole symbols of all lanes together, to the byte.
+    /// Wire time of `bytes`: whole symbols of all lanes together, exact to the byte.
     pub fn time(&self, bytes: usize) -> Span {
         self.symbol * bytes as u64 / u64::from(self.width)
     }
@@ -66,7 +67,7 @@ impl Lanes {
         self.width
     }
 
-    /// Does to the bytes what the lanes do to them.
+    /// Carries the bytes over the lanes: bit errors may flip bits.
     pub fn carry(&mut self, bytes: &mut [u8]) {
         let Some(errors) = &mut self.errors else { return };
         let width = usize::from(self.width);
@@ -85,13 +86,13 @@ impl Lanes {
     }
 }
 
-/// The symbols of each lane: what the sender's Serdes get.
+/// The symbols of each lane: the input of the sender's Serdes.
 pub fn stripe(bytes: &[u8], width: usize) -> Vec<Vec<u8>> {
     (0..width).map(|lane| bytes.iter().copied().skip(lane).step_by(width).collect()).collect()
 }
 
-/// The bytes in order again, from symbols that come with their times: a symbol counts when the slowest lane has brought its own.
-/// Returns the bytes and the time of the last.
+/// Reassembles the bytes from timed symbols. A symbol counts when the slowest lane has delivered
+/// its own. Returns the bytes and the time of the last.
 pub fn gather(lanes: &[Vec<(u64, u8)>]) -> (Vec<u8>, u64) {
     let rows = lanes.iter().map(Vec::len).max().unwrap_or(0);
     let row = |at: usize| lanes.iter().filter_map(move |lane| lane.get(at));
@@ -108,8 +109,8 @@ mod tests {
         Config::recommended()
     }
 
-    /// Bytes that are striped over 8 lanes come back in order, also if each lane has a delay of its own; two halves of
-    /// four lanes do the same.
+    /// Bytes striped over 8 lanes come back in order, even if each lane has its own delay. Two
+    /// halves of four lanes do the same.
     // shows: S-19
     #[test]
     fn striped_bytes_come_back_in_order() {
@@ -127,13 +128,13 @@ mod tests {
                 assert_eq!(gather(&skewed).0, bytes);
             }
         }
-        // 8 lanes x 5 Gbps = 40 Gbps, of which 8b/10b leaves 32: 1 ns for a DW.
+        // 8 lanes x 5 Gbps = 40 Gbps; 8b/10b leaves 32 Gbps, so a DW takes 1 ns.
         let lanes = Lanes::new(&config(), 8, 5_000_000_000, &mut random);
         assert_eq!(lanes.time(4), Span::from_ns(1));
         assert_eq!(Lanes::new(&config(), 4, 5_000_000_000, &mut random).time(4), Span::from_ns(2));
     }
 
-    /// Errors hit the lane that they are planted on, as often as they should; a clean lane is left alone.
+    /// Errors hit the lane that they are planted on, at the right rate; clean lanes stay clean.
     #[test]
     fn errors_hit_their_lane() {
         let mut chances = [Chance::NEVER; MAX_LANES];

@@ -1,8 +1,10 @@
-//! The unit for transfers of large blocks from the memory of one node to that of another (S-05 to S-07; SMP paper, section 2).
+//! The large-block transfer unit: moves large blocks from one node's memory to another's (S-05 to
+//! S-07; SMP paper, section 2).
 //!
-//! Software fills the descriptor registers; the unit cuts the block into packets of the largest payload, sends them, and raises one
-//! interrupt when the last has been sent. Sent is not arrived: above the link layer nobody acknowledges (and need not, as the link
-//! loses nothing).
+//! Software fills the descriptor registers. The unit cuts the block into packets of the largest
+//! payload, sends them, and raises one interrupt when the last has been sent. Sent does not mean
+//! arrived: no layer above the link layer acknowledges, and none needs to, because the link loses
+//! nothing.
 
 use bellwire_wire::link::DW_BYTES;
 use bellwire_wire::link::network::{Class, NetworkHeader};
@@ -10,7 +12,7 @@ use bellwire_wire::link::network::{Class, NetworkHeader};
 use super::lmu::Way;
 use super::network::{LONGEST_BLOCK_BYTES, NetworkPacket};
 
-/// Transfers that one unit works on at once: one for each interface.
+/// Concurrent transfers of one unit: one per interface.
 pub const TRANSFERS: usize = 3;
 
 /// The descriptor registers.
@@ -29,13 +31,13 @@ pub struct Registers {
 /// Why a transfer was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// Something is not a multiple of 4 bytes, or nothing is to be moved.
+    /// A value is not a multiple of 4 bytes, or the length is zero.
     #[error("addresses and length must be multiples of 4 bytes, and the length not 0; round them")]
     Misaligned,
-    /// The block is not in memory.
+    /// The block exceeds the memory.
     #[error("the block ends beyond the memory of a node; see address and length")]
     OutOfMemory,
-    /// It is to be sent to this node, or to one that is not there.
+    /// The target is this node or does not exist.
     #[error("node {0} is this one or does not exist; choose another")]
     NoTarget(u8),
     /// All sets of registers are in use.
@@ -43,12 +45,12 @@ pub enum Refused {
     Busy,
 }
 
-/// A transfer under way.
+/// A transfer in progress.
 #[derive(Clone, Copy, Debug)]
 struct Transfer {
     registers: Registers,
     sent: u64,
-    /// The last packet, when it has been handed to the link: by which way, and as the how-manieth of its channel.
+    /// The last packet, once handed to the link: link end used, and packet count on that channel.
     last: Option<(Way, u64)>,
 }
 
@@ -62,10 +64,10 @@ pub struct Lbt {
 }
 
 impl Lbt {
-    /// Starts a transfer; the number tells its packets and its interrupt.
+    /// Starts a transfer. The returned number identifies its packets and its interrupt.
     ///
     /// # Errors
-    /// [`Refused`]; nothing was started then.
+    /// [`Refused`]; nothing has started then.
     pub fn start(
         &mut self,
         registers: Registers,
@@ -90,7 +92,8 @@ impl Lbt {
         Ok(free as u8)
     }
 
-    /// The next packet of a transfer that `accepts` what it would send, in turn; and whether it is the transfer's last.
+    /// The next packet that `accepts` allows, round-robin over transfers; and whether it is the
+    /// transfer's last.
     pub fn next(
         &mut self,
         node: u8,
@@ -127,14 +130,16 @@ impl Lbt {
         None
     }
 
-    /// The last packet of a transfer was handed to the link, as the `count`th of its channel.
+    /// Notes that a transfer's last packet was handed to the link, with the packet count of its
+    /// channel.
     pub fn last_handed(&mut self, number: u8, way: Way, count: u64) {
         if let Some(transfer) = &mut self.transfers[usize::from(number)] {
             transfer.last = Some((way, count));
         }
     }
 
-    /// The transfers whose last packet has been sent, given how many packets each link has sent: an interrupt for each.
+    /// The transfers whose last packet has been sent: each raises an interrupt. `sent` returns how
+    /// many packets each link has sent.
     pub fn interrupts(&mut self, sent: impl Fn(Way) -> u64) -> Vec<u8> {
         let mut raised = Vec::new();
         for (number, transfer) in self.transfers.iter_mut().enumerate() {
@@ -147,7 +152,7 @@ impl Lbt {
         raised
     }
 
-    /// Whether no transfer is under way.
+    /// Whether no transfer is in progress.
     pub fn is_idle(&self) -> bool {
         self.transfers.iter().all(Option::is_none)
     }

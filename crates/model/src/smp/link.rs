@@ -1,17 +1,19 @@
-//! A direct link as a whole: two ends, each with its layers, and eight lanes each way (S-13 to S-22).
+//! A complete direct link: two ends, each with its layers, and eight lanes in each direction (S-13
+//! to S-22).
 //!
 //! ```text
-//!   offer -> transport -> link layer -> lanes -> link layer -> receive buffer -> network layer -> take
-//!            SendSide     Transmitter   Lanes    Receiver      ReceiveSide
+//! offer > transport > link layer > lanes > link layer > receive buffer > network layer > take
+//!         SendSide    Transmitter  Lanes   Receiver     ReceiveSide
 //! ```
 //!
-//! It is used like a [`Channel`](crate::engine::Channel) that goes both ways and has two virtual channels: whoever sends *offers*, gets
-//! the packet back if the transport layer is full, and is told by [`LinkEvent::Room`] when another try can succeed; each packet that
-//! comes raises [`LinkEvent::Arrived`] and is *taken*, then or later. Bytes are real: TLPs are framed, numbered, striped over lanes that may
-//! flip bits, checked, and sent again.
+//! It is used like a bidirectional [`Channel`](crate::engine::Channel) with two virtual channels.
+//! The sender *offers* a packet, and gets it back if the transport layer is full.
+//! [`LinkEvent::Room`] says when a retry can succeed. Each packet that arrives raises
+//! [`LinkEvent::Arrived`] and is *taken*, then or later. Bytes are real: TLPs are framed, numbered,
+//! striped over lanes that may flip bits, checked, and retransmitted.
 //!
-//! A model that has links gives each a number and a function that makes one of its own events of the link's, passes those to
-//! [`Link::handle`], and acts on `Room` and `Arrived` itself.
+//! A model gives each link a number, and a function that wraps the link's events in its own. It
+//! passes these events to [`Link::handle`], and acts on `Room` and `Arrived` itself.
 
 use std::collections::VecDeque;
 
@@ -29,46 +31,46 @@ use super::lanes::{Lanes, MAX_LANES};
 use super::training::{Choice, Failure, Role, Trainer, train};
 use super::transport::{CHANNELS, Exited, Next, Packet, ReceiveSide, SendSide, Stall};
 
-/// What can happen on a link. `end` is 0 or 1.
+/// An event of a link. `end` is 0 or 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkEvent {
-    /// Training is over: credits are exchanged and packets may go.
+    /// Training is over: both ends have credits, and packets may go.
     Up,
-    /// An end may have something for its line.
+    /// An end may have something to send.
     Line {
-        /// Whose line.
+        /// The sending end.
         end: u8,
     },
-    /// A frame has come to an end.
+    /// A frame arrives at an end.
     Frame {
-        /// Where.
+        /// The receiving end.
         end: u8,
     },
-    /// A packet of the link layer has come to an end.
+    /// A link-layer packet arrives at an end.
     LinkPacket {
-        /// Where.
+        /// The receiving end.
         end: u8,
     },
     /// A packet has left the receive buffer.
     Left {
-        /// Where.
+        /// The end of the buffer.
         end: u8,
     },
-    /// A timer of an end may have run out.
+    /// A timer of an end may have expired.
     Timer {
-        /// Where.
+        /// The end of the timer.
         end: u8,
     },
     /// For the user: a packet can be taken.
     Arrived {
-        /// Where.
+        /// The receiving end.
         end: u8,
         /// On which virtual channel.
         channel: u8,
     },
-    /// For the user: a packet went on to the wire for the first time, so another can be offered.
+    /// For the user: a packet went onto the wire for the first time, so another can be offered.
     Room {
-        /// Where.
+        /// The sending end.
         end: u8,
         /// On which virtual channel.
         channel: u8,
@@ -76,7 +78,7 @@ pub enum LinkEvent {
 }
 
 impl LinkEvent {
-    /// For a trace hash: different for events that differ, below 2^8.
+    /// A value for the trace hash: different events have different values, all below 2^8.
     pub fn trace(self) -> u64 {
         let (kind, end, channel) = match self {
             LinkEvent::Up => (0, 0, 0),
@@ -92,45 +94,47 @@ impl LinkEvent {
     }
 }
 
-/// The first time that an end had a packet and a free line, and could not send it.
+/// The first time that an end had a packet and a free line but could not send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FirstStall {
     /// When.
     pub at: Time,
-    /// Packets that had been sent, by channel.
+    /// Packets sent so far, by channel.
     pub sent: [u64; CHANNELS],
-    /// Packets that the network layer had handed over, by channel: the sent ones, and those that wait in the transport layer.
+    /// Packets handed over by the network layer so far, by channel: sent ones, and those that wait
+    /// in the transport layer.
     pub handed: [u64; CHANNELS],
-    /// What each channel that had a packet lacked.
+    /// The missing resource of each channel that had a packet.
     pub lacks: [Option<Stall>; CHANNELS],
 }
 
-/// What an end counts.
+/// Counters of an end.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counters {
-    /// Bytes of TLPs that were sent for the first time.
+    /// Bytes of TLPs, without retransmissions.
     pub tlp_bytes: u64,
-    /// Frames sent, the repeated ones included.
+    /// Frames sent, retransmissions included.
     pub frames: u64,
-    /// Frames sent again.
+    /// Frames retransmitted.
     pub repeated: u64,
-    /// Packets of the link layer sent.
+    /// Link-layer packets sent.
     pub link_packets: u64,
-    /// How long the line was busy.
+    /// Time that the line was busy.
     pub busy: Span,
-    /// Stalls of the line with a packet at hand.
+    /// Times that the line stalled although a packet was ready.
     pub stalls: u64,
-    /// Frames and link packets that came damaged.
+    /// Frames and link-layer packets that arrived damaged.
     pub damaged: u64,
-    /// Packets that came without credit, or were no posted writes: always zero, unless a fault was planted.
+    /// Packets that arrived without credit or were not posted writes. Always zero, unless a fault
+    /// is planted.
     pub refused: u64,
-    /// How often the link was trained anew.
+    /// Times that the link retrained.
     pub retrained: u64,
 }
 
 struct Flying {
     bytes: Vec<u8>,
-    /// When the packet in it left its network layer, for the delay.
+    /// When its packet left the sender's network layer, for the delay.
     left: Time,
     took: Span,
 }
@@ -140,11 +144,11 @@ pub struct End {
     send: SendSide,
     transmitter: Transmitter<Packet>,
     receiver: Receiver,
-    /// The receive buffers and what left them.
+    /// The receive buffers and the network layer behind them.
     pub receive: ReceiveSide,
     lanes: Lanes,
     line_free: Time,
-    /// Credits to be told, by channel, and how often still.
+    /// Pending credit updates by channel, and their remaining repetitions.
     update: [bool; CHANNELS],
     again_at: [Option<Time>; CHANNELS],
     again_left: [u32; CHANNELS],
@@ -152,20 +156,20 @@ pub struct End {
     link_packets: VecDeque<(Time, [u8; DLLP_BYTES])>,
     timer_at: Option<Time>,
     line_at: Option<Time>,
-    /// The first stall, once there was one.
+    /// The first stall, if there was one.
     pub first_stall: Option<FirstStall>,
     /// Counters.
     pub counters: Counters,
 }
 
-/// What an end of a link is to be when it trains.
+/// Capabilities of an end for training.
 #[derive(Clone, Copy, Debug)]
 pub struct Port {
     /// Its role.
     pub role: Role,
-    /// Its lanes, by bits.
+    /// Its lanes, one bit each.
     pub lanes: u8,
-    /// The fastest speed that it can do, in bits per second.
+    /// Its fastest lane rate, in bits per second.
     pub fastest_hz: u64,
 }
 
@@ -188,14 +192,15 @@ pub struct Link<E> {
     is_up: bool,
 }
 
-/// Time of an ordered set: 16 symbols of 4 ns, as training begins at 2.5 Gbps.
+/// Duration of an ordered set: 16 symbols of 4 ns, because training begins at 2.5 Gbps.
 const ORDERED_SET: Span = Span::from_ns(64);
 
 impl<E: Event> Link<E> {
-    /// Trains a link, which takes its time from now on; `wrap` makes an event of the model from the link's `index` and event.
+    /// Trains a link, which starts now; `wrap` makes an event of the model from the link's `index`
+    /// and event.
     ///
     /// # Errors
-    /// Why the ends do not come together.
+    /// Why training fails.
     pub fn train(
         config: &Config,
         ports: [Port; 2],
@@ -212,7 +217,7 @@ impl<E: Event> Link<E> {
         Ok(Link { config: config.clone(), index, wrap, ends, choice, up_at, is_up: false })
     }
 
-    /// A link that is up from the beginning: one RC and one EP with all lanes.
+    /// A link that is up from the start: one RC and one EP with all lanes.
     pub fn trained(
         config: &Config,
         index: u16,
@@ -229,12 +234,12 @@ impl<E: Event> Link<E> {
         link
     }
 
-    /// What training has agreed on.
+    /// The result of training.
     pub fn choice(&self) -> Choice {
         self.choice
     }
 
-    /// When the link came, or will come, up.
+    /// When the link came up or will come up.
     pub fn up_at(&self) -> Time {
         self.up_at
     }
@@ -249,14 +254,14 @@ impl<E: Event> Link<E> {
         &self.ends[usize::from(end)]
     }
 
-    /// Makes the lanes towards `end` err with a chance each, instead of as configured.
+    /// Gives the lanes towards `end` an error rate each, instead of the configured one.
     pub fn disturb(&mut self, end: u8, chances: [Chance; MAX_LANES], schedule: &mut Schedule<E>) {
         let (width, rate) = (self.choice.width(), self.choice.rate_hz);
         let lanes = Lanes::with_errors(&self.config, width, rate, chances, &mut schedule.random);
         self.ends[usize::from(1 - end)].lanes = lanes;
     }
 
-    /// Canary: the network layer at `end` takes packets with a bad tail for whole ones.
+    /// Canary: the network layer at `end` accepts packets that are marked bad.
     pub fn ignore_marks(&mut self, end: u8) {
         self.ends[usize::from(end)].receive.ignores_marks = true;
     }
@@ -264,10 +269,11 @@ impl<E: Event> Link<E> {
     /// Gives a TLP to the transport layer.
     ///
     /// # Errors
-    /// The TLP itself, if the channel has no room; [`LinkEvent::Room`] tells when it has.
+    /// The TLP itself, if the channel has no room; [`LinkEvent::Room`] says when it has.
     ///
     /// # Panics
-    /// If the bytes are no TLP of that channel, or the channel is not configured: a mistake in the model.
+    /// If the bytes are not a TLP of that channel, or the channel is not configured: an error in
+    /// the model.
     pub fn offer(
         &mut self,
         schedule: &mut Schedule<E>,
@@ -286,14 +292,15 @@ impl<E: Event> Link<E> {
         Ok(())
     }
 
-    /// The first packet that has come on a channel. Taking it makes room in the network layer.
+    /// Takes the first packet of a channel, and frees its room in the network layer.
     pub fn take(&mut self, schedule: &mut Schedule<E>, end: u8, channel: u8) -> Option<Vec<u8>> {
         let packet = self.ends[usize::from(end)].receive.take(channel.into())?;
         self.begin_leaving(schedule, end);
         Some(packet.tlp)
     }
 
-    /// Lets one of its events happen. [`LinkEvent::Arrived`] and [`LinkEvent::Room`] are the user's and do nothing here.
+    /// Handles one of the link's events. [`LinkEvent::Arrived`] and [`LinkEvent::Room`] are the
+    /// user's and do nothing here.
     pub fn handle(&mut self, schedule: &mut Schedule<E>, event: LinkEvent) {
         match event {
             LinkEvent::Up => self.come_up(schedule),
@@ -306,17 +313,18 @@ impl<E: Event> Link<E> {
         }
     }
 
-    /// Whether nothing is under way: all that was offered was delivered and acknowledged.
+    /// Whether everything offered has been delivered and acknowledged.
     pub fn is_quiet(&self) -> bool {
         self.ends.iter().all(|end| {
             end.send.is_empty() && end.transmitter.held_frames() == 0 && end.receive.is_empty()
         })
     }
 
-    /// Checks that no packet and no credit is lost, and Little's law on the receive buffers; to be called when the link is quiet.
+    /// Checks that packets and credits are conserved, and Little's law on the receive buffers. Call
+    /// it when the link is quiet.
     ///
     /// # Errors
-    /// What does not balance.
+    /// The law that does not hold.
     pub fn audit(&self, now: Time) -> Result<(), Imbalance> {
         for end in 0..2 {
             let (from, to) = (&self.ends[end], &self.ends[1 - end]);
@@ -342,7 +350,7 @@ impl<E: Event> Link<E> {
         Ok(())
     }
 
-    /// Notes who waits, where packets are at hand and do not move.
+    /// Adds the waits of ends that have packets to send.
     pub fn waits(&self, names: [&str; 2], waits: &mut Waits) {
         for (at, end) in self.ends.iter().enumerate() {
             if !end.send.is_empty() {
@@ -353,7 +361,8 @@ impl<E: Event> Link<E> {
     }
 
     fn come_up(&mut self, schedule: &mut Schedule<E>) {
-        // The first credits are exchanged by InitFC1 and InitFC2; that this takes a few link packets more is not modelled.
+        // InitFC1 and InitFC2 exchange the first credits; the model omits their additional
+        // link-layer packets.
         for end in 0..2 {
             for channel in 0..usize::from(self.config.channels) {
                 let granted = self.ends[end].receive.ledger(channel).granted();
@@ -379,7 +388,8 @@ impl<E: Event> Link<E> {
             let free = self.ends[at].line_free;
             return self.wake_line(schedule, end, free);
         }
-        // Link packets first: they are short, and hold back the other direction (PCIe 3.5.2.1 recommends much the same).
+        // Link-layer packets go first: they are short, and the other direction waits for them (PCIe
+        // 3.5.2.1 recommends much the same).
         if let Some(packet) = self.ends[at].link_packet(now) {
             let bytes = packet.emit().expect("its numbers fit their fields");
             self.ends[at].counters.link_packets += 1;
@@ -391,7 +401,8 @@ impl<E: Event> Link<E> {
         self.arm_timer(schedule, end);
     }
 
-    /// Lets the next packet of the transport layer into the replay buffer, if line, credits and buffer allow it.
+    /// Admits the next packet of the transport layer to the replay buffer, if line, credits and
+    /// buffer allow it.
     fn admit(&mut self, schedule: &mut Schedule<E>, end: u8) {
         let now = schedule.now();
         let at = &mut self.ends[usize::from(end)];
@@ -431,7 +442,8 @@ impl<E: Event> Link<E> {
         self.fly(schedule, end, bytes, Some(left));
     }
 
-    /// Puts bytes on the line: a frame whose packet `left` its network layer at that time, or a link packet.
+    /// Puts bytes on the line: a frame, whose packet `left` its network layer at that time, or a
+    /// link-layer packet.
     fn fly(&mut self, schedule: &mut Schedule<E>, end: u8, mut bytes: Vec<u8>, left: Option<Time>) {
         let now = schedule.now();
         let at = &mut self.ends[usize::from(end)];
@@ -469,7 +481,8 @@ impl<E: Event> Link<E> {
                     self.packet_comes(schedule, end, frame.tlp, left, took);
                 }
             }
-            // Without its first symbol nobody sees a frame; the gap will show.
+            // Without its first symbol a frame is not recognised; the gap in sequence numbers
+            // reveals it.
             Err(_) if bytes[0] != FIRST_SYMBOL => at.counters.damaged += 1,
             Err(_) => {
                 at.counters.damaged += 1;
@@ -481,7 +494,8 @@ impl<E: Event> Link<E> {
         self.arm_timer(schedule, end);
     }
 
-    /// A frame whose CRC is wrong: whoever cuts through went by its first bytes before that could be known (S-21).
+    /// Handles a frame with a wrong CRC. With cut-through its first bytes were forwarded before the
+    /// CRC arrived (S-21).
     fn damaged_comes(
         &mut self,
         schedule: &mut Schedule<E>,
@@ -591,7 +605,8 @@ impl<E: Event> Link<E> {
         self.arm_timer(schedule, end);
     }
 
-    /// Lets `Line` happen at `time`, after all that happens then, unless it will anyway by then.
+    /// Schedules `Line` at `time`, behind the other events of that time, unless it is scheduled
+    /// earlier already.
     fn wake_line(&mut self, schedule: &mut Schedule<E>, end: u8, time: Time) {
         let line_at = &mut self.ends[usize::from(end)].line_at;
         let time = time.max(schedule.now());
@@ -605,7 +620,7 @@ impl<E: Event> Link<E> {
         let now = schedule.now();
         let at = &mut self.ends[usize::from(end)];
         let replay = at.transmitter.deadline().map(Time::from_ps);
-        // An acknowledgement that is due already waits for the line, not for time.
+        // An overdue acknowledgement waits for the line, not for a timer.
         let acknowledge = at.receiver.deadline(now.ps()).map(Time::from_ps);
         let acknowledge = acknowledge.filter(|deadline| *deadline > now);
         let again = at.again_at.into_iter().flatten().min();
@@ -618,7 +633,8 @@ impl<E: Event> Link<E> {
     }
 }
 
-/// The longest payload and 28 bytes around it, by which the standard reckons how long an acknowledgement may take (3.5.3.1).
+/// The longest payload and 28 bytes of overhead: the standard's basis for acknowledgement timeouts
+/// (3.5.3.1).
 const PATIENCE_BYTES: usize = 512 + 28;
 
 /// STP, as the lanes carry it.
@@ -629,7 +645,8 @@ impl End {
         let replay = config.replay_buffer.count() as usize;
         let random = &mut schedule.random;
         let lanes = Lanes::new(config, choice.width(), choice.rate_hz, random);
-        // Fewer or slower lanes need more patience, by the standard's formula: for the longest packet and its overhead.
+        // Fewer or slower lanes need longer timeouts, by the standard's formula for the longest
+        // packet and its overhead.
         let whole = Lanes::new(config, MAX_LANES as u8, config.lane_rate.hz(), random);
         let slower = lanes.time(PATIENCE_BYTES).saturating_sub(whole.time(PATIENCE_BYTES));
         let acknowledge_after = config.acknowledge_after + slower;
@@ -658,12 +675,12 @@ impl End {
         self.send.sent
     }
 
-    /// Packets taken from the network layer, by channel.
+    /// Packets handed over by the network layer, by channel.
     pub fn handed(&self) -> [u64; CHANNELS] {
         self.send.handed
     }
 
-    /// Bits that the lanes towards the other end have flipped.
+    /// Bit errors on the lanes towards the other end.
     pub fn bits_flipped(&self) -> u64 {
         self.lanes.bits_flipped
     }
@@ -673,19 +690,19 @@ impl End {
         self.transmitter.held_bytes()
     }
 
-    /// Header and data credits that a channel has left.
+    /// Remaining header and data credits of a channel.
     pub fn credits(&self, channel: u8) -> (u8, u16) {
         self.send.credits(channel.into())
     }
 
-    /// When the header of a packet was there that took so long over the line and was whole at `tail`: its bytes come first, and the rest
-    /// follows while it is passed on.
+    /// When the header of a packet arrived that was complete at `tail` and took `took` on the line.
+    /// With cut-through the rest arrives while the header is forwarded.
     fn head(&self, tail: Time, took: Span) -> Time {
         let head = tail.ps() + self.lanes.time(HEADER_BYTES).ps();
         Time::from_ps(head.saturating_sub(took.ps()))
     }
 
-    /// The next packet of the link layer that is due: acknowledgement first, then credits.
+    /// The next link-layer packet that is due: acknowledgements first, then credits.
     fn link_packet(&mut self, now: Time) -> Option<Dllp> {
         if let Some(packet) = self.receiver.poll(now.ps()) {
             return Some(packet);

@@ -1,7 +1,9 @@
-//! The link management unit: finds the link that leads to a node and keeps what its network layer cannot take yet (S-01, S-02, S-08).
+//! The link management unit: selects the link to a node and queues packets that its network layer
+//! cannot take yet (S-01, S-02, S-08).
 //!
-//! Four nodes are fully connected; two are joined by all three of their links. How traffic is spread over three parallel links, the
-//! paper does not say; here a line's number, or a transfer's, decides, so that what must stay in order takes one link.
+//! Four nodes are fully connected; two nodes are joined by all three of their links. The paper does
+//! not say how traffic is spread over three parallel links. Here the number of the line or transfer
+//! selects the link, so packets that must stay in order take the same one.
 
 use std::collections::VecDeque;
 
@@ -11,10 +13,10 @@ use super::cc::message::LINE_BYTES;
 use super::network::NetworkPacket;
 use super::transport::CHANNELS;
 
-/// Direct interfaces of a processor (2).
+/// Direct interfaces of a processor (paper, section 2).
 pub const INTERFACES: usize = 3;
 
-/// Packets of the block unit that wait for one link and channel before the unit is held back.
+/// Packets of the block unit in one link and channel's queue before back-pressure on the unit.
 const ROOM: usize = 4;
 
 /// One end of a link.
@@ -22,19 +24,21 @@ const ROOM: usize = 4;
 pub struct Way {
     /// The link's number in the system.
     pub link: u16,
-    /// Our end of it.
+    /// The end of this node.
     pub end: u8,
 }
 
-/// Links of a fully connected system: pairs of nodes, the lower of which is the RC. N processors need N - 1 interfaces each.
+/// The links of a fully connected system, as pairs of nodes; the lower node is the RC. Each of N
+/// processors needs N - 1 interfaces.
 pub fn fully_connected(nodes: usize) -> Vec<[usize; 2]> {
     (0..nodes).flat_map(|low| (low + 1..nodes).map(move |high| [low, high])).collect()
 }
 
-/// The links of a system of 2 or 4 processors with three interfaces each (Fig. 3); three nodes leave one interface unused.
+/// The links of 2 to 4 processors with three interfaces each (Fig. 3); three nodes leave one
+/// interface unused.
 ///
 /// # Errors
-/// A sentence, for a number of processors that three interfaces cannot join.
+/// A sentence, if three interfaces cannot join this number of processors.
 pub fn links_of(nodes: usize) -> Result<Vec<[usize; 2]>, String> {
     match nodes {
         2 => Ok(vec![[0, 1]; INTERFACES]),
@@ -47,15 +51,15 @@ pub fn links_of(nodes: usize) -> Result<Vec<[usize; 2]>, String> {
 
 /// The unit of one node.
 pub struct Lmu {
-    /// By target node.
+    /// Ends of links, by target node.
     ways: Vec<Vec<Way>>,
     queues: Vec<[VecDeque<NetworkPacket>; CHANNELS]>,
-    /// Most packets that ever waited for one link and channel.
+    /// Peak length of a queue for one link and channel.
     pub longest_queue: usize,
 }
 
 impl Lmu {
-    /// The unit of `node`, among the links given by their nodes.
+    /// The unit of `node`; each link is a pair of nodes.
     pub fn new(node: usize, nodes: usize, links: &[[usize; 2]]) -> Lmu {
         let mut ways = vec![Vec::new(); nodes];
         for (link, ends) in links.iter().enumerate() {
@@ -67,10 +71,10 @@ impl Lmu {
         Lmu { ways, queues, longest_queue: 0 }
     }
 
-    /// The link by which a packet goes.
+    /// The link end that a packet takes.
     ///
     /// # Errors
-    /// A sentence, if none leads to its target.
+    /// A sentence, if no link leads to its target.
     pub fn way(&self, packet: &NetworkPacket) -> Result<Way, String> {
         let header = packet.header;
         let ways = self.ways.get(usize::from(header.target)).map_or(&[][..], Vec::as_slice);
@@ -84,24 +88,25 @@ impl Lmu {
             .ok_or_else(|| format!("no link leads to node {}", header.target))
     }
 
-    /// Whether a packet of the block unit would be taken.
+    /// Whether a packet of the block unit is accepted.
     pub fn has_room(&self, way: Way, channel: u8) -> bool {
         self.queues[usize::from(way.link)][usize::from(channel)].len() < ROOM
     }
 
-    /// Takes a packet. The coherence unit is always served: it has no more under way than its protocol allows.
+    /// Queues a packet. The coherence unit is always served: its protocol bounds its packets in
+    /// flight.
     pub fn send(&mut self, way: Way, packet: NetworkPacket) {
         let queue = &mut self.queues[usize::from(way.link)][usize::from(packet.channel)];
         queue.push_back(packet);
         self.longest_queue = self.longest_queue.max(queue.len());
     }
 
-    /// What waits for a link and channel.
+    /// The queue of a link and channel.
     pub fn queue(&mut self, link: u16, channel: u8) -> &mut VecDeque<NetworkPacket> {
         &mut self.queues[usize::from(link)][usize::from(channel)]
     }
 
-    /// Whether nothing waits.
+    /// Whether all queues are empty.
     pub fn is_empty(&self) -> bool {
         self.queues.iter().flatten().all(VecDeque::is_empty)
     }
@@ -111,8 +116,9 @@ impl Lmu {
 mod tests {
     use super::*;
 
-    /// N processors need N - 1 interfaces each and N (N - 1) / 2 links in all: HyperTransport's 3 and 7 links a processor for 4 and 8. That
-    /// is quadratic, not exponential as the paper says.
+    /// Each of N processors needs N - 1 interfaces, and the system N (N - 1) / 2 links: 3 and 7
+    /// HyperTransport links per processor for 4 and 8. That is quadratic, not exponential as the
+    /// paper says.
     // shows: B-21
     #[test]
     fn links_grow_with_the_square() {

@@ -1,19 +1,20 @@
-//! The direct link between processors of the SMP paper, layer by layer, and the units that use it (rows S-01 to S-32;
-//! docs/model-smp.md).
+//! The direct link between processors of the SMP paper, layer by layer, and the units that use it
+//! (rows S-01 to S-32; docs/model-smp.md).
 //!
 //! ```text
-//!   network     packets of the units become TLPs              training   from reset to a width and a speed
-//!   transport   virtual channels, credits, receive buffers    lanes      striping, time on the wire, bit errors
-//!   link        the whole: both ends, in time                 config     parameters
-//!   bench       two nodes with stimuli and a checker
+//!   network     packets of units become TLPs        training   from reset to a width and a speed
+//!   transport   channels, credits, receive buffers  lanes      striping, wire time, bit errors
+//!   link        the whole: both ends, in time       config     parameters
+//!   bench       two nodes, stimuli and a checker
 //!
-//!   lmu         which link leads to a node                    lbt        transfers of large blocks
-//!   cc          coherence of caches                           system     2 or 4 nodes with all of it
+//!   lmu         selects the link to a node          lbt        transfers of large blocks
+//!   cc          coherence of caches                 system     2 to 4 nodes with all of it
 //!   guest       carries packets of other models
 //! ```
 //!
-//! [`experiments`] are those of the paper. The link layer's numbers, replay and credits are code without time or I/O in `bellwire_protocol::link_layer`; what the
-//! bytes look like is in `bellwire_wire::link`.
+//! [`experiments`] are those of the paper. Sequence numbers, replay and credits of the link layer
+//! are in `bellwire_protocol::link_layer`, without time or I/O. Byte layouts are in
+//! `bellwire_wire::link`.
 
 pub mod bench;
 pub mod cc;

@@ -7,19 +7,20 @@ use bellwire_wire::link::{DW_BYTES, MAX_DATA_DW};
 
 use super::config::Header;
 
-/// DWs that the network header counts for in the length of a packet, in both forms, as the paper counts (4.1).
+/// Length of the network header in DW, in both forms, as the paper counts (4.1).
 pub const HEADER_DW: usize = STANDARD_BYTES / DW_BYTES;
 
-/// Longest packet of the coherence unit, header counted (S-32; 4.2).
+/// The longest packet of the coherence unit in DW, header counted (S-32; 4.2).
 pub const LONGEST_COHERENCE_DW: usize = 16;
 
-/// Longest data of a packet of the block unit, in bytes: with the header, the 128 DW of the paper's longest packet.
+/// The longest data of a packet of the block unit, in bytes. With the header it is the paper's
+/// longest packet of 128 DW.
 pub const LONGEST_BLOCK_BYTES: usize = MAX_DATA_DW * DW_BYTES;
 
 /// A packet as the units see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetworkPacket {
-    /// Where it goes and what it means.
+    /// Its target and meaning.
     pub header: NetworkHeader,
     /// Requests (0) or responses (1).
     pub channel: u8,
@@ -27,7 +28,7 @@ pub struct NetworkPacket {
     pub data: Vec<u8>,
 }
 
-/// Why a packet was turned away.
+/// Why a packet was refused.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// A packet of the coherence unit is too long (S-32).
@@ -36,27 +37,27 @@ pub enum Refused {
         /// Its length, header counted.
         length_dw: usize,
     },
-    /// A packet is longer than the longest (4.2).
+    /// A packet exceeds the longest length (4.2).
     #[error("a packet of {length_dw} DW exceeds 128, header counted; cut its data at 496 B")]
     TooLong {
         /// Its length, header counted.
         length_dw: usize,
     },
-    /// It cannot be written, or was not what it claims.
+    /// A field does not fit, or the bytes are not a valid packet.
     #[error(transparent)]
     Wire(#[from] WireError),
 }
 
 impl NetworkPacket {
-    /// Its length in DW, header counted with 4 DW as the paper does.
+    /// Its length in DW; the header counts 4 as in the paper.
     pub fn length_dw(&self) -> usize {
         HEADER_DW + self.data.len().div_ceil(DW_BYTES)
     }
 
-    /// Makes a TLP of it.
+    /// The TLP for this packet.
     ///
     /// # Errors
-    /// [`Refused`], if it is longer than its unit may send or does not fit its fields.
+    /// [`Refused`], if it is longer than its unit may send, or does not fit its fields.
     pub fn to_tlp(&self, form: Header) -> Result<Vec<u8>, Refused> {
         let length_dw = self.length_dw();
         if self.header.class == Class::Coherence && length_dw > LONGEST_COHERENCE_DW {
@@ -80,10 +81,10 @@ impl NetworkPacket {
         Ok(bytes)
     }
 
-    /// The packet that a TLP was made of.
+    /// The packet in a TLP.
     ///
     /// # Errors
-    /// [`Refused::Wire`] if it is none.
+    /// [`Refused::Wire`] if the bytes are not one.
     pub fn from_tlp(bytes: &[u8], form: Header) -> Result<NetworkPacket, Refused> {
         let tlp = Tlp::parse(bytes)?;
         let (header, data) = match form {
@@ -107,7 +108,7 @@ mod tests {
         NetworkPacket { header, channel: 1, data: vec![0x5a; dwords * DW_BYTES] }
     }
 
-    /// Packets of every length come back from both forms as they were, at L + 5 and L + 1 DW.
+    /// Packets of every length survive both forms unchanged, as TLPs of L + 5 and L + 1 DW.
     // shows: S-09, S-10, S-11
     #[test]
     fn packets_come_back() {
@@ -121,7 +122,7 @@ mod tests {
         }
     }
 
-    /// A coherence packet of 16 DW passes, one of 17 is turned away; a block packet may be longer.
+    /// A coherence packet of 16 DW is accepted, one of 17 is refused; a block packet may be longer.
     // shows: S-32
     #[test]
     fn coherence_packets_are_short() {

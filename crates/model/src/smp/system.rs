@@ -1,4 +1,5 @@
-//! Two or four processors with all their units and links, in time (S-01 to S-08; SMP paper, section 3 and Fig. 3).
+//! Two or four processors with all their units and links, in time (S-01 to S-08; SMP paper, section
+//! 3 and Fig. 3).
 
 use std::collections::VecDeque;
 
@@ -19,23 +20,23 @@ use super::network::NetworkPacket;
 /// Bytes of a node's memory that block transfers can reach.
 pub const MEMORY_BYTES: usize = 1 << 20;
 
-/// How long a message takes inside of a node, from its cache to its directory or back.
+/// Time for a message inside a node, from its cache to its directory or back.
 const INSIDE: Span = Span::from_ns(8);
 
-/// How long a processor waits between accesses.
+/// Time between accesses of a processor.
 const THINKS: Span = Span::from_ns(4);
 
-/// What can happen in a system.
+/// An event of a system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnSystem {
-    /// On a link.
+    /// An event of a link.
     Link {
         /// Its number.
         link: u16,
-        /// What.
+        /// Its event.
         event: LinkEvent,
     },
-    /// A message has crossed inside of a node.
+    /// A message arrives inside a node.
     Inside {
         /// The node.
         node: u8,
@@ -60,13 +61,13 @@ impl Event for OnSystem {
 /// Random accesses of the processors to shared lines.
 #[derive(Clone, Copy, Debug)]
 pub struct Sharing {
-    /// Lines in all.
+    /// Total lines.
     pub lines: u32,
-    /// Lines that a cache holds.
+    /// Lines in a cache.
     pub capacity: usize,
     /// Accesses of each node.
     pub accesses: u64,
-    /// Accesses of a node that may wait at once.
+    /// The most waiting accesses of a node.
     pub waiting: usize,
 }
 
@@ -91,9 +92,9 @@ pub struct Node {
     pub lbt: Lbt,
     /// Interrupts, in order.
     pub interrupts: Vec<Interrupt>,
-    /// Block packets that came: from which node, of which transfer, at which address.
+    /// Block packets that arrived: source node, transfer, address.
     pub blocks: Vec<(u8, u8, u64)>,
-    /// Packets of coherence that came, from each node.
+    /// Coherence packets that arrived, by source node.
     pub messages: Vec<u64>,
     cc: Unit,
     inside: VecDeque<Message>,
@@ -104,7 +105,7 @@ pub struct Node {
     pub accesses_done: u64,
 }
 
-/// All of them.
+/// The complete system.
 pub struct System {
     /// Processors.
     pub nodes: Vec<Node>,
@@ -114,15 +115,15 @@ pub struct System {
     config: Config,
     sharing: Sharing,
     golden: Golden,
-    /// The first law that was broken.
+    /// The first violation.
     pub fault: Option<String>,
 }
 
-/// The system in time.
+/// The system with its schedule.
 pub struct Running {
     /// Processors and links.
     pub system: System,
-    /// Time.
+    /// The schedule.
     pub schedule: Schedule<OnSystem>,
 }
 
@@ -130,7 +131,7 @@ impl Running {
     /// A system of 2, 3 or 4 nodes whose links are up.
     ///
     /// # Errors
-    /// A sentence, if so many nodes cannot be joined.
+    /// A sentence, if this number of nodes cannot be joined.
     pub fn new(
         nodes: usize,
         config: &Config,
@@ -181,15 +182,15 @@ impl Running {
         Ok(number)
     }
 
-    /// Goes on until nothing is left to happen or `until`.
+    /// Runs until no event is left or `until`.
     pub fn run(&mut self, until: Time) -> Ended {
         run(&mut self.system, &mut self.schedule, until)
     }
 
-    /// Checks that all is done, nothing is left anywhere, and no law was broken.
+    /// Checks that all work is done, nothing is left anywhere, and no law was violated.
     ///
     /// # Errors
-    /// A sentence that says what is wrong.
+    /// A sentence that names the fault.
     pub fn audit(&self) -> Result<(), String> {
         if let Some(fault) = &self.system.fault {
             return Err(fault.clone());
@@ -298,7 +299,7 @@ impl System {
         }
     }
 
-    /// Offers a link what waits for it.
+    /// Offers a link the packets that wait for it.
     fn pump(&mut self, schedule: &mut Schedule<OnSystem>, node: usize, way: Way) {
         let link = &mut self.links[usize::from(way.link)];
         for channel in 0..self.config.channels {
@@ -318,7 +319,7 @@ impl System {
         }
     }
 
-    /// A link has sent a packet: there is room for others, and a transfer may have ended.
+    /// Handles a packet sent by a link: it frees room, and a transfer may have ended.
     fn link_sent(&mut self, schedule: &mut Schedule<OnSystem>, link: u16, end: u8) {
         let node = self.ends[usize::from(link)][usize::from(end)];
         self.pump(schedule, node, Way { link, end });

@@ -1,21 +1,23 @@
 //! Link training: from reset to a link of a certain width and speed (S-03, S-18).
 //!
-//! Both ends send *ordered sets* over every lane all the time and change state by what they hear, as PCIe's state machine does, cut
-//! down to what the paper names: the link's structure is detected, parameters are agreed, hands are shaken, the speed is chosen.
+//! Both ends send *ordered sets* over every lane all the time and change state by the sets that
+//! they receive. This is PCIe's state machine, reduced to the paper's steps: detection, agreement
+//! on parameters, handshake, choice of speed.
 //!
 //! ```text
-//!   Detect      a lane counts if something is heard on it
-//!   Polling     speeds are told; both go on when every lane that counts has been heard for some sets
-//!   Configure   the RC proposes lanes, the EP accepts them; an RC waits for an acceptance, an EP for a proposal
+//!   Detect      a lane counts if it receives anything
+//!   Polling     the ends exchange speeds; they go on after some sets on every lane that counts
+//!   Configure   the RC proposes lanes and waits for acceptance; the EP waits for a proposal
 //!   Up          credits can be exchanged
 //! ```
 //!
-//! A link of two RCs hears proposals that nobody accepts, and one of two EPs hears none: neither comes up (S-03). With bad lanes the
-//! RC proposes the largest aligned half, quarter or single lane that both hear, so that one Serdes of four works without the other.
+//! Between two RCs, nobody accepts the proposals; between two EPs, nobody proposes. Neither link
+//! comes up (S-03). With bad lanes, the RC proposes the largest aligned half, quarter or single
+//! lane that both ends receive. So one Serdes of four lanes works without the other.
 
 use std::fmt;
 
-/// PCIe's two roles.
+/// The roles of PCIe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Root complex: proposes.
@@ -24,19 +26,19 @@ pub enum Role {
     Ep,
 }
 
-/// Speeds of a lane, in bits per second.
+/// Lane rates, in bits per second.
 pub const SPEEDS_HZ: [u64; 2] = [2_500_000_000, 5_000_000_000];
 
-/// Sets to be heard before going on.
+/// Ordered sets that an end must receive before it changes state.
 const SETS: u32 = 8;
-/// Sets after which a state gives up.
+/// Ordered sets after which a state gives up.
 const PATIENCE: u32 = 100;
 
-/// One end while it trains.
+/// One end in training.
 #[derive(Clone, Debug)]
 pub struct Trainer {
     role: Role,
-    /// Which lanes this end has, by bits.
+    /// The lanes of this end, one bit each.
     lanes: u8,
     fastest_hz: u64,
     state: State,
@@ -50,25 +52,25 @@ pub struct Trainer {
 enum State {
     Detect,
     Polling,
-    /// With the lanes proposed or accepted, once they are.
+    /// Holds the lanes proposed or accepted, once there are some.
     Configure(Option<Choice>),
     Up(Choice),
     Failed(Failure),
 }
 
-/// What was agreed.
+/// The result of training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// Lanes in use, by bits.
+    /// Lanes in use, one bit each.
     pub lanes: u8,
-    /// Bits per second of a lane.
+    /// Bits per second per lane.
     pub rate_hz: u64,
 }
 
-/// Why a link did not come up.
+/// Why training failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// No lane hears anything.
+    /// No lane receives anything.
     NoLane,
     /// The peer proposes, too: both are RCs.
     TwoRcs,
@@ -76,7 +78,7 @@ pub enum Failure {
     TwoEps,
 }
 
-/// What is sent over every good lane.
+/// The set that goes over every good lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderedSet {
     fastest_hz: u64,
@@ -86,14 +88,14 @@ pub struct OrderedSet {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Hello,
-    /// With the lanes that the sender hears.
+    /// Holds the lanes that the sender receives.
     Ready(u8),
     Propose(Choice),
     Accept(Choice),
 }
 
 impl Choice {
-    /// Number of lanes.
+    /// The number of lanes.
     pub fn width(self) -> u8 {
         self.lanes.count_ones() as u8
     }
@@ -110,13 +112,13 @@ impl fmt::Display for Failure {
 }
 
 impl Trainer {
-    /// An end at reset, with its lanes by bits and the fastest speed that it can do.
+    /// An end at reset, with its lanes, one bit each, and its fastest lane rate.
     pub fn new(role: Role, lanes: u8, fastest_hz: u64) -> Trainer {
         let (state, heard, heard_hz, sets, in_state) = (State::Detect, 0, 0, 0, 0);
         Trainer { role, lanes, fastest_hz, state, heard, heard_hz, sets, in_state }
     }
 
-    /// What is sent now.
+    /// The ordered set to send now.
     pub fn send(&self) -> OrderedSet {
         let kind = match (self.state, self.role) {
             (State::Detect, _) => Kind::Hello,
@@ -130,7 +132,7 @@ impl Trainer {
         OrderedSet { fastest_hz: self.fastest_hz, kind }
     }
 
-    /// A set came, over the lanes given by bits.
+    /// Handles a received set; `over` has one bit per lane.
     pub fn hear(&mut self, set: OrderedSet, over: u8) {
         let over = over & self.lanes;
         if over == 0 {
@@ -174,7 +176,7 @@ impl Trainer {
         }
     }
 
-    /// The time of one set has passed.
+    /// Notes that the time of one set has passed.
     pub fn tick(&mut self) {
         self.in_state += 1;
         if self.in_state < PATIENCE {
@@ -188,7 +190,7 @@ impl Trainer {
         }
     }
 
-    /// What came of it, once that is known.
+    /// The result, once it is known.
     pub fn outcome(&self) -> Option<Result<Choice, Failure>> {
         match self.state {
             State::Up(choice) => Some(Ok(choice)),
@@ -202,7 +204,8 @@ impl Trainer {
     }
 }
 
-/// Trains two ends that are joined by the lanes given by bits; what they agree on and after how many sets.
+/// Trains two ends joined by `wires`, one bit per lane. Returns the agreement and the number of
+/// sets.
 ///
 /// # Errors
 /// Why the link does not come up.
@@ -222,7 +225,7 @@ pub fn train(mut ends: [Trainer; 2], wires: u8) -> Result<(Choice, u32), Failure
     unreachable!("each state has an end")
 }
 
-/// The largest aligned block of lanes that are all there: 8, a half, a quarter, or one.
+/// The largest aligned block of available lanes: all 8, a half, a quarter, or one.
 fn largest_block(lanes: u8) -> Option<u8> {
     [8u32, 4, 2, 1].into_iter().find_map(|width| {
         let block = u8::MAX >> (8 - width);
@@ -241,7 +244,7 @@ mod tests {
         [Trainer::new(one, 0xff, FAST), Trainer::new(other, 0xff, FAST)]
     }
 
-    /// One RC and one EP train, whichever is first; two of a kind do not, and are told why.
+    /// One RC and one EP train in either order; two of the same role do not, and get the reason.
     // shows: S-03
     #[test]
     fn one_of_each_role_trains() {
@@ -254,8 +257,8 @@ mod tests {
         assert_eq!(train(ends(Role::Rc, Role::Ep), 0), Err(Failure::NoLane));
     }
 
-    /// With any set of lanes switched off, the link comes up on the largest block of good ones, in particular on one Serdes of
-    /// four if the other is dead; a slow end makes it slow.
+    /// With any set of dead lanes, the link comes up on the largest block of good ones, for example
+    /// on one Serdes of four. A slow end makes the link slow.
     // shows: S-18
     #[test]
     fn bad_lanes_cost_width_and_a_slow_end_speed() {

@@ -1,4 +1,4 @@
-//! The transport layer of one end: what waits to be sent, and the receive buffers (S-13 to S-15, S-20, S-21).
+//! The transport layer of one end: send queues and receive buffers (S-13 to S-15, S-20, S-21).
 
 use std::collections::VecDeque;
 
@@ -11,20 +11,21 @@ use crate::units::{Span, Time};
 
 use super::config::{Config, Receive};
 
-/// Most virtual channels.
+/// The most virtual channels.
 pub const CHANNELS: usize = 2;
 
-/// What a TLP costs beside its header credit.
+/// The data-credit cost of a TLP; its header costs one header credit.
 pub fn cost(tlp: &[u8]) -> Cost {
     Cost::of(tlp.len() - OVERHEAD_BYTES)
 }
 
-/// Bytes of a TLP that cross the border to the network layer: header and payload. The check is made and looked at on this side.
+/// Bytes of a TLP that cross to the network layer: header and payload. The transport layer makes
+/// and verifies the check.
 fn moved(tlp: &[u8]) -> usize {
     tlp.len() - CHECK_BYTES
 }
 
-/// A packet in the transport layer, with the moment at which the network layer began to hand it over.
+/// A packet in the transport layer, with the time when the network layer began to hand it over.
 #[derive(Debug)]
 pub struct Packet {
     /// Its bytes.
@@ -33,7 +34,7 @@ pub struct Packet {
     pub left: Time,
 }
 
-/// The sending side: a short queue for each channel, its credits, and whose turn it is.
+/// The sending side: a short queue and credits per channel, and a round-robin pointer.
 pub struct SendSide {
     queues: [VecDeque<(Time, Packet)>; CHANNELS],
     gates: [CreditGate; CHANNELS],
@@ -41,26 +42,26 @@ pub struct SendSide {
     channels: usize,
     room: usize,
     layer: Span,
-    /// When the path into the layer is free.
+    /// When each channel's path into the layer is free.
     free_at: [Time; CHANNELS],
     /// Packets sent, by channel.
     pub sent: [u64; CHANNELS],
-    /// Packets taken from the network layer, by channel.
+    /// Packets handed over by the network layer, by channel.
     pub handed: [u64; CHANNELS],
 }
 
-/// What the sending side would do.
+/// The next step of the sending side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// The channel whose packet may go.
+    /// This channel's packet may go.
     Send(usize),
-    /// Nothing is there, or not before that time.
+    /// Nothing is ready, or not before that time.
     Idle(Option<Time>),
-    /// Something is there, and cannot go: what is missing for each channel that has something.
+    /// Packets are ready but cannot go: the missing resource of each such channel.
     Stalled([Option<Stall>; CHANNELS]),
 }
 
-/// Why a packet cannot go.
+/// The missing resource of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stall {
     /// No header credit.
@@ -72,7 +73,7 @@ pub enum Stall {
 }
 
 impl SendSide {
-    /// Empty, without credits.
+    /// Empty queues, without credits.
     pub fn new(config: &Config, random: &mut Random) -> SendSide {
         SendSide {
             queues: Default::default(),
@@ -87,14 +88,14 @@ impl SendSide {
         }
     }
 
-    /// Whether another packet of the channel is taken.
+    /// Whether the channel accepts another packet.
     pub fn has_room(&self, channel: usize) -> bool {
         channel < self.channels && self.queues[channel].len() < self.room
     }
 
-    /// Takes a packet from the network layer. It can be sent from the time that is returned on.
+    /// Accepts a packet from the network layer. Returns the time from which it can be sent.
     pub fn enter(&mut self, now: Time, channel: usize, tlp: Vec<u8>, config: &Config) -> Time {
-        // The layer is pipelined: a packet follows the one before as soon as that has gone in.
+        // The layer is pipelined: a packet can follow as soon as the previous one has entered.
         let begins = now.max(self.free_at[channel]);
         self.free_at[channel] = begins + config.pass(moved(&tlp));
         let ready = begins + self.layer;
@@ -103,17 +104,17 @@ impl SendSide {
         ready
     }
 
-    /// The receiver granted credits.
+    /// The credits that the receiver has granted.
     pub fn gate(&mut self, channel: usize) -> &mut CreditGate {
         &mut self.gates[channel]
     }
 
-    /// Header and data credits that a channel has left.
+    /// Remaining header and data credits of a channel.
     pub fn credits(&self, channel: usize) -> (u8, u16) {
         self.gates[channel].left()
     }
 
-    /// What can be done now, given what the replay buffer has room for.
+    /// The next step; `has_room` asks for room in the replay buffer.
     pub fn next(&mut self, now: Time, has_room: impl Fn(usize) -> bool) -> Next {
         let mut stalls = [None; CHANNELS];
         let mut may_go = 0;
@@ -138,7 +139,7 @@ impl SendSide {
         }
     }
 
-    /// Takes out the packet that [`SendSide::next`] named, and its credits.
+    /// Removes the packet that [`SendSide::next`] named, and spends its credits.
     pub fn take(&mut self, channel: usize) -> Option<Packet> {
         let (_, packet) = self.queues[channel].pop_front()?;
         self.gates[channel].spend(cost(&packet.tlp));
@@ -146,7 +147,7 @@ impl SendSide {
         Some(packet)
     }
 
-    /// Whether nothing waits to be sent.
+    /// Whether the queues are empty.
     pub fn is_empty(&self) -> bool {
         self.queues.iter().all(VecDeque::is_empty)
     }
@@ -155,45 +156,49 @@ impl SendSide {
 /// A packet in a receive buffer.
 struct Buffered {
     packet: Packet,
-    /// Whether its link CRC was right. One that was not is here only while it goes through the exit, and has no credits.
+    /// Whether its link CRC is right. A bad packet is here only while it passes the exit, and holds
+    /// no credits.
     is_sound: bool,
     entered: Time,
-    /// When its header is there, and when all of it is.
+    /// When its header has arrived, and when all of it has.
     head: Time,
     tail: Time,
 }
 
-/// A packet that has gone through the exit.
+/// A packet that has passed the exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exited {
     /// Its channel.
     pub channel: usize,
-    /// Whether it was whole; else its tail was marked, and the network layer has dropped it.
+    /// Whether it was sound; otherwise it was marked bad and the network layer has dropped it.
     pub is_sound: bool,
 }
 
-/// The receiving side: a buffer for each channel, and one exit into the network layer, which channels use in turn.
+/// The receiving side: one buffer per channel, and one exit into the network layer, round-robin
+/// over channels.
 pub struct ReceiveSide {
     buffers: [VecDeque<Buffered>; CHANNELS],
     ledgers: [CreditLedger; CHANNELS],
     turn: Arbiter,
-    /// The channel whose packet is leaving, until when.
+    /// The channel whose packet is leaving, and when it will have left.
     leaving: Option<(usize, Time)>,
-    /// When the exit can begin with the next packet.
+    /// When the exit is free for the next packet.
     exit_free: Time,
     done: [VecDeque<Packet>; CHANNELS],
     room: usize,
     policy: Receive,
     gap: Span,
-    /// Packets in the buffers, and how long they stay.
+    /// Packets in the buffers, and their time there.
     pub occupancy: [Occupancy; CHANNELS],
-    /// Picoseconds from the first flit's leaving the sender's network layer to the last flit's reaching this one.
+    /// Picoseconds from the first flit at the sender's network layer to the last flit at the
+    /// receiver's.
     pub delays: Tally,
-    /// Packets that came, by channel.
+    /// Packets received, by channel.
     pub received: [u64; CHANNELS],
-    /// Packets that were being passed on when their link CRC proved wrong: the network layer got them with a bad tail, and dropped them.
+    /// Packets whose link CRC proved wrong while they were forwarded. The network layer got them
+    /// marked bad, and dropped them.
     pub nullified: u64,
-    /// Canary: the network layer does not look at the mark of a bad tail. Whoever compares what comes must notice.
+    /// Canary: the network layer ignores the bad mark. A checker that compares packets must notice.
     pub ignores_marks: bool,
 }
 
@@ -218,12 +223,12 @@ impl ReceiveSide {
         }
     }
 
-    /// The buffer's credits.
+    /// The credits of a channel's buffer.
     pub fn ledger(&self, channel: usize) -> &CreditLedger {
         &self.ledgers[channel]
     }
 
-    /// A packet comes into its buffer now, of which the header is there at `head` and all at `tail`.
+    /// Puts an arriving packet into its buffer; its header is there at `head`, all of it at `tail`.
     ///
     /// # Errors
     /// [`Overflow`] if the sender had no credit for it.
@@ -242,10 +247,12 @@ impl ReceiveSide {
         Ok(())
     }
 
-    /// A packet has come to its end at `tail`, and its link CRC is wrong. Under cut-through its header, which was there at `head`, may have
-    /// gone through the exit by then (S-21): the rest follows, and the last flit has a mark by which the network layer drops all of it, as
-    /// PCIe's cut-through switches nullify what they have begun to send. It gets no credits: those that the sender spent are good for the
-    /// packet when it comes again. Whether it is passed on; if not, its buffer is free again as if it had not come.
+    /// Handles a packet with a wrong link CRC that is complete at `tail`. With cut-through its
+    /// header, there at `head`, may have passed the exit by then (S-21). In that case the rest
+    /// follows, and the last flit is marked bad. The network layer then drops the whole packet, as
+    /// PCIe's cut-through switches nullify a packet that they have begun to send. The packet takes
+    /// no credits: those that the sender spent serve the retransmission. Returns whether the packet
+    /// is forwarded; if not, its buffer stays free.
     pub fn enter_damaged(
         &mut self,
         now: Time,
@@ -266,7 +273,8 @@ impl ReceiveSide {
         true
     }
 
-    /// Begins with the next packet if the exit is free and the network layer has room; when it will have left.
+    /// Starts the next packet if the exit is free and the network layer has room. Returns when it
+    /// will have left.
     pub fn begin(&mut self, now: Time, config: &Config) -> Option<Time> {
         if self.leaving.is_some() {
             return None;
@@ -282,7 +290,7 @@ impl ReceiveSide {
             front.packet.tlp.len() - OVERHEAD_BYTES + bellwire_wire::link::tlp::HEADER_BYTES;
         let pass = config.pass(bytes);
         let ends = match self.policy {
-            // Flits leave while others still come in; the last leaves when it is there.
+            // Flits leave while others still arrive; the last leaves once it is there.
             Receive::CutThrough => (front.head.max(self.exit_free) + pass).max(front.tail),
             Receive::StoreAndForward => front.tail.max(self.exit_free) + pass,
         };
@@ -291,7 +299,7 @@ impl ReceiveSide {
         Some(ends)
     }
 
-    /// The packet that was leaving has left.
+    /// Ends the packet that was leaving.
     pub fn end(&mut self, now: Time) -> Option<Exited> {
         let (channel, ends) = self.leaving.filter(|leaving| leaving.1 <= now)?;
         self.leaving = None;
@@ -312,12 +320,12 @@ impl ReceiveSide {
         Some(Exited { channel, is_sound: true })
     }
 
-    /// What the network layer has for its user.
+    /// Takes the first packet that the network layer holds for its user.
     pub fn take(&mut self, channel: usize) -> Option<Packet> {
         self.done[channel].pop_front()
     }
 
-    /// Whether the buffers hold nothing.
+    /// Whether the buffers are empty.
     pub fn is_empty(&self) -> bool {
         self.buffers.iter().all(VecDeque::is_empty)
     }

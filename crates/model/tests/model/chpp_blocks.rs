@@ -1,4 +1,4 @@
-//! Blocks of the modelled cHPP interface under load and at their limits.
+//! Blocks of the modelled cHPP interface, under load and at their limits.
 
 use crate::oracle::{Traffic, random_traffic};
 use crate::support;
@@ -20,9 +20,10 @@ use bellwire_wire::primitive::Primitive;
 use bellwire_wire::span::ByteSpan;
 use bellwire_wire::tail::Tail;
 
-/// Under random traffic of all primitives among all queue pairs, with memory that answers out of order, every byte of every operation
-/// arrives, each operation gives one send event and one receive event, what was counted on one side was counted on the other, and
-/// Little's law holds on all queues. Canary: an oracle with one wrong byte in each operation sees it.
+/// Random traffic of all primitives among all queue pairs is byte-exact, with memory that answers
+/// out of order. Each operation gives one send event and one receive event, both sides' counters
+/// agree, and Little's law holds on all queues. Canary: an oracle with one wrong byte per operation
+/// notices.
 // shows: C-04, C-13, C-35, C-37
 #[test]
 fn random_traffic_is_byte_exact() {
@@ -54,8 +55,9 @@ fn random_traffic_is_byte_exact() {
     assert!(traffic.mismatches > 150);
 }
 
-/// Whatever the setting, the same random traffic arrives byte for byte: descriptors stored into the engine by several processors (which then reads none from
-/// memory), longer headers, conversion between protocols.
+/// The same random traffic is byte-exact in every setting: descriptors stored into the engine by
+/// several processors (which then reads none from memory), longer headers, and conversion between
+/// protocols.
 // shows: B-01, B-04, B-05
 #[test]
 fn settings_change_times_and_no_bytes() {
@@ -76,7 +78,7 @@ fn settings_change_times_and_no_bytes() {
     assert_ne!(set(|config| config.nic.conversion = true).0, plain);
 }
 
-/// The same configuration and seed give the same trace hash; another seed another.
+/// The same configuration and seed give the same trace hash; another seed gives another.
 #[test]
 fn a_seed_fixes_the_run() {
     let config = Config::prototype();
@@ -85,7 +87,8 @@ fn a_seed_fixes_the_run() {
     assert_ne!(hash(3), hash(4));
 }
 
-/// With half of all clocks every time doubles: a NAP takes twice as long when cycle, wires, memory and processor do.
+/// Halved clocks double every time: a NAP takes twice as long when cycle, wires, memory and
+/// processor do.
 #[test]
 fn time_scales_with_the_clocks() {
     let config = Config::prototype();
@@ -101,15 +104,15 @@ fn time_scales_with_the_clocks() {
             bellwire_model::chpp::experiments::single::single(config, kind, 777).unwrap().latency
         };
         assert_eq!(at(&slow), at(&config) * 2, "{kind:?}");
-        // Canary: a single time that stays as it was is noticed.
+        // Canary: a single unchanged time is noticed.
         let mut forgotten = slow.clone();
         forgotten.pcie.latency = config.pcie.latency;
         assert_ne!(at(&forgotten), at(&config) * 2, "{kind:?}");
     }
 }
 
-/// GETs in both directions at once hang when GET packets share the channel of PUTs, and the hang is told as a ring of waits; with a channel of
-/// their own the same load runs to its end with the right bytes.
+/// GETs in both directions deadlock when GET packets share the PUTs' channel, and the report names
+/// the cycle of waits. With a channel of their own the same load completes with the right bytes.
 // shows: C-26, C-27, B-02
 #[test]
 fn opposing_gets_need_their_own_channel() {
@@ -150,8 +153,8 @@ fn opposing_gets_need_their_own_channel() {
     }
 }
 
-/// A packet with a wrong key changes no memory, raises no event, and is counted; so is one for a queue pair that does not exist, and one
-/// of an unknown type. The right key passes.
+/// A packet with a wrong key changes no memory, raises no event, and is counted. So is one for a
+/// missing queue pair, and one of an unknown type. The right key passes.
 // shows: C-09, C-37
 #[test]
 fn wrong_keys_and_unknown_types_are_dropped() {
@@ -188,8 +191,8 @@ fn wrong_keys_and_unknown_types_are_dropped() {
     assert_eq!(machine.desk().memory(target, 8).unwrap(), [0; 8]);
 }
 
-/// A function reaches neither descriptors, nor sources, nor targets of another: each attempt ends with an error or a count, and what
-/// was attacked stays as it was.
+/// A function cannot reach another's descriptors, sources or targets. Each attempt ends with an
+/// error or a count and changes nothing in the other function.
 // shows: C-39
 #[test]
 fn functions_are_isolated() {
@@ -217,7 +220,7 @@ fn functions_are_isolated() {
     put(own, other_target);
     let mut errors = Errors(Vec::new());
     machine.run_to_end(&mut errors).unwrap();
-    // The second was sent: that it arrived nowhere is for the receiver to count.
+    // The second was sent: only its receiver can count that it arrived nowhere.
     errors.0.sort_by_key(|status| status.code());
     assert_eq!(errors.0, [Status::Success, Status::SourceFault]);
     assert_eq!(machine.nodes()[1].receiver.counters.outside, 1);
@@ -231,7 +234,7 @@ fn functions_are_isolated() {
     );
 }
 
-/// Counts events of receive rings.
+/// Counts the events of receive rings.
 #[derive(Default)]
 struct Received(u32);
 
@@ -241,8 +244,9 @@ impl Program for Received {
     }
 }
 
-/// While software does not look at its receive ring, no event is lost or written over and NAPs wait; the machine says for what; when it
-/// looks, all of them come. The same with NAP slots as the scarce thing. Slots are refilled in batches of one read each.
+/// While software does not read its receive ring, no event is lost or overwritten, NAPs wait, and
+/// the machine names the wait. Once software reads, all of them arrive. The same holds if NAP slots
+/// are scarce; slots are refilled in batches, with one read each.
 // shows: C-16, C-20, C-21
 #[test]
 fn rings_and_slots_hold_naps_back() {
@@ -277,7 +281,8 @@ fn rings_and_slots_hold_naps_back() {
     }
 }
 
-/// Software keeps to 32 operations per function: the 33rd waits, no doorbell is lost, and another function is not held up.
+/// Software keeps at most 32 operations per function: the 33rd waits, no doorbell is lost, and
+/// another function is not blocked.
 // shows: C-32, C-33
 #[test]
 fn a_33rd_operation_waits() {
@@ -300,7 +305,7 @@ fn a_33rd_operation_waits() {
     assert!(machine.operations()[other as usize].finished.unwrap() < last_of_first);
 }
 
-/// With a single tag, and with few, everything still arrives; never are more in use than there are.
+/// With one tag or a few, everything still arrives, and no more tags are in use than exist.
 // shows: C-36
 #[test]
 fn few_tags_suffice() {
@@ -317,7 +322,8 @@ fn few_tags_suffice() {
     }
 }
 
-/// Every packet for port d is in channel d mod n, for any n; GET packets have the channel behind.
+/// Every packet for port d is in channel d mod n, for any n; GET packets have the channel after
+/// those.
 // shows: C-42
 #[test]
 fn channels_follow_the_destination() {
@@ -341,7 +347,8 @@ fn channels_follow_the_destination() {
     }
 }
 
-/// An output that takes nothing does not slow the others with a channel for each, and stops them with one channel for all.
+/// With a channel per output, an output that takes nothing does not slow the others; with one
+/// channel for all, it stops them.
 // shows: C-43, B-03
 #[test]
 fn voq_has_no_head_of_line_blocking() {
@@ -352,7 +359,8 @@ fn voq_has_no_head_of_line_blocking() {
         config.host.ring_entries = 2;
         let mut machine = Machine::new(&config, 1).unwrap();
         let mut desk = machine.desk();
-        // Node 1 does not look at its rings: its receive buffer fills with NAPs, and the channel behind.
+        // Node 1 does not read its rings: its receive buffer fills with NAPs, and so does the
+        // channel to it.
         desk.consumes(1, 0, 0, false);
         let near = desk.free_memory(0, 0);
         for _ in 0..8 {
@@ -371,7 +379,8 @@ fn voq_has_no_head_of_line_blocking() {
     assert_eq!(arrived(1), 0);
 }
 
-/// The configuration of the prototype is whole, and a wrong one is refused with the name of what is wrong.
+/// The prototype's configuration is complete; a wrong one is refused with the name of the faulty
+/// parameter.
 #[test]
 fn configurations_are_checked() {
     use bellwire_model::chpp::config::PROTOTYPE;
@@ -396,14 +405,15 @@ fn configurations_are_checked() {
     assert_eq!(Config::parse("link = \"smp\"").unwrap(), changed);
 }
 
-/// Three nodes flood a fourth: with turns they get equal shares of its output, with weights theirs, and with strict priority the first gets the most.
-/// The order that the policy promises is the crossbar's and nobody else's: all interfaces are alike.
+/// Three nodes flood a fourth. With round-robin they get equal shares of its output, with weights
+/// the weighted shares, and with strict priority the first gets the most. The crossbar alone causes
+/// this order: all interfaces are alike.
 #[test]
 fn inputs_share_an_output_as_the_policy_says() {
     let shares = |policy, weights: &[u32]| {
         let mut config = Config::prototype();
         config.crossbar.arbitration = Arbitration { policy, weights: weights.to_vec() };
-        // Enough that each input always has a packet waiting.
+        // Deep enough that each input always has a packet waiting.
         config.crossbar.receive_packets = 8;
         let mut machine = Machine::new(&config, 1).unwrap();
         let mut desk = machine.desk();

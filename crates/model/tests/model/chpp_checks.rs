@@ -1,4 +1,4 @@
-//! Independent checks of the interface: what must hold whatever the parameters are.
+//! Independent checks of the interface: laws that hold for all parameters.
 
 use bellwire_model::chpp::experiments::Kind;
 use bellwire_model::chpp::experiments::single::{endpoint, post, single};
@@ -6,15 +6,17 @@ use bellwire_model::chpp::experiments::stream::stream;
 use bellwire_model::chpp::{Config, Machine};
 use bellwire_model::units::{Bytes, Span};
 
-/// What n packets take more than one, for each of them, in nanoseconds.
+/// Time for each packet after the first, in nanoseconds, over n packets.
 fn each_further_packet_ns(config: &Config, packets: u64) -> f64 {
     let latency =
         |packets: u64| single(config, Kind::Put, 128 * packets).expect("it runs").latency.as_ns();
     (latency(packets) - latency(1)) / (packets - 1) as f64
 }
 
-/// A chain of stages takes the sum of its times for the first packet and that of the slowest for each further one (pipelined DMA): as it is the internal bus with 10
-/// cycles; with a slower engine the bus again; with half the lanes the wires, that carry 152 B for a packet of 128. Canary: the next slowest stage is told apart.
+/// A pipeline takes the sum of its stage times for the first packet, and the slowest stage's time
+/// for each further one (pipelined DMA). The slowest stage is the internal bus with 10 cycles, also
+/// with a slower engine. With half the lanes it is the wires, which carry 152 B for a packet of
+/// 128. Canary: the second-slowest stage gives a different time.
 #[test]
 fn a_chain_is_as_fast_as_its_slowest_stage() {
     let prototype = Config::prototype();
@@ -22,7 +24,7 @@ fn a_chain_is_as_fast_as_its_slowest_stage() {
     engine.nic.engine_cycles = 5;
     let mut lanes = prototype.clone();
     lanes.pcie.lanes = 4;
-    // Acknowledgements and updates, which come in between, are checked elsewhere.
+    // Acknowledgements and credit updates would come in between; other tests check them.
     lanes.pcie.ack_limit = Bytes::new(1 << 30);
     lanes.pcie.credit_limit = Bytes::new(1 << 30);
     for (config, slowest_ns, next_ns) in
@@ -30,7 +32,7 @@ fn a_chain_is_as_fast_as_its_slowest_stage() {
     {
         for packets in [9, 33] {
             let found = each_further_packet_ns(config, packets);
-            // The last packet may be on a clock edge other than the first.
+            // The last packet may fall on another clock edge than the first.
             let edge = 4.0 / (packets - 1) as f64;
             assert!((found - slowest_ns).abs() <= edge + 0.01, "{found} of {slowest_ns} ns");
             assert!((found - next_ns).abs() > edge + 0.5, "canary: {found} is not {next_ns} ns");
@@ -38,7 +40,8 @@ fn a_chain_is_as_fast_as_its_slowest_stage() {
     }
 }
 
-/// Nodes have no rank: an operation takes the same between any two, to the picosecond. Canary: with slower processors it is told apart.
+/// All nodes are equal: an operation takes the same time between any two, to the picosecond.
+/// Canary: slower processors make a difference.
 #[test]
 fn nodes_are_alike() {
     let between = |from: u8, to: u8, config: &Config| {
@@ -61,7 +64,8 @@ fn nodes_are_alike() {
     assert_ne!(between(0, 1, &other), first);
 }
 
-/// More credits never carry less. Canary: with one of each, less is carried than with many.
+/// More credits never carry less. Canary: with one credit of each kind, less is carried than with
+/// many.
 #[test]
 fn more_credits_never_hurt() {
     type Change = fn(&mut Config, u64);

@@ -1,16 +1,17 @@
-//! The modelled crossbar of cHPP against theory that is nobody's curve.
+//! The modelled cHPP crossbar against queueing theory.
 
 use bellwire_model::chpp::experiments::saturated::throughput;
 
-/// With one channel and a FIFO of packets of one length for random outputs, saturated throughput is that of Karol, Hluchyj and Morgan (1987):
-/// 0.75, 0.6553 and 0.6184 for 2, 4 and 8 ports, and about 0.601 for 16. Canary: a crossbar whose inputs do not wait behind one another
-/// (a channel for each port) is far from that.
+/// With one channel, and a FIFO of equal packets for random outputs, saturated throughput is that
+/// of Karol, Hluchyj and Morgan (1987). It is 0.75, 0.6553 and 0.6184 for 2, 4 and 8 ports, and
+/// about 0.601 for 16. Canary: a crossbar without head-of-line blocking (a channel per port) is far
+/// from that.
 // shows: B-03
 #[test]
 fn one_channel_has_karols_throughput() {
     for (ports, theory) in [(2, 0.75), (4, 0.6553), (8, 0.6184), (16, 0.601)] {
         let simulated = throughput(ports, 1, 8, true, 20_000, 3).unwrap();
-        // Five standard errors of a share of time over so many slots are below 1 %.
+        // Five standard errors of a share over this many slots are below 1 %.
         assert!(
             (simulated / theory - 1.0).abs() < 0.01,
             "{ports} ports: {simulated} against {theory}"
@@ -19,7 +20,8 @@ fn one_channel_has_karols_throughput() {
     assert!(throughput(4, 4, 32, true, 20_000, 3).unwrap() > 0.8);
 }
 
-/// More channels never saturate lower, with a channel for each port highest; and the seed hardly matters.
+/// More channels never saturate lower, and a channel per port saturates highest; the seed hardly
+/// matters.
 // shows: C-43
 #[test]
 fn channels_raise_saturation() {

@@ -1,4 +1,5 @@
-//! The experiments of the cHPP paper: what the model gives is what the paper gives, or the report says why not.
+//! The experiments of the cHPP paper: the model agrees with the paper, or the report explains why
+//! not.
 
 use bellwire_model::chpp::experiments::EXPERIMENTS;
 use bellwire_model::chpp::experiments::fig5::{Shape, latency_ns};
@@ -10,13 +11,15 @@ fn report(id: &str) -> Report {
     experiment.run().expect("it runs")
 }
 
-/// No value is off by more than 5 %, and no claim fails, without an explanation; the canary is a report that forgets its own.
+/// No value is off by more than 5 %, and no claim fails, without an explanation. Canary: a report
+/// without its explanations fails.
 fn assert_explained(report: &Report) {
     assert_eq!(report.unexplained(), Vec::<&str>::new(), "{report}");
 }
 
-/// Table 3: all 30 values within 10 % of the paper's, of which one was calibrated; the slope of PUT is 0.3125 ns/B; and the order at 1 B is the
-/// paper's but for the indirect NAP, which the report explains.
+/// Table 3: all 30 values are within 10 % of the paper's; one of them is calibrated. The slope of
+/// PUT is 0.3125 ns/B. The order at 1 B is the paper's except for the indirect NAP, which the
+/// report explains.
 #[test]
 fn table_3() {
     let report = report("table3");
@@ -30,7 +33,7 @@ fn table_3() {
     assert!((slope.model - 0.3125).abs() < 1e-9);
 }
 
-/// Fig. 17: 35 cycles are calibrated, 48 predicted, and a memory read takes 130 within 3 %.
+/// Fig. 17: 35 cycles are calibrated, 48 are predicted, and a memory read takes 130 within 3 %.
 // shows: C-50
 #[test]
 fn fig_17() {
@@ -42,7 +45,7 @@ fn fig_17() {
     assert!(published.iter().all(|value| value.error_percent.unwrap().abs() < 3.0));
 }
 
-/// The value of a report whose name begins so.
+/// The report's value whose name begins with `name`.
 fn value(report: &Report, name: &str) -> f64 {
     report
         .values
@@ -52,7 +55,7 @@ fn value(report: &Report, name: &str) -> f64 {
         .model
 }
 
-/// Whether the claim that begins so holds.
+/// Whether the claim that begins with `claim` holds.
 fn holds(report: &Report, claim: &str) -> bool {
     report
         .claims
@@ -62,8 +65,8 @@ fn holds(report: &Report, claim: &str) -> bool {
         .holds
 }
 
-/// Fig. 5: the curves of Eq. 1 are those computed from the paper's parameters in both readings, and networks that are built have mean distances
-/// within 7 % of H(P), the more processors the nearer.
+/// Fig. 5: the curves of Eq. 1 match the paper's parameters in both readings. Built networks have
+/// mean distances within 7 % of H(P), and closer for more processors.
 // shows: C-51, B-07
 #[test]
 fn fig_5() {
@@ -90,8 +93,9 @@ fn fig_5() {
     }
 }
 
-/// Fig. 15: on the prototype with its 32 tags, bandwidth grows up to an MTU of 128 B, where it is 3.2 GB/s within 1 %, and stays level above; and where tags are
-/// scarce there, more of them or larger requests lift the limit. That it grows in a straight line takes reads of 320 cycles, which the report says.
+/// Fig. 15: on the prototype with 32 tags, bandwidth grows up to an MTU of 128 B, reaches 3.2 GB/s
+/// within 1 %, and stays level above. Where tags are scarce, more tags or larger requests raise the
+/// limit. Linear growth needs reads of 320 cycles, as the report says.
 // shows: C-45, C-47
 #[test]
 fn fig_15() {
@@ -108,7 +112,8 @@ fn fig_15() {
     assert!(holds(&report, "second reading: grows") && holds(&report, "second reading: does not"));
 }
 
-/// Eq. 2: the least number of tags that the model needs is the formula's, within one, over seven sizes of requests and four latencies.
+/// Eq. 2: the fewest tags that the model needs match the formula within one, over seven request
+/// sizes and four latencies.
 // shows: C-46
 #[test]
 fn eq_2() {
@@ -118,7 +123,8 @@ fn eq_2() {
     assert!(report.claims[0].holds);
 }
 
-/// Fig. 16: PUT reaches 3.19 GB/s at 512 KB within 1 %, GET is slightly lower, immediate NAP the highest at 1 B, and the NAPs meet by 2 KB.
+/// Fig. 16: PUT reaches 3.19 GB/s at 512 KB within 1 %, and GET is slightly lower. Immediate NAP is
+/// the highest at 1 B, and the NAPs converge by 2 KB.
 // shows: C-48
 #[test]
 fn fig_16() {
@@ -129,8 +135,9 @@ fn fig_16() {
     assert!((value(&report, "PUT, 524288 B, 32") / 3.19 - 1.0).abs() < 0.01);
 }
 
-/// Fig. 18: of the crossbar alone, latency turns up near 65 % of 4 GB/s with 4 ports and 2 channels, further with 4 channels, and less far with more ports. Of
-/// the whole interface the order is the same, and the values are a fifth lower than the paper's; the report says what is not known.
+/// Fig. 18: for the crossbar alone with 4 ports and 2 channels, latency rises steeply near 65 % of
+/// 4 GB/s. The rise comes later with 4 channels, and earlier with more ports. The whole interface
+/// gives the same order, with values a fifth below the paper's; the report names the unknowns.
 // shows: C-44
 #[test]
 fn fig_18() {
@@ -141,7 +148,8 @@ fn fig_18() {
     let alone = |size: &str, what: &str| {
         value(&report, &format!("{size}, second reading: crossbar alone{what}"))
     };
-    // Well below its limit a packet hardly waits, and shortly above it waits longer than it travels many times over.
+    // Well below its limit a packet hardly waits. Just above it, the wait is many times the travel
+    // time.
     let idle = alone("4 ports 2 VC", ", latency at 10 %");
     assert!(alone("4 ports 2 VC", ", latency at 55 %") < 4.0 * idle);
     assert!(alone("4 ports 2 VC", ", latency at 70 %") > 40.0 * idle);
@@ -149,8 +157,8 @@ fn fig_18() {
     assert!(alone("8 ports 2 VC", ", latency at 65 %") > 40.0 * idle);
 }
 
-/// Fig. 19: eight functions with random PUTs come to 12.5 % each, settled by 1.5 million cycles, after swings at the start; with priority or
-/// weight a function gets more.
+/// Fig. 19: eight functions with random PUTs get 12.5 % each, steady by 1.5 million cycles after
+/// swings at the start. With priority or weight a function gets more.
 // shows: C-40, C-41
 #[test]
 fn fig_19() {
@@ -166,7 +174,7 @@ fn fig_19() {
     assert!((value(&report, "share of function 0 with weight 3 of 10") - 30.0).abs() < 3.0);
 }
 
-/// Table 4: bandwidth and latency of the model stand in the table of the paper.
+/// Table 4: the report lists bandwidth and latency of the model in the paper's table.
 // shows: C-52, B-06
 #[test]
 fn table_4() {
@@ -179,7 +187,7 @@ fn table_4() {
     );
 }
 
-/// Canary: a miss without an explanation is found.
+/// Canary: a deviation without an explanation is found.
 #[test]
 fn an_unexplained_miss_is_found() {
     let mut report = Report::new("canary", "a miss", "");
@@ -189,8 +197,8 @@ fn an_unexplained_miss_is_found() {
     assert_eq!(report.unexplained(), ["far off", "it flies"]);
 }
 
-/// Controllers in six topologies: the measured mean distance is H(P) within 7 %, a hop lies between the two readings of r, and what is better connected
-/// carries more.
+/// Controllers in six topologies: the measured mean distance is H(P) within 7 %. A hop lies between
+/// the two readings of r, and better connected topologies carry more.
 // shows: C-02, B-07
 #[test]
 fn links() {
@@ -203,8 +211,8 @@ fn links() {
     assert!(hops.filter_map(|value| value.error_percent).all(|error| error.abs() < 7.0));
 }
 
-/// Descriptor start beats the doorbell's latency with one thread, makes no difference for large transfers, and loses more time at its lock the more threads
-/// there are; a doorbell needs no lock.
+/// Descriptor start has a lower latency than the doorbell with one thread, and makes no difference
+/// for large transfers. It loses more time at its lock with more threads; a doorbell needs no lock.
 // shows: B-01, C-31
 #[test]
 fn start() {
@@ -213,7 +221,8 @@ fn start() {
     assert!(report.claims.len() == 4 && report.claims.iter().all(|claim| claim.holds), "{report}");
 }
 
-/// Headers of 32 and 94 B leave less bandwidth on the same links, by as much as their beats; conversion between protocols adds delay at both ends.
+/// Headers of 32 and 94 B reduce bandwidth on the same links by exactly their beats; conversion
+/// between protocols adds delay at both ends.
 // shows: B-04, B-05
 #[test]
 fn protocol() {
@@ -222,7 +231,8 @@ fn protocol() {
     assert!(report.claims.len() == 3 && report.claims.iter().all(|claim| claim.holds), "{report}");
 }
 
-/// A co-processor's data that is staged through the memory of hosts arrives later than by a direct transfer, in one piece and in many.
+/// A co-processor's data arrives later when staged through host memory than by direct transfer, in
+/// one piece and in many.
 // shows: B-08
 #[test]
 fn staged() {

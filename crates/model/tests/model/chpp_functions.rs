@@ -1,4 +1,5 @@
-//! Functions and queue pairs of the modelled cHPP interface, and the bound that tags put on its reads.
+//! Functions and queue pairs of the modelled cHPP interface, and the limit that tags set to its
+//! reads.
 
 use std::collections::BTreeMap;
 
@@ -22,8 +23,8 @@ impl Program for Counted {
     }
 }
 
-/// All 32 queue pairs of an interface ring at once, each several times: every doorbell is carried out exactly once, and each queue pair has its own
-/// events and no others.
+/// All 32 queue pairs of an interface ring at once, each several times. Every doorbell is served
+/// exactly once, and each queue pair gets its own events and no others.
 // shows: C-11, C-31, C-38
 #[test]
 fn all_queue_pairs_work_at_once() {
@@ -48,8 +49,8 @@ fn all_queue_pairs_work_at_once() {
     assert_eq!((counters.doorbells, counters.read, counters.extracted), (160, 160, 160));
 }
 
-/// The rings of another function lie at another base, and those of a machine with larger windows at yet others; what happens is the same to
-/// the picosecond.
+/// The rings' base addresses, which differ by function and by window size, do not matter: the
+/// history is the same to the picosecond.
 // shows: C-15
 #[test]
 fn rings_may_lie_anywhere() {
@@ -71,8 +72,9 @@ fn rings_may_lie_anywhere() {
     }
 }
 
-/// Where tags are scarce, bandwidth is tags x request size / round trip (Neugebauer et al.), with the round trip of a read that finds
-/// everything idle. Canary: so many tags that the bound is no longer the limit are far from it.
+/// Where tags are scarce, bandwidth is tags x request size / round trip (Neugebauer et al.), with
+/// the round trip of a read on an idle machine. Canary: with enough tags, the bandwidth is far from
+/// that formula.
 #[test]
 fn few_tags_bound_reads() {
     let bound = |tags: usize| {
@@ -103,7 +105,7 @@ fn few_tags_bound_reads() {
     assert!(bound(32) < 0.6);
 }
 
-/// A message through an idle machine is the same in every run, whatever the seed: nothing but ties is left to chance.
+/// A message on an idle machine takes the same time for every seed: the seed only decides ties.
 #[test]
 fn an_idle_machine_knows_no_chance() {
     let latency = |seed| {

@@ -14,8 +14,9 @@ fn config() -> Config {
     config
 }
 
-/// Every node stores to and loads from every device by its global address, over the links that carry its DMA: the bytes are right, those around them do not
-/// change, and the same address means the same place for all nodes. Addresses of nothing are refused.
+/// Every node stores to and loads from every device by its global address, over the links that
+/// carry its DMA. The bytes are right, their neighbours do not change, and an address names the
+/// same place for all nodes. Unmapped addresses are refused.
 // shows: C-01, C-05, C-55
 #[test]
 fn plain_loads_and_stores_pass() {
@@ -28,7 +29,7 @@ fn plain_loads_and_stores_pass() {
                 let before = machine.io().memory(base, 65536).unwrap().to_vec();
                 let mut desk = machine.desk();
                 let store = desk.store(node, base + at as u64, &bytes).unwrap();
-                // A load behind a store of the same node comes behind it.
+                // A load stays behind an earlier store of the same node.
                 let load = desk.load(node, base + at as u64, length).unwrap();
                 machine.run_to_end(&mut ()).unwrap();
                 let after = machine.io().memory(base, 65536).unwrap();
@@ -39,7 +40,7 @@ fn plain_loads_and_stores_pass() {
                 let desk = machine.desk();
                 let (store, load) = (desk.access(store).unwrap(), desk.access(load).unwrap());
                 assert_eq!(load.bytes, bytes);
-                // A load goes both ways, a store one.
+                // A load crosses the links in both directions, a store in one.
                 assert!(load.done.unwrap() - load.posted > store.done.unwrap() - store.posted);
             }
         }
@@ -59,7 +60,7 @@ fn plain_loads_and_stores_pass() {
     assert!(desk.load(0, base, 0).is_none() && desk.store(0, base + 4090, &[0; 16]).is_none());
 }
 
-/// All nodes send PUTs, and access the device, so many at a time.
+/// All nodes send PUTs and access the device, with a fixed number of each in flight.
 struct Both {
     until: Time,
     put: u64,
@@ -99,7 +100,7 @@ impl Both {
         };
     }
 
-    /// Gigabytes a second that a node sent by DMA.
+    /// Rate of a node's DMA in GB/s.
     fn dma(&self) -> f64 {
         (self.put * 16384) as f64 / 4.0 / 300_000.0
     }
@@ -124,8 +125,8 @@ impl Program for Both {
     }
 }
 
-/// While DMA saturates, accesses to the device complete, later than on an idle machine but all of them; while accesses of all nodes saturate the device,
-/// DMA keeps all but what they take of the wires that both use.
+/// While DMA saturates, all accesses to the device complete, but later than on an idle machine.
+/// While accesses of all nodes saturate the device, DMA loses only their share of the common wires.
 // shows: C-03, C-55
 #[test]
 fn io_and_dma_do_not_stop_each_other() {
@@ -142,8 +143,8 @@ fn io_and_dma_do_not_stop_each_other() {
     assert!(machine.operations().iter().all(|operation| operation.finished.is_some()));
 }
 
-/// A device that takes nothing stops those who ask it, and the machine says so; DMA of the same nodes goes on all the while. When it takes again, all
-/// accesses end.
+/// A device that accepts nothing blocks the nodes that access it, and the machine reports it; their
+/// DMA continues. When the device accepts again, all accesses complete.
 // shows: C-03
 #[test]
 fn a_device_that_stands_still_does_not_stop_dma() {

@@ -8,7 +8,7 @@ use bellwire_model::chpp::{Config, Machine, Stopped};
 use bellwire_model::network::Shape;
 use bellwire_model::units::{Bytes, Span};
 
-/// Controllers with `nodes` nodes each, joined as `topology`.
+/// Controllers with `nodes` nodes each, linked as `topology`.
 fn linked(topology: Shape, nodes: usize) -> Config {
     let mut config = Config::prototype();
     config.crossbar.ports = nodes;
@@ -19,7 +19,8 @@ fn linked(topology: Shape, nodes: usize) -> Config {
     config
 }
 
-/// Every kind of topology, with one to four nodes at a controller; the last as if from a file.
+/// Every kind of topology, with one to four nodes per controller; the last one is given as a list
+/// of links.
 fn networks() -> Vec<(Shape, usize)> {
     let ring_with_chords =
         vec![(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (1, 3), (0, 5), (5, 6), (6, 4)];
@@ -37,8 +38,9 @@ fn networks() -> Vec<(Shape, usize)> {
     ]
 }
 
-/// Random traffic of all primitives among the nodes of linked controllers arrives byte for byte, in every kind of topology; packets cross more than one
-/// controller; and no packet, place or credit is lost on the links.
+/// Random traffic of all primitives among the nodes of linked controllers is byte-exact in every
+/// kind of topology. Packets cross more than one controller, and the links conserve packets, places
+/// and credits.
 // shows: C-02, C-01
 #[test]
 fn controllers_reach_each_other_in_any_topology() {
@@ -54,8 +56,9 @@ fn controllers_reach_each_other_in_any_topology() {
     }
 }
 
-/// All nodes PUT to and GET from all others at once, with room for one packet in each channel of the links: nothing locks up in any topology,
-/// because ways close no ring and GETs have channels of their own.
+/// All nodes PUT to and GET from all others at once, with room for one packet per link channel.
+/// Nothing deadlocks in any topology, because routes form no cycle and GETs have their own
+/// channels.
 // shows: C-02, C-27
 #[test]
 fn full_links_do_not_lock_up() {
@@ -86,8 +89,8 @@ fn flood(config: &Config, machine: &mut Machine) {
     }
 }
 
-/// GETs between opposite corners of a ring of controllers: without a channel for GETs they lock up, and the ring of waits that is told goes through
-/// links; with one, the same load ends.
+/// GETs between opposite corners of a ring of controllers deadlock without a GET channel, and the
+/// reported cycle of waits includes links. With a GET channel the same load completes.
 // shows: C-26, C-27
 #[test]
 fn gets_over_links_need_their_own_channel_too() {
@@ -115,7 +118,8 @@ fn gets_over_links_need_their_own_channel_too() {
     run(true).unwrap();
 }
 
-/// Over a line of controllers, each controller more costs the same: module, wires and their latency; no hop is free, and none is charged twice.
+/// On a line of controllers, each additional controller costs the same: module, wires and their
+/// latency. No hop is free or charged twice.
 // shows: C-02
 #[test]
 fn each_hop_costs_the_same() {
@@ -136,7 +140,7 @@ fn each_hop_costs_the_same() {
     assert!(hops[0] > config.links.unwrap().latency);
 }
 
-/// Links that are slower than the crossbars hold packets up and lose none.
+/// Links slower than the crossbars delay packets and lose none.
 #[test]
 fn slow_links_hold_up_the_crossbar() {
     let mut config = linked(Shape::Mesh { radix: 2, dimensions: 1 }, 1);
@@ -146,7 +150,7 @@ fn slow_links_hold_up_the_crossbar() {
     machine.audit().unwrap();
 }
 
-/// What cannot be linked is refused with what to do.
+/// Controllers that cannot be linked are refused with the remedy.
 #[test]
 fn impossible_links_are_refused() {
     let said = |topology, nodes| linked(topology, nodes).check().unwrap_err().to_string();

@@ -15,7 +15,7 @@ use bellwire_wire::event::Status;
 use bellwire_wire::primitive::Primitive;
 use bellwire_wire::tail::Tail;
 
-/// Notes every event, and for a NAP the bytes in its slot.
+/// Records every event, and for a NAP the bytes in its slot.
 #[derive(Default)]
 struct Recorder {
     notices: Vec<Notice>,
@@ -37,7 +37,8 @@ fn machine() -> Machine {
     Machine::new(&Config::prototype(), 7).unwrap()
 }
 
-/// A PUT of one entry to any alignment, with any alignment of its source and any length, writes its bytes and no others.
+/// A PUT of one entry writes its bytes and no others, for any alignment of source and target and
+/// any length.
 // shows: C-05, C-08, C-22
 #[test]
 fn put_writes_its_bytes_and_no_others() {
@@ -71,8 +72,9 @@ fn put_writes_its_bytes_and_no_others() {
     }
 }
 
-/// The intervals of an operation are adjacent and sum exactly to its latency, for all primitives and lengths; the stages of a
-/// PUT come in the order of the send and receive engines, and each has counted what it did.
+/// The intervals of an operation are adjacent and add up exactly to its latency, for all primitives
+/// and lengths. The stages of a PUT follow the order of the send and receive engines, and each
+/// stage has counted its work.
 // shows: C-34
 #[test]
 fn stages_sum_exactly_and_keep_their_order() {
@@ -112,7 +114,8 @@ fn stages_sum_exactly_and_keep_their_order() {
     assert_eq!((receiver.receiver.counters.puts, receiver.receiver.counters.bytes), (8, 1000));
 }
 
-/// An immediate NAP arrives without any data read, an indirect one with some; both in aligned slots, with one event each.
+/// An immediate NAP arrives without any data read, an indirect one with at least one. Both land in
+/// aligned slots, with one event each.
 // shows: C-14, C-17, C-18, C-19
 #[test]
 fn naps_arrive_in_slots() {
@@ -136,8 +139,8 @@ fn naps_arrive_in_slots() {
     }
 }
 
-/// A PUT without the flag gives no event to the receiver; its data arrives all the same. One with it carries the software tail
-/// along, bit-exact.
+/// A PUT without the flag gives the receiver no event, but its data arrives. A PUT with the flag
+/// carries the software tail bit-exact.
 // shows: C-10, C-14
 #[test]
 fn a_put_gives_an_event_only_if_asked() {
@@ -162,7 +165,8 @@ fn a_put_gives_an_event_only_if_asked() {
     }
 }
 
-/// A chain whose lists differ in number and size of entries is read as one descriptor and lands as it should.
+/// A chain whose lists differ in number and size of entries is read as one descriptor and lands
+/// correctly.
 // shows: C-28, C-30
 #[test]
 fn chains_are_recut() {
@@ -201,7 +205,7 @@ fn chains_are_recut() {
     assert_eq!((counters.doorbells, counters.read), (1, 1));
 }
 
-/// Lists of unequal totals are refused with an event that says so, and no memory changes.
+/// Lists of unequal totals are refused with an event, and no memory changes.
 // shows: C-29
 #[test]
 fn unequal_sums_are_refused() {
@@ -214,7 +218,7 @@ fn unequal_sums_are_refused() {
     let descriptor = put((endpoint(1), desk.key(endpoint(1))), &sources, &destinations);
     let mut bytes = vec![0; descriptor.buffer_len()];
     descriptor.emit(&mut bytes).unwrap();
-    // The format does not let us write such a descriptor: the source entry's length is changed by hand.
+    // The format refuses to write such a descriptor, so the test patches the source entry's length.
     bytes[16 + 8] = 127;
     desk.post_bytes(0, 0, Primitive::Put, 128, bytes);
     let mut recorder = Recorder::default();
@@ -224,7 +228,8 @@ fn unequal_sums_are_refused() {
     assert!(machine.desk().memory(far, 200).unwrap().iter().all(|byte| *byte == 0));
 }
 
-/// A GET packet goes out with the descriptor as its payload, the far side turns it into PUT packets, and the data is right.
+/// A GET packet carries the descriptor as its payload, the far side answers with PUT packets, and
+/// the data is right.
 // shows: C-25
 #[test]
 fn a_get_comes_back_as_puts() {
@@ -249,8 +254,8 @@ fn a_get_comes_back_as_puts() {
     assert_eq!(nodes[0].data.counters.reads, 0);
 }
 
-/// Whatever a program puts in the place of a descriptor, it gets one event, and nothing else happens: random bytes, a descriptor for a node that
-/// does not exist, and bytes of odd lengths. Packets of random bytes are counted and dropped.
+/// Invalid descriptors have one event and no other effect: random bytes, a missing node, odd
+/// lengths. Packets of random bytes are counted and dropped.
 #[test]
 fn nonsense_is_refused() {
     let mut machine = machine();
@@ -290,12 +295,13 @@ fn nonsense_is_refused() {
     assert_eq!(machine.nodes()[1].receiver.counters.unknown, injected);
 }
 
-/// The software of a long transfer: a NAP asks where to, a NAP answers, a PUT moves the data, and when the receiver has its event it says so by a NAP.
+/// The software of a long transfer: a NAP asks for a place, a NAP answers, and a PUT moves the
+/// data. When the receiver has its event, it confirms with a NAP.
 struct Rendezvous {
     bytes: u64,
-    /// What each node was sent, in order.
+    /// The events of each node, in order.
     seen: Vec<(usize, Primitive)>,
-    /// What the target's memory held when the last NAP was read.
+    /// The target's memory when the last NAP was read.
     at_the_end: Vec<u8>,
 }
 
@@ -328,7 +334,7 @@ impl Program for Rendezvous {
             u64::from_le_bytes(bytes.try_into().unwrap())
         };
         match self.seen.len() {
-            // The receiver is asked for room, and names a place.
+            // The receiver is asked for room and names a place.
             1 => {
                 assert_eq!(word(desk), self.bytes);
                 Rendezvous::nap(desk, 1, 0, target);
@@ -338,14 +344,15 @@ impl Program for Rendezvous {
                 let (near, far) = (desk.free_memory(0, 0), word(desk));
                 post(desk, Kind::Put, (endpoint(0), endpoint(1)), (near, far), self.bytes).unwrap();
             }
-            // The receiver has all of it.
+            // The receiver has all data.
             3 => Rendezvous::nap(desk, 1, 0, self.bytes),
             _ => self.at_the_end = desk.memory(target, self.bytes as usize).unwrap().to_vec(),
         }
     }
 }
 
-/// A long transfer takes two NAPs beforehand, one each way, and one at the end; when that is read, all data of the PUT is in the receiver's memory.
+/// A long transfer takes two NAPs before it, one in each direction, and one after it. When the last
+/// is read, all data of the PUT is in the receiver's memory.
 // shows: C-23, C-24
 #[test]
 fn two_naps_agree_and_one_ends() {

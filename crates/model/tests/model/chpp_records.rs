@@ -1,4 +1,4 @@
-//! Files that other programs read: each is read back here by somebody who did not write it.
+//! Files for other programs: independent readers read each back here.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use bellwire_model::chpp::record::signals::Kind as SignalKind;
 use bellwire_model::chpp::record::vcd::waveforms;
 use bellwire_model::chpp::{Config, Machine};
 
-/// One operation on a machine that notes everything.
+/// One operation on a machine that records everything.
 fn noted(kind: Kind, bytes: u64) -> (Single, Machine) {
     single_on(&Config::prototype(), kind, bytes, |machine| {
         machine.open_journal();
@@ -20,8 +20,9 @@ fn noted(kind: Kind, bytes: u64) -> (Single, Machine) {
     .unwrap()
 }
 
-/// A trace has the form that Perfetto's published schema gives, its slices nest, every block that the operation passed has a track under its
-/// node, and the steps of the packet that ended it add up to the end-to-end time exactly.
+/// A trace follows Perfetto's published schema, and its slices nest. Every block that the operation
+/// passed has a track under its node. The steps of the packet that ended the operation add up
+/// exactly to the end-to-end time.
 #[test]
 fn traces_follow_the_schema_and_add_up() {
     for (kind, bytes) in
@@ -44,7 +45,7 @@ fn traces_follow_the_schema_and_add_up() {
             at += length;
         }
         let latency = single.latency.ps();
-        // A send event may be told of later; a GET's packets are those of the far side.
+        // A send event may come later; the packets of a GET are those of the far side.
         assert!(at == latency, "{kind:?}: {at} ps on the way, {latency} ps end to end");
 
         for interval in &single.explanation.intervals {
@@ -59,7 +60,8 @@ fn traces_follow_the_schema_and_add_up() {
     }
 }
 
-/// A PUT is sent at node 0 and received at node 1; a GET is asked for at 0, read at 1, received at 0.
+/// A PUT is sent at node 0 and received at node 1. A GET is requested at node 0, read at node 1 and
+/// received at node 0.
 #[test]
 fn blocks_stand_under_their_nodes() {
     let nodes_of = |kind, block: &str| {
@@ -79,8 +81,8 @@ fn blocks_stand_under_their_nodes() {
     assert_eq!(nodes_of(Kind::Get, "descriptor-extract"), ["node 0", "node 1"]);
 }
 
-/// Canary: a trace that is cut off, has a field that the schema does not know, a slice that does not end, or one on the track of a
-/// counter, is refused.
+/// Canary: a trace is refused if it is truncated or has a field outside the schema. So is one with
+/// a slice that has no end or lies on a counter's track.
 #[test]
 fn wrong_traces_are_refused() {
     let (_, machine) = noted(Kind::Put, 256);
@@ -88,7 +90,7 @@ fn wrong_traces_are_refused() {
     Trace::read(&right).unwrap().check().unwrap();
 
     assert!(Trace::read(&right[..right.len() - 1]).is_err());
-    // A packet with field 7, which has no such type.
+    // A packet with field 7, which that type does not have.
     let unknown = [&right[..], &[0x0a, 2, 7 << 3, 1]].concat();
     assert!(
         Trace::read(&unknown).unwrap_err().contains("field 7"),
@@ -111,7 +113,7 @@ fn wrong_traces_are_refused() {
     assert!(mixed.check().unwrap_err().contains("counter"));
 }
 
-/// What a reader of waveforms sees: names, and then times, signals and their values.
+/// A waveform reader's view: names, and then times, signals and their values.
 type Waveforms = (Vec<String>, Vec<(u64, usize, u64)>);
 
 fn read_waveforms(text: &str) -> Result<Waveforms, String> {
@@ -178,8 +180,8 @@ fn scope(item: &vcd::ScopeItem) -> Option<&vcd::Scope> {
     }
 }
 
-/// Waveforms, read by a parser that others wrote, are what the machine noted, change for change; and they make sense: all queues are empty
-/// at the end, and tags were in use in between.
+/// Waveforms, read by an independent parser, match the machine's record change for change. They are
+/// plausible: all queues are empty at the end, and tags were in use before.
 #[test]
 fn waveforms_are_what_was_noted() {
     let (_, machine) = noted(Kind::Put, 4096);
@@ -209,7 +211,8 @@ fn waveforms_are_what_was_noted() {
     assert!(last[refused] == 0 && names.contains(&"node_1.upload.ready".to_owned()));
 }
 
-/// Canary: waveforms whose time goes back, whose values are too wide, or that speak of signals that there are not, are refused.
+/// Canary: waveforms are refused if time goes back, values are too wide, or a signal is not
+/// declared.
 #[test]
 fn wrong_waveforms_are_refused() {
     let (_, machine) = noted(Kind::Put, 256);
@@ -227,10 +230,10 @@ fn wrong_waveforms_are_refused() {
     assert!(read_waveforms(&right.replace("1 ps", "1 ns")).unwrap_err().contains("unit of time"));
 }
 
-/// A frame as a reader of captures sees it: the interface's name and link type, picoseconds, bytes.
+/// A capture reader's view of a frame: the interface's name and link type, picoseconds, bytes.
 type Captured = (String, i32, u64, Vec<u8>);
 
-/// Reads a capture with a parser that others wrote.
+/// Reads a capture with an independent parser.
 fn read_capture(bytes: &[u8]) -> Result<Vec<Captured>, String> {
     use pcap_parser::{Block, PcapNGOption, parse_block_le};
     let (mut left, mut interfaces, mut frames) = (bytes, Vec::new(), Vec::new());
@@ -261,8 +264,9 @@ fn read_capture(bytes: &[u8]) -> Result<Vec<Captured>, String> {
     Ok(frames)
 }
 
-/// Captures, read by a parser that others wrote, hold every packet of every link: network packets parse, and carry what was sent; reads are answered
-/// in full, by completions whose byte counts run down to nothing; what is written into the receiver's memory is what was sent.
+/// Captures, read by an independent parser, hold every packet of every link. Network packets parse
+/// and carry the sent data. Completions answer every read in full, with byte counts down to zero.
+/// The data written into the receiver's memory is the sent data.
 #[test]
 fn captures_hold_what_went_over_the_links() {
     let bytes = 1000;
@@ -282,7 +286,7 @@ fn captures_hold_what_went_over_the_links() {
         }
         assert_eq!(carried, sent, "{wire}");
     }
-    // Reads that interface 0 sent: tag, and DWs asked for.
+    // Reads that interface 0 sent: tag, and number of DWs.
     let dwords = |frame: &[u8]| (usize::from(frame[2]) & 3) << 8 | usize::from(frame[3]);
     let mut asked = std::collections::VecDeque::new();
     for (wire, _, _, frame) in &frames {
@@ -320,7 +324,7 @@ fn captures_hold_what_went_over_the_links() {
     );
 }
 
-/// Canary: a capture that is cut off, or whose frames name an interface that there is not, is refused.
+/// Canary: a capture is refused if it is truncated or its frames name an undeclared interface.
 #[test]
 fn wrong_captures_are_refused() {
     let (_, machine) =
@@ -334,7 +338,7 @@ fn wrong_captures_are_refused() {
     assert!(read_capture(&stray).unwrap_err().contains("no interface"));
 }
 
-/// Noting things changes nothing of what happens.
+/// Recording does not change the history.
 #[test]
 fn watching_changes_nothing() {
     let (watched, machine) = noted(Kind::Get, 5000);

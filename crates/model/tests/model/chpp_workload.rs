@@ -1,9 +1,10 @@
-//! The machine under synthetic traffic: plans are read, runs are measured, and what is impossible is refused.
+//! The machine under synthetic traffic: plans are read, runs are measured, and impossible values
+//! are refused.
 
 use bellwire_model::chpp::workload::{EXAMPLE, Plan, Report};
 use proptest::prelude::*;
 
-/// Runs the example with changes: each replaces a piece of text.
+/// Runs the example with some pieces of its text replaced.
 fn run(changes: &[(&str, &str)]) -> Report {
     let (_, mut workload) = Plan::read(&changed(changes)).unwrap();
     let report = workload.run(|_| {}).unwrap();
@@ -23,7 +24,8 @@ const PATTERN: &str = "pattern = \"uniform\"";
 const SIZES: &str = "{ bytes = \"4096 B\" }";
 const TIME: &str = "time = \"2 ms\"";
 
-/// The example settles and carries what is offered; the same seed gives the same run, and another one another.
+/// The example settles and carries the offered load. The same seed gives the same run, another seed
+/// another run.
 #[test]
 fn the_example_carries_what_is_offered() {
     let report = run(&[]);
@@ -35,8 +37,9 @@ fn the_example_carries_what_is_offered() {
     assert_ne!(run(&[("seed = 1", "seed = 2")]).trace_hash, report.trace_hash);
 }
 
-/// A run tells of every queue that was used how full it was and how long things stayed: descriptors, doorbells, tags, commands, packers, ports, channels,
-/// receive buffers, slots and rings; and number is rate times stay (Little), within what is still inside at the end. Canary: twice the stay is not.
+/// A run reports fill and stay time of every queue in use: descriptors, doorbells, tags, commands,
+/// packers, ports, channels, receive buffers, slots and rings. Fill is rate times stay (Little), up
+/// to the items still inside at the end. Canary: twice the stay does not fit.
 #[test]
 fn all_queues_are_told_of() {
     let report = run(&[("\"put\"", "\"nap-indirect\""), (SIZES, "{ bytes = \"1024 B\" }")]);
@@ -68,7 +71,8 @@ fn all_queues_are_told_of() {
     }
 }
 
-/// In a closed loop of w messages at each node, throughput times latency is w (Little), whatever the operation.
+/// In a closed loop of w messages per node, throughput times latency is w (Little), for every
+/// operation.
 #[test]
 fn closed_loops_obey_littles_law() {
     for (operation, bytes) in
@@ -80,7 +84,7 @@ fn closed_loops_obey_littles_law() {
             (SIZES, &format!("{{ bytes = \"{bytes} B\" }}")),
             (TIME, "time = \"1 ms\""),
         ]);
-        // GB/s are bytes per nanosecond.
+        // GB/s is bytes per nanosecond.
         let inside = report.throughput_gb_s.mean / f64::from(bytes) * report.latency_ns.mean;
         assert!((inside / 3.0 - 1.0).abs() < 0.02, "{operation}: {inside} under way\n{report}");
         assert!(report.settled && report.under_way == 3 * 4, "{report}");
@@ -88,7 +92,8 @@ fn closed_loops_obey_littles_law() {
     }
 }
 
-/// Every pattern and arrival runs; with all messages to one node it is that node which limits, and equals are served equally.
+/// Every pattern and arrival runs. With all messages to one node, that node is the limit, and equal
+/// senders get equal service.
 #[test]
 fn patterns_and_arrivals_run() {
     for pattern in ["\"permutation\"", "{ shift = 1 }", "\"all-to-all\""] {
@@ -114,7 +119,7 @@ fn patterns_and_arrivals_run() {
     assert!(bursts.latency_ns.mean > 2.0 * smooth.latency_ns.mean, "bursts wait longer: {bursts}");
 }
 
-/// More than can be carried is not called settled, and says what limits it.
+/// A load above the limit does not count as settled, and the report names the limit.
 #[test]
 fn overload_is_told() {
     let report = run(&[(ARRIVAL, "{ random = { load = \"6 GB/s\" } }")]);
@@ -122,7 +127,7 @@ fn overload_is_told() {
     assert!(!report.limit.why.starts_with("nothing"), "{report}");
 }
 
-/// MyVIA's mix of sizes runs over the interface, and its results are reported.
+/// MyVIA's mix of sizes runs over the interface, and the report has its results.
 // shows: M-31
 #[test]
 fn the_mix_runs() {
@@ -145,7 +150,7 @@ fn linked_controllers_run() {
     assert!(report.throughput_gb_s.holds(0.3, 3.0), "{report}");
 }
 
-/// A wrong file says in which line, what is wrong, and what to do.
+/// An error in a file names the line, the fault and the remedy.
 #[test]
 fn wrong_plans_are_refused_with_their_line() {
     for (from, to, says) in [
@@ -176,13 +181,13 @@ fn wrong_plans_are_refused_with_their_line() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// No text makes reading panic.
+    /// No text makes the reader panic.
     #[test]
     fn any_text_is_read_or_refused(text in "[\\PC\n]{0,200}") {
         let _ = Plan::read(&text);
     }
 
-    /// No value of any parameter makes reading or running panic: it runs, or is refused with a sentence.
+    /// No value of any parameter causes a panic: it runs, or is refused with a sentence.
     #[test]
     fn any_value_runs_or_is_refused(line in 0..EXAMPLE.lines().count(), value in value(), extra in parameter(), other in value()) {
         let mut lines: Vec<String> = EXAMPLE.lines().map(str::to_owned).collect();

@@ -1,4 +1,5 @@
-//! The descriptor interface of DAMQ-PD: what its blocks promise, by example. The oracle of its buffer stands beside the buffer.
+//! The descriptor interface of DAMQ-PD: the promises of its blocks, by example. The oracle tests of
+//! the buffer are in `damq_pd::oracle_tests`.
 
 use bellwire_model::damq_pd::experiments::start::start;
 use bellwire_model::damq_pd::{
@@ -7,7 +8,7 @@ use bellwire_model::damq_pd::{
 };
 use bellwire_model::units::{Bytes, Span, Time};
 
-/// Later than any of these tests' runs end.
+/// Later than the end of every run here.
 const END: Time = Time::from_ps(1 << 42);
 
 fn machine(config: &Config, loads: &[Load]) -> Machine {
@@ -25,8 +26,8 @@ fn word(last: bool) -> Word {
     Word::new(0, last)
 }
 
-/// A word goes in every cycle for a million cycles, and after five cycles of gap one comes out every cycle: four for the descriptor and the
-/// pipeline behind it.
+/// A word enters in every cycle for a million cycles. After a gap of five cycles one leaves every
+/// cycle: four cycles for the descriptor, and the pipeline behind it.
 // shows: D-04, D-05
 #[test]
 fn a_word_a_cycle_goes_in_and_comes_out() {
@@ -41,12 +42,12 @@ fn a_word_a_cycle_goes_in_and_comes_out() {
         }
     }
     assert_eq!(gaps, (0..7).collect::<Vec<_>>());
-    // One is in the input register still.
+    // One word is still in the input register.
     assert_eq!(buffer.written[Way::Pio as usize], CYCLES - 1);
     buffer.check().unwrap();
 }
 
-/// A port with three words is never picked, however long it waits and whatever others do; with its fourth it is.
+/// A port with three words is never selected, however long it waits; with its fourth word it is.
 // shows: D-06, D-07
 #[test]
 fn three_words_are_not_enough() {
@@ -65,13 +66,13 @@ fn three_words_are_not_enough() {
     assert_eq!(own.count(), 4);
 }
 
-/// Ports that always have descriptors leave in strict turns.
+/// Ports that always have descriptors leave in strict round-robin.
 // shows: D-08
 #[test]
 fn saturated_ports_take_turns() {
     const PORTS: u8 = 16;
     let mut buffer = DescriptorBuffer::new(Organisation::DamqPd, PORTS.into(), 1024, 4);
-    // Lists of different length, and then all of them leave.
+    // Fill lists of different length, and then let all of them leave.
     for port in 0..PORTS {
         for _ in 0..8 + port % 3 {
             for at in 0..4 {
@@ -90,7 +91,8 @@ fn saturated_ports_take_turns() {
     }
 }
 
-/// With DMA alone and all ports saturated, the prefetcher has fetched as often for each, within one.
+/// With DMA alone and all ports saturated, the prefetcher fetches equally often for each port,
+/// within one.
 // shows: D-09
 #[test]
 fn prefetch_takes_turns() {
@@ -103,7 +105,7 @@ fn prefetch_takes_turns() {
     assert!(*least > 300 && most - least <= 1, "{fetched:?}");
 }
 
-/// A submission by PIO takes the six steps of Fig. 2, and no DMA read for the descriptor.
+/// A submission by PIO takes the six steps of Fig. 2, without a DMA read of the descriptor.
 // shows: D-10
 #[test]
 fn pio_takes_six_steps() {
@@ -123,7 +125,8 @@ fn pio_takes_six_steps() {
     assert_eq!(start.machine.bus.up.packets(Traffic::DescriptorRead), 0);
 }
 
-/// A submission by DMA takes the nine steps of Fig. 1: one PIO write and one DMA read deliver the descriptor.
+/// A submission by DMA takes the nine steps of Fig. 1: one PIO write and one DMA read deliver the
+/// descriptor.
 // shows: D-11
 #[test]
 fn dma_takes_nine_steps() {
@@ -148,8 +151,9 @@ fn dma_takes_nine_steps() {
     assert_eq!(bus.up.packets(Traffic::DescriptorRead), 1);
 }
 
-/// The 16 stores of a descriptor leave as two bursts, and their start is within 7 % of that of a single packet, reading out included; without combining they are 16
-/// packets of four times the bytes of overhead.
+/// The 16 stores of a descriptor leave as two bursts. Their latency, reading out included, is
+/// within 7 % of a one-word descriptor's single packet. Without combining they are 16 packets, with
+/// eight times the header bytes.
 // shows: D-12
 #[test]
 fn stores_are_combined() {
@@ -168,7 +172,7 @@ fn stores_are_combined() {
     };
     let (whole, packets, bytes) = begin(&config, 4);
     assert_eq!((packets, bytes), (2, 128 + 2 * 24));
-    // A descriptor of one word leaves as a single packet. Its reading out takes fewer cycles too.
+    // A descriptor of one word leaves as a single packet. Its reading out also takes fewer cycles.
     let (single, ..) = begin(&config, 1);
     assert!(whole < 1.07 * single, "{whole} ps against {single} ps");
     config.bus.burst = Bytes::new(8);
@@ -176,7 +180,8 @@ fn stores_are_combined() {
     assert_eq!((packets, bytes), (16, 128 + 16 * 24));
 }
 
-/// In any mix of loads, at any moment, words in the buffer and unspent credits are at most what was granted, and that is at most the buffer.
+/// In any mix of loads, words in the buffer plus unspent credits never exceed the granted words.
+/// Granted words never exceed the buffer.
 // shows: D-13, D-14
 #[test]
 fn credits_bound_what_is_written() {
@@ -198,7 +203,8 @@ fn credits_bound_what_is_written() {
     }
 }
 
-/// A lone port asks once for each grant, each time for 600 ns in which it submits nothing, and gets the whole buffer.
+/// A lone port requests once per grant, and submits nothing for the 600 ns of each request. It gets
+/// the whole buffer.
 // shows: D-14, D-15
 #[test]
 fn each_grant_takes_a_read() {
@@ -207,15 +213,16 @@ fn each_grant_takes_a_read() {
     let process = &machine.processes[0];
     let answered = machine.credits.grants;
     assert!(process.reads - answered <= 1 && machine.credits.refusals == 0);
-    // The request waits for the last words on the wires, 8 ns at most, and for nothing else.
+    // The request waits only for the last words on the wires, 8 ns at most.
     let mean = process.asked.as_ns() / answered as f64;
     assert!((600.0..608.0).contains(&mean), "{mean} ns");
     assert!(machine.peak <= 1024);
     assert!(process.submitted[Way::Pio as usize] / answered > 200);
 }
 
-/// While one port holds the whole buffer and uses nothing, another submits by DMA: it asks once, waits for that one read, and never again. When the
-/// hog has used its credits up, the other goes back to PIO, with no further question.
+/// While one port holds the whole buffer idle, another submits by DMA: it requests once, waits for
+/// that one read, and never again. When the first has used up its credits, the other returns to PIO
+/// without another request.
 // shows: D-16, D-17, D-18
 #[test]
 fn a_hog_makes_others_use_dma_until_it_is_done() {
@@ -227,7 +234,7 @@ fn a_hog_makes_others_use_dma_until_it_is_done() {
         held += machine.credits.request(0);
     }
     machine.processes[0].credits = held;
-    // The hog begins at a moment drawn from an exponential distribution; until then it has written nothing.
+    // The first port begins after a random (exponential) time; until then it has written nothing.
     let mut now = Time::ZERO;
     let mut by_dma = 0;
     while machine.processes[0].posted() == 0 {
@@ -238,7 +245,7 @@ fn a_hog_makes_others_use_dma_until_it_is_done() {
     assert!(by_dma > 20, "the other is served while the hog holds everything: {by_dma}");
     assert_eq!(machine.ports[1].left[Way::Pio as usize], 0);
     assert_eq!(machine.processes[1].reads, 1);
-    // The answer is given at a clock edge, so that a cycle may be added.
+    // The answer comes at a clock edge, which may add a cycle.
     assert!((600.0..602.1).contains(&machine.processes[1].asked.as_ns()));
     run(&mut machine, END);
     let other = &machine.processes[1];
@@ -246,7 +253,8 @@ fn a_hog_makes_others_use_dma_until_it_is_done() {
     assert_eq!(machine.left_over(), 0);
 }
 
-/// A burst beyond the buffer is taken in by the queue in host memory, up to its depth, while the send engine stands still; then all leave in order.
+/// While the send engine is stopped, the queue in host memory absorbs a burst beyond the buffer, up
+/// to its depth. Then all descriptors leave in order.
 // shows: D-20
 #[test]
 fn bursts_are_absorbed_up_to_the_queue() {
@@ -262,7 +270,8 @@ fn bursts_are_absorbed_up_to_the_queue() {
     assert_eq!(machine.ports[0].latency.count(), 2000);
 }
 
-/// Descriptors of one to four words, 32 to 128 B, are submitted by both ways and leave whole; the machine compares each word.
+/// Descriptors of one to four words, 32 to 128 B, are submitted in both ways and leave whole; the
+/// machine compares each word.
 // shows: D-21
 #[test]
 fn descriptors_of_all_sizes_go_through() {
@@ -276,7 +285,7 @@ fn descriptors_of_all_sizes_go_through() {
     }
 }
 
-/// 16, 32 and 64 ports run on the same design, all of them served alike.
+/// 16, 32 and 64 ports run on the same design and get equal service.
 // shows: D-22
 #[test]
 fn ports_are_many() {
@@ -289,7 +298,8 @@ fn ports_are_many() {
     }
 }
 
-/// With PIO alone a process that finds the buffer full polls, and submits nothing meanwhile; no descriptor is read by DMA.
+/// With PIO alone, a process that finds the buffer full polls and submits nothing meanwhile; no
+/// descriptor is read by DMA.
 // shows: B-11
 #[test]
 fn pio_alone_polls() {
@@ -305,13 +315,14 @@ fn pio_alone_polls() {
     let submitted: u64 = machine.processes.iter().map(|process| u64::from(process.posted())).sum();
     assert_eq!(submitted, 64 / 4);
     assert_eq!(machine.bus.up.packets(Traffic::DescriptorRead), 0);
-    // It polls as long as it has to, and then goes on.
+    // It polls as long as necessary, and then continues.
     machine.engine_stopped = false;
     run(&mut machine, Time::from_ps(120_000_000));
     assert!(machine.processes.iter().all(|process| process.posted() > 20));
 }
 
-/// With DMA alone a process never stands still before its queue is full, asks for nothing, and each descriptor costs one read.
+/// With DMA alone a process never stops before its queue is full and requests no credits; each
+/// descriptor costs one read.
 // shows: B-12
 #[test]
 fn dma_alone_reads_each_descriptor() {
@@ -338,7 +349,7 @@ fn runs_repeat() {
     assert_eq!(run(), run());
 }
 
-/// What no interface can have is refused with its name and what would do.
+/// An impossible configuration is refused with the parameter's name and the remedy.
 #[test]
 fn impossible_configurations_are_refused() {
     let refusal = |change: fn(&mut Config)| {

@@ -1,11 +1,13 @@
-//! The experiments of the DAMQ-PD paper: what the model gives is what the paper gives, or the report says why not.
+//! The experiments of the DAMQ-PD paper: the model agrees with the paper, or the report explains
+//! why not.
 
 use bellwire_model::damq_pd::experiments::{EXPERIMENTS, fig9, submission, waveform};
 use bellwire_model::damq_pd::{Config, Organisation, Policy};
 use bellwire_model::experiment::{Origin, Report, Role};
 use bellwire_protocol::GrantPolicy;
 
-/// Runs an experiment, of which nothing may be calibrated and nothing may miss without an explanation.
+/// Runs an experiment. None of its values may be calibrated, and no deviation may lack an
+/// explanation.
 fn report(id: &str) -> Report {
     let experiment =
         EXPERIMENTS.iter().find(|experiment| experiment.id == id).expect("the experiment exists");
@@ -26,7 +28,8 @@ fn holds(report: &Report, claim: &str) -> bool {
     found.unwrap_or_else(|| panic!("{claim} in {report}")).holds
 }
 
-/// A start takes 6 and 9 steps, and one by DMA takes one bus read longer: 600 and 500 ns within 2 %.
+/// A start by PIO takes 6 steps, by DMA 9; the one by DMA takes one bus read longer: 600 and 500 ns
+/// within 2 %.
 // shows: D-10, D-11, D-30
 #[test]
 fn start() {
@@ -36,7 +39,8 @@ fn start() {
     assert!((value(&report, "DMA above PIO, HT 2.0") / 500.0 - 1.0).abs() < 0.02);
 }
 
-/// With PIO alone, reads that poll are on the bus, and data gets less of it than with DMA to go over to.
+/// With PIO alone, polling reads are on the bus, and data gets less of it than with DMA as a
+/// fallback.
 // shows: D-31, B-11
 #[test]
 fn polling() {
@@ -46,7 +50,8 @@ fn polling() {
     assert!(value(&report, "PIO alone, data") < 0.9 * value(&report, "PIO and DMA, data"));
 }
 
-/// Words counted, words under way and peak use are those of the paper's formulas, exactly, for SAMQ and DAMQ-PD; a lone port fills the buffer.
+/// Storage, capacity and peak use match the paper's formulas exactly, for SAMQ and DAMQ-PD; a lone
+/// port fills the buffer.
 // shows: D-01, D-23, D-24, D-25, B-09
 #[test]
 fn analysis() {
@@ -58,8 +63,9 @@ fn analysis() {
     }
 }
 
-/// The run of 3.3: ten-odd cycles of gap in all, in each of 1000 runs, and none after the start if the reader waits until some port must have
-/// four words; four in a row are always one port's.
+/// The run of Section 3.3: in each of 1000 runs, about ten cycles of gap in all. If the reader
+/// waits until some port must have four words, there is no gap after the start. Four words in a row
+/// always belong to one port.
 // shows: D-05, D-26
 #[test]
 fn fig_9() {
@@ -73,8 +79,9 @@ fn fig_9() {
     assert!((10..20).contains(&begins) && samples[begins..].iter().all(|s| s.left.is_some()));
 }
 
-/// The message rate is 96 M/s with one port within 1 %, within 10 % of 125 with two (the report says why not nearer), and within 3 % from three to 64;
-/// 125 follows from clock and width. The points of Aries stand beside it.
+/// The message rate is 96 M/s with one port within 1 %, within 10 % of 125 with two (the report
+/// explains the deviation), and within 3 % with three to 64. Clock and width determine 125. The
+/// report also lists the values of Aries.
 // shows: D-27, D-28, D-29, B-13
 #[test]
 fn rate() {
@@ -97,7 +104,7 @@ fn rate() {
     );
 }
 
-/// DAMQ-PF goes through the same runs, at half the rate, because a list yields a word every other cycle.
+/// DAMQ-PF passes the same runs at half the rate, because a list yields a word every other cycle.
 // shows: B-10
 #[test]
 fn damq_pf_is_half_as_fast() {
@@ -109,7 +116,8 @@ fn damq_pf_is_half_as_fast() {
     assert!((5000..6000).contains(&pf) && pd == 10_000 - 16, "{pf} and {pd} of 10000");
 }
 
-/// Under each load, the policy that the interface has by default carries what is offered, shares it fairly and does not collapse; granting everything does.
+/// Under each load, the interface's default policy carries the offered load, shares it fairly and
+/// does not collapse; granting everything does.
 // shows: D-14, D-18
 #[test]
 fn policies() {
@@ -127,7 +135,7 @@ fn policies() {
     assert!(of("balanced", Policy::All, "rate") < 60.0);
 }
 
-/// The shared-memory device and the interface grant by the same policy, unless somebody says otherwise.
+/// The shared-memory device and the interface have the same default grant policy.
 // shows: D-13, D-14
 #[test]
 fn device_and_model_have_one_default() {
@@ -145,7 +153,8 @@ fn sweep() {
     assert!(one(500) > one(600) && one(600) > one(1200) && one(1200) > one(2400));
 }
 
-/// The waveform of Fig. 9 can be read by somebody who did not write it, and says what the samples say; the drawing is XML with a box for each word.
+/// An independent reader can read the waveform of Fig. 9, and it matches the samples; the drawing
+/// is XML with a box for each word.
 // shows: D-26
 #[test]
 fn the_waveform_is_readable() {
@@ -172,8 +181,8 @@ fn the_waveform_is_readable() {
     assert_eq!(boxes, 1 + samples.len() + words);
 }
 
-/// The cHPP interface with each way of submission: all operations end and all laws hold; stored descriptors are not read; a shared buffer and rings leave
-/// what does not fit to doorbells.
+/// The cHPP interface with each way of submission: all operations end and all laws hold. Stored
+/// descriptors are not read. A shared buffer and rings leave descriptors without room to doorbells.
 // shows: D-10, D-16
 #[test]
 fn submission() {

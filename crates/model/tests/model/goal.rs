@@ -1,4 +1,5 @@
-//! Schedules of message-passing programs: the text is read strictly, and runs on the modelled interface as MPI would run it.
+//! Schedules of message-passing programs: the reader is strict, and the schedule runs on the
+//! modelled interface as MPI would run it.
 
 use bellwire_model::chpp::Config;
 use bellwire_model::chpp::experiments::Kind;
@@ -8,7 +9,7 @@ use bellwire_model::goal::{EXAMPLE, Schedule, Work};
 use bellwire_model::units::Span;
 use proptest::prelude::*;
 
-/// The prototype with so many nodes.
+/// The prototype with `ports` nodes.
 fn machine(ports: usize) -> Config {
     let mut config = Config::prototype();
     config.crossbar.ports = ports;
@@ -24,7 +25,8 @@ fn run(text: &str, eager: u64) -> Result<Outcome, String> {
     run_on(&machine(4), text, eager)
 }
 
-/// All that the format has is read: comments, options in their order, any source and tag, dependencies of both kinds, and operations without label.
+/// Every element of the format is read: comments, options in their order, any source and tag,
+/// dependencies of both kinds, and operations without label.
 #[test]
 fn schedules_are_read() {
     let text = "/* two\nranks */ num_ranks 3\nrank 2 { calc 7 cpu 1 }\nrank 0 { // first\n\
@@ -46,7 +48,7 @@ fn schedules_are_read() {
     assert_eq!(Schedule::read(EXAMPLE).unwrap().ranks.len(), 4);
 }
 
-/// What is wrong is told with its line and what should stand there.
+/// An error names its line and the expected text.
 #[test]
 fn wrong_schedules_are_refused_with_their_line() {
     for (text, line, says) in [
@@ -93,7 +95,8 @@ fn wrong_schedules_are_refused_with_their_line() {
     }
 }
 
-/// Short messages go as one NAP, long ones ask and go as a PUT, and either way the right data comes: the receiver compares every byte.
+/// Short messages go as one NAP; long ones ask first and go as a PUT. The data is right in both
+/// cases: the receiver compares every byte.
 // shows: C-53
 #[test]
 fn messages_go_by_their_size() {
@@ -104,7 +107,7 @@ fn messages_go_by_their_size() {
     assert_eq!(run(text, 63).unwrap().rendezvous, 2);
     assert_eq!(run(text, 1024).unwrap().trace_hash, outcome.trace_hash);
 
-    // Canary: a byte that changes in the sender's memory before it is fetched is noticed.
+    // Canary: a byte that changes in the sender's memory before the fetch is noticed.
     let mut execution =
         Execution::new(&machine(4), Schedule::read(text).unwrap(), 1024, 1).unwrap();
     let mut desk = execution.machine.desk();
@@ -114,18 +117,19 @@ fn messages_go_by_their_size() {
     assert!(error.contains("came to rank 1 with other data than was sent"), "{error}");
 }
 
-/// The example: the token has gone round before anybody works, and the root ends last.
+/// The example: a rank works only after the token has passed it, and the root ends last.
 #[test]
 fn the_example_runs() {
     let outcome = run(EXAMPLE, 1024).unwrap();
     assert_eq!((outcome.eager, outcome.rendezvous), (4, 3));
-    // Rank 3 works as soon as the token has passed it, and rank 0 waits for everybody's results.
+    // Rank 3 works as soon as the token has passed it, and rank 0 waits for all results.
     assert_eq!(outcome.time, outcome.rank_times[0]);
     assert!(outcome.rank_times[0] > outcome.rank_times[2]);
     assert!(outcome.time > Span::from_ns(3 * 1242 + 5000));
 }
 
-/// A barrier made of NAPs (dissemination): nobody is out of it before the last one has come, whoever that is.
+/// A barrier made of NAPs (dissemination): no rank leaves it before the last one has arrived,
+/// whichever that is.
 // shows: C-54
 #[test]
 fn nobody_leaves_a_barrier_early() {
@@ -150,7 +154,7 @@ fn nobody_leaves_a_barrier_early() {
         let outcome = run(&text, 1024).unwrap();
         let first = outcome.rank_times.iter().min().unwrap();
         assert!(*first > Span::from_ns(50_000), "{late}: {outcome:?}");
-        // Canary: without waiting for the others, somebody is out early.
+        // Canary: without the waits, some rank leaves early.
         let hasty = text.replace(
             " out requires r2\n out requires s2\n out requires r1\n out requires r0\n",
             " out requires w\n",
@@ -160,8 +164,9 @@ fn nobody_leaves_a_barrier_early() {
     }
 }
 
-/// In the regime of LogGP (one processor, nothing shared): a message takes o + L(k), as measured alone; answers take as many of them; n in a row take
-/// (n - 1) o more, o being what is slowest; and a long message grows by G for each byte.
+/// In LogGP's regime (one processor, nothing shared), a message takes o + L(k), as measured alone,
+/// and answers take the corresponding multiple. n in a row take (n - 1) o more, where o is the
+/// slowest part. A long message grows by G per byte.
 #[test]
 fn loggp_holds() {
     let mut config = machine(2);
@@ -192,7 +197,7 @@ fn loggp_holds() {
         text += "}\n";
         let there_and_back = run_on(&config, &text, 1024).unwrap();
         let each = there_and_back.time.as_ns() / (2 * rounds) as f64;
-        // Stores of software about its rings come between now and then.
+        // The stores by which software updates its rings come in between now and then.
         assert!((each / one.time.as_ns() - 1.0).abs() < 0.01, "{each} and {}", one.time);
     }
     config.host.cpu_start = Span::from_ns(2000);
@@ -213,7 +218,8 @@ fn loggp_holds() {
         .time;
         assert_eq!(many, one + Span::from_ns(2000) * (count - 1), "{count} in a row");
     }
-    // G: between 100 KB and 200 KB each byte takes what the bus and the engine take, 10 cycles for 128 (5.1).
+    // G: between 100 KB and 200 KB each byte takes the time of bus and engine, 10 cycles per 128
+    // bytes (5.1).
     let long = |bytes: u64| {
         let text = format!(
             "num_ranks 2\nrank 0 {{\nsend {bytes}b to 1\n}}\nrank 1 {{\nrecv {bytes}b from 0\n}}"
@@ -224,7 +230,8 @@ fn loggp_holds() {
     assert!((gap / 0.3125 - 1.0).abs() < 0.01, "{gap} ns for each byte");
 }
 
-/// Two ranks that both send first: with eager messages this ends; with messages that ask first they wait for each other, and are named with their lines.
+/// Two ranks that both send first complete with eager messages. With messages that ask first they
+/// deadlock, and the report names them with their lines.
 #[test]
 fn a_deadlock_is_explained() {
     let text = "num_ranks 2\nrank 0 {\ns: send 5000b to 1\nr: recv 5000b from 1\nr requires s\n}\n\
@@ -240,7 +247,8 @@ fn a_deadlock_is_explained() {
     run(&text.replace("5000b", "500b"), 1024).unwrap();
 }
 
-/// What nobody sends, or nobody receives, is named with its line, eager or not; so is a message that is too long for its receive.
+/// A message without sender or receiver is named with its line, eager or not; so is a message that
+/// is too long for its receive.
 #[test]
 fn what_does_not_fit_together_is_told() {
     for (operations, eager, says) in [
@@ -280,19 +288,20 @@ fn what_does_not_fit_together_is_told() {
     assert!(run("num_ranks 2", 4096).unwrap_err().contains("a NAP carries 2048 B"));
 }
 
-/// Messages of one sender are received in order, any source takes whoever is first, and a processor does one thing after the other.
+/// Messages of one sender are received in order, "any source" takes the first to arrive, and a
+/// processor does one thing at a time.
 #[test]
 fn receives_match_in_order() {
     let text = "num_ranks 3\nrank 0 {\na: recv 10b from -1\nb: recv 2000b from -1\nb requires a\nc: recv 30b from 1 tag -1\n}\n\
                 rank 1 {\ns: send 10b to 0\nt: send 30b to 0 tag 9\nt requires s\n}\n\
                 rank 2 {\nw: calc 20000\ns: send 2000b to 0\ns requires w\n}\n";
-    // Would rank 2's message be taken first, it would be too long for its receive.
+    // If rank 2's message came first, it would be too long for its receive.
     run(text, 1024).unwrap();
     let one = run("num_ranks 1\nrank 0 {\ncalc 700\ncalc 300\ncalc 900 cpu 1\n}", 1024).unwrap();
     assert_eq!(one.time, Span::from_ns(1000));
 }
 
-/// A rank may be any function of any node: 32 ranks on 4 nodes, each to all others.
+/// A rank may be any function of any node: 32 ranks on 4 nodes exchange all-to-all.
 #[test]
 fn ranks_are_functions() {
     let mut text = "num_ranks 32\n".to_owned();
@@ -314,13 +323,14 @@ fn ranks_are_functions() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// No text makes reading panic.
+    /// No text makes the reader panic.
     #[test]
     fn any_text_is_read_or_refused(text in "\\PC{0,120}") {
         let _ = Schedule::read(&text);
     }
 
-    /// Nor do pieces of the format in any order; and what is a schedule runs to its end, or is told why it does not.
+    /// Pieces of the format in any order cause no panic; a valid schedule runs to its end, or is
+    /// refused with a reason.
     #[test]
     fn any_pieces_run_or_are_refused(pieces in proptest::collection::vec(piece(), 0..40), ranks in 1u32..4) {
         let text = format!("num_ranks {ranks}\nrank 0 {{\n{}\n}}", pieces.join("\n"));
@@ -328,7 +338,7 @@ proptest! {
         let _ = Schedule::read(&pieces.join(" "));
     }
 
-    /// Messages that fit together all arrive, in whatever order ranks do what.
+    /// Messages that match all arrive, in whatever order the ranks act.
     #[test]
     fn what_fits_together_ends(messages in proptest::collection::vec((0usize..5, 0usize..5, 0u64..5000), 1..25), eager in 0u64..2048) {
         let mut ranks = vec![String::new(); 5];

@@ -1,5 +1,6 @@
-//! The cluster of the HPCL/Ethernet paper: the character device, the dispatcher, the protocol over the modelled wires with and without
-//! losses, and laws that hold whatever the parameters are. Most programs here are small; `hpcl_experiments` has the paper's.
+//! The cluster of the HPCL/Ethernet paper: the character device, the dispatcher, and the protocol
+//! over the modelled wires with and without losses. Other tests check laws that hold for all
+//! parameters. Most programs here are small; `hpcl_experiments` has the paper's.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -25,13 +26,13 @@ fn of(nodes: u16) -> Config {
     Config { nodes, ..Config::paper() }
 }
 
-/// What the protocol on a node has counted.
+/// The protocol's counters on a node.
 fn protocol(running: &mut Running, node: u16) -> Counters {
     let module = running.machine.nodes[usize::from(node)].module.as_mut().expect("loaded");
     module.channel(CHANNEL).expect("open").endpoint.counters()
 }
 
-/// All programs end, all laws hold, and every message came as it was sent.
+/// All programs end, all laws hold, and every message arrives as it was sent.
 fn finish(running: &mut Running) {
     running.finish(MOST).unwrap();
     running.settle(Span::from_ns(500_000_000));
@@ -44,7 +45,7 @@ fn finish(running: &mut Running) {
     assert_eq!(sent, received);
 }
 
-/// Two ends of a channel without a machine between them: frames are handed over by the test.
+/// Two ends of a channel without a machine between them: the test passes the frames.
 struct Pair([Module; 2]);
 
 impl Pair {
@@ -80,8 +81,8 @@ impl Pair {
     }
 }
 
-/// Each operation of the character device does its part and refuses what is wrong: open, mmap, ioctl both ways, poll, release. The message
-/// descriptor names the place, the length and the source of every message.
+/// Each operation of the character device (open, mmap, ioctl in both directions, poll, release)
+/// works and refuses misuse. The message descriptor has place, length and source of every message.
 // shows: H-04, H-10, H-20
 #[test]
 fn the_operations_of_the_device() {
@@ -116,7 +117,8 @@ fn the_operations_of_the_device() {
     assert_eq!(pair.0[1].bytes(), before, "fixed memory stays as it is");
 }
 
-/// A layer above cuts a large message into frames of the largest size, and puts it together; a longer one is refused below.
+/// A layer above cuts a large message into frames of the largest size and reassembles it; the
+/// device refuses a longer frame.
 // shows: H-25
 #[test]
 fn a_large_message_is_cut_above() {
@@ -138,8 +140,8 @@ fn a_large_message_is_cut_above() {
     assert_eq!(whole, large);
 }
 
-/// Processes of one channel number talk; of different numbers they never meet, and frames for a channel that nobody has are dropped. A
-/// number has one owner.
+/// Processes of one channel number communicate, those of different numbers never do. Frames for an
+/// unopened channel are dropped, and a number has one owner.
 // shows: H-22
 #[test]
 fn channels_are_apart() {
@@ -164,8 +166,8 @@ fn channels_are_apart() {
     running.audit().unwrap();
 }
 
-/// The dispatcher parts frames: HPCL's are handled in the link layer and TCP's go to the network layer, with both in use by the same nodes
-/// at once, and neither is disturbed.
+/// The dispatcher separates frames: the link layer handles HPCL's, the network layer TCP's. The
+/// same nodes use both at once without disturbance.
 // shows: H-02, H-03
 #[test]
 fn both_ways_at_once() {
@@ -182,15 +184,15 @@ fn both_ways_at_once() {
     for node in 0..2 {
         let counted = running.counted(node);
         assert_eq!((counted.sent, counted.received), (2 * ROUNDS as u64, 2 * ROUNDS as u64));
-        // Each message, and the acknowledgement of each.
+        // Each message and its acknowledgement.
         assert_eq!(counted.frames_in_link_layer, 2 * ROUNDS as u64);
         assert!(counted.frames_to_network_layer >= ROUNDS as u64);
         assert_eq!(counted.frames_unclaimed, 0);
     }
 }
 
-/// The module is loaded and unloaded while TCP runs: without it HPCL's frames are nobody's and nothing is left of its memory; TCP does not
-/// notice; loaded again, it works as before.
+/// The module is loaded and unloaded while TCP runs. Without it HPCL's frames are unclaimed and its
+/// memory is freed; TCP does not notice. Loaded again, it works as before.
 // shows: H-03, H-05
 #[test]
 fn the_module_comes_and_goes() {
@@ -222,7 +224,8 @@ fn the_module_comes_and_goes() {
     exchange(&mut running, Over::Tcp).unwrap();
 }
 
-/// A frame caught at the switch is an Ethernet header, the protocol's header with everything that follows from it, and the message.
+/// A frame captured at the switch is an Ethernet header, the complete protocol header, and the
+/// message.
 // shows: H-06
 #[test]
 fn a_caught_frame() {
@@ -254,8 +257,9 @@ fn a_caught_frame() {
     assert_ne!(ethernet[..6], ethernet[6..12]);
 }
 
-/// The sender of a burst is never more than Nasy messages ahead of what the receiver has acknowledged, whatever Nasy is; each message that
-/// comes in order brings one acknowledgement; the window is the same in the end.
+/// The sender of a burst is never more than Nasy messages ahead of the receiver's acknowledgements,
+/// for any Nasy. Each message in order brings one acknowledgement, and the window is the same at
+/// the end.
 // shows: H-12, H-13, H-19
 #[test]
 fn the_window() {
@@ -299,7 +303,7 @@ fn the_window() {
     }
 }
 
-/// A burst of 40 messages of which `lost` loses one frame, told how many frames of data have gone.
+/// A burst of 40 messages; `lost` loses one frame, given the number of data frames so far.
 fn burst_without(lost: impl Fn(&Frame, &FrameHeader, u32) -> bool + 'static) -> Running {
     let mut running = Running::new(&of(2), 7).unwrap();
     let mut frames = 0;
@@ -318,8 +322,9 @@ fn burst_without(lost: impl Fn(&Frame, &FrameHeader, u32) -> bool + 'static) -> 
     running
 }
 
-/// A message lost in the middle is made good by LOSE long before any timeout; the last one, and an acknowledgement when nothing follows, by
-/// the timeout; a message that comes twice for that is delivered once.
+/// LOSE recovers a message lost in the middle, long before any timeout. The timeout recovers the
+/// last message, and an acknowledgement if nothing follows. A message retransmitted for that reason
+/// is delivered once.
 // shows: H-14, H-17, H-18
 #[test]
 fn losses_are_made_good() {
@@ -338,7 +343,7 @@ fn losses_are_made_good() {
     assert!(sender.frames_resent <= 8);
     assert_eq!(answer.counted(1).received, 40);
 
-    // Of a single message the acknowledgement is all there is.
+    // After a single message, its acknowledgement is the only one.
     let mut running = Running::new(&of(2), 8).unwrap();
     let mut is_lost = false;
     running.machine.switch.lose_if = Some(Box::new(move |frame| {
@@ -353,8 +358,9 @@ fn losses_are_made_good() {
     assert_eq!(running.counted(1).received, 1);
 }
 
-/// A receiver that computes lets its ring fill: the sender stops, nothing is lost, and goes on when there is room. With every twentieth
-/// frame lost, STOPs and GOs among them, everything arrives all the same.
+/// A receiver that computes lets its ring fill: the sender stops, nothing is lost, and it continues
+/// when there is room. Everything also arrives with every twentieth frame lost, STOPs and GOs
+/// included.
 // shows: H-11, H-15, H-16, H-17
 #[test]
 fn stop_and_go() {
@@ -377,7 +383,8 @@ fn stop_and_go() {
     }
 }
 
-/// Fifteen nodes send to one, over a switch whose ports hold three frames: many are dropped, and all messages arrive, in order and whole.
+/// Fifteen nodes send to one, over a switch whose ports hold three frames: many are dropped, and
+/// all messages arrive whole and in order.
 // shows: H-11, H-30
 #[test]
 fn a_switch_that_drops() {
@@ -392,8 +399,8 @@ fn a_switch_that_drops() {
     assert_eq!(running.counted(0).received, 15 * 20);
 }
 
-/// The first message to come is received first, whoever sent it: a node that waits for two others gets the early one's while the late one
-/// still computes.
+/// The first message to arrive is received first, from any sender. A node that waits for two others
+/// gets the early one's message while the late one still computes.
 // shows: H-23
 #[test]
 fn one_wait_for_all_peers() {
@@ -407,7 +414,7 @@ fn one_wait_for_all_peers() {
     assert!(returned[1] > began + Span::from_ns(5_000_000));
 }
 
-/// One seed, one history; and another seed, another.
+/// The same seed gives the same history, another seed another.
 #[test]
 fn the_same_seed_gives_the_same_history() {
     let run = |seed| {
@@ -422,8 +429,8 @@ fn the_same_seed_gives_the_same_history() {
     assert_ne!(run(1), run(2));
 }
 
-/// What 300 bytes more take from a write to the NIC at the other end: copied and summed once, read over the bus once, and sent over two
-/// lines, as the switch stores them; to the picosecond.
+/// The cost of 300 more bytes from a write to the far NIC, to the picosecond. It is one copy with
+/// checksum, one read over the bus, and two lines, because the switch stores and forwards.
 #[test]
 fn bytes_cost_what_each_stage_says() {
     let arrival = |bytes: u32| {
@@ -443,7 +450,8 @@ fn bytes_cost_what_each_stage_says() {
     assert_eq!(arrival(400) - arrival(100), lines + bus + copy);
 }
 
-/// A window of w carries no more than w times what one of 1 does, more never carries less, and enough of it fills the line.
+/// A window of w carries at most w times the load of a window of 1, more never carries less, and
+/// enough fills the line.
 #[test]
 fn a_window_is_a_credit_loop() {
     let carried = |window| {
@@ -462,7 +470,7 @@ fn a_window_is_a_credit_loop() {
     assert!(carried(16).line > 0.95);
 }
 
-/// With everything twice as slow every time doubles.
+/// If everything is twice as slow, every time doubles.
 #[test]
 fn doubling_every_time_doubles_the_result() {
     let fast = of(2);
@@ -502,8 +510,8 @@ fn doubling_every_time_doubles_the_result() {
     }
 }
 
-/// Canaries: a frame that vanishes in the switch, a buffer that the driver never gets back, a message that vanishes from a ring, and a
-/// copy too many are each found by the audit.
+/// Canaries: the audit finds a frame lost in the switch, a buffer that the driver never gets back,
+/// a message lost from a ring, and an extra copy.
 #[test]
 fn planted_faults_are_caught() {
     let found = |plant: &mut dyn FnMut(&mut Running) -> bool, law: &str| {
@@ -550,8 +558,9 @@ fn planted_faults_are_caught() {
     );
 }
 
-/// With dynamic buffers each message is copied three times and two buffers are made for it, on sender and receiver together; with fixed
-/// ones it is copied once, and the counters say so after any traffic.
+/// With dynamic buffers each message is copied three times and needs two allocated buffers, sender
+/// and receiver together. With fixed buffers it is copied once. The counters confirm it after any
+/// traffic.
 // shows: H-21, B-25
 #[test]
 fn copies_are_counted() {
@@ -571,8 +580,8 @@ fn copies_are_counted() {
     }
 }
 
-/// Parameters that cannot be are refused with what would do; a lost segment of TCP voids the run and says so; programs that wait for
-/// each other are named.
+/// Impossible parameters are refused with the remedy, a lost TCP segment voids the run with a
+/// report, and deadlocked programs are named.
 #[test]
 fn what_cannot_be_is_told() {
     let text = bellwire_model::hpcl::config::CLUSTER;

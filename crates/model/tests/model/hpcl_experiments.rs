@@ -1,5 +1,6 @@
-//! The experiments of the HPCL/Ethernet paper: what was calibrated fits, what is predicted is as close as documented, each mechanism is
-//! worth what the paper says of it, and nothing misses by more than 5 % without saying why.
+//! The experiments of the HPCL/Ethernet paper. Calibrated values fit, predictions are as close as
+//! documented, and each mechanism has the gain that the paper states. No deviation above 5 % lacks
+//! an explanation.
 
 use bellwire_model::experiment::{Origin, Report, Role};
 use bellwire_model::hpcl::experiments::EXPERIMENTS;
@@ -20,8 +21,9 @@ fn all_hold(report: &Report) {
     assert!(report.claims.iter().all(|claim| claim.holds), "{report}");
 }
 
-/// Round trips: both published times come out on one constant each; the order of magnitude between them is that of interrupts, without
-/// whose gap TCP/IP, run by the same programs, is within a factor of two. Libraries of which the paper has no numbers are named, and no more.
+/// Round trips: both published times follow with one constant each. Interrupts cause the order of
+/// magnitude between them: without the interrupt gap TCP/IP is within a factor of two for the same
+/// programs. Libraries without numbers in the paper are only named.
 // shows: H-26, H-28, B-22, B-27
 #[test]
 fn round_trips() {
@@ -41,7 +43,8 @@ fn round_trips() {
     assert!(!report.values.iter().any(|value| names.iter().any(|name| value.what.contains(name))));
 }
 
-/// Bandwidth: 1196 B within 2 % of what is published, on no constant; TCP/IP ahead at 128 B; a steady rise. No more than the line carries.
+/// Bandwidth: 1196 B is within 2 % of the published value, without calibration; TCP/IP is ahead at
+/// 128 B; the curves rise steadily, and stay within the line rate.
 // shows: H-27, H-28, B-22
 #[test]
 fn bandwidths() {
@@ -56,8 +59,8 @@ fn bandwidths() {
     }
 }
 
-/// Without reaping latency is higher, whether interrupts are held back or not; with it messages come without any interrupt; the handler is
-/// never called when a message waits.
+/// Without reaping latency is higher, with or without an interrupt gap. With reaping messages
+/// arrive without any interrupt, and the handler is never called while a message waits.
 // shows: H-07, H-08, H-09, B-23
 #[test]
 fn reaping() {
@@ -68,7 +71,7 @@ fn reaping() {
     assert!(value(&report, "interrupts at once: 128 B") > 1.2 * value(&report, "reaping: 128 B"));
 }
 
-/// Handed over by soft interrupt, each frame takes longer.
+/// With hand-over by soft interrupt, each frame takes longer.
 // shows: H-24, B-24
 #[test]
 fn soft_interrupt() {
@@ -79,7 +82,8 @@ fn soft_interrupt() {
     assert_eq!(value(&report, "by soft interrupt: frames by it, each"), 4.0);
 }
 
-/// Fixed buffers: one copy and no allocation for a message. Dynamic ones: three and two.
+/// Fixed buffers cost one copy and no allocation per message, dynamic ones three copies and two
+/// allocations.
 // shows: H-20, H-21, B-25
 #[test]
 fn buffers() {
@@ -89,7 +93,7 @@ fn buffers() {
     assert_eq!(value(&report, "dynamic: buffers made for it"), 2.0);
 }
 
-/// Rings for each peer: memory and looks grow with the peers; one ring for all: they do not.
+/// With rings per peer, memory and checks grow with the peers; with one ring for all they do not.
 // shows: H-23, B-26
 #[test]
 fn connections() {
@@ -102,7 +106,8 @@ fn connections() {
     assert!(value(&report, "of each peer, 16 nodes: rings in a look") > 10.0);
 }
 
-/// All of 16 nodes send to all others at once, and every message arrives, in order and whole, with nothing dropped.
+/// All 16 nodes send to all others at once. Every message arrives whole and in order, and nothing
+/// is dropped.
 // shows: H-11, H-23, H-30
 #[test]
 fn all_to_all() {

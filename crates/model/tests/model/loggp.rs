@@ -1,5 +1,5 @@
-//! Blocks that are put together from channels and delays take as long as LogGP says, exactly; and everything doubles when every
-//! time does.
+//! Blocks made of channels and delays match LogGP exactly, and every result doubles when every time
+//! doubles.
 
 use bellwire_model::engine::{Channel, Event, Link, Model, Schedule, run};
 use bellwire_model::units::{Span, Time};
@@ -11,7 +11,7 @@ enum Happening {
     /// The interface may begin the next message.
     Free,
     Arrived,
-    /// A processor has spent its overhead on a message that came.
+    /// A processor has spent its overhead on a received message.
     Received,
     Room,
 }
@@ -31,7 +31,7 @@ struct LogGp {
     gap_per_byte: u64,
 }
 
-/// Two processors with interfaces, and a network of one channel whose beats are bytes.
+/// Two processors with interfaces, and a network with one channel; a beat is a byte.
 struct Pair {
     parameters: LogGp,
     bytes: u32,
@@ -39,7 +39,7 @@ struct Pair {
     prepared: u32,
     interface_free: bool,
     network: Channel<(), Happening>,
-    /// When the receiving processor will have done with what has come.
+    /// When the receiving processor will be free.
     receiver_free: Time,
     received: u32,
 }
@@ -49,7 +49,7 @@ impl Pair {
         if self.interface_free && self.prepared > 0 {
             self.prepared -= 1;
             self.interface_free = false;
-            // The first byte takes the latency; each further one a gap.
+            // The first byte takes the latency, each further byte a gap.
             self.network
                 .offer(schedule, self.bytes - 1, ())
                 .expect("the line is free after each gap");
@@ -111,7 +111,7 @@ fn end(parameters: LogGp, messages: u32, bytes: u32) -> u64 {
     run(&mut pair, &mut schedule, Time::NEVER);
     assert_eq!(pair.received, messages);
     pair.network.audit(schedule.now()).unwrap();
-    // The interface is free a little after the last message may have been received.
+    // The interface may become free shortly after the last message is received.
     pair.receiver_free.ps()
 }
 
@@ -129,13 +129,13 @@ fn messages_take_what_loggp_says() {
         for messages in [2, 5, 100] {
             let many = u64::from(messages - 1) * (gap + body) + one;
             assert_eq!(end(NETWORK, messages, bytes), many);
-            // Canary: a gap that is a picosecond longer is noticed.
+            // Canary: a gap that is one picosecond longer is noticed.
             assert_ne!(end(LogGp { gap: gap + 1, ..NETWORK }, messages, bytes), many);
         }
     }
 }
 
-/// Half the clock: every time doubles.
+/// At half the clock every time doubles.
 #[test]
 fn doubling_every_time_doubles_the_end() {
     let LogGp { latency, overhead, gap, gap_per_byte } = NETWORK;
@@ -147,7 +147,7 @@ fn doubling_every_time_doubles_the_end() {
     };
     for (messages, bytes) in [(1, 1), (7, 100), (50, 4096)] {
         assert_eq!(end(twice, messages, bytes), 2 * end(NETWORK, messages, bytes));
-        // Canary: a single time that stays as it was is noticed.
+        // Canary: a single unchanged time is noticed.
         let forgotten = LogGp { latency, ..twice };
         assert_ne!(end(forgotten, messages, bytes), 2 * end(NETWORK, messages, bytes));
     }

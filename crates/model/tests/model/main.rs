@@ -1,4 +1,5 @@
-//! Tests of the models, one module per subject, written against the public names only. One program, because twenty took minutes to build.
+//! Tests of the models, one module per subject, written against the public API only. One program,
+//! because twenty took minutes to build.
 
 mod chpp_blocks;
 mod chpp_checks;

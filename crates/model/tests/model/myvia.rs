@@ -1,4 +1,5 @@
-//! The machine of the MyVIA paper: rings, pipelines, buffers, status, routes and conservation, on all systems.
+//! The machine of the MyVIA paper: rings, pipelines, buffers, status, routes and conservation, on
+//! all systems.
 
 use bellwire_model::engine::{Ended, Random};
 use bellwire_model::myvia::config::{Layout, Queues};
@@ -20,7 +21,8 @@ fn fixed(setup: &Setup, length: u32, messages: u64) -> Running {
     window(setup, Lengths::Fixed(length), Places::Reused, messages, 1).unwrap().running
 }
 
-/// Random messages between all VIs of some hosts, each compared with what was sent: number, length, order.
+/// Random messages between all VIs of some hosts; each is compared with the sent one: number,
+/// length, order.
 struct Traffic {
     random: Random,
     vis: Vec<(u8, u16, u8, u16)>,
@@ -30,9 +32,9 @@ struct Traffic {
     came: u32,
     sent: u32,
     mismatches: u32,
-    /// A link goes down: what is due before a message that came is given up.
+    /// A link goes down: messages expected before one that arrives count as lost.
     may_lose: bool,
-    /// Canary: what is due is written down with a wrong length.
+    /// Canary: the expected length is wrong.
     wrong_oracle: bool,
 }
 
@@ -139,8 +141,9 @@ fn traffic(setup: &Setup, hosts: u8, messages: u32, seed: u64) -> (Running, Traf
     (running, program)
 }
 
-/// Random messages of all lengths, both ways, between two hosts on every system and four on Myrinet: each comes once, in order, with its length;
-/// pools and queues balance, Little's law holds, and no unit was used twice at once.
+/// Random messages of all lengths, in both directions, between two hosts on every system and four
+/// hosts on Myrinet. Each arrives once, in order and with its length. Pools and queues balance,
+/// Little's law holds, and no unit is used twice at one time.
 // shows: M-08, M-18, B-14, B-16, B-17
 #[test]
 fn random_traffic_is_conserved() {
@@ -167,7 +170,7 @@ fn random_traffic_is_conserved() {
     }
 }
 
-/// Canaries: an oracle that expects something else is heard, and so is a processor that does two things at once.
+/// Canaries: a wrong oracle is noticed, and so is a processor that does two things at one time.
 #[test]
 fn planted_faults_are_caught() {
     let setup = paper("myvia-a");
@@ -187,8 +190,8 @@ fn planted_faults_are_caught() {
     assert!(error.contains("Processor did"), "{error}");
 }
 
-/// On LANai4 a packet goes through 7 stages, each for one resource, and 5 on the way in; stages of different messages overlap, and the
-/// processor locks the engines that it starts.
+/// On LANai4 an outgoing packet passes 7 stages, each with one resource, and an incoming one 5.
+/// Stages of different messages overlap, and the processor locks the engines that it starts.
 // shows: M-18, M-20
 #[test]
 fn lanai4_overlaps_seven_and_five_stages() {
@@ -210,7 +213,7 @@ fn lanai4_overlaps_seven_and_five_stages() {
     };
     assert_eq!(stages(0, Side::Send), [1, 2, 3, 4, 5, 6, 7]);
     assert_eq!(stages(1, Side::Receive), [1, 2, 3, 4, 5]);
-    // Double buffers: host DMA of n + 1 while n goes to the network.
+    // Double buffers: host DMA of message n + 1 while message n goes to the network.
     let uses =
         |step| journal.uses().iter().filter(move |entry| entry.host == 0 && entry.step == step);
     let overlapping = uses(Step::Transmit).filter(|sent| {
@@ -227,7 +230,8 @@ fn lanai4_overlaps_seven_and_five_stages() {
     assert!(faster < slower);
 }
 
-/// On LANai9 one chain moves the data and writes status and record; there are 2 + 2 stages, and nothing is locked.
+/// On LANai9 one chain moves the data and writes status and record. There are 2 + 2 stages and no
+/// locks.
 // shows: M-19, M-25
 #[test]
 fn lanai9_chains_data_and_status() {
@@ -243,7 +247,8 @@ fn lanai9_chains_data_and_status() {
     assert!(STEPS.into_iter().all(|step| stage(step) <= 2));
 }
 
-/// Each operation brings one status word and one record, on every system with a completion queue; with several packets too.
+/// Each operation gives one status word and one record, on every system with a completion queue,
+/// also with several packets.
 // shows: M-25
 #[test]
 fn status_and_record_come_once() {
@@ -256,7 +261,8 @@ fn status_and_record_come_once() {
     }
 }
 
-/// Host, send and receive DMA of one NIC are busy at once when messages go both ways.
+/// Host, send and receive DMA of one NIC are busy at the same time when messages go in both
+/// directions.
 // shows: M-21
 #[test]
 fn three_engines_run_at_once() {
@@ -269,8 +275,8 @@ fn three_engines_run_at_once() {
     }
 }
 
-/// An operation of MyVIA starts by one write of 16 B into the NIC and no descriptor is read by DMA; one of Berkeley VIA by a doorbell
-/// of 2 B and a DMA of 64 B.
+/// An operation of MyVIA starts by one write of 16 B into the NIC, without a DMA read of the
+/// descriptor. One of Berkeley VIA starts by a doorbell of 2 B and a DMA of 64 B.
 // shows: M-12, B-14
 #[test]
 fn a_write_of_the_descriptor_is_the_doorbell() {
@@ -290,7 +296,8 @@ fn a_write_of_the_descriptor_is_the_doorbell() {
     assert!(node.processor.counts.miss_interrupts > 0);
 }
 
-/// A burst far beyond the small ring loses nothing and keeps its order; interrupts refill the ring, and only when it is needed.
+/// A burst far beyond the small ring loses nothing and keeps its order; interrupts refill the ring,
+/// and only when needed.
 // shows: M-13, M-14, M-15
 #[test]
 fn bursts_overflow_into_host_memory() {
@@ -307,7 +314,7 @@ fn bursts_overflow_into_host_memory() {
     assert!(
         counts.overflowed > 850 && counts.refilled == counts.overflowed && counts.most_big > 800
     );
-    // Each handler finds the ring at the mark or below, and fills it.
+    // Each handler finds the ring at or below the mark and fills it.
     let room = (setup.system.small_ring - setup.system.low_mark) as u64;
     assert!(counts.interrupts <= counts.refilled / room + 2);
     assert_eq!(vi.dry, bellwire_model::units::Span::ZERO);
@@ -315,8 +322,8 @@ fn bursts_overflow_into_host_memory() {
     assert_eq!(calm.machine.nodes[0].processor.counts.interrupts(), 0);
 }
 
-/// With a receive posted first a message is delivered; without one it is dropped and counted, and the sender goes on; one that is too long
-/// ends the receive with that status.
+/// With a receive posted first, a message is delivered. Without one it is dropped and counted, and
+/// the sender continues. A message that is too long ends the receive with that status.
 #[test]
 fn a_receive_is_posted_first() {
     struct Noted(Vec<Completion>);
@@ -351,7 +358,7 @@ fn a_receive_is_posted_first() {
     }
 }
 
-/// What cannot be posted is refused with a reason, and changes nothing.
+/// Invalid posts are refused with a reason and change nothing.
 #[test]
 fn wrong_posts_are_refused() {
     let setup = paper("myvia-a");
@@ -376,7 +383,8 @@ fn wrong_posts_are_refused() {
     );
 }
 
-/// The same program runs on LANai4 and LANai9 without change, and on the baselines; programs see operations, never NICs.
+/// The same program runs unchanged on LANai4, LANai9 and the baselines; programs see operations,
+/// never NICs.
 // shows: M-06
 #[test]
 fn nics_are_exchanged_below_the_program() {
@@ -388,7 +396,8 @@ fn nics_are_exchanged_below_the_program() {
     }
 }
 
-/// A message of 120 KB takes one DMA from contiguous memory, two if it is a byte longer, and one for each page without; those take longer.
+/// A message of 120 KB takes one DMA from contiguous memory, and two if it is one byte longer. From
+/// scattered pages it takes one per page, which is slower.
 // shows: M-22, M-23, B-18
 #[test]
 fn contiguous_memory_takes_one_dma() {
@@ -411,7 +420,8 @@ fn contiguous_memory_takes_one_dma() {
     }
 }
 
-/// Messages of mixed sizes share the NIC's pool, two buffers each way, none larger than it has to be.
+/// Messages of mixed sizes share the NIC's pool, with two buffers in each direction, none larger
+/// than necessary.
 // shows: M-24
 #[test]
 fn buffers_have_the_length_of_the_message() {
@@ -423,8 +433,9 @@ fn buffers_have_the_length_of_the_message() {
     }
 }
 
-/// Packets take the route that their source wrote: shortest by default over several switches, another if it is set, and nowhere if that port leads
-/// nowhere, which only loses the packet. Two packets for one output wait for each other and both come.
+/// Packets take the route that their source wrote: by default the shortest over several switches,
+/// another if one is set. A route whose port leads nowhere only loses the packet. Two packets for
+/// one output wait for each other, and both arrive.
 #[test]
 fn routes_are_the_sources() {
     let port = |switch, port| Place::Port { switch, port };
@@ -446,7 +457,7 @@ fn routes_are_the_sources() {
     running.run(&mut program, Time::NEVER);
     assert_eq!((program.came, program.mismatches), (200, 0));
     assert!(running.machine.network.blocked > 0);
-    // The long way is longer; the way to nowhere loses.
+    // The longer route takes longer; the route to nowhere loses.
     let one_way = |route: Vec<u8>| {
         let mut running = Running::wired(&setup, 3, &cables, 1).unwrap();
         running.machine.set_route(0, 1, route);
@@ -462,9 +473,9 @@ fn routes_are_the_sources() {
     assert!(long.2 > short.2);
 }
 
-/// Network management: links are listed with their state and routes with their ports; what comes to a link that is down is lost and counted, and no
-/// other; mapped anew, routes go round it, and every message comes; a host that no link reaches has no route, and has one again when the link is
-/// up.
+/// Network management lists links with their state, and routes with their ports. Packets for a link
+/// that is down are lost and counted, and no others. Recomputed routes avoid the link, and every
+/// message arrives. A host without links has no route, and has one again when a link is up.
 // shows: M-07
 #[test]
 fn routes_go_round_a_link_that_is_down() {
@@ -521,8 +532,8 @@ fn routes_go_round_a_link_that_is_down() {
     assert_eq!((window(&mut running, 20), running.machine.network.lost), (20, 25));
 }
 
-/// A link that goes down under traffic loses only what comes to it from then on: each message has come or is counted as lost, and packets that waited
-/// for it do not hold up what follows.
+/// A link that goes down under traffic loses only packets that reach it from then on. Each message
+/// has arrived or counts as lost, and packets that waited for the link do not block later ones.
 // shows: M-07
 #[test]
 fn a_link_that_goes_down_loses_what_comes_to_it() {
@@ -539,7 +550,7 @@ fn a_link_that_goes_down_loses_what_comes_to_it() {
     let mut program = Traffic::begin(&mut running, 4, 400, 1);
     running.run(&mut program, Time::NEVER);
     program.start(&mut running);
-    // Until packets wait for the one cable between the switches.
+    // Until packets wait for the only cable between the switches.
     while running.machine.network.blocked < 20 {
         let soon = running.schedule.now() + bellwire_model::units::Span::from_ns(1000);
         assert_eq!(running.run(&mut program, soon), Ended::TimeUp);
@@ -553,7 +564,8 @@ fn a_link_that_goes_down_loses_what_comes_to_it() {
     assert_eq!(running.machine.network.under_way(), 0);
 }
 
-/// The programs are the paper's: a ping-pong of 1000 round trips, and 2000 messages one way whether or not the other host receives.
+/// The programs are the paper's: a ping-pong of 1000 round trips, and 2000 messages in one
+/// direction whether or not the other host receives.
 // shows: M-30
 #[test]
 fn programs_are_the_papers() {
@@ -574,7 +586,8 @@ fn programs_are_the_papers() {
     }
 }
 
-/// One seed gives one history on every system, another seed another where anything is drawn.
+/// The same seed gives the same history on every system; another seed gives another where anything
+/// is random.
 #[test]
 fn a_seed_fixes_the_history() {
     for name in ALL {
@@ -587,7 +600,8 @@ fn a_seed_fixes_the_history() {
     }
 }
 
-/// Halving every clock and rate of a machine doubles its times (within the rounding of each step to a picosecond).
+/// Halving every clock and rate of a machine doubles its times (up to the rounding of each step to
+/// a picosecond).
 #[test]
 fn slower_clocks_double_all_times() {
     use bellwire_model::units::{Frequency, Rate};

@@ -1,5 +1,5 @@
-//! The experiments of the MyVIA paper: what was calibrated fits, what is predicted is as close as documented, and none misses by more than
-//! 5 % without saying why.
+//! The experiments of the MyVIA paper: calibrated values fit, predictions are as close as
+//! documented, and no deviation above 5 % lacks an explanation.
 
 use bellwire_model::experiment::{Origin, Report, Role};
 use bellwire_model::myvia::experiments::EXPERIMENTS;
@@ -26,8 +26,9 @@ fn all_hold(report: &Report) {
     assert!(fails.is_none(), "{fails:?}");
 }
 
-/// On LANai4 latencies nearly coincide, the bandwidths cross where they were calibrated to, and Berkeley VIA's peak comes out as published.
-/// Short messages are slower than the paper's "slightly"; the report says so.
+/// On LANai4 latencies nearly coincide, the bandwidths cross at the calibrated length, and Berkeley
+/// VIA's peak is as published. Short messages are slower than the paper's "slightly"; the report
+/// says so.
 // shows: M-26, M-27, M-30, B-14
 #[test]
 fn lanai4() {
@@ -50,8 +51,9 @@ fn lanai4() {
     assert_eq!(calibrated.count(), 3);
 }
 
-/// On LANai9 the lowest latency is calibrated, 250 MB/s at 4 KB and the factor of two over Berkeley VIA follow; GM is a little better. That Berkeley
-/// VIA reaches 250 MB/s at 32 KB does not follow, and is explained; so the row of that figure is not claimed.
+/// On LANai9 the lowest latency is calibrated; 250 MB/s at 4 KB and the factor of two over Berkeley
+/// VIA follow; GM is slightly better. Berkeley VIA's 250 MB/s at 32 KB do not follow, and the
+/// report explains it; so the row of that figure is not claimed.
 // shows: M-28, M-30, B-14, B-17
 #[test]
 fn lanai9() {
@@ -65,7 +67,8 @@ fn lanai9() {
     all_hold(&report);
 }
 
-/// M-VIA takes an interrupt or more for each message; its bandwidth on 100 Mb/s follows from the frames.
+/// M-VIA takes at least one interrupt per message; its bandwidth on 100 Mb/s follows from the
+/// frames.
 // shows: B-16
 #[test]
 fn m_via() {
@@ -76,7 +79,8 @@ fn m_via() {
     all_hold(&report);
 }
 
-/// Poor locality costs Berkeley VIA's cache within the published range for most lengths, MyVIA nothing; a table on the NIC is full at some point.
+/// Poor locality costs Berkeley VIA's cache the published range for most lengths, and MyVIA
+/// nothing. A table on the NIC fills up at some point.
 // shows: B-14, B-15
 #[test]
 fn translation() {
@@ -87,8 +91,8 @@ fn translation() {
     all_hold(&report);
 }
 
-/// High marks bring interrupts, low ones a NIC that runs dry, long rings a plateau; on LANai9 there are next to no interrupts under the
-/// load that was measured.
+/// High marks cause interrupts, low marks a dry ring, and long rings a plateau. On LANai9 there are
+/// almost no interrupts under the measured load.
 // shows: M-15, M-16, M-17
 #[test]
 fn rings() {
@@ -98,14 +102,15 @@ fn rings() {
     assert!(value(&report, "LANai9 as set, 1000 posted at once") > 0.0);
 }
 
-/// A message of 120 KB is one DMA or thirty, and thirty are slower; above it there are two.
+/// A message of 120 KB is one DMA or thirty, and thirty are slower; a longer one takes two.
 // shows: M-23, B-18
 #[test]
 fn dma() {
     all_hold(&run("dma"));
 }
 
-/// Stages number as published, transfers overlap, and two buffers beat one where the NIC overlaps.
+/// The numbers of stages are as published, transfers overlap, and two buffers beat one where the
+/// NIC overlaps.
 // shows: M-18, M-19, M-20
 #[test]
 fn pipelines() {
@@ -119,8 +124,8 @@ fn pipelines() {
     assert_eq!(value(&report, "Berkeley VIA on LANai4, 32 KB: sending while"), 0.0);
 }
 
-/// All systems carry the mix; for the messages that MyVIA was designed for it is ahead of Berkeley VIA on LANai9. That long messages among short ones
-/// cost it this lead is said in the report.
+/// All systems carry the mix. For the messages that MyVIA was designed for, it is ahead of Berkeley
+/// VIA on LANai9. The report says that long messages among short ones cost it this lead.
 // shows: M-31
 #[test]
 fn mix() {

@@ -1,4 +1,5 @@
-//! Networks against the formulas of Dally and Towles, and against themselves under changes that must not matter.
+//! Networks against the formulas of Dally and Towles, and against themselves under changes that
+//! must have no effect.
 
 use bellwire_model::engine::Policy;
 use bellwire_model::network::{
@@ -21,7 +22,7 @@ fn experiment(
         .unwrap()
 }
 
-/// Traffic so thin that packets never meet: one at a time round the network.
+/// Traffic so light that packets rarely meet: mostly one packet at a time is in the network.
 fn alone(beats: u16) -> Traffic {
     Traffic { arrival: Arrival::Random { load: 0.0002 }, ..Traffic::uniform(0.1, beats) }
 }
@@ -46,8 +47,8 @@ fn topologies() -> Vec<Topology> {
     .into()
 }
 
-/// Whether a network's latency without load is that of the formula: for each of h lines and routers its time, and the packet's
-/// length once (cut-through) or once for each line (store-and-forward). Gives what is wrong.
+/// Checks a network's zero-load latency against the formula. Each of h lines and routers counts its
+/// time; the packet's length counts once (cut-through) or once per line (store-and-forward).
 fn check_zero_load(
     topology: &Topology,
     config: &FabricConfig,
@@ -64,7 +65,7 @@ fn check_zero_load(
     let lengths = if config.switching == Switching::StoreAndForward { routers + 1.0 } else { 1.0 };
     let expected = lines + pipelines + lengths * f64::from(beats - 1);
     let got = report.latency_cycles.mean;
-    // Now and then two packets meet after all.
+    // Occasionally two packets meet.
     if (got / expected - 1.0).abs() < 0.01 {
         Ok(())
     } else {
@@ -72,8 +73,8 @@ fn check_zero_load(
     }
 }
 
-/// Latency without load is hops times router and line, plus the length (Dally and Towles, T0), with cut-through once, with
-/// store-and-forward on every line.
+/// Zero-load latency is hops times router and line, plus the length (Dally and Towles, T0): once
+/// with cut-through, on every line with store-and-forward.
 #[test]
 fn latency_without_load_follows_the_formula() {
     for topology in topologies() {
@@ -88,17 +89,17 @@ fn latency_without_load_follows_the_formula() {
             check_zero_load(&topology, &config, 8, 0.0).unwrap();
         }
     }
-    // Canary: a router that takes a cycle longer than the formula says is noticed.
+    // Canary: a router that takes one cycle longer than the formula is noticed.
     let config = FabricConfig { vcs: 2, pipeline_cycles: 3, ..FabricConfig::default() };
     check_zero_load(&Topology::torus(4, 2).unwrap(), &config, 8, 1.0).unwrap_err();
 }
 
-/// Whether packets in `network` cross as many links as the graph of `topology` says. Gives what is wrong.
+/// Checks that packets in `network` cross as many links as the graph of `topology` says.
 fn check_hops(network: &Topology, topology: &Topology) -> Result<(), String> {
     let config = FabricConfig { vcs: 2, ..FabricConfig::default() };
     let report = experiment(network, &config, Traffic::uniform(0.1, 2), 20_000, 2);
     let (got, expected) = (report.mean_hops - 1.0, topology.mean_distance());
-    // up*/down* takes detours on some graphs; there the walk is longer, never shorter.
+    // up*/down* takes detours on some graphs; there the route is longer, never shorter.
     let detour = if topology.name() == "two rings" { 0.3 } else { 0.0 };
     if got > expected * 0.97 - 0.01 && got < expected * 1.03 + 0.01 + detour {
         Ok(())
@@ -107,19 +108,21 @@ fn check_hops(network: &Topology, topology: &Topology) -> Result<(), String> {
     }
 }
 
-/// Packets cross as many routers as the graph says: torus n k/4, mesh n (k^2-1)/(3k), hypercube n/2, and one more.
+/// Packets cross as many routers as the graph says, one more than links. The mean number of links
+/// is n k/4 in a torus, n (k^2-1)/(3k) in a mesh, and n/2 in a hypercube.
 // shows: C-02
 #[test]
 fn packets_take_as_many_hops_as_the_graph_says() {
     for topology in topologies() {
         check_hops(&topology, &topology).unwrap();
     }
-    // Canary: a torus that lacks its wrap-around links is noticed.
+    // Canary: a torus without its wrap-around links is noticed.
     check_hops(&Topology::mesh(4, 2).unwrap(), &Topology::torus(4, 2).unwrap()).unwrap_err();
 }
 
-/// The five topologies of Table 1, built and run at 64 and at 4,096 processors: packets travel H(P) links, as near as the
-/// formulas are to the exact means (a mesh of 4 per side is 6 % shorter than its formula says).
+/// The five topologies of Table 1, built and run with 64 and 4,096 processors: packets cross H(P)
+/// links. The agreement is that of the formulas with the exact means: a mesh of 4 per side is 6 %
+/// shorter than its formula.
 // shows: B-07
 #[test]
 fn the_topologies_of_table_1_have_their_distances() {
@@ -142,14 +145,14 @@ fn the_topologies_of_table_1_have_their_distances() {
             let config = FabricConfig { vcs: 2, ..FabricConfig::default() };
             let cycles = if processors < 100.0 { 20_000 } else { 1_500 };
             let report = experiment(&topology, &config, Traffic::uniform(0.02, 1), cycles, 6);
-            // Those that are still under way at the end have crossed some routers too.
+            // Packets in flight at the end have crossed some routers, too.
             let got = report.mean_hops - 1.0;
             assert!((got / exact - 1.0).abs() < 0.04, "{}: {got}, {exact}", topology.name());
         }
     }
 }
 
-/// Whether a saturated network carries no more than `bound`, and at least the share `least` of it. Gives what is wrong.
+/// Checks that a saturated network carries at most `bound`, and at least the share `least` of it.
 fn check_bisection(topology: &Topology, bound: f64, least: f64) -> Result<(), String> {
     let config = FabricConfig { vcs: 4, iterations: 2, ..FabricConfig::default() };
     let saturated = Traffic { arrival: Arrival::Saturated, ..Traffic::uniform(1.0, 4) };
@@ -162,9 +165,9 @@ fn check_bisection(topology: &Topology, bound: f64, least: f64) -> Result<(), St
     }
 }
 
-/// No network carries more than its bisection allows (torus 8/k, mesh 4/k beats per node and cycle), and none comes to a
-/// standstill under more load than it can carry. Rings fall back far beyond saturation, as they do in other simulators: what is
-/// under way keeps new packets out.
+/// No network carries more than its bisection allows (torus 8/k, mesh 4/k beats per node and
+/// cycle), and none stops under overload. Rings lose throughput far beyond saturation, as in other
+/// simulators: packets in flight keep new ones out.
 // shows: C-02
 #[test]
 fn saturation_is_bounded_by_the_bisection() {
@@ -177,7 +180,8 @@ fn saturation_is_bounded_by_the_bisection() {
     ] {
         check_bisection(&topology.unwrap(), bound, least).unwrap();
     }
-    // Canaries: a mesh with wrap-around links that nobody told of carries more than a mesh can, and one that is cut to a line less than it should.
+    // Canaries: a mesh with undeclared wrap-around links carries more than a mesh can, and one cut
+    // down to a line less than it should.
     check_bisection(&Topology::torus(8, 2).unwrap(), 4.0 / 8.0 * 0.8, 0.55).unwrap_err();
     check_bisection(&Topology::mesh(64, 1).unwrap(), 4.0 / 8.0, 0.55).unwrap_err();
 }
@@ -192,8 +196,8 @@ fn hot_spot(allocation: Allocation, weights: Vec<u32>, seed: u64) -> Report {
     experiment(&Topology::crossbar(8).unwrap(), &config, traffic, 20_000, seed)
 }
 
-/// Senders that are alike are served alike, whatever their index and whatever the seed; weights divide as they say; and the
-/// strict policy, which favours an index, is noticed (canary).
+/// Equal senders get equal service, for every index and seed, and weights divide as configured.
+/// Canary: the strict policy, which favours an index, is noticed.
 #[test]
 fn symmetric_senders_get_symmetric_service() {
     for seed in 0..3 {
@@ -218,7 +222,8 @@ fn symmetric_senders_get_symmetric_service() {
     }
 }
 
-/// In a torus all nodes are alike, up to the dateline that keeps it from deadlock, so all get about the same through.
+/// In a torus all nodes are equal, except for the dateline that prevents deadlock, so all get
+/// similar throughput.
 #[test]
 fn nodes_of_a_torus_are_alike() {
     let config = FabricConfig { vcs: 4, ..FabricConfig::default() };
@@ -227,7 +232,8 @@ fn nodes_of_a_torus_are_alike() {
     assert!(report.fairness() > 0.8, "{:?}", report.delivered_from);
 }
 
-/// More credits never lower the saturation of a single class, and the credit loop bounds it: credits per round trip.
+/// More credits never lower the saturation of a single class, and the credit loop bounds it:
+/// credits per round trip.
 #[test]
 fn more_credits_never_hurt() {
     let mut last = 0.0;
@@ -240,15 +246,17 @@ fn more_credits_never_hurt() {
         assert!(report.throughput.mean > last * 0.99, "{buffer_beats}: {report}");
         last = report.throughput.mean;
     }
-    // One stream over one line: a beat takes 3 + 2 cycles there, its credit 1 back; 6 credits make it whole.
+    // One stream over one line: a beat takes 3 + 2 cycles, its credit 1 cycle back; 6 credits give
+    // the full rate.
     for credits in [1, 2, 3, 5, 6, 7, 12] {
         check_credit_loop(credits, 1, 6.0).unwrap();
     }
-    // Canary: a credit that takes a cycle longer to come back is noticed.
+    // Canary: a credit that returns one cycle later is noticed.
     check_credit_loop(3, 2, 6.0).unwrap_err();
 }
 
-/// Whether one stream over one line has `credits` in each `round_trip` cycles, if credits take `credit_cycles` back. Gives what is wrong.
+/// Checks that one stream over one line carries `credits` beats per `round_trip` cycles, if credits
+/// take `credit_cycles` back.
 fn check_credit_loop(credits: u32, credit_cycles: u32, round_trip: f64) -> Result<(), String> {
     let config = FabricConfig {
         buffer_beats: credits,
@@ -266,7 +274,8 @@ fn check_credit_loop(credits: u32, credit_cycles: u32, round_trip: f64) -> Resul
     }
 }
 
-/// Names of ports, and the seed, do not change what is measured; the clock only changes the length of a cycle.
+/// Port names and the seed do not change the measurements; the clock only changes the length of a
+/// cycle.
 #[test]
 fn names_and_clocks_do_not_matter() {
     let to = |terminal: u32| Traffic {
@@ -283,7 +292,7 @@ fn names_and_clocks_do_not_matter() {
         let width = other.latency_cycles.half_width + base.latency_cycles.half_width;
         assert!(distance < 2.0 * width, "{terminal}: {base}{other}");
     }
-    // Canary: a little more of hot traffic is noticed.
+    // Canary: slightly more hot-spot traffic is noticed.
     let hotter = Traffic { pattern: Pattern::HotSpot { terminal: 0, share: 0.13 }, ..to(0) };
     let hotter = experiment(&topology, &config, hotter, 100_000, 1);
     let distance = (hotter.latency_cycles.mean - base.latency_cycles.mean).abs();
@@ -294,7 +303,8 @@ fn names_and_clocks_do_not_matter() {
     assert_eq!(slower.counters, base.counters);
 }
 
-/// One seed is one history, on every machine, build and number of threads; another seed is another.
+/// A seed gives the same history on every machine, build and number of threads; another seed gives
+/// another.
 #[test]
 fn a_seed_is_a_history() {
     let hash = |seed| {
@@ -318,7 +328,7 @@ fn a_seed_is_a_history() {
 
 const HISTORY_OF_SEED_1: u64 = 18_022_643_781_646_264_851;
 
-/// Every pattern and arrival runs in every topology, and all packets of a closed loop come back.
+/// Every pattern and arrival runs in every topology, and all packets of a closed loop return.
 // shows: M-31, C-02
 #[test]
 fn all_kinds_of_traffic_run() {

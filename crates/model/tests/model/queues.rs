@@ -1,4 +1,4 @@
-//! Queues against closed formulas: the event core, channels and random numbers together.
+//! Queues against closed formulas: event core, channels and random numbers together.
 
 use bellwire_model::engine::{Chance, Channel, Event, Link, Model, Random, Schedule, run};
 use bellwire_model::units::{Span, Time};
@@ -17,12 +17,12 @@ impl Event for Happening {
     }
 }
 
-/// How long a service takes.
+/// The distribution of service times.
 #[derive(Clone, Copy)]
 enum Service {
     Constant,
     Exponential,
-    /// Half of them nothing, half of them double.
+    /// Half of them zero, half of them double the mean.
     Extremes,
 }
 
@@ -46,7 +46,7 @@ impl Service {
     }
 }
 
-/// Customers at random, a queue without limit, one server.
+/// Random arrivals, a queue without limit, one server.
 struct Station {
     queue: Channel<(), Happening>,
     busy: bool,
@@ -98,8 +98,8 @@ fn mean_wait(service: Service, load: f64, seed: u64) -> f64 {
     station.queue.waited.mean() / Service::MEAN_PS as f64
 }
 
-/// Whether a queue of one server waits as Pollaczek and Khinchine say: rho (1 + c^2) / (2 (1 - rho)). With a constant
-/// service that is M/D/1, with an exponential one M/M/1.
+/// Checks the mean wait at a single server against Pollaczek and Khinchine: rho (1 + c^2) / (2 (1 -
+/// rho)). With constant service that is M/D/1, with exponential service M/M/1.
 fn check_wait(service: Service, load: f64, assumed_spread: f64) -> Result<(), String> {
     let got = (0..2).map(|seed| mean_wait(service, load, seed)).sum::<f64>() / 2.0;
     let expected = load * (1.0 + assumed_spread) / (2.0 * (1.0 - load));
@@ -118,11 +118,12 @@ fn single_servers_wait_as_the_formulas_say() {
             check_wait(service, load, service.spread()).unwrap();
         }
     }
-    // Canary: a service of the wrong spread is noticed.
+    // Canary: a service with the wrong variance is noticed.
     check_wait(Service::Constant, 0.6, 0.1).unwrap_err();
 }
 
-/// One slot of a switch whose outputs take all that comes: W = (N-1)/N p / (2 (1-p)) slots of waiting (Karol).
+/// A switch with output queues that accept everything, slot by slot: W = (N-1)/N p / (2 (1-p))
+/// slots of waiting (Karol).
 struct OutputQueued {
     outputs: Vec<Channel<(), Slot>>,
     load: Chance,
@@ -196,6 +197,6 @@ fn output_queues_wait_as_karol_says() {
     check_output_queueing(16, 0.8, 1.875).unwrap();
     check_output_queueing(16, 0.9, 4.219).unwrap();
     check_output_queueing(4, 0.8, 1.5).unwrap();
-    // Canary: one more port than assumed is noticed.
+    // Canary: one port more than assumed is noticed.
     check_output_queueing(5, 0.8, 1.5).unwrap_err();
 }

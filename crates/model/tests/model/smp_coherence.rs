@@ -1,4 +1,5 @@
-//! The coherence protocol: every state of small systems, ten million random accesses, and a canary for each law.
+//! The coherence protocol: every state of small systems, ten million random accesses, and a canary
+//! for each law.
 
 use bellwire_model::smp::cc::Fault;
 use bellwire_model::smp::cc::explore::explore;
@@ -12,21 +13,22 @@ const FAULTS: [Fault; 5] = [
     Fault::SilentToPut,
 ];
 
-/// No order of accesses and messages takes one line of two, three or four nodes into a state that is incoherent, has no answer to a message, or
-/// never comes to rest.
+/// No order of accesses and messages leads one line in two, three or four nodes into a bad state.
+/// Bad states are incoherent, lack a transition for a message, or cannot come to rest.
 // shows: S-04
 #[test]
 fn every_state_of_a_small_system_is_sound() {
     let [two, three, four] = [2, 3, 4].map(|nodes| explore(nodes, None).unwrap());
     println!("{two:?} {three:?} {four:?}");
     assert!(two.states > 100 && three.states > 10 * two.states, "{two:?} {three:?}");
-    // Nearly all states have no two nodes that are alike.
+    // Most states have no two interchangeable nodes.
     assert!(four.states > 10 * three.states && four.states > 20 * four.classes, "{four:?}");
-    // Queues are bounded by the protocol: a node has one request for a line under way, and the home one question.
+    // The protocol bounds the queues: per line, a node has one request in flight, and the home one
+    // message to it.
     assert!(four.longest_queue <= 2, "{four:?}");
 }
 
-/// Canaries: each planted mistake is found by exploring.
+/// Canaries: exploring finds each planted fault.
 // shows: S-04
 #[test]
 fn exploring_finds_planted_faults() {
@@ -37,8 +39,9 @@ fn exploring_finds_planted_faults() {
     }
 }
 
-/// Ten million random accesses of four nodes, to few lines that all fight for and to more than the caches hold: every read gives
-/// what was written last, and nothing waits for ever.
+/// Ten million random accesses of four nodes are coherent: every read returns the last write, and
+/// nothing waits for ever. The accesses go to a few contended lines, and to more lines than the
+/// caches hold.
 // shows: S-04
 #[test]
 fn ten_million_random_accesses_are_coherent() {
@@ -53,7 +56,7 @@ fn ten_million_random_accesses_are_coherent() {
     assert_eq!(wide.hits + wide.misses + narrow.hits + narrow.misses, 10_000_000);
 }
 
-/// Canaries: each planted mistake is found by the random accesses, too, within a hundredth of the run above.
+/// Canaries: the random accesses find each planted fault, too, within a hundredth of the run above.
 // shows: S-04
 #[test]
 fn random_accesses_find_planted_faults() {

@@ -1,4 +1,5 @@
-//! cHPP controllers that are joined by the direct link of the SMP paper instead of PCIe wires: one line of configuration.
+//! cHPP controllers joined by the direct link of the SMP paper instead of PCIe wires: one line of
+//! configuration.
 
 use crate::oracle::random_traffic;
 use bellwire_model::chpp::config::{LinkKind, LinksConfig};
@@ -18,8 +19,9 @@ fn linked(topology: Shape, nodes: usize, channel_packets: usize) -> Config {
     config
 }
 
-/// Random traffic of all primitives among the nodes of controllers that the direct link joins arrives byte for byte, in several
-/// topologies, also with room for one packet at the far ends; the links lose no packet and no credit.
+/// Random traffic of all primitives between controllers over direct links is byte-exact in several
+/// topologies, even with room for one packet at the far ends. The links lose no packet and no
+/// credit.
 // shows: C-02
 #[test]
 fn controllers_talk_over_direct_links() {
@@ -44,7 +46,7 @@ fn controllers_talk_over_direct_links() {
     }
 }
 
-/// The line `link = "smp"` is all that it takes, and anything else there is refused.
+/// The line `link = "smp"` selects the direct link, and any other value is refused.
 #[test]
 fn one_line_chooses_the_link() {
     let text = bellwire_model::chpp::config::PROTOTYPE;
@@ -52,9 +54,9 @@ fn one_line_chooses_the_link() {
     assert_eq!(Config::parse(&smp).unwrap().link, LinkKind::Smp);
     assert_eq!(Config::parse(text).unwrap().link, LinkKind::Pcie);
     assert!(Config::parse(&text.replace("link = \"pcie\"", "link = \"hypertransport\"")).is_err());
-    // Without links between controllers there is none to be of either kind.
+    // Without links between controllers, the setting has no effect.
     Machine::new(&Config::parse(&smp).unwrap(), 1).unwrap();
-    // With them it is what an operation between controllers feels.
+    // With links, it decides the latency of operations between controllers.
     let links = "[links]\ntopology = { fully-connected = { routers = 2 } }\nchannel_packets = 16\nlatency = \"166 ns\"\n";
     let [direct, pcie] = ["smp", "pcie"].map(|kind| {
         let config = Config::parse(&format!("link = \"{kind}\"\n{links}")).unwrap();
@@ -63,8 +65,8 @@ fn one_line_chooses_the_link() {
     assert!(direct < pcie, "{direct} {pcie}");
 }
 
-/// A short PUT between two controllers has its link's delay and no time that nobody answers for; the direct link's layers and Serdes take less than
-/// the 166 ns of the PCIe wires.
+/// A short PUT between two controllers has its link's delay and no unexplained time. The direct
+/// link's layers and Serdes take less than the 166 ns of the PCIe wires.
 #[test]
 fn the_delay_is_that_of_the_direct_link() {
     let latency = |kind| {

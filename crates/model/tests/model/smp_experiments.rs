@@ -1,5 +1,5 @@
-//! The experiments of the SMP paper: what was calibrated fits, what is predicted is as close as documented, and none misses by more than
-//! 5 % without saying why.
+//! The experiments of the SMP paper: calibrated values fit, predictions are as close as documented,
+//! and no deviation above 5 % lacks an explanation.
 
 use bellwire_model::experiment::Report;
 use bellwire_model::experiment::Role;
@@ -28,7 +28,8 @@ fn holds(report: &Report, claim: &str) -> bool {
     found.unwrap_or_else(|| panic!("no claim {claim}")).holds
 }
 
-/// What the wire carries gives the published ratios before and after the optimisation, and the bandwidths made of them.
+/// The bytes on the wire give the published ratios before and after the optimisation, and the
+/// bandwidths derived from them.
 // shows: S-10, S-11, S-23, S-24, B-20
 #[test]
 fn effective_bandwidth() {
@@ -36,13 +37,13 @@ fn effective_bandwidth() {
     let published = report.values.iter().filter(|value| value.published.is_some());
     assert!(published.clone().count() >= 17);
     assert!(published.clone().all(|value| value.error_percent.unwrap().abs() < 0.2));
-    // With everything counted no more arrives than 8b/10b leaves.
+    // With all overhead counted, no more arrives than 8b/10b leaves.
     let counted = report.values.iter().filter(|value| value.what.ends_with("all counted"));
     assert!(counted.clone().count() == 10 && counted.clone().all(|value| value.model < 32.0));
 }
 
-/// Delays of both policies are within 5 % of all that is published, on one calibrated value, and the mean over the powers of two too; the
-/// wait for the other channel grows with the length.
+/// Delays of both policies are within 5 % of all published values, with one calibrated value; so is
+/// the mean over the powers of two. The wait for the other channel grows with the length.
 // shows: S-20, S-21, S-22, B-19
 #[test]
 fn transfer_delay() {
@@ -64,7 +65,8 @@ fn transfer_delay() {
     assert!(report.claims.iter().all(|claim| claim.holds));
 }
 
-/// Packets before a stall with one channel: all published numbers, and what limits short and long packets.
+/// Packets before a stall with one channel: all published numbers, and the limits of short and long
+/// packets.
 // shows: S-25, S-26, S-27, S-28, B-20
 #[test]
 fn run_lengths_with_one_channel() {
@@ -76,7 +78,7 @@ fn run_lengths_with_one_channel() {
     assert!(report.claims.iter().all(|claim| claim.holds));
 }
 
-/// With two channels all four settings come out as published, and so does the recommended one.
+/// With two channels all four settings, and the recommended one, give the published results.
 // shows: S-17, S-26, S-29, S-30
 #[test]
 fn run_lengths_with_two_channels() {
@@ -95,9 +97,10 @@ fn run_lengths_with_two_channels() {
     assert_eq!(value(&report, "recommended, receive buffer"), 2048.0);
 }
 
-/// What was chosen does not decide: for any time of link packets up to 6 ns there is a clock of the network layer that gives the 17 packets of
-/// Fig. 6, and with it the four settings of Fig. 7 come out. With a network layer as fast as the line the 17 can be had too, but the setting
-/// (4 KB, 4 KB) then has no stall worth the name, so that a slower one is what the two figures say together.
+/// The result does not depend on our choice. Each link-packet time up to 6 ns has a network-layer
+/// clock that gives the 17 packets of Fig. 6. With it, the four settings of Fig. 7 come out. A
+/// network layer as fast as the line can also give the 17 packets, but then the setting (4 KB, 4
+/// KB) hardly stalls. So the two figures together imply a slower network layer.
 // shows: S-28, S-29
 #[test]
 fn both_figures_have_one_reading() {

@@ -1,4 +1,5 @@
-//! The direct link: random traffic against the bench's checker, with and without errors, and each of its limits.
+//! The direct link: random traffic against the bench's checker, with and without errors, and each
+//! of its limits.
 
 use bellwire_model::engine::{Chance, Ended, Schedule};
 use bellwire_model::smp::bench::{Lengths, OnBench, Running};
@@ -19,20 +20,20 @@ fn stimulate_all(running: &mut Running, lengths: Lengths, packets: u64) {
     }
 }
 
-/// A network layer that is never the slower part.
+/// The clock of a network layer that is never the bottleneck.
 fn fast() -> Frequency {
     "1 GHz".parse().expect("a frequency")
 }
 
-/// Everything came, nothing else did, nothing is left anywhere.
+/// Everything arrived, nothing else did, and nothing is left anywhere.
 fn is_sound(running: &Running) {
     assert_eq!((running.bench.mismatches, running.missing()), (0, 0));
     assert!(running.bench.link.is_quiet());
     running.bench.link.audit(running.schedule.now()).unwrap();
 }
 
-/// Random packets of all lengths on both channels, both ways, arrive as they were sent, under both policies, in both forms of the
-/// header, and the same seed gives the same history.
+/// Random packets of all lengths, on both channels and in both directions, arrive unchanged. This
+/// holds for both policies and both header forms, and the same seed gives the same history.
 // shows: S-09, S-13, S-31
 #[test]
 fn a_random_run_has_no_mismatch() {
@@ -54,7 +55,7 @@ fn a_random_run_has_no_mismatch() {
     }
 }
 
-/// Canary: one packet of thousands that is changed behind the CRCs is noticed by the checker.
+/// Canary: the checker notices one packet of thousands that is changed behind the CRCs.
 // shows: S-31
 #[test]
 fn a_planted_fault_is_caught() {
@@ -65,7 +66,7 @@ fn a_planted_fault_is_caught() {
     assert_eq!(running.bench.mismatches, 1);
 }
 
-/// With bits that flip on all lanes, or many on one, everything arrives once and in order.
+/// With bit errors on all lanes, or many on one, everything arrives once and in order.
 // shows: S-16, S-19
 #[test]
 fn flipped_bits_are_survived() {
@@ -91,8 +92,9 @@ fn flipped_bits_are_survived() {
     assert_eq!(running.bench.link.end(1).bits_flipped(), 0, "the other way is clean");
 }
 
-/// A cut-through receiver has passed on the first flits of a packet when its CRC proves wrong: the network layer gets it with a bad tail and drops
-/// it, whether bits flip in headers or in data, and everything arrives once all the same. A receiver that stores first never passes on such a packet.
+/// A cut-through receiver has forwarded the first flits of a packet when its CRC proves wrong. The
+/// network layer gets the packet marked bad and drops it, whether header or data bits flip, and
+/// everything still arrives once. A store-and-forward receiver never forwards such a packet.
 // shows: S-21
 #[test]
 fn a_bad_tail_is_nullified() {
@@ -108,14 +110,15 @@ fn a_bad_tail_is_nullified() {
         is_sound(&running);
         for end in [0, 1].map(|end| running.bench.link.end(end)) {
             let nullified = end.receive.nullified;
-            // What waits for the exit when its end comes is dropped in its buffer.
+            // A bad packet that still waits for the exit when its end arrives is dropped in its
+            // buffer.
             assert!(nullified < end.counters.damaged, "{nullified} of {:?}", end.counters);
             assert_eq!(nullified > 10, receive == Receive::CutThrough, "{nullified}");
         }
     }
 }
 
-/// Canary: a network layer that takes packets with a bad tail for whole ones is noticed by the checker.
+/// Canary: the checker notices a network layer that accepts packets marked bad.
 // shows: S-21, S-31
 #[test]
 fn an_ignored_mark_is_noticed() {
@@ -127,7 +130,7 @@ fn an_ignored_mark_is_noticed() {
     assert!(running.bench.mismatches > 0);
 }
 
-/// A line that carries only noise for a while is trained anew, again and again, and then nothing is missing.
+/// A line that carries only noise for a while retrains repeatedly, and then nothing is missing.
 // shows: S-16, S-18
 #[test]
 fn a_cut_is_survived() {
@@ -142,8 +145,9 @@ fn a_cut_is_survived() {
     is_sound(&running);
 }
 
-/// A receiver that takes no requests stops channel 0 exactly when its buffer is full, and channel 1 moves on; requests go on when
-/// they are taken again. At saturation both get the same share.
+/// A receiver that takes no requests stops channel 0 exactly when its buffer is full, and channel 1
+/// continues. Requests continue when they are taken again. At saturation both channels get the same
+/// share.
 // shows: S-14, S-15
 #[test]
 fn a_blocked_channel_does_not_stop_the_other() {
@@ -173,7 +177,8 @@ fn a_blocked_channel_does_not_stop_the_other() {
     assert!(requests > 1_000 && requests.abs_diff(responses) <= 1, "{requests}, {responses}");
 }
 
-/// Data credits stop the sender exactly, too: with 92 of them, two packets of 31 go and a third does not.
+/// Data credits stop the sender exactly, too: with 92 credits, two packets of 31 go and a third
+/// does not.
 // shows: S-15
 #[test]
 fn data_credits_stop_the_sender() {
@@ -183,12 +188,13 @@ fn data_credits_stop_the_sender() {
     running.stimulate(0, 0, Lengths::Fixed(128), 20);
     running.run(FOREVER);
     let link = &running.bench.link;
-    // One packet is in the network layer, two fill the buffer but for 30 credits.
+    // One packet is in the network layer; two fill the buffer except for 30 credits.
     assert_eq!(link.end(0).sent(), [3, 0]);
     assert_eq!(link.end(1).receive.ledger(0).held(), (2, 62));
 }
 
-/// A full replay buffer stops both channels until an acknowledgement comes, whatever credits there are.
+/// A full replay buffer stops both channels until an acknowledgement arrives, whatever credits they
+/// have.
 // shows: S-17
 #[test]
 fn a_full_replay_buffer_stops_both_channels() {
@@ -213,8 +219,9 @@ fn a_full_replay_buffer_stops_both_channels() {
     is_sound(&running);
 }
 
-/// From reset a link comes up in its time and then carries packets; with a dead Serdes it does so at half the width, and a packet takes the
-/// longer time of it. Two of one role do not come up.
+/// From reset a link comes up in its training time and then carries packets. With a dead Serdes it
+/// has half the width, and packets take correspondingly longer. Two ends of the same role do not
+/// come up.
 // shows: S-03, S-18
 #[test]
 fn a_link_comes_up_from_reset() {
@@ -234,23 +241,24 @@ fn a_link_comes_up_from_reset() {
     };
     let whole = train([Role::Rc, Role::Ep], 0xff).unwrap();
     assert!(whole.bench.link.up_at() > Time::ZERO);
-    // The network layer takes 512 B from when the header, 4 ns of them, is there; that is later than when all has come.
+    // The network layer starts its 512 B when the header has arrived, after 4 ns of it; it ends
+    // later than the arrival of the whole packet.
     let whole_ns = 245.0 - 127.0 + config.pass(512).as_ns();
     assert!((delay(whole) - whole_ns).abs() < 0.01);
     let half = train([Role::Ep, Role::Rc], 0xf0).unwrap();
     assert_eq!(half.bench.link.choice().width(), 4);
-    // 131 DW of frame take 131 ns more, and the network layer is then not the slower part.
+    // 131 DW of frame take 131 ns more, and the network layer is then not the bottleneck.
     assert_eq!(delay(half), 245.0 + 131.0);
     assert_eq!(train([Role::Rc, Role::Rc], 0xff).err(), Some(Failure::TwoRcs));
     assert_eq!(train([Role::Ep, Role::Ep], 0xff).err(), Some(Failure::TwoEps));
-    // Packets that are offered while the link trains wait for it.
+    // Packets offered while the link trains wait for it.
     let mut early = train([Role::Rc, Role::Ep], 0xff).unwrap();
     early.stimulate(0, 0, Lengths::Fixed(16), 50);
     early.run(FOREVER);
     is_sound(&early);
 }
 
-/// With layers that take no time, what is left of the delay is 25 + 25 ns of Serdes and the time of the wire.
+/// With layers that take no time, the delay is 25 + 25 ns of Serdes and the wire time.
 // shows: S-19
 #[test]
 fn serdes_delay_is_25_ns_on_each_side() {
@@ -263,7 +271,7 @@ fn serdes_delay_is_25_ns_on_each_side() {
     assert_eq!(running.bench.link.end(1).receive.delays.mean() / 1000.0, 117.0);
 }
 
-/// Halving the lanes halves what arrives; a larger buffer never lowers it.
+/// Halving the lanes halves throughput; a larger buffer never lowers it.
 // shows: S-19
 #[test]
 fn width_decides_bandwidth() {

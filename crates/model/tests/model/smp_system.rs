@@ -1,4 +1,4 @@
-//! Two and four processors: block transfers, coherence in time, with errors on the links.
+//! Two and four processors: block transfers, and coherence in time, with bit errors on the links.
 
 use bellwire_model::engine::Ended;
 use bellwire_model::smp::config::Config;
@@ -9,7 +9,7 @@ use bellwire_model::units::Time;
 
 const FOREVER: Time = Time::from_ps(1_000_000_000_000);
 
-/// Processors that leave shared memory alone.
+/// Processors that do not access shared memory.
 const QUIET: Sharing = Sharing { lines: 4, capacity: 2, accesses: 0, waiting: 1 };
 
 fn system(nodes: usize, config: &Config, sharing: Sharing, seed: u64) -> Running {
@@ -26,15 +26,15 @@ fn registers(start: u64, length: u64, target: u8, target_start: u64) -> Register
     Registers { start, length, target, target_start }
 }
 
-/// Every pair of four processors exchanges blocks and coherence messages, each over the link between them, and what arrives is what was
-/// there.
+/// Every pair of four processors exchanges blocks and coherence messages over its own link, and the
+/// data arrives unchanged.
 // shows: S-01, S-05, S-08
 #[test]
 fn all_pairs_exchange_blocks_and_messages() {
     let sharing = Sharing { lines: 32, capacity: 12, accesses: 500, waiting: 4 };
     let mut running = system(4, &Config::recommended(), sharing, 1);
     (0..4).for_each(|node| fill(&mut running, node));
-    // Sources are below 64 KiB, targets above, one place for each pair.
+    // Sources are below 64 KiB, targets above, with one place per pair.
     for node in 0..4u8 {
         for target in (0..4).filter(|target| *target != node) {
             let to = 0x1_0000 * (1 + u64::from(node));
@@ -58,8 +58,8 @@ fn all_pairs_exchange_blocks_and_messages() {
     assert!(links.iter().all(|link| (0..2).all(|end| link.end(end).sent()[0] >= 7)));
 }
 
-/// A block is cut into as many packets of the largest payload as it takes, raises one interrupt, not before its last packet was sent, and its
-/// packets arrive in order, also over links that make errors.
+/// A block is cut into packets of the largest payload. It raises one interrupt, not before its last
+/// packet is sent. Its packets arrive in order, also over links with bit errors.
 // shows: S-05, S-06, S-07
 #[test]
 fn blocks_are_cut_sent_in_order_and_told() {
@@ -86,7 +86,7 @@ fn blocks_are_cut_sent_in_order_and_told() {
     }
 }
 
-/// Registers that make no sense are refused with a reason and start nothing.
+/// Invalid registers are refused with a reason and start nothing.
 // shows: S-05
 #[test]
 fn nonsense_in_the_registers_is_refused() {
@@ -106,7 +106,8 @@ fn nonsense_in_the_registers_is_refused() {
     assert!(Running::new(5, &Config::recommended(), QUIET, 1).is_err(), "three interfaces");
 }
 
-/// Two processors move three blocks over their three links in the time that one block takes over one: three times the bandwidth.
+/// Two processors move three blocks over their three links in the time of one block over one link:
+/// three times the bandwidth.
 // shows: S-02
 #[test]
 fn three_links_carry_three_times_as_much() {
@@ -128,8 +129,9 @@ fn three_links_carry_three_times_as_much() {
     assert!((2.97..=3.03).contains(&ratio), "{ratio}");
 }
 
-/// Four processors fight over few lines, and over more than their caches hold, through real links with flipped bits and block transfers beside:
-/// every read gives what was written last, and everything comes to rest. The network layer's queues stay short.
+/// Four processors contend for a few lines, and for more lines than their caches hold, over links
+/// with bit errors and block transfers. Every read returns the last write, everything comes to
+/// rest, and the network layer's queues stay short.
 // shows: S-04, S-08
 #[test]
 fn coherence_holds_over_links_that_err() {
@@ -143,7 +145,8 @@ fn coherence_holds_over_links_that_err() {
         running.audit().unwrap();
         let done: u64 = running.system.nodes.iter().map(|node| node.accesses_done).sum();
         assert_eq!(done, 40_000);
-        // At most four requests of each node are under way, and their answers; a home asks three others.
+        // Each node has at most four requests in flight, and their answers; a home queries three
+        // others.
         let longest = running.system.nodes.iter().map(|node| node.lmu.longest_queue).max();
         assert!(longest.unwrap() <= 64, "{longest:?}");
     }

@@ -1,11 +1,11 @@
-//! Switches against closed formulas and published values that are nobody's calibration.
+//! Switches against closed formulas and published values, without calibration.
 
 use bellwire_model::engine::Policy;
 use bellwire_model::network::{
     Allocation, Arrival, Duration, Experiment, FabricConfig, Report, Select, Topology, Traffic,
 };
 
-/// A crossbar of cells: packets of one beat, buffers without limit.
+/// A crossbar for cells: packets of one beat, buffers without limit.
 fn cells(
     ports: usize,
     queues: u8,
@@ -35,12 +35,12 @@ fn saturated() -> Traffic {
     Traffic { arrival: Arrival::Saturated, ..Traffic::uniform(1.0, 1) }
 }
 
-/// From a beat's making to its arrival there are two lines of a cycle each; the rest is waiting.
+/// Waiting time: latency without the two lines of one cycle each.
 fn wait(report: &Report) -> f64 {
     report.latency_cycles.mean - 2.0
 }
 
-/// A switch with one first-in first-out queue at each input carries what Karol, Hluchyj and Morgan (1987) say: .75 for two
+/// A switch with one FIFO per input saturates as Karol, Hluchyj and Morgan (1987) say: .75 for two
 /// ports, falling towards 2 - sqrt 2 = .586.
 // shows: B-03
 #[test]
@@ -61,7 +61,8 @@ fn fifo_inputs_saturate_as_karol_says() {
     }
 }
 
-/// With a queue per output the same switch carries everything, and the more the nearer the number of queues is to that.
+/// With one queue per output the same switch carries everything; with fewer queues, it carries more
+/// the closer their number is to that.
 // shows: B-03
 #[test]
 fn virtual_output_queues_remove_blocking() {
@@ -75,12 +76,12 @@ fn virtual_output_queues_remove_blocking() {
     assert!(last > 0.99, "{last}");
 }
 
-/// What is checked below, so that canaries can fail it.
+/// The check that canaries must fail.
 fn check(got: f64, expected: f64, tolerance: f64) -> Result<(), String> {
     if (got - expected).abs() < tolerance { Ok(()) } else { Err(format!("{got}, not {expected}")) }
 }
 
-/// Canaries: each check here fails for a switch that differs in the one thing it is about.
+/// Canaries: each check here fails for a switch that differs in exactly the checked property.
 #[test]
 fn other_switches_fail_the_checks() {
     let throughput = |network, traffic, cycles| report(network, traffic, cycles, 4).throughput.mean;
@@ -90,7 +91,7 @@ fn other_switches_fail_the_checks() {
     // Two rounds of PIM are not one.
     let pim = cells(16, 16, Select::Destination, Allocation::Pim, 2);
     check(throughput(pim, saturated(), 10_000), 0.6439, 0.004).unwrap_err();
-    // Two rounds of iSLIP are not four, nor is one by lot.
+    // Two rounds of iSLIP are not four; nor is one round of PIM.
     for (allocation, rounds) in [(Allocation::Islip, 2), (Allocation::Pim, 1)] {
         let network = cells(16, 16, Select::Destination, allocation, rounds);
         let report = report(network, Traffic::uniform(0.8, 1), 40_000, 4);
@@ -109,8 +110,8 @@ fn one_round_of_pim_matches_the_formula() {
     }
 }
 
-/// Turns that always move on fall into step, and then no more than 1 - (1 - 1/N)^N of them differ (RRM, McKeown 1999). iSLIP's
-/// come apart by themselves: 100 %.
+/// Pointers that always move synchronise, so outputs choose the same inputs, and throughput falls
+/// towards 1 - (1 - 1/N)^N (RRM, McKeown 1999). iSLIP's pointers desynchronise and reach 100 %.
 #[test]
 fn turns_that_always_move_on_fall_into_step() {
     for seed in 0..4 {
@@ -119,7 +120,7 @@ fn turns_that_always_move_on_fall_into_step() {
         assert!((0.25..0.75).contains(&got), "{got}");
         let islip = cells(16, 16, Select::Destination, Allocation::Islip, 1);
         let got = report(islip, saturated(), 10_000, seed).throughput.mean;
-        // At a load of one, queues fill up slowly; until they are full a little is missing.
+        // At a load of one, queues fill slowly; until they are full, throughput is slightly lower.
         assert!(got > 0.95, "{got}");
     }
 }

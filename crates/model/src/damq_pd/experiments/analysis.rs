@@ -1,4 +1,5 @@
-//! Sections 3.1 and 3.2 (D-23, D-24, D-25): storage, capacity and utilisation, counted in runs instead of computed.
+//! Sections 3.1 and 3.2 (D-23, D-24, D-25): storage, capacity and utilisation, counted in runs
+//! instead of computed.
 
 use crate::damq_pd::{Config, LONGEST, Load, Machine, Organisation, Submission};
 use crate::experiment::{Axis, Experiment, Origin, Report, Role};
@@ -11,21 +12,22 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// What ports brought into an interface whose send engine stands still.
+/// What the ports filled of an interface whose send engine is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filled {
     /// Words of the data memory that PIO may use.
     pub words: usize,
-    /// The most of them that were in use.
+    /// The most of them in use at one time.
     pub peak: usize,
     /// Words of descriptors that port 0 submitted.
     pub submitted: u64,
 }
 
-/// Lets `active` of the ports submit all they can while nothing leaves. `queued` lets them go on in host memory when the buffer is full.
+/// Lets `active` ports submit all they can while nothing leaves. With `queued`, they go on in host
+/// memory when the buffer is full.
 ///
 /// # Errors
-/// A sentence, if it cannot be run.
+/// A sentence, if the run fails.
 pub fn fill(config: &Config, active: usize, queued: bool) -> Result<Filled, String> {
     let mut config = config.clone();
     config.host.submission = if queued { Submission::PioAndDma } else { Submission::Pio };
@@ -33,7 +35,7 @@ pub fn fill(config: &Config, active: usize, queued: bool) -> Result<Filled, Stri
     loads[..active].fill(Load::SATURATED);
     let mut machine = Machine::new(&config, &loads, 1).map_err(|error| error.to_string())?;
     machine.engine_stopped = true;
-    // Long enough for the buffer and the queue to fill; processes that are refused poll for ever.
+    // Long enough to fill buffer and queue; processes without credits poll until the end.
     machine.run(Time::from_ps(400_000_000)).map_err(|stalled| stalled.to_string())?;
     machine.check()?;
     let submitted: u64 = machine.processes[0].submitted.iter().sum();
@@ -60,7 +62,7 @@ fn run(report: &mut Report) -> Result<(), String> {
     let mut value = |what: String, unit, model: f64, published: f64| {
         report.value(what, unit, Role::Predicted, model, Some(published));
     };
-    // Same storage, N M = P: what one port can have under way.
+    // Same storage, N M = P: how much one port can have in flight.
     let part = (depth / ports) as f64;
     let with_parts = fill(&interface(samq, ports, depth), 1, true)?;
     let shared = fill(&interface(damq, ports, depth), 1, true)?;
@@ -74,7 +76,7 @@ fn run(report: &mut Report) -> Result<(), String> {
     let most = "most words that one port has under way";
     value(format!("SAMQ, {most} (M + Q)"), "words", with_parts.submitted as f64, part + queue);
     value(format!("DAMQ-PD, {most} (P + Q)"), "words", shared.submitted as f64, 1024.0 + queue);
-    // Same capacity, M = P: what it takes.
+    // Same capacity, M = P: how much storage it needs.
     let small = 256;
     let with_parts = fill(&interface(samq, ports, small * ports), 1, true)?;
     let shared = fill(&interface(damq, ports, small), 1, true)?;

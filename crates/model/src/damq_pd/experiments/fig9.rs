@@ -1,4 +1,5 @@
-//! Section 3.3 and Fig. 9 (D-26, D-04 to D-08): in each cycle a random one of four ports writes a word; a port with four words may be read, four in a row.
+//! Section 3.3 and Fig. 9 (D-26, D-04 to D-08). In each cycle one of four ports, drawn at random,
+//! writes a word. A port with four words may be read, four in a row.
 
 use crate::damq_pd::{Config, DescriptorBuffer, Organisation, Way, Word, Write};
 use crate::engine::Random;
@@ -14,13 +15,13 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 /// Ports of the test.
 pub const PORTS: usize = 4;
 
-/// Cycles that are drawn.
+/// Cycles in the drawing.
 const DRAWN: usize = 72;
 
 /// What happened in a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// The port that wrote, whose number was the value.
+    /// The port that wrote; the word's value is its number.
     pub wrote: Option<u8>,
     /// The port whose word left.
     pub left: Option<u8>,
@@ -28,16 +29,16 @@ pub struct Sample {
     pub inside: u16,
 }
 
-/// When the reader begins.
+/// When reading begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reader {
     /// As soon as a port has four words.
     Eager,
-    /// When so many words are inside that some port must have four at any time: three for each and one more.
+    /// When some port must always have four words: 4 x 3 + 1 words are inside.
     Patient,
 }
 
-/// Runs the test for some cycles, and notes each.
+/// Runs the test for some cycles and records each.
 pub fn test(organisation: Organisation, reader: Reader, seed: u64, cycles: usize) -> Vec<Sample> {
     let depth = Config::paper().nic.depth;
     let mut buffer = DescriptorBuffer::new(organisation, PORTS, depth, 4);
@@ -47,12 +48,12 @@ pub fn test(organisation: Organisation, reader: Reader, seed: u64, cycles: usize
     (0..cycles)
         .map(|_| {
             let port = random.below(PORTS as u64) as u8;
-            // The output rate of a baseline may be lower than the input rate; what would not fit is not written.
+            // A baseline may drain more slowly than words come; words without room are not written.
             let fits = buffer.inside(Way::Pio) + 2 < depth / PORTS;
             let write = fits.then(|| {
                 let written = &mut words[port as usize];
                 *written += 1;
-                // Every fourth word of a port ends what may be read in a row.
+                // Every fourth word of a port ends a unit that is read in a row.
                 let word = Word::new(port.into(), *written % 4 == 0);
                 Write { port, way: Way::Pio, word }
             });
@@ -74,7 +75,8 @@ pub fn gaps(samples: &[Sample]) -> (usize, Option<usize>) {
     (gaps().count(), gaps().next_back().map(|(at, _)| at))
 }
 
-/// A row of digits for what went in and one for what came out, a dot for a cycle without.
+/// One row of digits for words that enter and one for words that leave; a dot is a cycle without a
+/// word.
 pub fn picture(samples: &[Sample]) -> [String; 2] {
     let digit = |port: Option<u8>| port.map_or('.', |port| char::from(b'0' + port));
     [
@@ -83,7 +85,7 @@ pub fn picture(samples: &[Sample]) -> [String; 2] {
     ]
 }
 
-/// How many words there were up to each cycle.
+/// Cumulative words up to each cycle.
 fn so_far(samples: &[Sample], word: fn(&Sample) -> Option<u8>) -> Vec<(f64, f64)> {
     let mut words = 0.0;
     let count = |(cycle, sample)| {

@@ -3,17 +3,17 @@
 use crate::damq_pd::{Config, Load, Machine};
 use crate::units::Time;
 
-/// What a run gave between warm-up and end.
+/// Results between warm-up and end.
 pub struct Measured {
     /// Descriptors that left, in millions per second.
     pub rate: f64,
-    /// The same by port.
+    /// The same per port.
     pub by_port: Vec<f64>,
-    /// Share of them that came by DMA.
+    /// Share of these descriptors that came by DMA.
     pub dma_share: f64,
     /// Mean time from post to leaving, in ns.
     pub mean_ns: f64,
-    /// Time that 99 in 100 do not exceed, in ns.
+    /// The 99th percentile of that time, in ns.
     pub p99_ns: f64,
     /// The machine at the end.
     pub machine: Machine,
@@ -22,14 +22,14 @@ pub struct Measured {
 /// A run's length, in ns of virtual time.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
-    /// Not counted.
+    /// Warm-up, not counted.
     pub warm_up_ns: u64,
-    /// Counted.
+    /// Counted time.
     pub counted_ns: u64,
 }
 
 impl Window {
-    /// Long enough for saturated ports: some forty rounds of credits.
+    /// Long enough for saturated ports: about forty rounds of credits.
     pub const SATURATED: Window = Window { warm_up_ns: 20_000, counted_ns: 100_000 };
     /// Long enough for rare bursts.
     pub const OPEN: Window = Window { warm_up_ns: 50_000, counted_ns: 500_000 };
@@ -38,7 +38,7 @@ impl Window {
 /// Runs `loads` and counts what leaves in the window.
 ///
 /// # Errors
-/// A sentence, if the configuration is refused, nothing moves any more, or a law does not hold.
+/// A sentence, if the configuration is refused, the machine stalls, or a law does not hold.
 pub fn measure(
     config: &Config,
     loads: &[Load],
@@ -73,7 +73,7 @@ pub fn measure(
     })
 }
 
-/// Jain's index of fairness: 1 if all are equal, 1/n if one has everything.
+/// Jain's index of fairness: 1 if all shares are equal, 1/n if one port has everything.
 pub fn fairness(shares: &[f64]) -> f64 {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();

@@ -1,5 +1,5 @@
-//! The experiments of the paper, and those by which our choices were made. Nothing is calibrated: every value of the model is predicted from
-//! the parameters that the paper prints.
+//! The paper's experiments, and those that decided our own choices. Nothing is calibrated: the
+//! model predicts every value from the parameters that the paper prints.
 
 pub mod analysis;
 pub mod fig9;
@@ -14,7 +14,7 @@ pub mod waveform;
 
 use crate::experiment::Experiment;
 
-/// All experiments, in the order of the paper; the last three are our own.
+/// All experiments, in the order of the paper; the last three are ours.
 pub const EXPERIMENTS: [Experiment; 8] = [
     start::EXPERIMENT,
     polling::EXPERIMENT,

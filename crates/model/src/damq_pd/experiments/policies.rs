@@ -1,4 +1,5 @@
-//! Three grant policies under three loads (D-14): the paper's own heuristic is lost, so this is how ours was chosen.
+//! Three grant policies under four loads (D-14). Our copy lacks the paper's heuristic; this
+//! comparison chose ours.
 
 use super::measure::{Measured, Window, fairness, measure};
 use crate::damq_pd::{Config, LONGEST, Load, Policy};
@@ -15,7 +16,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 /// Ports of the comparison.
 pub const PORTS: usize = 16;
 
-/// A load of [`PORTS`] ports, by name.
+/// The loads of [`PORTS`] ports, by name.
 pub fn loads() -> [(&'static str, Vec<Load>); 4] {
     let open = |millions_s: f64, burst| Load {
         gap: Span::from_ps((1e6 / millions_s) as u64),
@@ -25,7 +26,7 @@ pub fn loads() -> [(&'static str, Vec<Load>); 4] {
         messages: u32::MAX,
     };
     let each = |millions_s: f64, burst| vec![open(millions_s / PORTS as f64, burst); PORTS];
-    // One port has as much to send as all others together.
+    // One port posts as much as all others together.
     let mut skewed = vec![open(30.0 / (PORTS - 1) as f64, 1); PORTS];
     skewed[0] = open(30.0, 1);
     let saturated = Load { start: Span::from_ns(3000), ..Load::SATURATED };
@@ -40,7 +41,7 @@ pub fn loads() -> [(&'static str, Vec<Load>); 4] {
 /// Runs one load under one policy.
 ///
 /// # Errors
-/// A sentence, if it cannot be run.
+/// A sentence, if the run fails.
 pub fn run_one(policy: Policy, loads: &[Load]) -> Result<Measured, String> {
     let mut config = Config::paper();
     config.nic.ports = loads.len();

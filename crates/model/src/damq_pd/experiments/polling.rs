@@ -1,4 +1,5 @@
-//! Section 1 (D-31, B-11): a process that finds the buffer full polls, and its reads cost bus bandwidth that data could use.
+//! Section 1 (D-31, B-11): a process that finds the buffer full polls, and its reads take bus
+//! bandwidth from data.
 
 use super::measure::Window;
 use crate::damq_pd::{Config, Load, Machine, Submission, Traffic};
@@ -12,26 +13,27 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// What a way of submission leaves for data.
+/// Bus use of one way of submission.
 #[derive(Clone, Copy, Debug)]
 pub struct Polling {
     /// Message data that came over the bus, in GB/s.
     pub data: f64,
     /// PIO reads for credits, in millions per second.
     pub reads: f64,
-    /// Share of the wires to the interface that they took, in percent.
+    /// Share of the wires to the interface that these reads take, in percent.
     pub share: f64,
 }
 
 /// Ports of the comparison.
 pub const PORTS: usize = 64;
-/// Words of its buffer: a small one, which is full most of the time.
+/// Words of its buffer: few, so that it is full most of the time.
 pub const DEPTH: usize = 64;
 
-/// Ports that always have messages of 1 KiB of data: the wires are the bottleneck, so that the buffer is full. Packets have their headers.
+/// Ports that always have messages of 1 KiB. The wires are the bottleneck, so the buffer is full.
+/// Packets have their headers.
 ///
 /// # Errors
-/// A sentence, if it cannot be run.
+/// A sentence, if the run fails.
 pub fn polling(submission: Submission) -> Result<Polling, String> {
     const DATA_BYTES: u64 = 1024;
     let mut config = Config::paper();

@@ -1,4 +1,5 @@
-//! Section 3.4 and Table 1 (D-27, D-28, D-29): message rate against the number of virtual ports, beside Aries (B-13) and the baselines.
+//! Section 3.4 and Table 1 (D-27, D-28, D-29): message rate against the number of virtual ports,
+//! beside Aries (B-13) and the baselines.
 
 use super::measure::{Window, measure};
 use crate::damq_pd::{Config, Load, Organisation, Submission};
@@ -15,21 +16,22 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 /// Ports of the sweep.
 pub const PORTS: [usize; 8] = [1, 2, 3, 4, 8, 16, 32, 64];
 
-/// What makes a baseline of the paper's interface.
+/// Turns the paper's interface into a baseline.
 type Setting = fn(&mut Config);
 
-/// What the paper says of a number of ports; its full table is not in our copy.
+/// The paper's rate for a number of ports; our copy lacks the full table.
 fn published(ports: usize) -> f64 {
     if ports == 1 { 96.0 } else { 125.0 }
 }
 
-/// Message rates of the Aries interface by processes, as the paper quotes them.
+/// Message rates of the Aries interface by number of processes, as the paper quotes them.
 pub const ARIES: [(usize, f64); 3] = [(1, 7.5), (4, 25.0), (21, 120.0)];
 
-/// Mean rate in M/s of `ports` saturated ports over ten random beginnings within 3 us.
+/// Mean rate in M/s of `ports` saturated ports. They begin at random moments within 3 us; the mean
+/// is over ten draws.
 ///
 /// # Errors
-/// A sentence, if a run is impossible.
+/// A sentence, if a run fails.
 pub fn rate(config: &Config, ports: usize) -> Result<f64, String> {
     const SEEDS: u64 = 10;
     let mut config = config.clone();

@@ -1,4 +1,4 @@
-//! Section 1 (D-10, D-11, D-12, D-30): what a start costs by PIO and by DMA, step by step.
+//! Section 1 (D-10, D-11, D-12, D-30): the cost of a start by PIO and by DMA, step by step.
 
 use crate::damq_pd::{Config, Entry, Load, Machine, Submission, Traffic};
 use crate::experiment::{Experiment, Report, Role};
@@ -21,10 +21,10 @@ pub struct Start {
     pub machine: Machine,
 }
 
-/// Submits one message of four words by `submission`; its process has credits already if it uses PIO.
+/// Submits one message of four words by `submission`. For PIO, its process has credits already.
 ///
 /// # Errors
-/// A sentence, if it cannot be run.
+/// A sentence, if the run fails.
 pub fn start(config: &Config, submission: Submission) -> Result<Start, String> {
     let mut config = config.clone();
     config.host.submission = submission;

@@ -1,4 +1,5 @@
-//! The ways of submission inside of another interface: the cHPP model with doorbells, with DAMQ-PD's shared buffer, and with a ring for each function.
+//! The ways of submission in another interface: the cHPP model with doorbells, with DAMQ-PD's
+//! shared buffer, and with one ring per function.
 
 use bellwire_wire::endpoint::Endpoint;
 
@@ -19,20 +20,20 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// The ways, by the names that a configuration has for them.
+/// The ways, by their names in a configuration.
 pub const WAYS: [(&str, Start); 3] =
     [("doorbell", Start::Doorbell), ("damq-pd", Start::DamqPd), ("ring", Start::Ring)];
 
-/// Functions of the interface, each with a processor of its own.
+/// Functions of the interface, each with its own processor.
 const FUNCTIONS: usize = 8;
 
-/// Bytes of each PUT of a stream: small, so that starting is what limits.
+/// Bytes of each PUT: small, so that starting is the bottleneck.
 const BYTES: u64 = 16;
 
-/// Operations that a function keeps under way.
+/// Operations that a function keeps in flight.
 const UNDER_WAY: usize = 16;
 
-/// The prototype with another way of submission.
+/// The prototype with this way of submission.
 pub fn with(start: Start) -> Config {
     let mut config = Config::prototype();
     config.nic.submission = start;
@@ -41,16 +42,16 @@ pub fn with(start: Start) -> Config {
     config
 }
 
-/// What a stream of small PUTs came to.
+/// Results of a stream of small PUTs.
 #[derive(Clone, Copy, Debug)]
 pub struct Stream {
-    /// Operations in a microsecond.
+    /// Operations per microsecond.
     pub per_us: f64,
-    /// Share of the descriptors that were stored into the interface, in percent.
+    /// Share of the descriptors that processors stored into the interface, in percent.
     pub stored: f64,
     /// Descriptors that the interface read from memory.
     pub reads: u64,
-    /// Operations in all.
+    /// All operations.
     pub operations: u64,
 }
 

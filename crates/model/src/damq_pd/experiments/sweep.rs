@@ -1,4 +1,5 @@
-//! What the parameters do that the paper gives or leaves open: buffer depth, grant policy, read latency, tags.
+//! The effect of parameters that the paper gives or leaves open: buffer depth, grant policy, read
+//! latency, tags.
 
 use super::rate::rate;
 use crate::damq_pd::{Config, Policy};
@@ -30,7 +31,8 @@ fn run(report: &mut Report) -> Result<(), String> {
     for depth in [64, 128, 256, 512, 1024, 2048, 4096] {
         let mut config = paper.clone();
         config.nic.depth = depth;
-        // What one port gets by the formula of a round: all descriptors that fit, 8 ns each, and a read of 600 ns.
+        // The rate of one port by the formula of a credit round: all descriptors that fit, 8 ns
+        // each, and a read of 600 ns.
         let fit = depth as f64 / 4.0;
         let one = add(format!("depth {depth}"), &config, 1, Some(fit / (fit * 8.0 + 600.0) * 1e3))?;
         let four = add(format!("depth {depth}"), &config, 4, None)?;

@@ -1,4 +1,4 @@
-//! The run of 3.3 as a waveform: a value change dump for GTKWave, and a drawing.
+//! The run of Section 3.3 as a waveform: a value change dump for GTKWave, and a drawing.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use crate::damq_pd::Config;
 use crate::units::Time;
 use crate::vcd::Dump;
 
-/// The samples as a value change dump. Times are those of the paper's clock, in picoseconds.
+/// The samples as a value change dump, on the paper's clock in picoseconds.
 pub fn vcd(samples: &[Sample]) -> String {
     let period = Config::paper().nic.clock.period();
     let most = samples.iter().map(|sample| u64::from(sample.inside)).max().unwrap_or(0);
@@ -34,7 +34,8 @@ pub fn vcd(samples: &[Sample]) -> String {
     dump.end(None)
 }
 
-/// The samples as a drawing: a box for each word that goes in and comes out, in the colour of its port, and the number of words inside.
+/// The samples as a drawing. Each word that enters or leaves is a box in the colour of its port; a
+/// grey bar shows the words inside.
 pub fn svg(samples: &[Sample]) -> String {
     const CELL: usize = 14;
     const LEFT: usize = 70;

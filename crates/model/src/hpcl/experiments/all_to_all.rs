@@ -15,9 +15,9 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// Messages from each node to each other one.
+/// Messages from each node to each other node.
 const ROUNDS: usize = 20;
-/// The exchange takes no longer than this in virtual time.
+/// The time limit of the exchange, in virtual time.
 const MOST: Span = Span::from_ns(60_000_000_000);
 
 fn run(report: &mut Report) -> Result<(), String> {

@@ -1,4 +1,4 @@
-//! Fig. 8 (H-27, B-22): bandwidth of burst over HPCL and of a stream over TCP/IP, against size.
+//! Fig. 8 (H-27, B-22): bandwidth of a burst over HPCL and of a stream over TCP/IP, against size.
 
 use super::measure::bandwidth;
 use super::{HPCL_BYTES_PER_SECOND, LARGE, MESSAGE, Report, SIZES, SMALL};
@@ -13,7 +13,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// Bytes that gigabit Ethernet carries in a second, whatever they are.
+/// Bytes per second of gigabit Ethernet, headers included.
 const GIGABIT: f64 = 1.25e8;
 
 fn run(report: &mut Report) -> Result<(), String> {

@@ -1,4 +1,5 @@
-//! Buffers of the kernel made for each message and copied from and to (B-25), in place of fixed ones that kernel and user share (H-20, H-21).
+//! Kernel buffers that are allocated and copied per message (B-25), instead of fixed buffers that
+//! kernel and user share (H-20, H-21).
 
 use super::measure::{bandwidth, round_trip, round_trips};
 use super::{LARGE, MESSAGE, Report, SMALL};

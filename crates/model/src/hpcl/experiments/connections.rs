@@ -1,4 +1,5 @@
-//! A receive ring for each peer (B-26) in place of one of the channel (H-22, H-23): memory, and looks for a message.
+//! One receive ring per peer (B-26), instead of one for the channel (H-22, H-23): memory, and polls
+//! for a message.
 
 use super::measure::round_trip_among;
 use super::{Report, SMALL};
@@ -9,7 +10,7 @@ use crate::hpcl::process::Over;
 
 const NODES: [u16; 4] = [2, 4, 8, 16];
 
-/// What it is, and how to run it.
+/// Name and entry point.
 pub const EXPERIMENT: Experiment =
     Experiment { id: "connections", title: "receive rings for each peer", rows: "H-23, B-26", run };
 
@@ -28,7 +29,7 @@ fn run(report: &mut Report) -> Result<(), String> {
                 .module
                 .as_ref()
                 .map_or(0, |module| module.bytes());
-            // A look that finds nothing has looked at all rings.
+            // A poll that finds nothing has checked all rings.
             let look = trip.counters.checks as f64 / trip.counters.looks as f64;
             for (curve, y) in curves.iter_mut().zip([bytes as f64 / 1024.0, look, trip.us]) {
                 curve.push((f64::from(nodes), y));

@@ -1,4 +1,4 @@
-//! The paper's two programs on the cluster, and what they measure.
+//! The paper's two programs on the cluster, and their measurements.
 
 use super::SIZES;
 use crate::hpcl::config::Config;
@@ -7,79 +7,81 @@ use crate::hpcl::machine::Running;
 use crate::hpcl::process::{Over, burst, ping_pong};
 use crate::units::Span;
 
-/// Round trips of a pingpong, of which the first do not count.
+/// Round trips of a pingpong; the first ones do not count.
 const ROUNDS: usize = 320;
 const WARM_UP: usize = 20;
-/// Messages of a burst of HPCL; TCP's has as many bytes as there are in messages of 1 KiB, at least.
+/// Messages of an HPCL burst. TCP's burst has at least as many bytes as this number of 1 KiB
+/// messages.
 const BURST_MESSAGES: usize = 2000;
 const BURST_BYTES: usize = BURST_MESSAGES << 10;
-/// No run takes longer than this in virtual time.
+/// The time limit of a run, in virtual time.
 const MOST: Span = Span::from_ns(60_000_000_000);
 
-/// What a pingpong has measured.
+/// Results of a pingpong.
 #[derive(Clone, Copy, Debug)]
 pub struct RoundTrip {
     /// Mean round trip in microseconds.
     pub us: f64,
-    /// What both nodes counted together, for one round trip.
+    /// Counters of both nodes together, over all round trips.
     pub counters: Counters,
     /// Round trips.
     pub rounds: u64,
-    /// A hash of all that happened.
+    /// The trace hash.
     pub trace_hash: u64,
 }
 
 impl RoundTrip {
-    /// How often something was counted in a round trip.
+    /// A count per round trip.
     pub fn each(&self, count: impl Fn(&Counters) -> u64) -> f64 {
         count(&self.counters) as f64 / self.rounds as f64
     }
 }
 
-/// What a burst has measured.
+/// Results of a burst.
 #[derive(Clone, Copy, Debug)]
 pub struct Burst {
-    /// Bytes of messages in a second.
+    /// Payload bytes per second.
     pub bytes_per_second: f64,
-    /// What sender and receiver counted.
+    /// Counters of sender and receiver.
     pub counters: [Counters; 2],
     /// Messages.
     pub messages: u64,
     /// Share of the time that the line to the receiver was busy.
     pub line: f64,
-    /// Shares of the time that the processors of sender and receiver were in use, for polling too.
+    /// Shares of the time that the processors of sender and receiver were busy, polling included.
     pub processors: [f64; 2],
 }
 
-/// Runs the paper's pingpong between two nodes of a cluster that is only these.
+/// Runs the paper's pingpong in a cluster of two nodes.
 ///
 /// # Errors
-/// What went wrong.
+/// The fault.
 pub fn round_trip(config: &Config, over: Over, bytes: u32) -> Result<RoundTrip, String> {
     round_trip_among(&Config { nodes: 2, ..config.clone() }, over, bytes)
 }
 
-/// Round trips at all sizes of the figures, as points of a curve: bytes, and microseconds.
+/// Round trips at all sizes of the figures, as points of a curve: bytes, microseconds.
 ///
 /// # Errors
-/// What went wrong.
+/// The fault.
 pub fn round_trips(config: &Config, over: Over) -> Result<Vec<(f64, f64)>, String> {
     let point = |bytes| Ok((f64::from(bytes), round_trip(config, over, bytes)?.us));
     SIZES.into_iter().map(point).collect()
 }
 
-/// Runs the paper's pingpong between two nodes of a cluster of as many as `config` says.
+/// Runs the paper's pingpong between two nodes of a cluster with `config`'s number of nodes.
 ///
 /// # Errors
-/// What went wrong.
+/// The fault.
 pub fn round_trip_among(config: &Config, over: Over, bytes: u32) -> Result<RoundTrip, String> {
     trips(Running::new(config, 1)?, over, bytes)
 }
 
-/// The same between two nodes whose NICs raise an interrupt only so long after the one before, once they have met.
+/// The same between two nodes whose NICs, once the nodes are linked, keep a minimum gap between
+/// interrupts.
 ///
 /// # Errors
-/// What went wrong.
+/// The fault.
 pub fn round_trip_with_gap(
     config: &Config,
     over: Over,
@@ -112,7 +114,7 @@ fn trips(mut running: Running, over: Over, bytes: u32) -> Result<RoundTrip, Stri
 /// Runs the paper's burst between two nodes.
 ///
 /// # Errors
-/// What went wrong.
+/// The fault.
 pub fn bandwidth(config: &Config, over: Over, bytes: u32) -> Result<Burst, String> {
     let config = &Config { nodes: 2, ..config.clone() };
     let mut running = Running::new(config, 1)?;

@@ -1,6 +1,7 @@
-//! The experiments of the paper, one file each. Each says what was calibrated, what the mechanism predicts, and what was published.
+//! The paper's experiments, one file each. Each states the calibrated, the predicted and the
+//! published values.
 //!
-//! Two constants are calibrated, on two published values, for all experiments together:
+//! Two constants are calibrated on two published values, for all experiments together:
 //!
 //! | constant | value | fitted to |
 //! |---|---|---|
@@ -18,7 +19,7 @@ mod soft_interrupt;
 
 use crate::experiment::{Axis, Experiment, Report};
 
-/// All experiments: the figures of the paper, then what each mechanism is worth, then the whole cluster.
+/// All experiments: the paper's figures, the gain of each mechanism, and the whole cluster.
 pub const EXPERIMENTS: [Experiment; 7] = [
     round_trip::EXPERIMENT,
     bandwidth::EXPERIMENT,
@@ -29,23 +30,23 @@ pub const EXPERIMENTS: [Experiment; 7] = [
     all_to_all::EXPERIMENT,
 ];
 
-/// Sizes of messages in bytes; the paper tells of 128 and of 1196, where its test ends.
+/// Message sizes in bytes. The paper reports 128 and 1196, where its test ends.
 const SIZES: [u32; 9] = [8, 16, 32, 64, 128, 256, 512, 1024, 1196];
-/// The size of which the paper gives round trips.
+/// The size of the paper's round trips.
 pub const SMALL: u32 = 128;
-/// The size of which the paper gives the bandwidth.
+/// The size of the paper's bandwidth.
 pub const LARGE: u32 = 1196;
 
 /// The paper's round trip over HPCL at 128 B in microseconds (5, Fig. 7).
 pub const HPCL_US: f64 = 25.4;
 /// The paper's round trip over TCP/IP at 128 B in microseconds (5, Fig. 7).
 pub const TCP_US: f64 = 482.0;
-/// The paper's bandwidth of HPCL at 1196 B in bytes a second (5, Fig. 8).
+/// The paper's bandwidth of HPCL at 1196 B in bytes per second (5, Fig. 8).
 const HPCL_BYTES_PER_SECOND: f64 = 1.18e8;
 
 const MESSAGE: Axis = Axis::logarithmic("message", "B");
 
-/// What all of the paper's results are subject to.
+/// Caveats of all of the paper's results.
 fn contexts(report: &mut Report) {
     report.note(
         "GAMMA, U-Net, GigaE PM and EMP (B-27), each bound to one NIC, are context only: the paper has no numbers on them.",

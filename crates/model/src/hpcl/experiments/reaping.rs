@@ -1,4 +1,5 @@
-//! Receiving by interrupts in place of reaping (B-23, H-08, H-09): a process that waits sleeps, and is woken.
+//! Receiving by interrupts (B-23) instead of reaping (H-08, H-09): a waiting process sleeps and is
+//! woken.
 
 use super::measure::{bandwidth, round_trip, round_trip_with_gap, round_trips};
 use super::{LARGE, MESSAGE, Report, SMALL};
@@ -14,7 +15,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// So long between interrupts that a run has none.
+/// An interrupt gap so long that a run has no interrupts.
 const NO_INTERRUPTS: Span = Span::from_ns(3_600_000_000_000);
 
 fn run(report: &mut Report) -> Result<(), String> {

@@ -1,4 +1,5 @@
-//! Fig. 7 (H-26, B-22): round trips of pingpong over HPCL and of request and response over TCP/IP, against size.
+//! Fig. 7 (H-26, B-22): round trips of a pingpong over HPCL, and of request and response over
+//! TCP/IP, against size.
 
 use super::measure::{round_trip, round_trips};
 use super::{HPCL_US, MESSAGE, Report, SMALL, TCP_US, contexts};
@@ -81,7 +82,7 @@ fn run(report: &mut Report) -> Result<(), String> {
     Ok(())
 }
 
-/// What wires and switch take of a round trip, however fast the nodes are.
+/// Time of wires and switch in a round trip, independent of the nodes.
 fn on_wires(config: &Config, bytes: u32) -> Span {
     use crate::hpcl::frame::{BETWEEN_BYTES, CHECK_BYTES, HEADER_BYTES};
     // Frame header, section, packet header with a length of one byte, check value.

@@ -1,4 +1,5 @@
-//! Frames of HPCL handed over by a soft interrupt, as those of the network layer (B-24), in place of being handled in the link layer (H-24).
+//! HPCL frames handed over by a soft interrupt, like frames of the network layer (B-24), instead of
+//! being handled in the link layer (H-24).
 
 use super::measure::{bandwidth, round_trip, round_trips};
 use super::{LARGE, MESSAGE, Report, SMALL};

@@ -1,4 +1,4 @@
-//! Contiguous memory (3.4; M-22, M-23, B-18): one DMA for many pages, and one for each page.
+//! Contiguous memory (3.4; M-22, M-23, B-18): one DMA for many pages, against one per page.
 
 use super::{MESSAGES, SEED, latency_us, paper};
 use crate::experiment::{Axis, Experiment, Origin, Report, Role};
@@ -15,7 +15,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 
 const LENGTHS: [u32; 6] = [4096, 8192, 16_384, 32_768, 65_536, 122_880];
 
-/// Host DMA starts for a message at the sender, and MB/s.
+/// Host DMA starts per message at the sender, and MB/s.
 fn starts_and_rate(setup: &Setup, length: u32) -> Result<(f64, f64), String> {
     let messages = MESSAGES / 10;
     let flow = window(setup, Lengths::Fixed(length), Places::Reused, messages, SEED)?;

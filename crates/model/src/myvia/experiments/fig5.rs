@@ -1,4 +1,5 @@
-//! Fig. 5 (M-26, M-27, B-14): latency and bandwidth of MyVIA and Berkeley VIA on LANai4, and of M-VIA on 100 Mb/s.
+//! Fig. 5 (M-26, M-27, B-14): latency and bandwidth of MyVIA and Berkeley VIA on LANai4, and of
+//! M-VIA on 100 Mb/s.
 
 use super::{Curve, LENGTHS, bandwidth, paper};
 use crate::experiment::{Axis, Experiment, Origin, Report, Role};
@@ -73,7 +74,7 @@ fn run(report: &mut Report) -> Result<(), String> {
     Ok(())
 }
 
-/// Where a difference of bandwidths changes its sign, between 512 B and 4 KB, by halving.
+/// Where a difference of bandwidths changes its sign, between 512 B and 4 KB, by bisection.
 fn crossing(difference: impl Fn(u32) -> Result<f64, String>) -> Result<f64, String> {
     let (mut low, mut high) = (512, 4096);
     if difference(low)? > 0.0 || difference(high)? < 0.0 {

@@ -1,17 +1,18 @@
-//! VIA on the host (B-16; 4): M-VIA over Ethernet of 100 Mb/s and 1 Gb/s, with a system call for each post and interrupts.
+//! VIA on the host (B-16; 4): M-VIA over Ethernet of 100 Mb/s and 1 Gb/s, with a system call for
+//! each post and interrupts.
 
 use super::{LENGTHS, MESSAGES, SEED, latency_us, paper};
 use crate::experiment::{Axis, Experiment, Origin, Report, Role};
 use crate::myvia::Setup;
 use crate::myvia::programs::{Lengths, Places, ping_pong, window};
 
-/// Interrupts of the receiver for a message that comes alone.
+/// Interrupts of the receiver per message, for messages sent one at a time.
 fn interrupts_each(setup: &Setup, length: u32) -> Result<f64, String> {
     let flow = window(setup, Lengths::Fixed(length), Places::Reused, 1, SEED)?;
     Ok(flow.running.machine.nodes[1].processor.counts.frame_interrupts as f64)
 }
 
-/// What it is, and how to run it.
+/// Name and entry point.
 pub const EXPERIMENT: Experiment =
     Experiment { id: "m-via", title: "VIA on the host, over Ethernet", rows: "B-16, M-30", run };
 

@@ -6,7 +6,7 @@ use crate::experiment::{Axis, Experiment, Origin, Report, Role};
 use crate::myvia::programs::{LONGEST_OF_MIX, Lengths, Places, ping_pong, window};
 use crate::network::Sizes;
 
-/// What it is, and how to run it.
+/// Name and entry point.
 pub const EXPERIMENT: Experiment =
     Experiment { id: "mix", title: "the traffic that the paper designs for", rows: "M-31", run };
 

@@ -1,7 +1,9 @@
-//! The experiments of the paper, one file each. Each says what was calibrated, what the mechanism predicts, and what was published.
+//! The paper's experiments, one file each. Each states the calibrated, the predicted and the
+//! published values.
 //!
-//! Five constants are calibrated, on five published values, for all experiments together, and a sixth, `firmware.via.descriptor`, on a statement without
-//! a number (latencies on LANai4 "almost coincide"):
+//! Five constants are calibrated on five published values, for all experiments together. A sixth,
+//! `firmware.via.descriptor`, is calibrated on a statement without a number (latencies on LANai4
+//! "almost coincide"):
 //!
 //! | constant | value | fitted to |
 //! |---|---|---|
@@ -40,14 +42,14 @@ pub const EXPERIMENTS: [Experiment; 8] = [
 const ROUNDS: u64 = 1000;
 /// Messages of a window (4).
 const MESSAGES: u64 = 2000;
-/// The seed of every run; the systems draw nothing but which unit begins its turns where.
+/// The seed of every run. It only decides where the round-robin of each unit starts.
 const SEED: u64 = 1;
 
-/// Lengths of messages for curves, in bytes.
+/// Message lengths of the curves, in bytes.
 const LENGTHS: [u32; 14] =
     [4, 16, 64, 128, 256, 512, 1024, 1536, 2048, 3072, 4096, 8192, 16_384, 32_768];
 
-/// Latency and bandwidth of a system by length of message.
+/// Latency and bandwidth of a system by message length.
 #[derive(Clone, Debug)]
 struct Curve {
     name: &'static str,
@@ -75,7 +77,7 @@ impl Curve {
         value_at(&self.latency_us, length)
     }
 
-    /// The greatest bandwidth.
+    /// The highest bandwidth.
     fn peak(&self) -> f64 {
         self.bandwidth.iter().map(|point| point.1).fold(0.0, f64::max)
     }
@@ -91,13 +93,13 @@ fn paper(name: &str) -> Result<Setup, String> {
     Setup::paper(name).map_err(|error: ConfigError| error.to_string())
 }
 
-/// Mean time one way of a ping-pong, in us.
+/// Mean one-way time of a ping-pong, in us.
 fn latency_us(setup: &Setup, length: u32) -> Result<f64, String> {
     let latency = ping_pong(setup, Lengths::Fixed(length), ROUNDS, SEED)?;
     Ok(latency.one_way.as_ns() / 1e3)
 }
 
-/// Decimal megabytes in a second of a window.
+/// Bandwidth of a window, in decimal MB/s.
 fn bandwidth(setup: &Setup, length: u32) -> Result<f64, String> {
     let flow = window(setup, Lengths::Fixed(length), Places::Reused, MESSAGES, SEED)?;
     Ok(flow.megabytes_per_second)

@@ -1,4 +1,5 @@
-//! The pipelines (3.2; M-18 to M-21): stages, what overlaps, and what double buffers and locks bring and cost.
+//! The pipelines (3.2; M-18 to M-21): stages, overlap, the gain of double buffers and the cost of
+//! locks.
 
 use super::{MESSAGES, SEED, paper};
 use crate::experiment::{Experiment, Report, Role};
@@ -20,7 +21,7 @@ fn stages(pipeline: Pipeline, side: Side) -> f64 {
     of_side.map(|step| f64::from(step.stage(pipeline))).fold(0.0, f64::max)
 }
 
-/// A window whose uses of units are written down.
+/// A window with the journal of unit uses open.
 pub(super) fn observed(setup: &Setup, length: u32, messages: u64) -> Result<Running, String> {
     let mut running = Running::new(setup, 2, SEED).map_err(|error| error.to_string())?;
     let mut program =

@@ -1,4 +1,5 @@
-//! The ring on the NIC and its overflow (3.3; M-12 to M-17): interrupts, and a NIC that runs dry, by length and low mark.
+//! The ring on the NIC and its overflow (3.3; M-12 to M-17): interrupts and dry rings, by length
+//! and low mark.
 
 use super::{MESSAGES, SEED, paper};
 use crate::experiment::{Axis, Experiment, Origin, Report, Role};
@@ -12,19 +13,19 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// What a window said about its send queue.
+/// Measures of a window's send queue.
 struct Ring {
-    /// Refill interrupts of the sender, for 1000 messages.
+    /// Refill interrupts of the sender per 1000 messages.
     interrupts: f64,
-    /// Share of the time that the small ring was empty though the big one was not, in percent.
+    /// Share of the time in which the small ring was empty but the big one was not, in percent.
     dry: f64,
-    /// Messages in a second, in thousands.
+    /// Thousands of messages per second.
     rate: f64,
-    /// Descriptors that went through the big ring, in percent.
+    /// Share of the descriptors that went through the big ring, in percent.
     overflowed: f64,
 }
 
-/// Runs a window of short messages with so many unfinished.
+/// Runs a window of short messages with `unfinished` sends in flight.
 fn ring(setup: &Setup, length: u32, unfinished: u64) -> Result<Ring, String> {
     let mut running = Running::new(setup, 2, SEED).map_err(|error| error.to_string())?;
     let mut program =
@@ -53,7 +54,7 @@ fn run(report: &mut Report) -> Result<(), String> {
     let mut marks = Vec::new();
     let mut lengths = Vec::new();
     for (name, setup) in &systems {
-        // Messages of 64 B with a ring of 16: the hardest case.
+        // Messages of 64 B with a ring of 16: the worst case.
         let mut by_mark = Vec::new();
         for low_mark in [0, 1, 2, 4, 8, 12, 15] {
             by_mark.push((low_mark, ring(&with(setup, 16, low_mark), 64, 512)?));
@@ -76,7 +77,7 @@ fn run(report: &mut Report) -> Result<(), String> {
         let mut by_length = Vec::new();
         for small_ring in [2, 4, 8, 16, 32, 64, 128, 256] {
             let setup = with(setup, small_ring, small_ring / 4);
-            // The NIC's memory must hold the rings of all VIs beside its buffers.
+            // The NIC's memory must hold the rings of all VIs besides its buffers.
             if setup.check().is_ok() {
                 by_length.push((small_ring, ring(&setup, 64, 512)?));
             }
@@ -102,7 +103,7 @@ fn run(report: &mut Report) -> Result<(), String> {
         marks.push((*name, by_mark));
         lengths.push((*name, by_length));
     }
-    // M-17: the load that was measured, with the rings as they are set.
+    // M-17: the measured load, with the configured rings.
     for (name, setup) in &systems {
         let mut most: f64 = 0.0;
         for length in [64, 4096] {

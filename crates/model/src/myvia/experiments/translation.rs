@@ -1,4 +1,5 @@
-//! Translation (3.1; M-10, B-14, B-15): what poor locality costs a cache on the NIC, and what the other classes cost.
+//! Translation (3.1; M-10, B-14, B-15): the cost of poor locality for a cache on the NIC, and the
+//! costs of the other classes.
 
 use super::{MESSAGES, SEED, paper};
 use crate::engine::Random;
@@ -15,20 +16,21 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// Regions that messages lie in, in times of what the cache covers.
+/// Sizes of the messages' regions, relative to the reach of the cache.
 const REGIONS: [f64; 5] = [0.5, 1.0, 1.5, 2.0, 4.0];
 const LENGTHS: [u32; 4] = [512, 2048, 4096, 8192];
-/// Entries of the cache: enough for all receive buffers, few enough that a run sees each page of a region many times.
+/// Entries of the cache: enough for all receive buffers, few enough that a run visits each page of
+/// a region many times.
 const ENTRIES: usize = 128;
 
-/// A window whose sends lie anywhere in a region of so many pages.
+/// A window whose sends lie at random places in a region of `pages` pages.
 fn scattered(setup: &Setup, length: u32, pages: u64, messages: u64) -> Result<Flow, String> {
     let places = Places::Scattered(pages * PAGE, Random::new(SEED));
     window(setup, Lengths::Fixed(length), places, messages, SEED)
 }
 
-/// What is lost against a cache that covers the region, in percent. What the first look at each page costs is left out: in either case
-/// it is paid once.
+/// Lost bandwidth and added misses against a cache that covers the region, in percent. Compulsory
+/// misses do not count: both caches have them.
 fn loss(setup: &Setup, length: u32, times: f64) -> Result<(f64, f64), String> {
     let entries = setup.system.cache_entries as f64;
     let pages = (entries * times) as u64;
@@ -43,7 +45,8 @@ fn loss(setup: &Setup, length: u32, times: f64) -> Result<(f64, f64), String> {
     let mut covering = setup.clone();
     covering.system.cache_entries = 1 << 16;
     let ((slow, misses), (quick, compulsory)) = (steady(setup)?, steady(&covering)?);
-    // The covering cache still meets some pages for the first time; the rest of the misses are those that a small cache adds.
+    // The covering cache still has some compulsory misses; the other misses are those of the small
+    // cache.
     let added = (misses - compulsory).max(0.0) * 100.0;
     Ok(((1.0 - quick / slow).max(0.0) * 100.0, added))
 }
@@ -93,7 +96,7 @@ fn run(report: &mut Report) -> Result<(), String> {
         flow.running.machine.nodes.iter().map(|node| node.processor.counts.interrupts());
     let interrupts = interrupts.sum::<u64>() as f64;
     report.value("MyVIA, interrupts for translation", "1", Role::Predicted, interrupts, Some(0.0));
-    // Class 2: the NIC translates by a table of its own.
+    // Class 2: the NIC translates with its own table.
     for name in ["myvia-a", "myvia-b"] {
         let mut table = paper(name)?;
         table.system.translation = Translation::NicTable;

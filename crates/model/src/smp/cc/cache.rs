@@ -3,47 +3,47 @@
 use super::message::Kind;
 use super::{Fault, Unexpected};
 
-/// What a cache has of a line.
+/// The state of a line in a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum State {
-    /// Nothing.
+    /// No copy.
     #[default]
     Invalid,
-    /// A copy that others may have, too.
+    /// A copy that other caches may have, too.
     Shared,
-    /// The only copy, as in memory.
+    /// The only copy, equal to memory.
     Exclusive,
-    /// The only copy, and memory is out of date.
+    /// The only copy; memory is stale.
     Modified,
-    /// Nothing, and wants to read: GetS is under way.
+    /// No copy, and wants to read: GetS is in flight.
     WantsShared,
-    /// Nothing, and wants to write: GetM is under way.
+    /// No copy, and wants to write: GetM is in flight.
     WantsExclusive,
-    /// A shared copy, and wants to write: GetM is under way.
+    /// A shared copy, and wants to write: GetM is in flight.
     Upgrades,
-    /// Gives up what it owned: Put is under way, and it still has the data.
+    /// Gives up its only copy: Put is in flight, and it still has the data.
     GivesUp,
-    /// The same, and it was asked for the data meanwhile: nothing is left.
+    /// Gives up, and a Fetch or FetchInvalidate has taken the data meanwhile.
     GaveUp,
 }
 
 /// A line in a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct CacheLine {
-    /// What it is to the cache.
+    /// Its state.
     pub state: State,
-    /// Its content, where the state has any.
+    /// Its content, if the state has any.
     pub data: u64,
 }
 
-/// What an access comes to.
+/// The result of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Done.
     Hit,
-    /// To be asked for at the home; the access is done when the answer has come.
+    /// The home must be asked with this message; the access is done when the answer arrives.
     Asks(Kind),
-    /// Something is under way for this line; try again later.
+    /// A message for this line is in flight; try again later.
     Busy,
 }
 
@@ -58,7 +58,7 @@ impl State {
         matches!(self, State::Exclusive | State::Modified)
     }
 
-    /// Whether nothing is under way.
+    /// Whether no message is in flight.
     pub const fn is_stable(self) -> bool {
         matches!(self, State::Invalid | State::Shared | State::Exclusive | State::Modified)
     }
@@ -96,7 +96,7 @@ impl CacheLine {
         }
     }
 
-    /// The cache needs the place: a shared copy is dropped without a word, an only one is given back.
+    /// Evicts the line: a shared copy is dropped silently, an only copy is given back.
     pub fn evict(&mut self) -> Access {
         match self.state {
             State::Shared => {
@@ -112,10 +112,10 @@ impl CacheLine {
         }
     }
 
-    /// A message of the home comes; the answer to it, if it wants one.
+    /// Handles a message of the home and returns the answer, if there is one.
     ///
     /// # Errors
-    /// [`Unexpected`], if the protocol has a hole.
+    /// [`Unexpected`], if the protocol has no transition for it.
     pub fn handle(
         &mut self,
         kind: Kind,
@@ -155,7 +155,7 @@ impl CacheLine {
                 self.state = State::WantsExclusive;
                 return Ok(Some(Kind::Invalidated));
             }
-            // It had a copy, dropped it without a word, and perhaps asks for another.
+            // It dropped its shared copy silently, and may have asked for another.
             (
                 Kind::Invalidate,
                 State::Invalid | State::WantsShared | State::WantsExclusive | State::GaveUp,

@@ -1,28 +1,29 @@
-//! What coherence means, checked at every step: one writer or many readers, and every read gives what was written last.
+//! Coherence, checked at every step: one writer or many readers, and every read returns the last
+//! write.
 
 use super::cache::{CacheLine, State};
 
-/// A law that was broken.
+/// A violation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Incoherent {
-    /// Somebody may write while another may read.
+    /// One node may write while another may read.
     #[error("line {line}: one node may write while another has a copy: {states:?}")]
     TwoOwners {
         /// The line.
         line: u32,
-        /// Its states, node by node.
+        /// Its state in each node.
         states: Vec<State>,
     },
-    /// A read gave something else than what was written last.
+    /// A read did not return the last write.
     #[error("line {line}: node {node} reads {read}, and {written} was written last")]
     Stale {
         /// The line.
         line: u32,
-        /// Who read.
+        /// The reader.
         node: u8,
-        /// What it got.
+        /// The value that it read.
         read: u64,
-        /// What it should have got.
+        /// The value last written.
         written: u64,
     },
 }
@@ -44,7 +45,7 @@ pub fn check_copies<'a>(
     Ok(())
 }
 
-/// What was written last to each line, over the whole system.
+/// The last write to each line, over the whole system.
 #[derive(Clone, Debug)]
 pub struct Golden {
     written: Vec<u64>,
@@ -57,18 +58,18 @@ impl Golden {
         Golden { written: vec![0; lines], next: 1 }
     }
 
-    /// A value that was never written before.
+    /// A value never written before.
     pub fn fresh(&mut self) -> u64 {
         self.next += 1;
         self.next
     }
 
-    /// A write has been done.
+    /// Notes a write.
     pub fn wrote(&mut self, line: u32, value: u64) {
         self.written[line as usize] = value;
     }
 
-    /// A read has been done.
+    /// Checks a read.
     ///
     /// # Errors
     /// [`Incoherent::Stale`].

@@ -1,10 +1,12 @@
-//! Every state that one line can get into, with a few nodes that read, write and evict whenever they can, and every order in which
-//! messages can come.
+//! Every reachable state of one line: a few nodes read, write and evict whenever they can, and
+//! messages arrive in every possible order.
 //!
-//! Data is reduced to whether it is what was written last: a write makes all other copies, in caches, memory and messages, stale.
+//! Data is reduced to one fact: whether it is the last write. A write makes all other copies stale,
+//! in caches, memory and messages.
 //!
-//! Nodes are alike, so that states that differ only in which node is which count as one: of each such class the member is kept whose nodes are in
-//! ascending order of all that is known of them. With four nodes that leaves about a twenty-fourth of the states.
+//! Nodes are interchangeable (symmetry reduction): states that differ only by a permutation of
+//! nodes form one class. The representative of a class has its nodes in ascending order of their
+//! state. With four nodes about a twenty-fourth of the states remain.
 
 use std::cmp::Ordering;
 use std::collections::{HashMap, VecDeque};
@@ -15,40 +17,42 @@ use super::home::HomeLine;
 use super::message::Kind;
 use super::{Fault, NODES};
 
-/// The last content written, and anything else.
+/// The last content written, and any other content.
 const FRESH: u64 = 1;
 const STALE: u64 = 0;
 
-/// One state of the whole system: caches, directory, and messages on their way, each way and channel a queue.
+/// One state of the whole system: caches, directory, and messages in flight. Each direction and
+/// channel is a queue.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct System {
     caches: Vec<CacheLine>,
     home: HomeLine,
-    /// To the home: requests and answers of each node.
+    /// Requests and answers of each node to the home.
     requests: Vec<VecDeque<(Kind, u64)>>,
     answers: Vec<VecDeque<(Kind, u64)>>,
     /// From the home, to each node.
     orders: Vec<VecDeque<(Kind, u64)>>,
 }
 
-/// What was found.
+/// The result of an exploration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Explored {
-    /// States, those counted once that differ only in which node is which.
+    /// States, modulo permutations of nodes.
     pub classes: usize,
-    /// States, if nodes are told apart.
+    /// States, with nodes told apart.
     pub states: usize,
-    /// Steps out of the states that were counted once.
+    /// Transitions out of the representatives.
     pub steps: usize,
-    /// Most messages that were on their way at once, on one way and channel.
+    /// The most messages in flight in one direction and channel.
     pub longest_queue: usize,
 }
 
-/// Visits every state that `nodes` caches of one line can get into, and checks in each that copies are coherent, that reads give what was
-/// written last, that every message has an answer, and that from everywhere all can come to rest.
+/// Visits every reachable state of one line in `nodes` caches. In each it checks that copies are
+/// coherent, that reads return the last write, and that every message has a transition. It also
+/// checks that a state of rest is reachable from every state.
 ///
 /// # Errors
-/// A sentence that says what is wrong.
+/// A sentence that names the fault.
 ///
 /// # Panics
 /// If `nodes` is not 1 to 4.
@@ -56,7 +60,7 @@ pub fn explore(nodes: usize, fault: Option<Fault>) -> Result<Explored, String> {
     visit(nodes, fault, System::into_ordered)
 }
 
-/// Visits states, after each of which `represent` says which one stands for it.
+/// Visits states; `represent` maps each to the representative of its class.
 fn visit(
     nodes: usize,
     fault: Option<Fault>,
@@ -95,7 +99,7 @@ fn visit(
             came_from[entry as usize].push(number);
         }
     }
-    // Whatever comes to rest, backwards: nothing may be left over.
+    // Search backwards from the states of rest: it must reach every state.
     let mut ends = vec![false; numbers.len()];
     let mut stack = at_rest;
     while let Some(number) = stack.pop() {
@@ -122,7 +126,7 @@ impl System {
         Ok(found)
     }
 
-    /// What the processor of a node can do now.
+    /// Adds the states after each access that the node's processor can make now.
     fn accesses(&self, node: usize, found: &mut Vec<System>) -> Result<(), String> {
         type Does = fn(&mut CacheLine) -> Access;
         let all: [Does; 3] = [CacheLine::read, |line| line.write(FRESH), CacheLine::evict];
@@ -172,7 +176,7 @@ impl System {
             let data = next.caches[node].data;
             next.answers[node].push_back((kind, sent(kind, data)));
         } else if kind != Kind::PutDone {
-            // What was waited for has come: the access is done before anything else happens.
+            // The answer has arrived: the access is done before anything else happens.
             next.check_read(node)?;
             if matches!(wanted, State::WantsExclusive | State::Upgrades) {
                 next.caches[node].write(FRESH);
@@ -190,7 +194,7 @@ impl System {
         }
     }
 
-    /// A node has written: all other content is out of date.
+    /// A node has written: all other content becomes stale.
     fn grow_stale(&mut self, writer: usize) {
         let queues = [&mut self.requests, &mut self.answers, &mut self.orders];
         for message in queues.into_iter().flatten().flatten() {
@@ -202,7 +206,7 @@ impl System {
         self.caches[writer].data = FRESH;
     }
 
-    /// What nobody will look at any more must not tell states apart.
+    /// Clears content that nothing reads any more, so that it does not distinguish states.
     fn forget_unused(&mut self) {
         for line in &mut self.caches {
             if !line.state.is_readable() && line.state != State::GivesUp {
@@ -211,7 +215,7 @@ impl System {
         }
     }
 
-    /// The same with other numbers for the nodes, by which they are in ascending order.
+    /// The representative of its class: nodes renumbered into ascending order.
     fn into_ordered(mut self) -> System {
         let mut order: Vec<usize> = (0..self.caches.len()).collect();
         order.sort_by(|one, other| self.compare(*one, *other));
@@ -230,7 +234,7 @@ impl System {
         self
     }
 
-    /// Orders two nodes by all that tells them apart.
+    /// Orders two nodes by all of their state.
     fn compare(&self, one: usize, other: usize) -> Ordering {
         self.caches[one]
             .cmp(&self.caches[other])
@@ -240,13 +244,14 @@ impl System {
             .then_with(|| self.home.compare(one as u8, other as u8))
     }
 
-    /// In how many ways the nodes of an ordered state can be numbered so that a different state comes out.
+    /// The number of different states that permutations of an ordered state's nodes give.
     fn arrangements(&self) -> usize {
         let (mut ways, mut alike) = (1, 0);
         for node in 0..self.caches.len() {
             let same = node > 0 && self.compare(node - 1, node) == Ordering::Equal;
             alike = if same { alike + 1 } else { 1 };
-            // n! over the factorials of the groups of equals, one node after the other, so that each step is a whole number.
+            // n! over the factorials of the sizes of groups of equal nodes. One node at a time
+            // keeps each step a whole number.
             ways = ways * (node + 1) / alike;
         }
         ways
@@ -268,7 +273,7 @@ impl System {
     }
 }
 
-/// Content goes only with those that carry it.
+/// The content of a message; kinds without data get a fixed one.
 fn sent(kind: Kind, data: u64) -> u64 {
     if kind.has_data() { data } else { STALE }
 }
@@ -284,8 +289,8 @@ enum Queue {
 mod tests {
     use super::*;
 
-    /// Counting states once that differ only in which node is which leaves out nothing: each class, taken with the number of its members, gives
-    /// the states that are found when nodes are told apart.
+    /// Symmetry reduction loses nothing: the classes, each counted with its permutations, add up to
+    /// the states found with nodes told apart.
     // shows: S-04
     #[test]
     fn classes_stand_for_all_their_states() {
@@ -298,7 +303,7 @@ mod tests {
         }
     }
 
-    /// Canary: if states were not put in order, the count would tell.
+    /// Canary: without the ordering of nodes, the counts differ.
     // shows: S-04
     #[test]
     fn a_missing_order_is_noticed() {

@@ -6,60 +6,60 @@ use std::collections::VecDeque;
 use super::message::{Kind, Node};
 use super::{Fault, Unexpected};
 
-/// Who has the line.
+/// The caches that have the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Holders {
-    /// Memory alone.
+    /// None: only memory has it.
     #[default]
     Nobody,
-    /// Perhaps these, by bits; memory is up to date.
+    /// Perhaps these nodes, one bit each; memory is up to date.
     Sharers(u8),
-    /// One, who may have changed it.
+    /// One node, which may have written it.
     Owner(Node),
 }
 
-/// A request that waits or is being served.
+/// A request that waits or is in service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Request {
-    /// Who asks.
+    /// The node that asks.
     pub from: Node,
-    /// For what.
+    /// The kind of request.
     pub kind: Kind,
-    /// With what, for a Put.
+    /// The data of a Put.
     pub data: u64,
 }
 
-/// What the request that is being served waits for.
+/// The answers that the request in service waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Serving {
     request: Request,
-    /// Sharers that have not given up.
+    /// Invalidations without an answer yet.
     invalidations: u8,
-    /// Whether the owner has not answered.
+    /// Whether the owner's answer is missing.
     fetch: bool,
 }
 
-/// A line at home.
+/// A line in its home's directory.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct HomeLine {
-    /// Who has it.
+    /// The caches that have it.
     pub holders: Holders,
-    /// Memory.
+    /// Its content in memory.
     pub memory: u64,
     serving: Option<Serving>,
     waiting: VecDeque<Request>,
 }
 
-/// What the home says: to whom, what, with what data.
+/// A message that the home sends: target, kind, data.
 pub type Said = (Node, Kind, u64);
 
 impl HomeLine {
-    /// Whether nothing is under way.
+    /// Whether no request is in service.
     pub fn is_idle(&self) -> bool {
         self.serving.is_none() && self.waiting.is_empty()
     }
 
-    /// Replaces the content of all requests that wait: for those who follow content through every state.
+    /// Replaces the content of all waiting requests; for the exploration of states.
     pub(super) fn replace_data(&mut self, data: u64) {
         let serving = self.serving.iter_mut().map(|serving| &mut serving.request);
         for request in serving.chain(&mut self.waiting).filter(|request| request.kind.has_data()) {
@@ -67,7 +67,7 @@ impl HomeLine {
         }
     }
 
-    /// Orders two nodes by what this line knows of them. Equal are only those that it knows the same of.
+    /// Orders two nodes by this line's knowledge of them. Equal nodes are interchangeable for it.
     pub(super) fn compare(&self, one: Node, other: Node) -> Ordering {
         let holds = |node| match self.holders {
             Holders::Nobody => false,
@@ -81,7 +81,7 @@ impl HomeLine {
             .then_with(|| waits(one).cmp(waits(other)))
     }
 
-    /// Gives each node another number: `numbers[node]`.
+    /// Renumbers the nodes: each becomes `numbers[node]`.
     pub(super) fn renumber(&mut self, numbers: &[Node]) {
         let number = |node: Node| numbers[usize::from(node)];
         self.holders = match self.holders {
@@ -98,10 +98,10 @@ impl HomeLine {
         }
     }
 
-    /// A message comes; what is said in answer is added to `out`.
+    /// Handles a message and adds the answers to `out`.
     ///
     /// # Errors
-    /// [`Unexpected`], if the protocol has a hole.
+    /// [`Unexpected`], if the protocol has no transition for it.
     pub fn handle(
         &mut self,
         from: Node,
@@ -146,7 +146,7 @@ impl HomeLine {
                 }
                 self.holders = Holders::Nobody;
             }
-            // It was overtaken by a Fetch, which has brought the data.
+            // A Fetch overtook this Put and has brought the data.
             (Kind::Put, _) => {}
             (Kind::GetM, Holders::Owner(owner)) => {
                 serving.fetch = true;
@@ -167,7 +167,7 @@ impl HomeLine {
         self.serving = Some(serving);
     }
 
-    /// Answers if all that was waited for has come, and begins with whoever waits.
+    /// Completes the request in service if all answers have arrived, and starts the next one.
     fn go_on(&mut self, fault: Option<Fault>, out: &mut Vec<Said>) {
         while let Some(serving) = self.serving {
             let enough = u8::from(fault == Some(Fault::CountsTooFew));

@@ -1,10 +1,11 @@
-//! What coherence units say to each other.
+//! The messages of coherence units.
 
 use bellwire_wire::link::network::{Class, NetworkHeader};
 
 use crate::smp::network::NetworkPacket;
 
-/// Bytes of a line: 8 DW, the largest power of two that fits a packet of 16 DW with its header (S-32).
+/// Bytes of a line: 8 DW, the largest power of two that fits a packet of 16 DW with its header
+/// (S-32).
 pub const LINE_BYTES: usize = 32;
 
 /// A node's number.
@@ -13,42 +14,42 @@ pub type Node = u8;
 /// A message of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Message {
-    /// What it says.
+    /// Its kind.
     pub kind: Kind,
-    /// Whose it is.
+    /// The sender.
     pub from: Node,
-    /// Whom it is for.
+    /// The receiver.
     pub to: Node,
     /// The line, by its number.
     pub line: u32,
-    /// Content of the line, for those kinds that carry it.
+    /// Content of the line, for kinds that carry it.
     pub data: u64,
 }
 
-/// What a message says.
+/// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// Cache to home: I want to read.
+    /// Cache to home: wants to read.
     GetS,
-    /// Cache to home: I want to write.
+    /// Cache to home: wants to write.
     GetM,
-    /// Cache to home: I give up what I own; with data.
+    /// Cache to home: gives up its only copy; with data.
     Put,
-    /// Home to owner: others want to read; keep a shared copy.
+    /// Home to owner: another node wants to read; keep a shared copy.
     Fetch,
-    /// Home to owner: another wants to write; give it up.
+    /// Home to owner: another node wants to write; give it up.
     FetchInvalidate,
-    /// Home to sharer: another wants to write; give it up.
+    /// Home to sharer: another node wants to write; give it up.
     Invalidate,
     /// Home to cache: a shared copy; with data.
     Shared,
     /// Home to cache: the only copy; with data.
     Exclusive,
-    /// Home to cache: your Put is done.
+    /// Home to cache: the Put is done.
     PutDone,
-    /// Owner to home: what it was asked for; with data.
+    /// Owner to home: answer to a Fetch or FetchInvalidate; with data.
     Fetched,
-    /// Sharer to home: given up.
+    /// Sharer to home: the copy is given up.
     Invalidated,
 }
 
@@ -68,7 +69,8 @@ impl Kind {
         Kind::Invalidated,
     ];
 
-    /// Virtual channel: requests, which may have to wait at the home, on 0, and all else on 1 (S-14).
+    /// Virtual channel: 0 for requests, which may wait at the home, and 1 for everything else
+    /// (S-14).
     pub const fn channel(self) -> u8 {
         match self {
             Kind::GetS | Kind::GetM | Kind::Put => 0,
@@ -76,7 +78,7 @@ impl Kind {
         }
     }
 
-    /// Whether the line's content goes with it.
+    /// Whether it carries the line's content.
     pub const fn has_data(self) -> bool {
         matches!(self, Kind::Put | Kind::Shared | Kind::Exclusive | Kind::Fetched)
     }
@@ -88,7 +90,8 @@ impl Kind {
 }
 
 impl Message {
-    /// The packet that carries it: 4 DW of header as the paper counts, and 8 DW of line if it has data.
+    /// The packet of the message: 4 DW of header as the paper counts, and 8 DW of line if it has
+    /// data.
     pub fn to_packet(self) -> NetworkPacket {
         let operation = Kind::ALL.iter().position(|kind| *kind == self.kind).unwrap_or(0) as u8;
         let header = NetworkHeader {
@@ -99,7 +102,7 @@ impl Message {
             tag: 0,
             address: u64::from(self.line) * LINE_BYTES as u64,
         };
-        // A line holds its content four times over, so that damage shows.
+        // A line repeats its content four times, so that damage is visible.
         let data = match self.kind.has_data() {
             true => self.data.to_le_bytes().repeat(LINE_BYTES / 8),
             false => Vec::new(),
@@ -107,7 +110,7 @@ impl Message {
         NetworkPacket { header, channel: self.kind.channel(), data }
     }
 
-    /// The message in a packet; nothing if it is none.
+    /// The message in a packet; `None` if it holds none.
     pub fn from_packet(packet: &NetworkPacket) -> Option<Message> {
         let header = packet.header;
         let kind = *Kind::ALL.get(usize::from(header.operation))?;
@@ -138,7 +141,7 @@ mod tests {
     use crate::smp::config::Header;
     use crate::smp::network::LONGEST_COHERENCE_DW;
 
-    /// Every message fits a coherence packet and comes back from it.
+    /// Every message survives a coherence packet unchanged.
     // shows: S-09, S-32
     #[test]
     fn messages_fit_their_packets() {

@@ -1,16 +1,18 @@
-//! The coherence unit: an L2 directory keeps the caches of four processors coherent (S-04, S-32; SMP paper, section 2).
+//! The coherence unit: an L2 directory keeps the caches of four processors coherent (S-04, S-32;
+//! SMP paper, section 2).
 //!
-//! The paper names neither protocol nor messages. This one has the states of MESI and a directory at each line's *home*, which serves
-//! one request for a line at a time; docs/model-smp.md has the table of states and messages. Requests (GetS, GetM, Put) go on
-//! channel 0; everything else goes on channel 1 and is always taken, so that no circle of waits can close.
+//! The paper names neither protocol nor messages. This one has the MESI states and a directory at
+//! each line's *home*, which serves one request per line at a time. docs/model-smp.md has the table
+//! of states and messages. Requests (GetS, GetM, Put) go on channel 0; everything else goes on
+//! channel 1 and is always accepted, so no cycle of waits can form.
 //!
 //! ```text
-//!   message   what is said, on which channel, as a packet of at most 16 DW
-//!   cache     one line in one cache: states and what they answer
+//!   message   kinds, channels, packets of at most 16 DW
+//!   cache     one line in one cache: states and answers
 //!   home      one line in its home's directory
 //!   unit      all lines of a node: accesses, evictions, messages
-//!   checker   one writer or many readers, and every read gives what was written last
-//!   explore   every state that a line can get into, with the smallest of systems
+//!   checker   one writer or many readers, and every read returns the last write
+//!   explore   every reachable state of a line, in small systems
 //!   tester    random accesses over a network without time
 //! ```
 
@@ -22,25 +24,25 @@ pub mod message;
 pub mod tester;
 pub mod unit;
 
-/// A mistake that is planted to see whether the checkers notice it.
+/// A fault planted to test the checkers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fault {
-    /// A cache says that it gave a line up, and keeps it.
+    /// A cache acknowledges an invalidation and keeps the line.
     KeepsInvalidated,
-    /// The home forgets who got a shared copy.
+    /// The home forgets a node that got a shared copy.
     ForgetsSharer,
-    /// The home does not store what an owner gives back.
+    /// The home does not store the data that an owner gives back.
     LosesWriteback,
-    /// The home answers before the last sharer has given up its copy.
+    /// The home answers one invalidation too early.
     CountsTooFew,
     /// The home never answers a Put.
     SilentToPut,
 }
 
-/// Most nodes.
+/// The most nodes.
 pub const NODES: usize = 4;
 
-/// What cannot happen did: a message in a state that has no answer to it.
+/// A message in a state that has no transition for it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what} in state {state}; the protocol has a hole")]
 pub struct Unexpected {

@@ -1,5 +1,6 @@
-//! Random accesses of four nodes over a network without time, in which any message may be the next to arrive that its way and channel allow.
-//! A test with links and time is in the system; this one is faster and nastier.
+//! Random accesses of four nodes over a network without time. The next message to arrive is random,
+//! within the order of each direction and channel. The tests of the system have links and time;
+//! this one is faster and tries more orders.
 
 use std::collections::VecDeque;
 
@@ -10,44 +11,44 @@ use super::message::Message;
 use super::unit::{Outcome, Unit, Want};
 use super::{Fault, NODES};
 
-/// What is tried.
+/// The parameters of a trial.
 #[derive(Clone, Copy, Debug)]
 pub struct Trial {
-    /// Lines; few of them are fought over, many are evicted.
+    /// Lines: few cause contention, many cause evictions.
     pub lines: u32,
-    /// Lines that a cache holds.
+    /// Lines in a cache.
     pub capacity: usize,
-    /// Accesses in all.
+    /// Total accesses.
     pub accesses: u64,
-    /// Accesses that one node may have waiting.
+    /// The most waiting accesses of a node.
     pub waiting: usize,
-    /// Decides everything that is drawn.
+    /// The seed of all random draws.
     pub seed: u64,
-    /// What is planted.
+    /// The planted fault.
     pub fault: Option<Fault>,
 }
 
-/// What came of it.
+/// The result of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tried {
-    /// Accesses that were done at once.
+    /// Accesses done at once.
     pub hits: u64,
-    /// Accesses that had to wait.
+    /// Accesses that waited.
     pub misses: u64,
-    /// Messages that were delivered.
+    /// Messages delivered.
     pub messages: u64,
-    /// Most steps that one access waited.
+    /// The most steps that one access waited.
     pub longest_wait: u64,
 }
 
-/// Steps after which an access that waits is taken for lost.
+/// Steps after which a waiting access counts as lost.
 const PATIENCE: u64 = 100_000;
 
 /// Makes random accesses and checks each step.
 ///
 /// # Errors
-/// A sentence that says what is wrong: copies that should not be, a read of old content, a message without answer, an access
-/// that is never done.
+/// A sentence that names the fault: incoherent copies, a stale read, a message without transition,
+/// or an access that never completes.
 pub fn try_randomly(trial: &Trial) -> Result<Tried, String> {
     let mut random = Random::new(trial.seed);
     let unit = |node| Unit::new(node as u8, NODES as u8, trial.lines, trial.capacity, trial.fault);

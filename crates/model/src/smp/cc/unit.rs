@@ -5,32 +5,32 @@ use super::home::{HomeLine, Said};
 use super::message::{Kind, Message, Node};
 use super::{Fault, Unexpected};
 
-/// What a processor wants of a line.
+/// An access of a processor to a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Want {
-    /// Its content.
+    /// Reads it.
     Read,
-    /// To write this.
+    /// Writes this content.
     Write(u64),
 }
 
-/// What an access comes to.
+/// The result of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Done at once; the content afterwards.
+    /// Done at once, with the content afterwards.
     Done(u64),
-    /// Done when the answer comes; [`Unit::handle`] will say so.
+    /// Done when the answer arrives; [`Unit::handle`] reports it.
     Waits,
-    /// Not now: the line or every place of the cache is in use by something under way.
+    /// Refused for now: messages are in flight for the line, or for every place of the cache.
     Busy,
 }
 
-/// An access that waited is done.
+/// A waiting access that is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
     /// The line.
     pub line: u32,
-    /// What was wanted.
+    /// The access.
     pub want: Want,
     /// The content afterwards.
     pub data: u64,
@@ -41,22 +41,22 @@ pub struct Done {
 pub struct Unit {
     node: Node,
     nodes: u8,
-    /// The cache: every line that there is, most of them invalid.
+    /// The cache: one entry for every line of the system, most of them invalid.
     lines: Vec<CacheLine>,
-    /// Lines whose home is here: every `nodes`th one.
+    /// Lines whose home is here: every `nodes`-th line.
     homes: Vec<HomeLine>,
     wants: Vec<Option<Want>>,
-    /// Lines that the cache may hold, and holds.
+    /// Lines that the cache may hold, and lines that it holds.
     capacity: usize,
     held: usize,
-    /// Where the search for a line to evict begins.
+    /// The line where the search for a victim begins.
     victim: usize,
     fault: Option<Fault>,
     said: Vec<Said>,
 }
 
 impl Unit {
-    /// A unit of one of `nodes`, whose cache holds `capacity` of `lines` lines.
+    /// The unit of one of `nodes` nodes; its cache holds `capacity` of `lines` lines.
     pub fn new(node: Node, nodes: u8, lines: u32, capacity: usize, fault: Option<Fault>) -> Unit {
         let of_home = lines.div_ceil(u32::from(nodes)) as usize;
         Unit {
@@ -106,10 +106,10 @@ impl Unit {
         }
     }
 
-    /// A message comes; answers go to `out`. Says which access is done by it, if any.
+    /// Handles a message; answers go to `out`. Returns the access that it completes, if any.
     ///
     /// # Errors
-    /// [`Unexpected`], if the protocol has a hole.
+    /// [`Unexpected`], if the protocol has no transition for it.
     pub fn handle(
         &mut self,
         message: Message,
@@ -132,26 +132,27 @@ impl Unit {
             let data = if kind.has_data() { now.data } else { 0 };
             out.push(self.message(kind, from, line, data));
         }
-        // An answer to a request changes one valid state to another; only giving up frees a place.
+        // An answer to a request changes one valid state to another; only eviction and invalidation
+        // free a place.
         self.held -= usize::from(was_held && now.state == State::Invalid);
         if !matches!(kind, Kind::Shared | Kind::Exclusive) {
             return Ok(None);
         }
         let Some(want) = self.wants[at].take() else { return Ok(None) };
         if let Want::Write(data) = want {
-            // The access is done before anything else can take the line away again.
+            // Complete the access before the line can be taken away again.
             self.lines[at].write(data);
         }
         Ok(Some(Done { line, want, data: self.lines[at].data }))
     }
 
-    /// Whether nothing is under way here.
+    /// Whether no message is in flight here.
     pub fn is_idle(&self) -> bool {
         self.homes.iter().all(HomeLine::is_idle)
             && self.lines.iter().all(|line| line.state.is_stable())
     }
 
-    /// Gives up a line that nothing is under way for.
+    /// Evicts a line that has no messages in flight.
     fn make_room(&mut self, out: &mut Vec<Message>) -> bool {
         for step in 0..self.lines.len() {
             let at = (self.victim + step) % self.lines.len();
@@ -166,7 +167,7 @@ impl Unit {
                     self.held -= 1;
                     true
                 }
-                // Its place is free when the home has answered.
+                // Its place becomes free when the home has answered.
                 Access::Asks(kind) => {
                     out.push(self.message(kind, self.home_of(line), line, data));
                     false

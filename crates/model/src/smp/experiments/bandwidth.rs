@@ -1,4 +1,5 @@
-//! Effective bandwidth before and after the optimisation of the header (S-10, S-11, S-23, S-24, B-20; 4.1).
+//! Effective bandwidth before and after the optimisation of the header (S-10, S-11, S-23, S-24,
+//! B-20; 4.1).
 
 use bellwire_wire::link::DW_BYTES;
 
@@ -16,7 +17,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     run,
 };
 
-/// Lengths in DW with the published ratio before and after, in percent, and the published bandwidth before, in Gbps.
+/// Lengths in DW, with the published ratio before and after in percent, and the published bandwidth
+/// before in Gbps.
 const PUBLISHED: [(usize, f64, f64, f64); 5] = [
     (4, 44.44, 80.0, 17.8),
     (20, 80.0, 95.2, 32.0),
@@ -28,14 +30,14 @@ const PUBLISHED: [(usize, f64, f64, f64); 5] = [
 /// Packets of a run.
 const PACKETS: u64 = 400;
 
-/// Gbps of all lanes together, coding included: what the paper multiplies by.
+/// Gbps of all lanes together, coding included: the paper multiplies by this.
 const RAW_GBPS: f64 = 40.0;
 
-/// What a run at saturation gives.
+/// Results of a run at saturation.
 struct Measured {
     /// Network packets over TLPs, in bytes: the paper's ratio.
     ratio: f64,
-    /// Network packets that arrived, in Gbps, one way while both ways are busy.
+    /// Network packets that arrived, in Gbps in one direction, while both directions are busy.
     reached_gbps: f64,
 }
 

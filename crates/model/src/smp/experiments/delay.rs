@@ -1,4 +1,5 @@
-//! Transfer delay by length, store-and-forward against cut-through, with one and two channels (S-20 to S-22, B-19; 4.2(1), Fig. 5).
+//! Transfer delay by length: store-and-forward against cut-through, with one and two channels (S-20
+//! to S-22, B-19; 4.2(1), Fig. 5).
 
 use super::{LENGTH_AXIS, LENGTHS_DW, Report};
 use crate::experiment::{Axis, Experiment, Origin, Role};
@@ -25,15 +26,15 @@ fn published(receive: Receive, length_dw: usize) -> Option<f64> {
     }
 }
 
-/// Buffers that never block.
+/// Buffers large enough that nothing blocks.
 fn roomy(receive: Receive, channels: u8) -> Config {
     let replay_buffer = "64 KiB".parse().expect("a size");
     let base = Config::recommended();
     Config { receive, channels, headers: 127, data: 2000, replay_buffer, ..base }
 }
 
-/// Mean delay in ns of `packets` back to back on each of the channels, from the first flit at the sender's network layer to the last at the
-/// receiver's.
+/// Mean delay in ns of `packets` packets back to back on each channel. It runs from the first flit
+/// at the sender's network layer to the last flit at the receiver's.
 fn delay(receive: Receive, channels: u8, length_dw: usize, packets: u64) -> Result<f64, String> {
     let mut running = Running::new(&roomy(receive, channels), 1);
     for channel in 0..channels {

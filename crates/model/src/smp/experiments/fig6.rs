@@ -1,4 +1,5 @@
-//! Fig. 6 (S-25 to S-28): packets before a stall by length and receive buffer, one channel, replay buffer 2 KB.
+//! Fig. 6 (S-25 to S-28): packets before a stall by length and receive buffer, one channel, replay
+//! buffer 2 KB.
 
 use super::run_length::{FOR_EVER, RunLength, run_length};
 use super::{LENGTH_AXIS, LENGTHS_DW, RUN_AXIS, Report};

@@ -1,4 +1,5 @@
-//! Fig. 7 and the recommendation (S-29, S-30): two channels with a receive buffer each, one replay buffer.
+//! Fig. 7 and the recommendation (S-29, S-30): two channels with a receive buffer each, one replay
+//! buffer.
 
 use super::run_length::{RunLength, run_length};
 use super::{LENGTH_AXIS, LENGTHS_DW, RUN_AXIS, Report};

@@ -1,4 +1,5 @@
-//! The experiments of the paper, one file each. Each says what was calibrated, what the mechanism predicts, and what was published.
+//! The paper's experiments, one file each. Each states the calibrated, the predicted and the
+//! published values.
 //!
 //! Two constants are calibrated, on one published value each, for all experiments together:
 //!
@@ -7,7 +8,8 @@
 //! | `layer_cycles` | 4 | 4.2(1): 148 ns for 16 DW, store-and-forward |
 //! | `network_clock` | 243 MHz | Fig. 6: 17 packets of 32 DW with 2 KB by default |
 //!
-//! With `link_packet` chosen otherwise, from nothing to 6 ns, the 17 want 240 to 244 MHz, and all else that is published of Figs. 6 and 7 stays.
+//! If `link_packet` is anything from 0 to 6 ns, these 17 packets need 240 to 244 MHz. All other
+//! published results of Figs. 6 and 7 stay the same.
 
 mod bandwidth;
 mod delay;
@@ -21,7 +23,7 @@ use crate::experiment::{Axis, Experiment, Report};
 pub const EXPERIMENTS: [Experiment; 4] =
     [bandwidth::EXPERIMENT, delay::EXPERIMENT, fig6::EXPERIMENT, fig7::EXPERIMENT];
 
-/// Lengths in DW, the header counted with 4, that the delay and run-length experiments use.
+/// Lengths in DW for the delay and run-length experiments; the header counts 4.
 const LENGTHS_DW: [usize; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 
 /// The horizontal axis of the paper's figures.

@@ -1,29 +1,31 @@
-//! Packets before a stall: what Figs. 6 and 7 count.
+//! Packets before a stall: the quantity of Figs. 6 and 7.
 
 use crate::smp::bench::{Lengths, Running};
 use crate::smp::config::Config;
 use crate::smp::transport::Stall;
 use crate::units::{Span, Time};
 
-/// Packets of a channel that count as sending for ever: bars above this mean so in the paper's Fig. 6.
+/// Packets of a channel that count as sending for ever: the paper's Fig. 6 means this by bars above
+/// it.
 pub const FOR_EVER: u64 = 64;
 
-/// How often each channel could send before the link stalled.
+/// How much each channel could send before the link stalled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunLength {
-    /// Packets that the network layer handed over before the first stall, on the channel that had fewer; nothing if the run ended without one.
+    /// Packets that the network layer handed over before the first stall, on the channel with
+    /// fewer. `None` if the run ended without a stall.
     pub packets: Option<u64>,
-    /// What was missing then.
+    /// The resource that was missing then.
     pub lacks: Option<Stall>,
 }
 
 impl RunLength {
-    /// Whether the paper would say that sending never stops.
+    /// Whether the paper would count this as sending for ever.
     pub fn is_for_ever(self) -> bool {
         self.packets.is_none_or(|packets| packets > FOR_EVER)
     }
 
-    /// What ends it, for a table.
+    /// The cause of the stall, for a table.
     pub fn ending(self) -> &'static str {
         match self.lacks {
             _ if self.is_for_ever() => "never stops",
@@ -34,13 +36,14 @@ impl RunLength {
         }
     }
 
-    /// The number for a table: above [`FOR_EVER`] it is no longer told.
+    /// The number for a table, capped above [`FOR_EVER`].
     pub fn capped(self) -> f64 {
         self.packets.unwrap_or(u64::MAX).min(FOR_EVER + 1) as f64
     }
 }
 
-/// Sends packets of a length on all channels, one way, as fast as the link takes them, until the first stall.
+/// Sends packets of one length on all channels in one direction, as fast as the link takes them,
+/// until the first stall.
 ///
 /// # Errors
 /// A sentence, if packets are lost.

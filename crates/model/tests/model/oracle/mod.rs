@@ -1,4 +1,5 @@
-//! Random traffic on a modelled cHPP machine, each operation compared byte by byte with what it should bring about.
+//! Random traffic on a modelled cHPP machine; each operation is compared byte by byte with its
+//! expected effect.
 
 use std::collections::HashMap;
 
@@ -11,7 +12,7 @@ use bellwire_model::chpp::{Config, Machine};
 use bellwire_wire::endpoint::Endpoint;
 use bellwire_wire::event::Status;
 
-/// What random traffic has to bring about, by operation.
+/// The expected effect of an operation.
 pub enum Due {
     /// These bytes in a slot of the receiver.
     Nap(Vec<u8>),
@@ -19,7 +20,8 @@ pub enum Due {
     Memory(u64, Vec<u8>),
 }
 
-/// Random operations of all kinds between random queue pairs, each compared byte by byte when its event comes.
+/// Random operations of all kinds between random queue pairs; each is compared byte by byte when
+/// its event arrives.
 pub struct Traffic {
     left: u32,
     due: HashMap<u32, Due>,
@@ -30,9 +32,9 @@ pub struct Traffic {
     nodes: u64,
     /// Operations that ended.
     pub checked: u32,
-    /// Canary: compare with one byte changed.
+    /// Canary: compares with one byte changed.
     pub wrong_oracle: bool,
-    /// Operations that ended with other bytes than they should have.
+    /// Operations that ended with wrong bytes.
     pub mismatches: u32,
 }
 
@@ -51,7 +53,7 @@ impl Traffic {
         }
     }
 
-    /// A piece of a function's memory that nobody has used yet, at an odd address.
+    /// Allocates an unused piece of a function's memory, at an odd address.
     fn place(&mut self, desk: &Desk<'_>, at: Endpoint, bytes: u64) -> u64 {
         let key = (usize::from(at.cpu()), usize::from(at.function()));
         let next = self.next_place.entry(key).or_insert_with(|| desk.free_memory(key.0, key.1));
@@ -115,7 +117,7 @@ impl Program for Traffic {
     }
 }
 
-/// Runs random traffic and gives the machine and what the oracle saw.
+/// Runs random traffic; returns the machine and the oracle's findings.
 pub fn random_traffic(
     config: &Config,
     seed: u64,

@@ -1,4 +1,4 @@
-//! What tests write and read: descriptors, and the formats of records.
+//! Helpers of tests: descriptors, and readers of recorded formats.
 
 use bellwire_wire::descriptor::{DescriptorRepr, Work};
 use bellwire_wire::endpoint::Endpoint;
@@ -7,7 +7,7 @@ use bellwire_wire::tail::Tail;
 
 pub mod perfetto;
 
-/// A PUT by queue pair 0 to a queue pair with its key, with an event at the end and without a tail.
+/// A PUT by queue pair 0 to a queue pair with its key, with an event at the end and no tail.
 pub fn put<'a>(
     (destination, magic): (Endpoint, u8),
     sources: &'a [Entry],

@@ -1,11 +1,13 @@
-//! Reads a Perfetto trace strictly: every field must stand in Perfetto's published schema (protos/perfetto/trace, of 2026) with its wire type.
+//! Reads a Perfetto trace strictly: every field must be in Perfetto's published schema
+//! (protos/perfetto/trace, of 2026) with its wire type.
 //!
-//! Perfetto's own parser, the trace processor, cannot be had by the package registries alone, so that this stands in its place in the tests;
-//! `tools/perfetto.sh` reads a trace with the schema that Perfetto ships in its Python package.
+//! The package registries do not offer Perfetto's own parser, the trace processor, so the tests use
+//! this one. `tools/perfetto.sh` reads a trace with the schema that Perfetto ships in its Python
+//! package.
 
 use std::collections::{BTreeMap, HashMap};
 
-/// What a field holds.
+/// The content of a field.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Holds {
     Number,
@@ -14,7 +16,7 @@ enum Holds {
     Message(&'static str),
 }
 
-/// The part of the schema that may occur: message, field, its name, what it holds.
+/// The part of the schema in use: message, field, its name, its content.
 const SCHEMA: &[(&str, u64, &str, Holds)] = &[
     ("Trace", 1, "packet", Holds::Message("TracePacket")),
     ("TracePacket", 8, "timestamp", Holds::Number),
@@ -125,7 +127,7 @@ fn varint(left: &mut &[u8]) -> Result<u64, String> {
 pub struct Track {
     /// Its name.
     pub name: String,
-    /// The track that it is under.
+    /// Its parent track.
     pub parent: Option<u64>,
     /// Whether it has values instead of slices.
     pub is_counter: bool,
@@ -208,7 +210,8 @@ impl Trace {
         Ok(())
     }
 
-    /// Checks what the schema does not say: times do not go back, events lie on tracks of their sort, slices begin before they end and nest.
+    /// Checks rules beyond the schema: times do not go back, events lie on tracks of their kind,
+    /// slices begin before they end, and slices nest.
     pub fn check(&self) -> Result<(), String> {
         let mut open: HashMap<u64, Vec<u64>> = HashMap::new();
         let mut now = 0;
