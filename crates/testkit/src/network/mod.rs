@@ -18,7 +18,7 @@ mod garbage;
 mod host;
 pub mod liar;
 pub mod relay;
-mod socket;
+pub(crate) mod socket;
 pub mod traffic;
 
 pub use host::Host;
