@@ -130,14 +130,16 @@ impl Book<SocketAddr> for IpRoute {
 /// The port of function 0 unless told otherwise.
 pub const PORT: u16 = UDP_PORT_BASE;
 
-/// To whom a node number belongs, as seen from the station `mac`. `own`: our own number, and whether that station is ours.
-fn owner_of(node: u32, mac: Mac, (own, is_own): (u32, bool)) -> Owner {
-    if mac.node() == node || node == own && is_own {
-        Owner::This
-    } else if node == own {
-        Owner::Other
-    } else {
-        Owner::Anybody
+/// To whom a node number belongs, as seen from a station. `own`: our own number. `is_own`: the
+/// station is ours.
+///
+/// A number proves nothing about other stations, not even one that follows from the station's
+/// address. 65,536 addresses have the same low half.
+fn owner_of(node: u32, own: u32, is_own: bool) -> Owner {
+    match (node == own, is_own) {
+        (true, true) => Owner::This,
+        (true, false) => Owner::Other,
+        (false, _) => Owner::Anybody,
     }
 }
 
@@ -163,7 +165,7 @@ impl Route for MacRoute {
 
 impl Book<Mac> for MacRoute {
     fn owner(&self, node: u32, place: Mac) -> Owner {
-        owner_of(node, place, (self.own.0, place == self.own.1))
+        owner_of(node, self.own.0, place == self.own.1)
     }
 
     fn other_place(&self, node: u32, place: Mac) -> Option<Mac> {
@@ -235,7 +237,7 @@ impl Route for HopRoute {
 
 impl Book<Hop> for HopRoute {
     fn owner(&self, node: u32, place: Hop) -> Owner {
-        owner_of(node, place.to, (self.own.0, self.own.1.contains(&place.to)))
+        owner_of(node, self.own.0, self.own.1.contains(&place.to))
     }
 
     fn other_place(&self, node: u32, place: Hop) -> Option<Hop> {
@@ -290,15 +292,24 @@ mod tests {
         assert_eq!(route.known.place(7), Some(at("10.0.0.3")));
     }
 
-    /// The same by Ethernet addresses; and an answer does not move a node that is known.
+    /// An Ethernet address proves no number, because several have the same one. An answer does not
+    /// move a node that is known.
     #[test]
     fn numbers_belong_to_stations() {
         let mac = |last: u8| Mac([2, 0, 0, 0, 0, last]);
         let mut route = MacRoute { known: Known::new(), own: (5, mac(1)) };
-        assert_eq!(route.owner(2, mac(2)), Owner::This);
+        assert_eq!(route.owner(2, mac(2)), Owner::Anybody);
         assert_eq!(route.owner(2, mac(3)), Owner::Anybody);
         assert_eq!(route.owner(5, mac(1)), Owner::This);
         assert_eq!(route.owner(5, mac(3)), Owner::Other);
+        assert_eq!(route.owner(5, mac(5)), Owner::Other);
+        let twin = Mac([2, 1, 0, 0, 0, 2]);
+        assert_eq!(twin.node(), mac(2).node());
+        route.heard(2, mac(2));
+        assert_eq!(
+            (route.owner(2, twin), route.other_place(2, twin)),
+            (Owner::Anybody, Some(mac(2)))
+        );
         route.told(7, mac(3));
         route.told(7, mac(4));
         assert_eq!(route.other_place(7, mac(4)), Some(mac(3)));

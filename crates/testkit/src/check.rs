@@ -1,5 +1,6 @@
 //! One check in a process of its own, perhaps with a fault planted in it.
 
+use crate::attack::{From, Numbers, amplify, here, places, steal};
 use crate::conformance::child::{Process, told};
 use crate::conformance::{Fixture, Named, Stage, find, patience, process, run, stage};
 use crate::crash::Residue;
@@ -25,12 +26,24 @@ pub const STRANGERS: [(&str, fn()); 3] = [
     ("many silent connections", stranger::silent_connections),
 ];
 
+/// Attacks over a network, in which this thread drives the victim.
+pub const ATTACKS: [(&str, fn()); 7] = [
+    ("a stolen link on loopback", || steal::link_of_a_busy_peer(Carrier::Udp)),
+    ("a stolen link on Ethernet", || steal::link_of_a_busy_peer(Carrier::Packet)),
+    ("a stolen name on loopback", || steal::name(Carrier::Udp, Numbers::Chosen, From::Own)),
+    ("a stolen name on Ethernet", || steal::name(Carrier::Xdp, Numbers::Natural, From::Twin)),
+    ("unasked answers", || here::unasked(Carrier::Packet)),
+    ("long answers", || amplify::single_frames(Carrier::Udp)),
+    ("many addresses", || places::addresses(Carrier::Udp, places::ALL_NAMES)),
+];
+
 /// Whether check `TOPIC::CHECK` of the conformance suite succeeds on the shared-memory device, or one of the checks above, perhaps with a
 /// fault.
 pub fn succeeds(check: &str, fault: Option<&str>) -> bool {
     // A check that hangs shows the fault too, and need not take long about it. A network needs 5 s to find that a peer is gone.
     let needs_time = [NO_DELIVERY_IS_GUESSED, A_BYSTANDER_KEEPS_OUT, "many silent connections"];
-    let limit = if needs_time.contains(&check) { "30000" } else { "4000" };
+    let is_slow = needs_time.contains(&check) || ATTACKS.iter().any(|(known, _)| *known == check);
+    let limit = if is_slow { "30000" } else { "4000" };
     let mut environment = vec![(CHECK, check), (patience::LIMIT, limit)];
     environment.extend(fault.map(|fault| (CANARY, fault)));
     Process::start("check", &environment).end().success()
@@ -44,6 +57,11 @@ pub fn play() {
         A_BYSTANDER_KEEPS_OUT => hub::a_bystander_keeps_out(Carrier::Xdp),
         name if let Some((_, check)) = STRANGERS.iter().find(|(known, _)| *known == name) => {
             check()
+        }
+        name if let Some((_, attack)) = ATTACKS.iter().find(|(known, _)| *known == name) => {
+            // The victim runs in this thread, where the protocol looks for the fault.
+            let _planted = crate::plant_from_environment();
+            attack();
         }
         name => run(find(name).expect("a check of that name"), &Named::new("shm")),
     }

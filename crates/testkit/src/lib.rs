@@ -7,6 +7,7 @@
 //! | `kill -9` and `SIGSTOP` at every step that the sources name | [`crash`] | `--features steps --test crash` |
 //! | thousands of connections that leave nothing behind | [`crash::churn`] | the same |
 //! | peers that scribble, lie and send garbage | `hostile` | `--features steps --test hostile` |
+//! | a station that sends what it likes to functions of `udp` and `eth` | [`attack`] | `--test attack`, as root |
 //! | another user of the host, who takes names and keeps silent | [`stranger`] | `--test stranger`, as root |
 //! | bytes from outside, and those that the fuzzers kept | [`fuzz`] | `--test corpus` |
 //! | faults that are planted and must be noticed | `tests/canaries.rs` | `--features canaries --test canaries` |
@@ -31,6 +32,7 @@
 //! `BELLWIRE_LONG=1` makes crash and hostile tests thorough: more passages, 100,000 connections, minutes of scribbling.
 //! `BELLWIRE_SEED` repeats an attack.
 
+pub mod attack;
 #[cfg(feature = "canaries")]
 pub mod check;
 pub mod conformance;

@@ -121,3 +121,35 @@ fn a_listener_that_never_rests() {
 fn an_uncompared_destination() {
     notices(A_BYSTANDER_KEEPS_OUT, "every-station");
 }
+
+/// A link may be taken over from another address than its peer's.
+#[test]
+fn a_skipped_source() {
+    notices("a stolen link on loopback", "reliable-skip-source");
+    notices("a stolen link on Ethernet", "reliable-skip-source");
+}
+
+/// An Open counts before its sender has proved its address.
+#[test]
+fn a_skipped_cookie() {
+    notices("long answers", "reliable-skip-cookie");
+}
+
+/// A node is where it says, though it was heard elsewhere.
+#[test]
+fn a_believed_claim() {
+    notices("a stolen name on loopback", "discovery-believe-claims");
+    notices("a stolen name on Ethernet", "discovery-believe-claims");
+}
+
+/// Answers about places count though nobody asked.
+#[test]
+fn a_believed_answer() {
+    notices("unasked answers", "discovery-believe-unasked");
+}
+
+/// Names of places are never taken away.
+#[test]
+fn endless_places() {
+    notices("many addresses", "discovery-endless-places");
+}

@@ -20,7 +20,7 @@ mod host;
 pub mod hub;
 pub mod liar;
 pub mod relay;
-mod socket;
+pub(crate) mod socket;
 pub mod traffic;
 
 pub use host::Host;
