@@ -1,15 +1,15 @@
 //! Messages on the control socket between two functions. No packet waits for them.
 //!
 //! ```text
-//!   connecting function                                 listening function
-//!        | Hello   + pair's memory, its pool, its board  ----->|  checks version, credentials, seals,
-//!        |                                                     |  sizes
-//!        |<------------------------  Welcome + its pool, board |  (or Refuse)
-//!        |                    lanes both ways                  |
-//!        | Ask (index, key) ---------------------------------->|  region that can be mapped: once per
-//!        |                                                     |  region and peer
-//!        |<------------------------------ Answer + its memory  |
-//!        | Kick ---------------------------------------------->|  wakes a sleeper
+//!   connecting function                             listening function
+//!        | Hello  + pair's memory, its pool, its board -->|   checks version, credentials,
+//!        |                                                |   seals, sizes
+//!        |<--------------------  Welcome + its pool, board|   (or Refuse)
+//!        |                  lanes both ways               |
+//!        | Ask (index, key) ----------------------------->|   region that can be mapped:
+//!        |                                                |   once per region and peer
+//!        |<-------------------------- Answer + its memory |
+//!        | Kick ----------------------------------------->|   wakes a sleeper
 //! ```
 //! Fixed-size little-endian records; a record that does not parse closes the link.
 

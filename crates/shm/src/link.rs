@@ -3,7 +3,7 @@
 //! The pair's memory, made by the side that connects:
 //!
 //! ```text
-//!   page 0     control of the lane from the connecting side (2 KiB), then of the lane to it (2 KiB)
+//!   page 0     control of the lane from the connecting side (2 KiB), of the lane to it (2 KiB)
 //!   64 KiB     host chunks of the lane from the connecting side; pages only while in use
 //!   64 KiB     host chunks of the lane to it; pages only while in use
 //! ```

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | silent connections | [`STRANGERS`], of one user [`STRANGERS_OF_USER`]; more close the oldest |
 //! | time until a silent connection is closed | [`INTRODUCTION_TIME`], then at the next tick |
-//! | connections without a link in one [`TICK`] | [`BURST`]: pauses the listener until the next tick |
+//! | connections without a link in one [`TICK`] | [`BURST`]: pauses the listener for the tick |
 //! | connections in one [`TICK`], if some of them are without a link | [`ACCEPTS`], likewise |
 //!
 //! Before the listener is paused, everything in its queue is accepted, as far as [`ACCEPTS`]
