@@ -71,7 +71,7 @@ impl EthDevice {
     /// names. The first one's address gives the node its number.
     ///
     /// # Errors
-    /// [`Error::DeviceUnavailable`], with what to do, if there is no such Ethernet interface, it is
+    /// [`Error::DeviceUnavailable`], with what to do: there is no such Ethernet interface, it is
     /// down, a privilege is missing, or the capture cannot be written. [`Error::BadDeviceName`] if
     /// one interface is named twice, or there are more than [`INTERFACES`].
     pub fn open(name: &str, options: &EthOptions) -> Result<EthDevice, Error> {

@@ -8,8 +8,8 @@
 //! | [`EthDevice`], [`UdpDevice`] | the devices; `choice` picks a way by measurement |
 //! | [`eth_io`], `local` | a function of an interface, and its path to other functions there |
 //! | [`several`] | a function of several interfaces |
-//! | `transport`, `links`, `places` | one open function: the protocol between engine and network |
-//! | [`route`], `seek`, `lookup`, `neighbour` | where nodes are, and how to ask |
+//! | `transport`, `links` | one open function: the protocol between engine and network |
+//! | [`route`], `lookup`, `neighbour` | where nodes are, and how to ask |
 //! | `sleep`, `clock`, `memory` | waiting, time, memory of regions |
 //! | [`pcapng`] | captures |
 //! | [`namespace`] | private network namespaces |

@@ -37,7 +37,7 @@ impl Link {
     }
 }
 
-/// A link whose connection request is unanswered at the place that some station told us.
+/// A link with an announced place, where its connection request is not answered yet.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked {
     pub number: u32,
@@ -190,8 +190,8 @@ impl Links {
         }
     }
 
-    /// Nobody answered at the place that the protocol tried: seek the node again. `false`: no
-    /// station told us that place.
+    /// The peer is not at the place that the protocol tried: seek the node again. `false`: that
+    /// place was not an announced one.
     pub fn seek_again(&mut self, number: u32) -> bool {
         let Some(place) = self.asked.iter().position(|asked| asked.number == number) else {
             return false;

@@ -144,7 +144,7 @@ fn owner_of(node: u32, mac: Mac, (own, is_own): (u32, bool)) -> Owner {
 
 /// Nodes by Ethernet address. Nodes answer questions for their address.
 pub struct MacRoute {
-    /// Addresses that nodes have told.
+    /// Addresses that nodes have announced.
     pub known: Known<Mac>,
     /// Our own node number and address.
     pub own: (u32, Mac),
@@ -191,7 +191,7 @@ impl Book<Mac> for MacRoute {
 
 /// Nodes by Ethernet address on each of several interfaces.
 pub struct HopRoute {
-    /// Addresses that nodes have told, by interface.
+    /// Addresses that nodes have announced, by interface.
     pub known: Vec<Known<Mac>>,
     /// Our own node number, and our address on each interface.
     pub own: (u32, Vec<Mac>),

@@ -21,7 +21,7 @@ pub enum Access {
     Owner,
     /// Processes of the same user, and those whose group is this one.
     Group(u32),
-    /// Everybody on the host.
+    /// All processes on the host.
     Everyone,
 }
 

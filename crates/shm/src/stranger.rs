@@ -1,4 +1,4 @@
-//! Connections that were accepted and have not yet said who they are.
+//! Connections that were accepted and have not introduced themselves yet.
 //!
 //! A proper peer says Hello right after it has connected. A connection that says nothing costs one
 //! descriptor for a short time:
@@ -11,9 +11,9 @@
 //! | connections in one [`TICK`], if some of them are without a link | [`ACCEPTS`], likewise |
 //!
 //! Before the listener is paused, everything in its queue is accepted, as far as [`ACCEPTS`]
-//! reaches. So a proper peer in the queue waits for one tick at most, whoever else is in the queue.
-//! The clock of the ticks is a descriptor in the epoll set. It wakes a sleeping program, and it
-//! stands still while there is no silent connection.
+//! reaches. So a proper peer in the queue waits for one tick at most, whatever else is in the
+//! queue. The clock of the ticks is a descriptor in the epoll set. It wakes a sleeping program, and
+//! it stands still while there is no silent connection.
 
 use bellwire_device::Error;
 use rustix::time::{

@@ -132,9 +132,10 @@ impl Endpoint {
     /// order. The operands can be reused when this returns.
     ///
     /// # Errors
-    /// As [`Endpoint::write`]; [`Error::TooLong`] for more than [`Endpoint::operand_bytes`];
-    /// [`Error::WrongState`] if the change is not defined for these numbers, or a span's length
-    /// differs from the form's.
+    /// - As [`Endpoint::write`].
+    /// - [`Error::TooLong`] for more than [`Endpoint::operand_bytes`].
+    /// - [`Error::WrongState`] if the change is not defined for these numbers, or a span's length
+    ///   differs from the form's.
     pub fn change(
         &mut self,
         place: Place,

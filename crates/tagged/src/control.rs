@@ -9,9 +9,9 @@ use bellwire::{Error, Send, Status};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// How often a peer is asked whether it is there while something waits for it.
+/// How often to ask a peer whether it is there, while something waits for it.
 const ASK_EVERY: Duration = Duration::from_millis(250);
-/// Looks that found nothing between two looks at the clock.
+/// Idle polls between two readings of the clock.
 const LOOKS_PER_CLOCK: u32 = 1024;
 
 /// Maximum number of control messages that wait to be sent. No proper peer causes more.

@@ -20,7 +20,7 @@
 //! that unexpected messages stay in the sender's memory.
 //!
 //! # Accesses to a peer's memory
-//! A program [exposes](Endpoint::expose) memory under a key of its choice, and peers
+//! A program [exposes](Endpoint::expose) memory under a key of its choice. Peers
 //! [write](Endpoint::write), [read](Endpoint::read) and [change](Endpoint::change) it by that key.
 //! On first use of a key, a peer asks the owner for the region's own unguessable key, and caches
 //! it. If the cached key fails later, perhaps because the program's key now names other memory, the

@@ -2,9 +2,9 @@
 //! demand.
 //!
 //! All functions of one [`Fabric`] can reach each other and themselves. This device does often what
-//! real devices do rarely, as its [`FabricOptions`] say: queues of two packets, memory without
-//! direct access, access that must be requested first, links that die. It tells peers nothing that
-//! is optional, and reuses link numbers as soon as possible.
+//! real devices do rarely, as its [`FabricOptions`] say. Examples are queues of two packets, memory
+//! without direct access, access that must be requested first, and links that die. It tells peers
+//! nothing that is optional, and reuses link numbers as soon as possible.
 
 use bellwire::engine::Port;
 use bellwire::{Device, DeviceBackend, Error, FunctionAddress, FunctionOptions, RemoteKey};

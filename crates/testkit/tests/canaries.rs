@@ -1,7 +1,7 @@
 //! Planted faults that the conformance suite and the crash tests must notice.
 //!
-//! Each test runs a check twice in processes of its own: without the fault, where it must succeed,
-//! and with the fault, where it must fail.
+//! Each test runs a check twice in processes of its own. Without the fault it must succeed, and
+//! with the fault it must fail.
 
 use bellwire_testkit::check::{
     A_BYSTANDER_KEEPS_OUT, NO_DELIVERY_IS_GUESSED, NO_MAPPING_STAYS, succeeds,

@@ -18,7 +18,7 @@ fn scribbling_over_its_own_link() {
     attack(Attack::Pair);
 }
 
-/// A peer that overwrites everything that it can write, including the victim's pool and doorbell,
+/// A peer overwrites everything that it can write, including the victim's pool and doorbell. It
 /// cannot crash or hang the victim, nor reach another function of it.
 #[test]
 fn scribbling_over_everything() {

@@ -25,8 +25,8 @@ fn exchange(stage: &mut Stage<'_>, traffic: &mut Traffic, messages: u64) {
     traffic.finish(stage);
 }
 
-/// Frames of one pair of queue pairs go by both interfaces in about equal parts, though only one
-/// place of the peer is known at first. Every message comes once, whole and in order.
+/// Frames of one pair of queue pairs use both interfaces about equally, though only one place of
+/// the peer is known at first. Every message comes once, whole and in order.
 // shows: H-29
 #[test]
 fn one_channel_goes_by_both_interfaces() {

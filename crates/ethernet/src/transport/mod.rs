@@ -92,7 +92,7 @@ pub struct EthernetTransport<Io: FrameIo, R: Route<Path = Io::Path>> {
     pub(crate) events: VecDeque<Event>,
     /// Nodes that were found at a further place.
     further: Vec<(u32, Io::Path)>,
-    /// Places of nodes that were told while links wait for them.
+    /// Announced places of nodes, while links wait for them.
     told: Vec<(u32, Io::Path)>,
     /// When to ask next for nodes that may be at further places.
     next_round_ns: u64,
@@ -260,7 +260,8 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
                 match event {
                     Event::Up { peer, address } => {
                         intake.links.came_up(peer, address);
-                        // The peer is at the place that it answered from, whatever place was told.
+                        // The peer is at the place that it answered from, whatever place was
+                        // announced.
                         let place = endpoint.place_of(peer);
                         if let Some(place) = place.and_then(|path| intake.discovery.place(path)) {
                             intake.route.heard(address.node, place);
@@ -293,7 +294,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
                 Event::Up { peer, address } => self.links.came_up(peer, address),
                 Event::Gates { .. } => {}
                 Event::Down { peer, why, address } => match self.links.number_of(peer) {
-                    // Another node is at the place that was told.
+                    // Another node is at the announced place.
                     Some(number) if why == Why::NotHere && self.links.seek_again(number) => {
                         self.route.forget(address.node);
                         self.endpoint.close(peer, self.clock.now_ns());

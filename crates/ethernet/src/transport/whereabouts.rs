@@ -1,8 +1,8 @@
 //! Where peers are: asking for them, answering, and what becomes of links meanwhile.
 //!
 //! The first answer is believed, but not for good. While nobody answers the link's own request at
-//! that place, we keep asking where the node is. The request then goes to each place that is told.
-//! So a wrong answer costs time, and no more.
+//! that place, we keep asking where the node is. The request then goes to each announced place. So
+//! a wrong answer costs time, and no more.
 
 use super::EthernetTransport;
 use crate::frame_io::FrameIo;
@@ -14,7 +14,7 @@ use bellwire_device::{FunctionAddress, LinkId, Sink, Status};
 use bellwire_protocol::discovery::seek::{self, Said};
 use bellwire_protocol::reliable::{FunctionId, PathId, PeerId};
 
-/// Maximum number of places that were told and are not tried yet.
+/// Maximum number of announced places that are not tried yet.
 pub(super) const TOLD: usize = 64;
 /// Time between two rounds of questions for further places of nodes, in ns.
 const ROUND_NS: u64 = 1_000_000_000;
@@ -109,7 +109,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         Some(id)
     }
 
-    /// Lets links use further places of their nodes that have been told (H-29).
+    /// Lets links use further announced places of their nodes (H-29).
     #[cold]
     pub(super) fn add_paths(&mut self) {
         for (node, place) in std::mem::take(&mut self.further) {
@@ -120,7 +120,8 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         }
     }
 
-    /// The place of this link's peer is hearsay: if it does not answer there, it may be elsewhere.
+    /// The place of this link's peer is unconfirmed: if it does not answer there, it may be
+    /// elsewhere.
     pub(super) fn doubt(&mut self, number: u32, patience_ns: u64, now_ns: u64) {
         if self.route.everybody().is_some() {
             self.links.asked.push(Asked {
@@ -132,7 +133,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         }
     }
 
-    /// Asks again for nodes that do not answer, and lets the protocol try each place that was told.
+    /// Asks again for nodes that do not answer, and lets the protocol try each announced place.
     #[cold]
     pub(super) fn ask_again(&mut self, now_ns: u64) {
         for (node, place) in std::mem::take(&mut self.told) {

@@ -203,8 +203,8 @@ impl UdpIo {
         Ok(frames.sum())
     }
 
-    /// The frames from `first` on that can be one segmented datagram: to one peer, and all of one
-    /// length except the last, which may be shorter.
+    /// The frames from `first` on that can be one segmented datagram: to one peer, and of one
+    /// length except for the last, which may be shorter.
     fn run(&self, first: usize) -> Run {
         let frames = self.batch.frames();
         let Staged { to, start, length: segment } = frames[first];

@@ -26,8 +26,8 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use umem::Umem;
 
-/// Entries of a ring, a power of two: received frames of one queue that wait for us, and frames to
-/// send that wait for the kernel.
+/// Entries of a ring, a power of two. They limit the received frames of a queue that wait for us,
+/// and the frames to send that wait for the kernel.
 const RING_ENTRIES: u32 = 1024;
 
 /// How long a queue may stay busy after its last owner has closed it.
@@ -94,9 +94,10 @@ impl XdpIo {
     /// Opens `function` on all queues of `interface`.
     ///
     /// # Errors
-    /// `PermissionDenied` without CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF; `ResourceBusy` if another
-    /// program or process has the interface's hook; `Unsupported` if the interface's frames do not
-    /// fit in a page, or the driver cannot do this mode.
+    /// - `PermissionDenied` without CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF.
+    /// - `ResourceBusy` if another program or process has the interface's hook.
+    /// - `Unsupported` if the interface's frames do not fit in a page, or the driver lacks this
+    ///   mode.
     pub fn open(interface: &Interface, function: u8, mode: Mode) -> io::Result<XdpIo> {
         let largest = interface.mtu + LINK_HEADER_BYTES;
         let chunk_bytes = umem::chunk_bytes(largest).ok_or_else(|| {
@@ -205,8 +206,8 @@ impl XdpIo {
 }
 
 /// Opens a queue whose last owner has closed it. The kernel releases the queue later, in a worker,
-/// once all readers of the socket have finished: after some milliseconds, or many if the processors
-/// are busy.
+/// once all readers of the socket have finished. That takes some milliseconds, or many if the
+/// processors are busy.
 #[cold]
 fn when_free(open: impl Fn() -> io::Result<Queue>) -> io::Result<Queue> {
     let since = Instant::now();

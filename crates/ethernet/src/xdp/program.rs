@@ -39,8 +39,9 @@ impl Attached {
     /// Attaches the program for `function` to the interface.
     ///
     /// # Errors
-    /// `PermissionDenied` without CAP_NET_ADMIN and CAP_BPF; `ResourceBusy` if a program is
-    /// attached already; what else the kernel says, for instance that the driver has no hook.
+    /// - `PermissionDenied` without CAP_NET_ADMIN and CAP_BPF.
+    /// - `ResourceBusy` if a program is attached already.
+    /// - What else the kernel says, for instance that the driver has no hook.
     pub fn attach(interface: &Interface, function: u8, hook: Hook) -> io::Result<Attached> {
         let sockets = create_map(interface.queues)?;
         let program = load(&instructions(sockets.as_raw_fd(), function, interface.mac))?;

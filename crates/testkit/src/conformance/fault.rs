@@ -103,8 +103,8 @@ pub fn wrong_keys(fixture: &dyn Fixture) {
     }
 }
 
-/// A key is invalid as soon as its region is deregistered, also for a peer that has used it before,
-/// and stays so when the place is reused.
+/// A key is invalid as soon as its region is deregistered, also for a peer that has used it before.
+/// It stays invalid when the place is reused.
 pub fn stale_keys(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     for used_before in [false, true] {

@@ -15,18 +15,19 @@
 //! ```
 //!
 //! Each check becomes a test of its own, `TOPIC::CHECK`. A check panics when it fails, and never
-//! hangs: its watchdog tells who waits for what. Checks run in parallel, each with a fixture of its
-//! own, and never measure how fast anything is.
+//! hangs: its watchdog reports which side waits for what. Checks run in parallel, each with a
+//! fixture of its own, and never measure how fast anything is.
 //!
 //! | topic | what its checks are about |
 //! |---|---|
 //! | [`message`] | sends and receives: sizes, kinds of memory, alignment, completions |
 //! | [`onesided`] | puts, gets, chains, atomics, events |
-//! | [`refusal`] | what is refused when it is posted |
-//! | [`fault`] | what is accepted and cannot be carried out: keys, bounds, rights, absent peers |
+//! | [`refusal`] | refusals when a descriptor is posted |
+//! | [`fault`] | accepted descriptors that fail: keys, bounds, rights, absent peers |
 //! | [`order`] | order |
 //! | [`flow`] | flow control |
 //! | [`batch`] | messages that are posted together |
+//! | [`inbox`] | messages that a program takes in place |
 //! | [`channel`] | channels |
 //! | [`connection`] | connections |
 //! | [`function`] | functions of a device |

@@ -42,7 +42,7 @@ pub fn put_every_size_and_memory(fixture: &dyn Fixture) {
 }
 
 /// Gets of every size class return the region's bytes, from every kind of region and alignment to
-/// every kind of memory, and change nothing beside their destination.
+/// every kind of memory. They change nothing beside their destination.
 // shows: C-08
 pub fn get_every_size_and_memory(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);

@@ -2,8 +2,8 @@
 //! attacks.
 //!
 //! The *victim* runs alone in its process: two nodes that exchange messages, puts and gets without
-//! a pause, and that also talk to the attacker, whatever the result. The victim starts the
-//! *attacker*, and ends when the attacker has ended.
+//! a pause. They also talk to the attacker, whatever the result. The victim starts the *attacker*,
+//! and ends when the attacker has ended.
 //!
 //! | attack | what the attacker does | the victim's other traffic |
 //! |---|---|---|

@@ -15,8 +15,8 @@ const UDP_BYTES: usize = ETHERNET_BYTES + 20 + 8;
 const REMEMBERED: usize = 64;
 
 /// Offset of the protocol's part of a frame, if it is one of ours. Clears the checksum of UDP,
-/// which RFC 768 allows. veth leaves it to a card, which does not exist, and a damaged datagram
-/// should reach us, not end in the kernel.
+/// which RFC 768 allows. (On veth the kernel leaves it to a card that does not exist.) So a damaged
+/// datagram reaches us, instead of ending in the kernel.
 pub fn is_ours(frame: &mut [u8]) -> Option<usize> {
     let kind = frame.get(12..14)?;
     if kind == ETHERTYPE.to_be_bytes() {

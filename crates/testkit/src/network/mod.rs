@@ -139,7 +139,8 @@ impl Network {
         Self::around("bridge", carrier, count)
     }
 
-    /// Hosts around a hub: a bridge that learns no addresses, so that it sends each frame to all.
+    /// Hosts around a hub: a bridge that forgets learned addresses at once, so that it sends each
+    /// frame to all.
     pub fn hub(carrier: Carrier, count: usize) -> Network {
         Self::around("bridge ageing_time 0", carrier, count)
     }
