@@ -1,11 +1,13 @@
-//! Frames on their way to a socket: one after the other in one buffer, so that equal ones for the same peer are one segmented send.
+//! Frames on their way to a socket. They lie one after the other in one buffer, so that equally
+//! long frames to one peer are one segmented send.
 
 use std::collections::VecDeque;
 
-/// Frames in one batch, at most: what one `sendmmsg` carries, and as many as the kernel cuts one segmented datagram into.
+/// Maximum number of frames in one batch. One `sendmmsg` carries that many, and the kernel cuts one
+/// segmented datagram into that many.
 pub(crate) const BATCH_FRAMES: usize = 64;
 
-/// A staged frame: where it goes to, and where it lies.
+/// A staged frame: its destination and its place in the buffer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Staged<P> {
     pub to: P,
@@ -23,7 +25,7 @@ pub(crate) struct Batch<P> {
 }
 
 impl<P: Copy> Batch<P> {
-    /// For frames of at most `largest` bytes.
+    /// An empty batch for frames of at most `largest` bytes.
     pub fn new(largest: usize) -> Batch<P> {
         // Many small frames, or a few of the largest kind.
         let bytes = (BATCH_FRAMES * largest.min(9216)).max(4 * largest);
@@ -35,19 +37,19 @@ impl<P: Copy> Batch<P> {
         }
     }
 
-    /// Whether another frame of the largest kind fits.
+    /// Whether another frame of the largest size fits.
     #[inline]
     pub fn has_room(&self) -> bool {
         self.frames.len() < BATCH_FRAMES && self.bytes.len() - self.end >= self.largest
     }
 
-    /// Where the next frame is to be written.
+    /// The place of the next frame, to be written by the caller.
     #[inline]
     pub fn room(&mut self) -> &mut [u8] {
         &mut self.bytes[self.end..self.end + self.largest]
     }
 
-    /// Takes what was written there.
+    /// Stages the `length` bytes that the caller wrote into [`Batch::room`].
     #[inline]
     pub fn stage(&mut self, to: P, length: usize) {
         assert!(length <= self.largest, "a frame of {length} bytes");
@@ -65,13 +67,13 @@ impl<P: Copy> Batch<P> {
         &self.frames
     }
 
-    /// The bytes of `length` from `start` on: of one frame, or of several that follow each other.
+    /// `length` bytes from `start` on: one frame, or several consecutive frames.
     #[inline]
     pub fn bytes(&self, start: usize, length: usize) -> &[u8] {
         &self.bytes[start..start + length]
     }
 
-    /// Forgets the oldest `count` frames.
+    /// Removes the oldest `count` frames.
     #[inline]
     pub fn remove(&mut self, count: usize) {
         self.frames.drain(..count);
@@ -85,7 +87,7 @@ impl<P: Copy> Batch<P> {
 mod tests {
     use super::*;
 
-    /// Frames lie one after the other, and the buffer begins anew once all have left.
+    /// Frames lie one after the other. The buffer starts again at its beginning once all have left.
     #[test]
     fn frames_follow_each_other() {
         let mut batch = Batch::new(100);

@@ -1,7 +1,8 @@
-//! Which way frames of an interface get in and out: tried and measured at open, not assumed.
+//! How frames of an interface get in and out: tried and measured at open, not assumed.
 //!
-//! If the card itself writes to our memory, that is taken. Else AF_XDP and AF_PACKET both copy once, and which is the faster
-//! depends on driver and kernel; so both send a few frames to our own address, which no other station takes, and the faster wins.
+//! If the card itself writes to our memory, that way is taken. Otherwise AF_XDP and AF_PACKET both
+//! copy once, and driver and kernel decide which is faster. So both send a few frames to our own
+//! address, which no other station takes, and the faster one wins.
 
 use crate::frame_io::FrameIo;
 use crate::interface::Interface;
@@ -12,7 +13,7 @@ use std::fmt;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// A way of frames.
+/// A way to send and receive frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {
     /// AF_XDP.
@@ -67,7 +68,7 @@ pub(crate) enum Wire {
     Xdp(Box<XdpIo>),
 }
 
-/// Opens `function` of an interface in the way that was asked for, or in the best one.
+/// Opens `function` of an interface in the requested way, or in the best one.
 ///
 /// # Errors
 /// What was tried, and what the kernel said.
@@ -109,7 +110,7 @@ pub(crate) fn open(
     Ok(if costs[0] <= costs[1] { by_xdp(fast, measured) } else { by_packet(plain, measured) })
 }
 
-/// How long the hook may be busy because the kernel still clears up after its last owner.
+/// How long the hook may stay busy while the kernel cleans up after its last owner.
 const CLEARING_UP: Duration = Duration::from_millis(100);
 
 /// AF_XDP in the best mode that the driver has.
@@ -130,7 +131,7 @@ fn open_xdp(interface: &Interface, function: u8) -> io::Result<XdpIo> {
     }
 }
 
-/// Frames of one measurement, and measurements: at most 160 frames of 64 bytes.
+/// Frames of one measurement, and number of measurements: 160 frames of 64 bytes at most.
 const FRAMES: u64 = 16;
 const MEASUREMENTS: usize = 5;
 
@@ -140,7 +141,7 @@ fn cost_ns<Io: FrameIo<Path = Mac>>(io: &mut Io, own: Mac) -> u64 {
         let since = Instant::now();
         for _ in 0..FRAMES {
             if let Some(room) = io.room() {
-                // All zero, which is none of the protocol's frames.
+                // All zero: not a frame of the protocol.
                 room[..50].fill(0);
                 io.stage(own, 50);
             }
@@ -168,7 +169,7 @@ mod tests {
     const GROUP: Mac = Mac([3, 0, 0, 0, 0, 1]);
     const FUNCTION: u8 = 3;
 
-    /// A wire whose near end listens to everything, with a socket at its far end.
+    /// A virtual wire. Its near end is promiscuous, and the returned socket is at its far end.
     fn wire() -> OwnedFd {
         enter_new_namespace()
             .and_then(|()| {
@@ -187,7 +188,8 @@ mod tests {
         far
     }
 
-    /// Takes frames until those numbered `expected` have come, and whatever else is there. Returns the numbers of all.
+    /// Receives until the frames numbered `expected` have come, then drains the rest. Returns the
+    /// numbers of all frames.
     fn numbers<Io: FrameIo<Path = Mac>>(io: &mut Io, expected: &[u8]) -> BTreeSet<u8> {
         let (since, mut got) = (Instant::now(), BTreeSet::new());
         let mut after = 0;
@@ -201,8 +203,8 @@ mod tests {
         got
     }
 
-    /// Sends one frame to each address and function, several times, and asserts that those at the places `expected` are
-    /// taken and no others.
+    /// Sends one frame to each address and function, 20 times. Asserts that the interface takes
+    /// those at the places `expected`, and no others.
     fn takes_only(way: Way, far: &OwnedFd, near: &mut Wire, frames: &[(Mac, u8)], expected: &[u8]) {
         for _ in 0..20 {
             for (number, (to, function)) in frames.iter().enumerate() {
@@ -227,8 +229,8 @@ mod tests {
         wire
     }
 
-    /// Both ways take the same frames: those for this station or all stations, and for the function or all functions. They do so on
-    /// an interface that listens to everything.
+    /// Both ways take the same frames on a promiscuous interface: those for this station or
+    /// broadcast, and for the function or all functions.
     // shows: H-02, H-03
     #[test]
     fn both_ways_take_the_same_frames() {
@@ -251,7 +253,8 @@ mod tests {
         }
     }
 
-    /// When the interface's address changes, AF_PACKET goes by the new one and AF_XDP takes frames for both. No third station's are taken.
+    /// When the interface's address changes, AF_PACKET follows it and AF_XDP takes frames for both
+    /// addresses. Neither takes frames for a third station.
     #[test]
     fn an_address_that_changes() {
         for (way, expected) in [(Way::Packet, &[2][..]), (Way::Xdp, &[1, 2])] {

@@ -1,8 +1,10 @@
-//! The transport's clock: the processor's own counter where it is fit for that, because every poll and every message reads it.
+//! The transport's clock. It reads the processor's counter where that is reliable, because every
+//! poll and every message reads the clock.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Nanoseconds since it was made. It never goes back, and its rate is right within some hundredths of a percent.
+/// Nanoseconds since its creation. It never goes back, and its rate is right within some hundredths
+/// of a percent.
 pub(crate) struct Clock {
     start: Instant,
     ticks: Option<Ticks>,
@@ -13,7 +15,7 @@ impl Clock {
         Clock { start: Instant::now(), ticks: Ticks::measure() }
     }
 
-    /// Nanoseconds since it was made, plus one, as 0 means "at once".
+    /// Nanoseconds since its creation, plus one, because 0 means "at once".
     #[inline]
     pub fn now_ns(&self) -> u64 {
         1 + match &self.ticks {
@@ -31,10 +33,10 @@ impl Clock {
 
 /// How long the counter is compared with the system's clock.
 const COMPARISON: Duration = Duration::from_micros(300);
-/// Bits behind the point of [`Ticks::ns_per_tick`].
+/// Fraction bits of [`Ticks::ns_per_tick`].
 const FRACTION_BITS: u32 = 32;
 
-/// The processor's counter, whose ticks are of one length and the same on all processors.
+/// The processor's counter: its rate is constant, and the same on all processors.
 struct Ticks {
     first: u64,
     /// In units of 2^-32 ns.
@@ -42,7 +44,7 @@ struct Ticks {
 }
 
 impl Ticks {
-    /// `None`: there is no such counter here.
+    /// `None`: this processor has no such counter.
     fn measure() -> Option<Ticks> {
         if !counter::is_steady() {
             return None;
@@ -58,8 +60,8 @@ impl Ticks {
         Some(Ticks { first, ns_per_tick })
     }
 
-    /// A counter that was set back, as after the machine has slept, leaps ahead by centuries here: links end then, as their peers
-    /// have ended them.
+    /// If the counter was reset, for instance by a suspend of the machine, the result leaps ahead
+    /// by centuries. Links then end, as their peers have ended them already.
     #[inline]
     fn now_ns(&self) -> u64 {
         let ticks = counter::read().wrapping_sub(self.first);
@@ -71,7 +73,7 @@ impl Ticks {
 mod counter {
     use std::arch::x86_64::{__cpuid, _rdtsc};
 
-    /// Whether the processor says that its counter never changes its rate ("invariant TSC", CPUID 8000_0007h).
+    /// Whether the processor reports a constant counter rate ("invariant TSC", CPUID 8000_0007h).
     pub fn is_steady() -> bool {
         const POWER: u32 = 0x8000_0007;
         __cpuid(0x8000_0000).eax >= POWER && __cpuid(POWER).edx & 1 << 8 != 0
@@ -99,7 +101,7 @@ mod counter {
 mod tests {
     use super::*;
 
-    /// The clock goes as the system's does, and never back.
+    /// The clock keeps the system's rate and never goes back.
     #[test]
     fn it_goes_with_the_system() {
         let clock = Clock::new();
@@ -110,7 +112,8 @@ mod tests {
             assert!(now_ns >= last_ns);
             last_ns = now_ns;
         }
-        // Both readings enclose the time between, whatever the machine does meanwhile; the rate may be wrong by a hundredth.
+        // Both readings enclose the interval, whatever the machine does meanwhile. The rate may be
+        // wrong by one percent.
         let enclosed_ns = clock.now_ns() - first_ns;
         assert!(enclosed_ns >= 19_800_000, "{enclosed_ns} ns in more than 20 ms");
     }

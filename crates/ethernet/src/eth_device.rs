@@ -1,4 +1,5 @@
-//! The device `eth:INTERFACE`, or `eth:ONE+ANOTHER` for several interfaces that carry the same channels (H-29).
+//! The device `eth:INTERFACE`, or `eth:ONE+ANOTHER` for several interfaces that carry the same
+//! channels (H-29).
 
 use crate::choice::{self, Choice, Way, Wire};
 use crate::eth_io::EthIo;
@@ -24,14 +25,14 @@ use std::time::Duration;
 /// How to open an [`EthDevice`].
 #[derive(Clone, Debug, Default)]
 pub struct EthOptions {
-    /// The node number to have; `None`: the last four bytes of the interface's address.
+    /// Our node number; `None`: the last four bytes of the interface's address.
     pub node: Option<u32>,
-    /// Get frames in and out in this way or not at all; `None`: in the best way that is to be had. AF_XDP has place for one
-    /// function of an interface; with it, further functions of the same device go by AF_PACKET.
+    /// The only way of frames to use; `None`: the best one that is available. One function of an
+    /// interface can have AF_XDP; further functions of the same device then use AF_PACKET.
     pub way: Option<Way>,
-    /// A packet socket that was handed in, for one function.
+    /// A packet socket that the caller hands over, for one function.
     pub socket: Option<i32>,
-    /// Write what is sent and received to this file.
+    /// Capture sent and received frames to this file.
     pub capture: Option<PathBuf>,
 }
 
@@ -55,24 +56,24 @@ struct Port {
     choice: Mutex<Option<Choice>>,
 }
 
-/// A function of it, with either way of frames.
+/// A function of the device, by its way of frames.
 pub enum EthFunction {
     /// By AF_PACKET.
     Packet(Box<EthernetTransport<EthIo<PacketIo>, MacRoute>>),
     /// By AF_XDP.
     Xdp(Box<EthernetTransport<EthIo<XdpIo>, MacRoute>>),
-    /// By several interfaces.
+    /// Over several interfaces.
     Several(Box<EthernetTransport<Several, HopRoute>>),
 }
 
 impl EthDevice {
-    /// Opens the device over the interface with this name, or over several, with `+` between their names. The first one's address
-    /// gives the node its number.
+    /// Opens the device over the interface with this name, or over several, with `+` between their
+    /// names. The first one's address gives the node its number.
     ///
     /// # Errors
-    /// [`Error::DeviceUnavailable`] if there is no such Ethernet interface, it is down, the right to use it is missing, or the
-    /// capture cannot be written; with what to do. [`Error::BadDeviceName`] if one is named twice, or there are more than
-    /// [`INTERFACES`].
+    /// [`Error::DeviceUnavailable`], with what to do: there is no such Ethernet interface, it is
+    /// down, a privilege is missing, or the capture cannot be written. [`Error::BadDeviceName`] if
+    /// one interface is named twice, or there are more than [`INTERFACES`].
     pub fn open(name: &str, options: &EthOptions) -> Result<EthDevice, Error> {
         let device = format!("eth:{name}");
         let bad = |why: String| Error::BadDeviceName { name: device.clone(), why };
@@ -90,7 +91,8 @@ impl EthDevice {
             .into_iter()
             .map(|name| Port::find(&device, name))
             .collect::<Result<Vec<_>, _>>()?;
-        // SAFETY: the program says that this descriptor is handed over; a wrong number is found out by the first call on it.
+        // SAFETY: the program hands this descriptor over. If the number is wrong, the first call on
+        // it fails.
         let socket = options.socket.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
         if socket.is_none() {
             crate::socket::open(libc::AF_PACKET, libc::SOCK_RAW, 0)
@@ -107,7 +109,8 @@ impl EthDevice {
         })
     }
 
-    /// Tells of a node whether [`EthDevice::lookup`] or the node itself has told that it is at another interface than ours.
+    /// Returns a test whether a node is known to be at another interface than ours: by
+    /// [`EthDevice::lookup`], or because the node said so.
     pub fn elsewhere(&self) -> impl Fn(u32) -> bool + Send + 'static {
         let ports = self.ports.iter().map(|port| (port.known.clone(), port.interface.mac));
         let ports: Vec<_> = ports.collect();
@@ -120,8 +123,8 @@ impl EthDevice {
     /// Opens a function.
     ///
     /// # Errors
-    /// [`Error::BadFunction`] if it is open already, here or in another process; [`Error::DeviceUnavailable`] if the way that was
-    /// asked for is not to be had.
+    /// [`Error::BadFunction`] if it is open already, here or in another process;
+    /// [`Error::DeviceUnavailable`] if the requested way is not available.
     pub fn open_function(&self, function: u8) -> Result<EthFunction, Error> {
         if function == EVERY_FUNCTION {
             return Err(Error::BadFunction { function, why: "functions of eth are 0 to 254" });
@@ -155,7 +158,7 @@ impl EthDevice {
         })
     }
 
-    /// Opens a function of one interface, in the way that was asked for or is best.
+    /// Opens a function of one interface, in the requested way or in the best one.
     fn open_port(&self, port: &Port, function: u8) -> Result<(Wire, Local), Error> {
         let interface = &port.interface;
         let local = Local::open(interface.index, function, interface.mtu).map_err(|error| {
@@ -167,7 +170,7 @@ impl EthDevice {
             }
         })?;
         let handed_in = self.socket.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // Held until the choice is made: two functions cannot both be the first.
+        // Held until the choice is made, so that two functions cannot both be the first.
         let mut hook = port.hook.lock().unwrap_or_else(PoisonError::into_inner);
         let (wire, choice) = match handed_in {
             Some(socket) => {
@@ -178,7 +181,7 @@ impl EthDevice {
                 (Wire::Packet(Box::new(wire)), Choice::handed_in())
             }
             None if self.way == Some(Way::Xdp) && hook.strong_count() > 0 => {
-                // What was asked for is this device's already; its other functions take the way that is left.
+                // This device has the requested AF_XDP already; its other functions use AF_PACKET.
                 let wire = PacketIo::open(interface, function)
                     .map_err(|error| no_right(&self.name, "AF_PACKET is not to be had", &error))?;
                 (Wire::Packet(Box::new(wire)), Choice::beside())
@@ -267,7 +270,7 @@ impl Port {
     }
 }
 
-/// An error that mostly means that a right is missing.
+/// An error whose usual cause is a missing privilege.
 fn no_right(device: &str, what: &str, error: &io::Error) -> Error {
     let hint = if error.kind() == io::ErrorKind::PermissionDenied {
         "sudo setcap cap_net_raw,cap_net_admin,cap_bpf+ep PROGRAM (cap_net_raw alone is enough for io=packet), or hand in a packet socket with fd=N"

@@ -1,4 +1,5 @@
-//! Frame I/O of a function of an Ethernet interface: the wire, and the way around it to other functions of the same interface.
+//! Frame I/O of a function of an Ethernet interface: the wire, and the local path to other
+//! functions of the same interface.
 
 use crate::frame_io::{FrameIo, IoCounters};
 use crate::interface::Interface;
@@ -8,18 +9,19 @@ use crate::pcapng::{Direction, LinkType};
 use std::cell::Cell;
 use std::os::fd::BorrowedFd;
 
-/// While nothing came from neighbours, their socket is looked at once in so many polls: looking is a system call.
+/// Without a frame from a local function, one of this many polls reads their socket, because each
+/// read is a system call.
 const IDLE_POLLS: u32 = 512;
-/// How many polls without a frame from a neighbour make it idle.
+/// This many polls without a frame from a local function make their socket idle.
 const BUSY_POLLS: u32 = 256;
 
-/// The wire and the neighbours.
+/// The wire, and the local socket.
 pub struct EthIo<Wire> {
     wire: Wire,
     local: Local,
     own: Mac,
     polls: u32,
-    /// Polls for which the neighbours' socket is still looked at each time.
+    /// Remaining polls that each read the local socket.
     busy: Cell<u32>,
 }
 
@@ -46,7 +48,7 @@ impl<Wire: FrameIo<Path = Mac>> FrameIo for EthIo<Wire> {
     #[inline]
     fn stage(&mut self, to: Mac, length: usize) {
         if to == self.own {
-            // The room stays free for the next frame.
+            // The wire's buffer stays free for the next frame.
             let room = self.wire.room().expect("it was given before");
             let function = room[FUNCTION_OFFSET - LINK_HEADER_BYTES];
             self.local.send(function, &room[..length]);

@@ -1,10 +1,13 @@
-//! What carries frames: one small trait, three ways ([`crate::udp`], [`crate::packet`], [`crate::xdp`]).
+//! What carries frames: one small trait, implemented by [`crate::udp`], [`crate::packet`] and
+//! [`crate::xdp`].
 //!
-//! A frame goes out by being written straight into the buffer that the kernel reads ([`FrameIo::room`], [`FrameIo::stage`]); a
-//! batch costs one system call ([`FrameIo::flush`]). A frame comes in as a slice of the buffer that the kernel wrote (H-20): the
-//! only copy by a program is the one to where its bytes belong (H-21).
+//! The sender writes a frame straight into the buffer that the kernel reads ([`FrameIo::room`],
+//! [`FrameIo::stage`]). A batch costs one system call ([`FrameIo::flush`]). A received frame is a
+//! slice of the buffer that the kernel wrote (H-20). So the program copies only once: to where the
+//! bytes belong (H-21).
 //!
-//! Frames may be lost, repeated, reordered and damaged, here or on their way: all of that is the protocol's business.
+//! Frames may be lost, duplicated, reordered and corrupted, here or on the network. The protocol
+//! handles all of that.
 
 use crate::pcapng::{Direction, LinkType};
 use std::fmt::{Debug, Display};
@@ -12,74 +15,80 @@ use std::hash::Hash;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// Frames in and out of one function of one device.
+/// Sends and receives the frames of one function of one device.
 pub trait FrameIo: Send {
-    /// Where a frame goes to, or came from.
+    /// The destination or source of a frame.
     type Path: Copy + Ord + Hash + Debug + Display + Send;
 
-    /// What frames begin with in a capture.
+    /// The link type of a capture: the header that its frames begin with.
     const LINK_TYPE: LinkType;
 
-    /// Longest frame, in bytes, without what the network adds.
+    /// Longest frame, in bytes, without the headers that the network adds.
     fn frame_bytes(&self) -> usize;
 
-    /// Where to write the next frame, at least [`FrameIo::frame_bytes`] long; `None` if the kernel takes no more now.
+    /// The place of the next frame, at least [`FrameIo::frame_bytes`] long; `None` if the kernel
+    /// takes no more now.
     fn room(&mut self) -> Option<&mut [u8]>;
 
-    /// The first `length` bytes of [`FrameIo::room`] are a frame for `to`. It leaves with the next [`FrameIo::flush`], or before.
+    /// Stages the first `length` bytes of [`FrameIo::room`] as a frame for `to`. It leaves with the
+    /// next [`FrameIo::flush`], or earlier.
     fn stage(&mut self, to: Self::Path, length: usize);
 
-    /// Hands what is staged to the kernel. What the kernel takes no more of stays staged. `false`: something stayed.
+    /// Hands staged frames to the kernel. Frames that the kernel does not take stay staged.
+    /// `false`: some stayed.
     fn flush(&mut self) -> bool;
 
-    /// Hands at most about `budget` received frames to `take`, with where each came from; returns how many. A frame may be longer
-    /// than it was sent, because Ethernet pads short ones.
+    /// Hands about `budget` received frames at most to `take`, each with its source; returns how
+    /// many. A frame may be longer than it was sent, because Ethernet pads short ones.
     fn receive(&mut self, budget: usize, take: impl FnMut(Self::Path, &[u8])) -> usize;
 
     /// Descriptors that become readable when [`FrameIo::receive`] has something.
     fn wait_fds(&self) -> Vec<BorrowedFd<'_>>;
 
-    /// The descriptor at this place among these became readable: the next [`FrameIo::receive`] has to look there.
+    /// The descriptor at this place in [`FrameIo::wait_fds`] became readable: the next
+    /// [`FrameIo::receive`] must read it.
     fn wake(&mut self, _place: usize) {}
 
-    /// Whether [`FrameIo::receive`] has something now. May ask the kernel, so it is not for every poll.
+    /// Whether [`FrameIo::receive`] has something now. It may be a system call, so do not call it
+    /// in every poll.
     fn is_ready(&self) -> bool;
 
     /// The headers that the network puts before `frame` to or from `peer`, for a capture.
     fn capture_header(&self, peer: Self::Path, direction: Direction, frame: &[u8]) -> Vec<u8>;
 
-    /// What was counted so far.
+    /// The counters.
     fn counters(&self) -> IoCounters;
 }
 
 /// What frame I/O counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct IoCounters {
-    /// Frames that the kernel took.
+    /// Frames that the kernel accepted.
     pub frames_sent: u64,
     /// Bytes in them.
     pub bytes_sent: u64,
-    /// Frames that came.
+    /// Frames that were received.
     pub frames_received: u64,
     /// Bytes in them.
     pub bytes_received: u64,
-    /// Calls that sent.
+    /// System calls that sent.
     pub send_calls: u64,
-    /// Calls that received, or asked the kernel to look; none is needed where the kernel writes to a mapped ring.
+    /// System calls that received, or that made the kernel look for frames. A mapped ring needs
+    /// none.
     pub receive_calls: u64,
-    /// The kernel took no more for now.
+    /// How often the kernel took no more for now.
     pub send_full: u64,
     /// Frames that the kernel refused for good: the interface is down, or nobody listens there.
     pub send_failed: u64,
-    /// Frames that were lost because we were slow to take them, as far as the kernel tells.
+    /// Frames that were lost because we received too slowly, as far as the kernel tells.
     pub receive_lost: u64,
-    /// Copies between the kernel's buffers and ours, counted in frames: sent and received. What a card writes by itself into a
-    /// shared buffer is none.
+    /// Copies between the kernel's buffers and ours, in frames, sent and received. What a card
+    /// transfers to or from a shared buffer is not a copy.
     pub copies: u64,
 }
 
 impl IoCounters {
-    /// Both together.
+    /// The sum of both.
     pub(crate) fn plus(&self, other: &IoCounters) -> IoCounters {
         IoCounters {
             frames_sent: self.frames_sent + other.frames_sent,
@@ -95,7 +104,7 @@ impl IoCounters {
         }
     }
 
-    /// Name and value of each.
+    /// Name and value of each counter.
     pub fn rows(&self) -> [(&'static str, u64); 10] {
         [
             ("frames_sent", self.frames_sent),
@@ -112,7 +121,7 @@ impl IoCounters {
     }
 }
 
-/// Whether an error of a send means "later" (`Some(true)`), "not this frame" (`Some(false)`), or is unexpected.
+/// Whether a send may succeed later: the kernel has no buffer now, or the call was interrupted.
 pub(crate) fn is_for_later(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR))
 }

@@ -19,9 +19,9 @@ pub struct Interface {
     pub mac: Mac,
     /// Longest payload of an Ethernet frame, in bytes.
     pub mtu: usize,
-    /// Whether it is switched on. Whether its line is up, the kernel finds out later.
+    /// Whether it is administratively up. The kernel detects the carrier later.
     pub is_up: bool,
-    /// Queues that receive.
+    /// Receive queues.
     pub queues: u32,
 }
 
@@ -29,7 +29,8 @@ impl Interface {
     /// The interface called `name`.
     ///
     /// # Errors
-    /// What the kernel says: there is none of this name, or it is no Ethernet (`InvalidInput`).
+    /// What the kernel says: no interface has this name, or it is not an Ethernet interface
+    /// (`InvalidInput`).
     pub fn find(name: &str) -> io::Result<Interface> {
         let invalid = |why: &str| io::Error::new(io::ErrorKind::InvalidInput, why);
         let text = CString::new(name).map_err(|_| invalid("a name has no zero byte"))?;
@@ -67,7 +68,7 @@ impl Interface {
     }
 }
 
-/// What the interface with this address carries, in bytes.
+/// The MTU of the interface with this address, in bytes.
 pub(crate) fn mtu_of(ip: IpAddr) -> Option<usize> {
     let mut list: *mut libc::ifaddrs = std::ptr::null_mut();
     // SAFETY: the call writes a list, which is freed below.
@@ -82,7 +83,7 @@ pub(crate) fn mtu_of(ip: IpAddr) -> Option<usize> {
         next = entry.ifa_next;
         // SAFETY: an address of the list has the length that its family says.
         let address = unsafe { native_ip(entry.ifa_addr) };
-        // Every address of 127.0.0.0/8 is one of loopback, whose entry names only the first.
+        // Every address of 127.0.0.0/8 belongs to loopback, whose entry names only the first.
         let loopback = ip.is_loopback() && address.is_some_and(|address| address.is_loopback());
         if address == Some(ip) || loopback {
             // SAFETY: a name of the list ends with a zero byte.
@@ -120,7 +121,7 @@ unsafe fn native_ip(address: *const libc::sockaddr) -> Option<IpAddr> {
     }
 }
 
-/// Asks the kernel one thing about the interface called `name`.
+/// Makes one request to the kernel about the interface called `name`.
 fn request(asking: i32, name: &CStr, what: libc::Ioctl) -> io::Result<libc::ifreq> {
     // SAFETY: zeros are a valid request.
     let mut answer: libc::ifreq = unsafe { std::mem::zeroed() };
@@ -146,7 +147,7 @@ struct Channels {
 const ETHTOOL_GCHANNELS: u32 = 0x3c;
 const SIOCETHTOOL: u64 = 0x8946;
 
-/// Receive queues, if the driver tells.
+/// Number of receive queues, if the driver tells.
 fn queues(asking: i32, name: &CString) -> Option<u32> {
     let mut channels = Channels {
         command: ETHTOOL_GCHANNELS,

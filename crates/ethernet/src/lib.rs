@@ -1,18 +1,18 @@
-//! The devices `eth` and `udp`: the reliable protocol over whatever an ordinary network card carries.
+//! The devices `eth` and `udp`: the reliable protocol over what an ordinary network card carries.
 //!
 //! | module | what |
 //! |---|---|
 //! | [`frame_io`] | what carries frames: one small trait |
-//! | [`udp`], [`packet`], [`xdp`] | three ways to carry them |
+//! | [`udp`], [`packet`], [`xdp`] | three implementations of it |
 //! | `batch`, `socket`, [`link_header`], [`interface`] | what these have in common |
-//! | [`EthDevice`], [`UdpDevice`] | the devices; `choice` of a way, by measurement |
-//! | [`eth_io`], `local` | a function of an interface, and the way to other functions of the same one |
+//! | [`EthDevice`], [`UdpDevice`] | the devices; `choice` picks a way by measurement |
+//! | [`eth_io`], `local` | a function of an interface, and its path to other functions there |
 //! | [`several`] | a function of several interfaces |
-//! | `transport`, `links`, `places` | one open function: the protocol between engine and network, and where peers are |
-//! | [`route`], `seek`, `lookup`, `neighbour` | where nodes are, and asking for it |
+//! | `transport`, `links` | one open function: the protocol between engine and network |
+//! | [`route`], `lookup`, `neighbour` | where nodes are, and how to ask |
 //! | `sleep`, `clock`, `memory` | waiting, time, memory of regions |
 //! | [`pcapng`] | captures |
-//! | [`namespace`] | hosts of one's own on this one |
+//! | [`namespace`] | private network namespaces |
 
 mod batch;
 mod choice;

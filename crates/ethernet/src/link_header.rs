@@ -1,4 +1,4 @@
-//! The link header of our Ethernet frames, and where behind it the function stands that a frame is for.
+//! The link header of our Ethernet frames, and the place of the destination function behind it.
 //!
 //! ```text
 //!        0        1        2        3        4        5
@@ -10,7 +10,8 @@
 //!   |  0x88  |  0xB5  |  frame of the protocol ...          12
 //!   +--------+--------+
 //! ```
-//! The frame's third byte is the function that it is for: there the kernel's filter and the XDP program find its owner (H-02).
+//! The third byte of the protocol's frame is the destination function. The kernel's filter and the
+//! XDP program read it there to find the owner (H-02).
 
 use crate::pcapng::Direction;
 use bellwire_wire::frame::ETHERTYPE;
@@ -18,9 +19,9 @@ use std::fmt;
 
 /// Bytes of the link header. An interface's MTU does not count them.
 pub const LINK_HEADER_BYTES: usize = 14;
-/// Where in an Ethernet frame the function stands that it is for.
+/// Offset of the destination function in an Ethernet frame.
 pub const FUNCTION_OFFSET: usize = LINK_HEADER_BYTES + 2;
-/// Function number of frames that are for all functions of a node. So functions are 0 to 254.
+/// Function number of frames for all functions of a node. So functions are 0 to 254.
 pub const EVERY_FUNCTION: u8 = 255;
 
 /// An Ethernet address.
@@ -28,20 +29,20 @@ pub const EVERY_FUNCTION: u8 = 255;
 pub struct Mac(pub [u8; 6]);
 
 impl Mac {
-    /// Everybody.
+    /// The broadcast address.
     pub const BROADCAST: Mac = Mac([0xff; 6]);
 
-    /// Whether it names a single station.
+    /// Whether it is the address of a single station.
     pub fn is_unicast(self) -> bool {
         self.0[0] & 1 == 0
     }
 
-    /// The node number of its owner unless it has chosen one: the last four bytes.
+    /// The owner's node number, unless it has chosen another: the last four bytes.
     pub fn node(self) -> u32 {
         u32::from_be_bytes([self.0[2], self.0[3], self.0[4], self.0[5]])
     }
 
-    /// The address that `aa:bb:cc:dd:ee:ff` means.
+    /// Parses `aa:bb:cc:dd:ee:ff`.
     pub fn parse(text: &str) -> Option<Mac> {
         let mut bytes = [0; 6];
         let mut parts = text.split(':');
@@ -69,7 +70,7 @@ pub fn emit(frame: &mut [u8], to: Mac, from: Mac) {
     frame[12..14].copy_from_slice(&ETHERTYPE.to_be_bytes());
 }
 
-/// Who a frame is for and from, and what it carries; `None` if it is not one of ours, or too short.
+/// Destination, source and payload of a frame; `None` if it is not one of ours, or too short.
 #[inline]
 pub fn parse(frame: &[u8]) -> Option<(Mac, Mac, &[u8])> {
     let (header, rest) = frame.split_first_chunk::<LINK_HEADER_BYTES>()?;
@@ -77,7 +78,7 @@ pub fn parse(frame: &[u8]) -> Option<(Mac, Mac, &[u8])> {
     (header[12..14] == ETHERTYPE.to_be_bytes()).then(|| (mac(0), mac(6), rest))
 }
 
-/// The header of a frame that went to or came from `peer`, made anew for a capture.
+/// The header of a frame to or from `peer`, rebuilt for a capture.
 pub(crate) fn capture(own: Mac, peer: Mac, direction: Direction) -> Vec<u8> {
     let mut header = vec![0; LINK_HEADER_BYTES];
     match direction {
@@ -91,7 +92,7 @@ pub(crate) fn capture(own: Mac, peer: Mac, direction: Direction) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// A frame tells who it is for and from, and what is not ours is no frame.
+    /// A parsed frame gives its destination and source. Frames of others are refused.
     // shows: H-06
     #[test]
     fn headers_parse_back() {

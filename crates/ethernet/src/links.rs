@@ -1,10 +1,11 @@
-//! Links as the engine numbers them, from before the peer's place is known until both sides have forgotten them.
+//! Links, by the engine's numbers. A link exists from before its peer's place is known until both
+//! sides have forgotten it.
 
 use bellwire_device::{FunctionAddress, PacketHeader, Status};
 use bellwire_protocol::reliable::{FunctionId, PeerId};
 use std::collections::{HashMap, VecDeque};
 
-/// Packets that a function may have on their way to itself.
+/// Maximum number of packets that a function has in flight to itself.
 pub(crate) const OWN_PACKETS: usize = 256;
 
 /// One link.
@@ -13,20 +14,20 @@ pub(crate) struct Link {
     pub state: State,
 }
 
-/// Where it is in its life. All times are in ns of the transport's clock.
+/// The state of a link. All times are in ns of the transport's clock.
 pub(crate) enum State {
-    /// Nobody has told where the node is yet.
+    /// The node's place is not known yet.
     Seeking { give_up_ns: u64, ask_again_ns: u64, pause_ns: u64 },
-    /// The protocol has it.
+    /// The protocol has the link.
     Known(PeerId),
-    /// To ourselves: packets on their way.
+    /// A link to ourselves, with the packets in flight.
     Own(VecDeque<(PacketHeader, Vec<u8>)>),
     /// It is down, and the engine knows or will be told.
     Down { id: Option<PeerId>, why: Status, told: bool },
 }
 
 impl Link {
-    /// How the protocol calls it, if it does.
+    /// The protocol's number of the link, if it has one.
     pub fn id(&self) -> Option<PeerId> {
         match self.state {
             State::Known(id) => Some(id),
@@ -36,12 +37,12 @@ impl Link {
     }
 }
 
-/// A question of the protocol's at a place that somebody told, which is not answered yet.
+/// A link with an announced place, where its connection request is not answered yet.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked {
     pub number: u32,
     pub give_up_ns: u64,
-    /// When it is asked again where the node is, and how long after that.
+    /// When to ask again for the node's place, and the pause after that.
     pub ask_again_ns: u64,
     pub pause_ns: u64,
 }
@@ -50,13 +51,13 @@ pub(crate) struct Asked {
 pub(crate) struct Links {
     links: Vec<Option<Link>>,
     free: Vec<u32>,
-    /// By the low half of the protocol's number.
+    /// Indexed by the low half of the protocol's number.
     by_slot: Vec<Option<(PeerId, u32)>>,
-    /// The link that a peer's address leads to: the newest that is not down.
+    /// The newest link to each peer that is not down.
     by_peer: HashMap<FunctionAddress, u32>,
-    /// The link to ourselves, which every poll asks for.
+    /// The link to ourselves, which every poll needs.
     own: Option<u32>,
-    /// Links that are being sought, or whose end has to be told.
+    /// Links whose place is sought, or whose end must be reported.
     pub unsettled: Vec<u32>,
     /// Links whose peers may be elsewhere.
     pub asked: Vec<Asked>,
@@ -75,7 +76,7 @@ impl Links {
         }
     }
 
-    /// How many there are.
+    /// Number of links.
     pub fn count(&self) -> usize {
         self.links.len() - self.free.len()
     }
@@ -110,7 +111,7 @@ impl Links {
         (known == id).then_some(number)
     }
 
-    /// A new link, which from now on is the one to its peer.
+    /// Adds a link, which becomes the link to its peer.
     pub fn add(&mut self, peer: FunctionAddress, state: State) -> u32 {
         let id = if let State::Known(id) = state { Some(id) } else { None };
         let seeks = matches!(state, State::Seeking { .. });
@@ -139,7 +140,7 @@ impl Links {
         number
     }
 
-    /// The protocol has a link with `peer`: the one that we asked for, or one that the peer did.
+    /// The protocol has a link with `peer`. Either side requested it.
     pub fn came_up(&mut self, id: PeerId, peer: FunctionId) {
         if self.number_of(id).is_some() {
             return;
@@ -180,7 +181,7 @@ impl Links {
         links.filter(|(_, link)| link.is_some()).map(|(number, _)| number as u32).collect()
     }
 
-    /// The protocol has taken over a link that was being sought.
+    /// The protocol has taken over a link whose place was sought.
     pub fn found(&mut self, number: u32, id: PeerId) {
         if let Some(link) = self.at_mut(number) {
             link.state = State::Known(id);
@@ -189,7 +190,8 @@ impl Links {
         }
     }
 
-    /// Nobody is where the protocol asked: the node is sought again. `false`: it was not asked there because somebody told so.
+    /// The peer is not at the place that the protocol tried: seek the node again. `false`: that
+    /// place was not an announced one.
     pub fn seek_again(&mut self, number: u32) -> bool {
         let Some(place) = self.asked.iter().position(|asked| asked.number == number) else {
             return false;
@@ -203,7 +205,7 @@ impl Links {
         true
     }
 
-    /// The link is down, and the engine is still to be told.
+    /// The link is down; the engine must still be told.
     pub fn lose(&mut self, number: u32, why: Status) {
         let Some(link) = self.at_mut(number) else { return };
         let peer = link.peer;
@@ -215,7 +217,7 @@ impl Links {
         }
     }
 
-    /// Forgets a link; gives what it was.
+    /// Removes a link and returns it.
     pub fn remove(&mut self, number: u32) -> Option<Link> {
         let link = self.links.get_mut(number as usize)?.take()?;
         self.leave(link.peer, number);
@@ -254,7 +256,8 @@ mod tests {
 
     const PEER: FunctionAddress = FunctionAddress { node: 9, function: 1 };
 
-    /// A number names one link at a time; a peer's address leads to the newest that is not down.
+    /// A number names one link at a time. A peer's address leads to the newest link that is not
+    /// down.
     #[test]
     fn a_later_link_takes_over() {
         let mut links = Links::new();

@@ -1,8 +1,8 @@
-//! Frames between functions of one interface: what a card is told to send to itself it does not receive, so they take a socket of
-//! the host.
+//! Frames between functions of one interface. A card does not receive what it sends to itself, so
+//! these frames take a local socket.
 //!
-//! The socket's name is one of the network namespace and ends with its process (unix(7), abstract names). It also tells that a
-//! function has an owner.
+//! The socket's abstract name belongs to the network namespace and vanishes with its process
+//! (unix(7)). The name also shows that a function has an owner.
 
 use crate::socket;
 use std::collections::VecDeque;
@@ -10,7 +10,7 @@ use std::io;
 use std::mem::{offset_of, size_of};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// Frames that wait for a neighbour's socket to have room, at most.
+/// Maximum number of frames that wait for room in a neighbour's socket.
 const WAITING: usize = 256;
 
 pub(crate) struct Local {
@@ -21,10 +21,10 @@ pub(crate) struct Local {
 }
 
 impl Local {
-    /// The socket of `function` of the interface with this number.
+    /// Opens the socket of `function` on the interface with this number.
     ///
     /// # Errors
-    /// `AddrInUse` if the function is open already, by this or another process.
+    /// `AddrInUse` if the function is open already, in this or another process.
     pub fn open(interface: u32, function: u8, frame_bytes: usize) -> io::Result<Local> {
         let socket = socket::open(libc::AF_UNIX, libc::SOCK_DGRAM, 0)?;
         let (address, length) = name(interface, function);
@@ -34,7 +34,8 @@ impl Local {
         Ok(Local { socket, interface, buffer, waiting: VecDeque::new() })
     }
 
-    /// Sends a frame to a function of the same interface. It is lost if nobody has it open, or if it has not room for long.
+    /// Sends a frame to a function of the same interface. It is lost if the function is not open,
+    /// or if its socket stays full.
     pub fn send(&mut self, function: u8, frame: &[u8]) {
         if (!self.waiting.is_empty() || !self.try_send(function, frame))
             && self.waiting.len() < WAITING
@@ -43,7 +44,7 @@ impl Local {
         }
     }
 
-    /// Tries again what had no room.
+    /// Retries frames that found no room.
     pub fn flush(&mut self) {
         while let Some((function, frame)) = self.waiting.pop_front() {
             if !self.try_send(function, &frame) {
@@ -75,7 +76,7 @@ impl Local {
         sent >= 0 || io::Error::last_os_error().kind() != io::ErrorKind::WouldBlock
     }
 
-    /// The next frame that came.
+    /// The next received frame.
     pub fn receive(&mut self) -> Option<&[u8]> {
         // SAFETY: the kernel writes into the buffer, at most its length.
         let got = unsafe {
@@ -112,7 +113,8 @@ fn name(interface: u32, function: u8) -> (libc::sockaddr_un, usize) {
 mod tests {
     use super::*;
 
-    /// A function has one owner, gets what its neighbours send, and is free again when it is closed.
+    /// A function has one owner, receives what its neighbours send, and is free again when it is
+    /// closed.
     // shows: H-22
     #[test]
     fn neighbours_reach_each_other() {

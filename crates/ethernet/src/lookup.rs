@@ -7,16 +7,16 @@ use bellwire_wire::frame::seek::SeekBody;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
-/// Time between two questions to the same address.
+/// Pause between two questions to the same address.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What was asked, until when, and how it went: the story of a failure.
+/// What was asked, until when, and the results: the text of a failure.
 pub(crate) struct Asked {
     name: String,
     function: u8,
     since: Instant,
     patience: Duration,
-    /// Until when the station that is asked now may take.
+    /// Deadline of the station that is asked now.
     until: Instant,
     /// Our guess of the node's number, for the error.
     pub guess: u32,
@@ -26,24 +26,24 @@ pub(crate) struct Asked {
 impl Asked {
     pub fn new(name: &str, function: u8, patience: Duration) -> Asked {
         let (name, since, tried) = (name.to_owned(), Instant::now(), Vec::new());
-        // A patience without an end is one of a day.
+        // An unlimited patience is limited to a day.
         let until = since + patience.min(Duration::from_secs(86_400));
         Asked { name, function, since, patience, until, guess: 0, tried }
     }
 
-    /// One thing more that was tried.
+    /// Records another attempt.
     pub fn note(&mut self, what: String) {
         self.tried.push(what);
     }
 
-    /// The next station gets one of `parts` of the whole time.
+    /// Gives the next station one of `parts` equal shares of the whole time.
     pub fn share(&mut self, parts: u32) {
         let (now, whole) = (Instant::now(), self.patience.min(Duration::from_secs(86_400)));
-        // Each is asked once at least.
+        // Every station is asked at least once.
         self.until = (now + whole / parts.max(1)).min(self.since + whole).max(now + PAUSE);
     }
 
-    /// What is left of the time.
+    /// The remaining time.
     pub fn left(&self) -> Duration {
         self.until.saturating_duration_since(Instant::now())
     }
@@ -62,7 +62,7 @@ impl Asked {
     }
 }
 
-/// The IP addresses that a name means.
+/// The IP addresses of a host name.
 pub(crate) fn addresses(name: &str, asked: &mut Asked) -> Vec<IpAddr> {
     match (name.trim_matches(['[', ']']), 0).to_socket_addrs() {
         Ok(found) => {
@@ -79,7 +79,8 @@ pub(crate) fn addresses(name: &str, asked: &mut Asked) -> Vec<IpAddr> {
     }
 }
 
-/// Asks at `to` who is there, again and again; the answer goes to function `answer_to` of ours. Gives the node, and where it answered from.
+/// Repeatedly asks `to` for its node number; the answer goes to our function `answer_to`. Returns
+/// the node and the address that answered.
 pub(crate) fn ask<Io: FrameIo>(
     mut io: Io,
     own: u32,
@@ -103,7 +104,7 @@ pub(crate) fn ask<Io: FrameIo>(
         let mut found = None;
         while found.is_none() && Instant::now() < until {
             let got = io.receive(16, |from, bytes| {
-                // Only who was asked knows the nonce, and only what comes from there answers.
+                // Only the asked station knows the nonce, and only its address may answer.
                 if let Some((Said::Here(body), _)) = seek::parse(bytes)
                     && (body.nonce, from) == (nonce, to)
                 {

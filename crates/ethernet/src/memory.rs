@@ -1,4 +1,4 @@
-//! Memory for regions, and frames that come into the cache.
+//! Memory for regions, and prefetching of received frames.
 
 use bellwire_device::Error;
 use bellwire_ring::memory::{Memory, Owner};
@@ -11,7 +11,7 @@ struct Pages {
     length: usize,
 }
 
-// SAFETY: an address and a length; who may touch the bytes when is the views' business.
+// SAFETY: an address and a length; the views decide who may access the bytes.
 unsafe impl Send for Pages {}
 // SAFETY: as above.
 unsafe impl Sync for Pages {}
@@ -20,7 +20,7 @@ impl Owner for Pages {}
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: the mapping that `allocate` made, and the memory that it was given to is gone.
+        // SAFETY: the mapping that `allocate` made; the memory that used it is gone.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
     }
 }
@@ -59,12 +59,12 @@ pub(crate) fn allocate(length: usize) -> Result<Memory, Error> {
 }
 
 fn physical_pages() -> u64 {
-    // SAFETY: a question that cannot do harm.
+    // SAFETY: a query without side effects.
     unsafe { libc::sysconf(libc::_SC_PHYS_PAGES) }.max(0) as u64
 }
 
-/// Asks for the cache lines of a frame that another processor wrote, all at once: whoever then goes over it, with a check value's
-/// chain of dependent steps first, waits for one transfer instead of for one after the other.
+/// Prefetches all cache lines of a frame that another processor wrote. Otherwise the CRC, a chain
+/// of dependent steps, would wait for one transfer after the other.
 #[inline]
 pub(crate) fn fetch(frame: &[u8]) {
     #[cfg(target_arch = "x86_64")]

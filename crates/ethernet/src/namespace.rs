@@ -1,20 +1,22 @@
-//! Network namespaces: hosts of one's own within one host, for tests and for measurements. They have no names, and vanish with their last
-//! user, so that nothing is left behind however a program ends.
+//! Network namespaces: separate hosts within one host, for tests and measurements. They have no
+//! names and vanish with their last user, so nothing is left behind however a program ends.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::process::{Command, Stdio};
 
-/// A network namespace. It goes when this is dropped and the last thread, process and socket in it are gone.
+/// A network namespace. It vanishes when this is dropped and the last thread, process and socket in
+/// it are gone.
 #[derive(Debug)]
 pub struct Namespace(File);
 
 impl Namespace {
-    /// A new one, with loopback up. This thread stays where it is.
+    /// Creates a namespace, with loopback up. This thread stays where it is.
     ///
     /// # Errors
-    /// `PermissionDenied` without CAP_SYS_ADMIN; `NotFound` if iproute2 is not installed; what `ip` says.
+    /// `PermissionDenied` without CAP_SYS_ADMIN; `NotFound` if iproute2 is not installed; what `ip`
+    /// says.
     pub fn new() -> io::Result<Namespace> {
         let here = current()?;
         unshare()?;
@@ -23,7 +25,7 @@ impl Namespace {
         Ok(Namespace(current()?))
     }
 
-    /// Runs something in it: sockets that are opened and processes that are started there stay there.
+    /// Runs `what` in it. Sockets and processes that are created there stay there.
     ///
     /// # Errors
     /// `PermissionDenied` without CAP_SYS_ADMIN; nothing was run then.
@@ -34,7 +36,7 @@ impl Namespace {
         Ok(what())
     }
 
-    /// A veth pair between interface `name` here and interface `far_name` there.
+    /// Creates a veth pair between interface `name` here and interface `far_name` there.
     ///
     /// # Errors
     /// What `ip` says.
@@ -44,7 +46,7 @@ impl Namespace {
     }
 }
 
-/// Brings this thread back to the namespace that it was in, also if it panics.
+/// Returns this thread to its previous namespace, also if it panics.
 struct Return(File);
 
 impl Drop for Return {
@@ -54,7 +56,8 @@ impl Drop for Return {
     }
 }
 
-/// Puts this thread, and the threads and processes that it starts from now on, into a new network namespace, with loopback up.
+/// Moves this thread, and threads and processes that it starts later, to a new network namespace
+/// with loopback up.
 ///
 /// # Errors
 /// `PermissionDenied` without CAP_SYS_ADMIN; what `ip` says.
@@ -83,7 +86,7 @@ pub fn ip(commands: &str) -> io::Result<()> {
     Err(io::Error::other(format!("ip -batch of {commands:?}: {said}")))
 }
 
-/// The namespace that this thread is in.
+/// This thread's namespace.
 fn current() -> io::Result<File> {
     File::open("/proc/thread-self/ns/net")
 }

@@ -1,4 +1,5 @@
-//! Which Ethernet address an IP address has: the kernel knows its neighbours, and asks for those that it is sent to.
+//! The Ethernet address of an IP address. The kernel knows its neighbours, and asks for a neighbour
+//! when a datagram goes there.
 
 use crate::link_header::Mac;
 use crate::lookup::Asked;
@@ -8,11 +9,12 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-/// Where a datagram goes that only makes the kernel ask: discard (RFC 863).
+/// A datagram to this port only makes the kernel ask: discard (RFC 863).
 const DISCARD: u16 = 9;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The Ethernet address of `ip`, which has to be on the same network as one of `interfaces`, and the place of that among them.
+/// The Ethernet address of `ip`, and the index of its interface in `interfaces`. `ip` must be on
+/// the same network as one of them.
 pub(crate) fn find(interfaces: &[&str], ip: IpAddr, asked: &mut Asked) -> Option<(usize, Mac)> {
     let IpAddr::V4(ip) = ip else {
         asked.note(format!("{ip}: only IPv4 addresses lead to Ethernet addresses"));

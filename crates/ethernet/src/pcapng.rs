@@ -1,6 +1,8 @@
-//! Files that Wireshark reads: what a device sent and received, with nanoseconds and directions.
+//! Files that Wireshark reads: what a device sent and received, with directions and timestamps in
+//! nanoseconds.
 //!
-//! The format is that of `bellwire_wire::pcapng`: a section header, one interface, then a block for each frame.
+//! The format is that of `bellwire_wire::pcapng`: a section header, one interface, then a block for
+//! each frame.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -16,7 +18,8 @@ pub use bellwire_wire::pcapng::{Direction, LinkType};
 pub struct Capture(Mutex<BufWriter<File>>);
 
 impl Capture {
-    /// Creates the file, or empties it, and writes its beginning. `interface` is a name for people.
+    /// Creates or truncates the file and writes its section header. `interface` is a name for
+    /// people.
     ///
     /// # Errors
     /// What the file system says.
@@ -29,8 +32,8 @@ impl Capture {
         Ok(Capture(Mutex::new(file)))
     }
 
-    /// Adds a frame: `header`, which the device made up or knows, and the frame itself. A full disk ends the capture, not the
-    /// device.
+    /// Adds a frame: `header`, which the device made up or knows, and the frame itself. A full disk
+    /// ends the capture, not the device.
     pub fn frame(&self, direction: Direction, header: &[u8], frame: &[u8]) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut block = Vec::with_capacity(44 + header.len() + frame.len());
@@ -39,13 +42,13 @@ impl Capture {
         let _ = self.file().write_all(&block);
     }
 
-    /// Writes what is still in memory to the file.
+    /// Flushes the buffer to the file.
     pub fn flush(&self) {
         let _ = self.file().flush();
     }
 
     fn file(&self) -> std::sync::MutexGuard<'_, BufWriter<File>> {
-        // A panic elsewhere leaves at most a block cut off, which readers report.
+        // A panic elsewhere truncates one block at most, and readers report that.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -54,7 +57,7 @@ impl Capture {
 mod tests {
     use super::*;
 
-    /// A file consists of blocks whose lengths agree at both ends, and frames stand in it with their headers, whole.
+    /// The two length fields of each block agree. Frames are stored whole, with their headers.
     #[test]
     fn blocks_add_up() {
         let path = std::env::temp_dir().join(format!("bellwire-{}.pcapng", std::process::id()));

@@ -10,23 +10,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How a device finds the place of a node's function.
 pub trait Route: Book<Self::Path> + Send {
-    /// What a frame is sent to.
+    /// The destination of a frame.
     type Path: Copy + Ord;
 
-    /// The place of a function; `None`: ask around for it.
+    /// The place of a function; `None`: ask for it by broadcast.
     fn find(&self, peer: FunctionAddress) -> Option<Self::Path>;
 
-    /// Further places of it, by other interfaces (H-29).
+    /// Further places of it, through other interfaces (H-29).
     fn others(&self, _peer: FunctionAddress) -> Vec<Self::Path> {
         Vec::new()
     }
 
-    /// Whether a node is worth asking for again, because it may be reached by another interface, too.
+    /// Whether to ask for a node again, because another interface may reach it too.
     fn is_incomplete(&self, _node: u32) -> bool {
         false
     }
 
-    /// What a question for a node is sent to, if the network can carry one to everybody.
+    /// The destination of a broadcast question for a node, if the network has broadcast.
     fn everybody(&self) -> Option<Self::Path>;
 }
 
@@ -40,7 +40,7 @@ impl<P> Clone for Known<P> {
 }
 
 impl<P: Copy + Eq> Known<P> {
-    /// Nothing yet.
+    /// Without any nodes.
     pub fn new() -> Known<P> {
         Known(Arc::default())
     }
@@ -50,9 +50,9 @@ impl<P: Copy + Eq> Known<P> {
         self.lock().place(node)
     }
 
-    /// What is known, for a change.
+    /// Locks the table, for a change.
     pub fn lock(&self) -> MutexGuard<'_, Nodes<P>> {
-        // Nothing that holds the lock can panic half way through a change.
+        // Code that holds the lock cannot panic half way through a change.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -67,15 +67,15 @@ impl<P: Copy + Eq> Default for Known<P> {
 pub struct IpRoute {
     /// Where nodes were heard or found.
     pub known: Known<SocketAddr>,
-    /// Function 0 listens on this port, and the others on those that follow.
+    /// The port of function 0; the other functions have the ports after it.
     pub port: u16,
     /// Our own node number and address.
     pub own: (u32, IpAddr),
 }
 
-/// Whether a number is an IPv4 address that a host may have, and so belongs to that host.
+/// Whether a number is an IPv4 address that a host may have. Such a number belongs to that host.
 pub(crate) fn is_host(node: u32) -> bool {
-    // 0.x is nobody's, from 224.x on they are for groups or reserved (RFC 6890).
+    // 0.x is no host's; addresses from 224.x on are multicast or reserved (RFC 6890).
     (1..224).contains(&(node >> 24))
 }
 
@@ -117,7 +117,7 @@ impl Book<SocketAddr> for IpRoute {
         self.known.lock().heard(node, place);
     }
 
-    /// Nobody is asked, so nobody answers.
+    /// No node is asked, so no node answers.
     fn told(&mut self, _: u32, _: SocketAddr) -> bool {
         false
     }
@@ -127,7 +127,7 @@ impl Book<SocketAddr> for IpRoute {
     }
 }
 
-/// The port of function 0 unless told otherwise.
+/// The default port of function 0.
 pub const PORT: u16 = UDP_PORT_BASE;
 
 /// To whom a node number belongs, as seen from a station. `own`: our own number. `is_own`: the
@@ -143,9 +143,9 @@ fn owner_of(node: u32, own: u32, is_own: bool) -> Owner {
     }
 }
 
-/// Nodes by Ethernet address, which they tell when they are asked.
+/// Nodes by Ethernet address. Nodes answer questions for their address.
 pub struct MacRoute {
-    /// Addresses that nodes have told.
+    /// Addresses that nodes have announced.
     pub known: Known<Mac>,
     /// Our own node number and address.
     pub own: (u32, Mac),
@@ -192,7 +192,7 @@ impl Book<Mac> for MacRoute {
 
 /// Nodes by Ethernet address on each of several interfaces.
 pub struct HopRoute {
-    /// Addresses that nodes have told, by interface.
+    /// Addresses that nodes have announced, by interface.
     pub known: Vec<Known<Mac>>,
     /// Our own node number, and our address on each interface.
     pub own: (u32, Vec<Mac>),
@@ -205,7 +205,7 @@ impl HopRoute {
         self.known.iter().map(move |known| known.place(peer.node)).enumerate().filter_map(hop)
     }
 
-    /// What is known of the interface of a place; `None` if that place is ours.
+    /// What is known of a place's interface; `None` if that place is ours.
     fn known_by(&self, place: Hop) -> Option<&Known<Mac>> {
         let known = self.known.get(usize::from(place.through))?;
         (!self.own.1.contains(&place.to)).then_some(known)
@@ -270,7 +270,8 @@ impl Book<Hop> for HopRoute {
 mod tests {
     use super::*;
 
-    /// A number that is an address belongs to the host with that address, our own to us, and a chosen one to whoever was there first.
+    /// A number that is an address belongs to the host with that address, and our own to us. A
+    /// chosen number belongs to the node that had it first.
     #[test]
     fn numbers_belong_to_addresses() {
         let ip = |text: &str| text.parse::<IpAddr>().expect("an address");

@@ -1,7 +1,9 @@
-//! Several interfaces that carry one channel (H-29): the bandwidth of all adds up, and if one goes down the others carry on.
+//! Several interfaces that carry one channel (H-29). Their bandwidths add up, and if one goes down
+//! the others carry on.
 //!
-//! Which frame goes by which is the protocol's business (`bellwire_protocol::reliable`, paths): here they are side by side, and a
-//! place is an address together with the interface that leads there.
+//! The protocol chooses the interface of each frame (`bellwire_protocol::reliable`, paths). Here
+//! the interfaces stand side by side, and a place is an address together with the interface that
+//! leads there.
 
 use crate::choice::Wire;
 use crate::eth_io::EthIo;
@@ -13,16 +15,16 @@ use crate::xdp::XdpIo;
 use std::fmt;
 use std::os::fd::BorrowedFd;
 
-/// Interfaces of one device, at most: as many paths as the protocol knows for a link.
+/// Maximum number of interfaces of one device: the protocol's number of paths for a link.
 pub const INTERFACES: usize = bellwire_protocol::reliable::PATHS;
 
-/// Frames of one interface that are taken before the next one has its turn.
+/// Frames that are taken from one interface in its turn.
 const TURN: usize = 8;
 
-/// An address, and by which interface frames go there or come from there.
+/// An address, and the interface through which frames go there or come from there.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Hop {
-    /// Place of the interface in the device's name; [`Hop::ALL`]: all of them.
+    /// Index of the interface in the device's name; [`Hop::ALL`]: all of them.
     pub through: u8,
     /// The station.
     pub to: Mac,
@@ -31,7 +33,7 @@ pub struct Hop {
 impl Hop {
     /// Every interface.
     pub const ALL: u8 = u8::MAX;
-    /// Everybody on all interfaces.
+    /// Broadcast on all interfaces.
     pub const EVERYBODY: Hop = Hop { through: Hop::ALL, to: Mac::BROADCAST };
 }
 
@@ -47,7 +49,7 @@ pub(crate) enum Any {
     Xdp(EthIo<XdpIo>),
 }
 
-/// Does the same with either.
+/// Runs the same expression on either.
 macro_rules! with {
     ($any:expr, $io:ident => $what:expr) => {
         match $any {
@@ -61,9 +63,10 @@ macro_rules! with {
 pub struct Several {
     interfaces: Vec<Any>,
     frame_bytes: usize,
-    /// Whose room was given last. A frame that goes by another one is copied there, so this is the one that is due.
+    /// The interface whose room was given last. A frame that leaves by another interface is copied
+    /// there. So this is the one whose turn it is.
     given: usize,
-    /// Where the next look for frames begins.
+    /// The interface that the next receive starts with.
     first: usize,
     lost: u64,
 }
@@ -74,7 +77,7 @@ impl Several {
         Several { interfaces, frame_bytes: frame_bytes.unwrap_or(0), given: 0, first: 0, lost: 0 }
     }
 
-    /// Copies the frame that was written into the room that was given to interface `through`, and stages it there.
+    /// Copies the frame from the room that was given to interface `through`, and stages it there.
     #[cold]
     fn copy_to(&mut self, through: usize, to: Mac, length: usize) {
         let mut frame = [0; 9216];
@@ -93,7 +96,7 @@ impl Several {
                 room[..length].copy_from_slice(frame);
                 io.stage(to, length);
             }
-            // As good as lost on its way: an interface that is stuck does not stop the others.
+            // The protocol treats the frame as lost: a blocked interface does not stop the others.
             None => self.lost += 1,
         });
     }
@@ -131,7 +134,7 @@ impl FrameIo for Several {
         } else if through < count {
             self.copy_to(through, to.to, length);
         }
-        // They mostly take turns.
+        // Mostly the protocol uses the interfaces in turn.
         self.given = (through + 1) % count;
     }
 
@@ -143,7 +146,7 @@ impl FrameIo for Several {
     fn receive(&mut self, budget: usize, mut take: impl FnMut(Hop, &[u8])) -> usize {
         let count = self.interfaces.len();
         let mut frames = 0;
-        // A few of each in turn, so that what belongs together comes together.
+        // A few frames of each in turn, so that frames of one message arrive together.
         loop {
             let before = frames;
             for step in 0..count {

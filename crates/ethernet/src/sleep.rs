@@ -4,12 +4,12 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-/// What a function sleeps with.
+/// The descriptors that a function sleeps on.
 pub(crate) struct Sleeper {
     /// Readable when the network or the alarm is: for programs that wait for several things.
     epoll: OwnedFd,
     alarm: OwnedFd,
-    /// The alarm may go off.
+    /// Whether the alarm is set.
     is_set: bool,
     sleeps: u64,
     woken: u64,
@@ -30,8 +30,9 @@ impl Sleeper {
         Ok(Sleeper { epoll, alarm, is_set: false, sleeps: 0, woken: 0 })
     }
 
-    /// From now on the descriptor becomes readable when one of `network` is, too; not from the start, because frames that arrive
-    /// take time for whoever is to be woken. `false`: the kernel does not want to.
+    /// From now on the epoll descriptor is readable when one of `network` is, too. It is not so
+    /// from the start, because each arriving frame then costs the kernel a wake-up. `false`: the
+    /// kernel refuses.
     pub fn watch(&self, network: &[BorrowedFd<'_>]) -> bool {
         network.iter().all(|&fd| watch(self.epoll.as_fd(), fd).is_ok())
     }
@@ -40,14 +41,15 @@ impl Sleeper {
         self.epoll.as_fd()
     }
 
-    /// The descriptor becomes readable after `delay_ns`, if nothing comes before; `None`: not by itself. An alarm that went off
-    /// is silent again. `false`: the kernel does not want to, so do not sleep.
+    /// The descriptor becomes readable after `delay_ns`, if nothing comes before; `None`: only when
+    /// something comes. An alarm that went off is reset. `false`: the kernel refuses, so do not
+    /// sleep.
     pub fn set_alarm(&mut self, delay_ns: Option<u64>) -> bool {
         if delay_ns.is_none() && !self.is_set {
             return true;
         }
         let zero = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // Zero would mean never.
+        // Zero would disarm the timer.
         let delay = delay_ns.map_or(zero, |ns| timespec(Duration::from_nanos(ns.max(1))));
         let time = libc::itimerspec { it_interval: zero, it_value: delay };
         // SAFETY: the kernel reads a time, which is ours.
@@ -59,8 +61,8 @@ impl Sleeper {
         result == 0
     }
 
-    /// Sleeps until one of `network` is readable, at most for `timeout`: one system call. Tells `wake` the places of those that
-    /// are.
+    /// Sleeps until one of `network` is readable, at most for `timeout`, by one system call. Tells
+    /// `wake` the places of the readable ones.
     pub fn sleep(
         &mut self,
         network: &[BorrowedFd<'_>],
@@ -74,7 +76,7 @@ impl Sleeper {
         }
         let by_epoll = count > fds.len();
         if by_epoll {
-            // More queues than cards have: by the descriptor that has them all.
+            // More queues than cards have: wait on the epoll descriptor that contains them all.
             self.watch(network);
             fds[0].fd = self.epoll.as_raw_fd();
         }
@@ -82,7 +84,8 @@ impl Sleeper {
         let time = timeout.map(timespec);
         let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
         self.sleeps += 1;
-        // SAFETY: the kernel reads and writes the first `count` entries, and reads a time or nothing.
+        // SAFETY: the kernel reads and writes the first `count` entries, and reads a time or
+        // nothing.
         let result = unsafe { libc::ppoll(fds.as_mut_ptr(), count as u64, time, std::ptr::null()) };
         if result > 0 {
             self.woken += 1;
@@ -93,13 +96,14 @@ impl Sleeper {
         if result < 0 && error.kind() != io::ErrorKind::Interrupted { Err(error) } else { Ok(()) }
     }
 
-    /// How often the function slept, and how often a frame woke it: what is received without is received by polling (H-08).
+    /// How often the function slept, and how often a frame woke it. All other frames are received
+    /// by polling (H-08).
     pub fn rows(&self) -> [(&'static str, u64); 2] {
         [("sleeps", self.sleeps), ("woken_by_frames", self.woken)]
     }
 }
 
-/// Adds a descriptor to those that make `epoll` readable; one that is there already stays.
+/// Adds a descriptor to `epoll`; one that is there already stays.
 fn watch(epoll: BorrowedFd<'_>, fd: BorrowedFd<'_>) -> io::Result<()> {
     let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
     let (epoll, fd) = (epoll.as_raw_fd(), fd.as_raw_fd());

@@ -1,11 +1,12 @@
-//! The few socket calls that all kinds of frame I/O need, with the kernel's answer as an `io::Error`.
+//! The few socket calls that all kinds of frame I/O need, with the kernel's answer as an
+//! `io::Error`.
 
 use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// A new socket, closed on exec, never blocking.
+/// A new socket, closed on exec and non-blocking.
 pub(crate) fn open(domain: i32, kind: i32, protocol: i32) -> io::Result<OwnedFd> {
     // SAFETY: a plain system call; the descriptor that it returns is ours alone.
     unsafe {
@@ -29,7 +30,7 @@ pub(crate) fn set<T: Copy>(fd: BorrowedFd<'_>, level: i32, name: i32, value: &T)
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Reads an option; `initial` is what is there if the kernel writes less.
+/// Reads an option; `initial` is the value of bytes that the kernel does not write.
 ///
 /// `T` must be a plain C structure of integers, for which all bytes are a value.
 pub(crate) fn query<T: Copy>(
@@ -40,7 +41,8 @@ pub(crate) fn query<T: Copy>(
 ) -> io::Result<T> {
     let mut value = initial;
     let mut length = size_of::<T>() as u32;
-    // SAFETY: the kernel writes at most `length` bytes to `value`, whose type all bytes are a value of (see above).
+    // SAFETY: the kernel writes at most `length` bytes to `value`, and all bytes are a value of its
+    // type (see above).
     let result = unsafe {
         libc::getsockopt(
             fd.as_raw_fd(),
@@ -62,8 +64,8 @@ pub(crate) fn bind<T>(fd: BorrowedFd<'_>, address: &T, length: usize) -> io::Res
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// As [`bind`], for an address that a socket had which was closed just now: a process that another thread starts holds copies of
-/// all descriptors for a moment, and with them the address.
+/// Like [`bind`], for an address whose socket was closed just now. When another thread starts a
+/// process, that process holds copies of all descriptors for a moment, and with them the address.
 pub(crate) fn bind_anew<T>(fd: BorrowedFd<'_>, address: &T, length: usize) -> io::Result<()> {
     const MOMENT: Duration = Duration::from_millis(100);
     let since = Instant::now();
@@ -77,21 +79,21 @@ pub(crate) fn bind_anew<T>(fd: BorrowedFd<'_>, address: &T, length: usize) -> io
     }
 }
 
-/// Asks for buffers of `bytes` both ways: beyond the system's limit with CAP_NET_ADMIN, up to it without. Returns how much the
-/// kernel gave for receiving.
+/// Asks for send and receive buffers of `bytes`: beyond the system's limit with CAP_NET_ADMIN, up
+/// to it without. Returns the size of the receive buffer.
 pub(crate) fn enlarge_buffers(fd: BorrowedFd<'_>, bytes: i32) -> usize {
     for (force, plain) in
         [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)]
     {
         if set(fd, libc::SOL_SOCKET, force, &bytes).is_err() {
-            // The kernel cuts it to its limit by itself.
+            // The kernel applies its limit by itself.
             let _ = set(fd, libc::SOL_SOCKET, plain, &bytes);
         }
     }
     query(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, 0).unwrap_or(0).max(0) as usize
 }
 
-/// Sends one buffer; the address, if any, is in the socket.
+/// Sends one buffer to the peer that the socket is bound or connected to.
 #[inline]
 pub(crate) fn send(fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
     // SAFETY: the kernel reads `bytes`, which are borrowed for the call.

@@ -1,12 +1,14 @@
-//! What only tests need: a door for the fuzzers to what is private here, and what belongs to [namespaces](crate::namespace).
+//! For tests only: access for the fuzzers to private parsers, and helpers for
+//! [namespaces](crate::namespace).
 
 use crate::link_header::{self, Mac};
 use bellwire_protocol::discovery::seek;
 
 pub use crate::namespace::{enter_new_namespace, ip};
 
-/// Gives bytes to what looks at frames of strangers before the protocol does: the Ethernet header, and questions and answers about the
-/// places of nodes, whose check value is made right in a copy. What is understood must be understood again when it is written.
+/// Feeds bytes to the parsers that see frames of strangers before the protocol does. These parse
+/// the Ethernet header, and questions and answers about nodes' places, whose check value is
+/// corrected in a copy. What is understood must be understood again when it is written.
 pub fn parse_strangers(bytes: &[u8]) {
     if let Some((to, from, payload)) = link_header::parse(bytes) {
         let mut frame = bytes.to_vec();
@@ -28,8 +30,8 @@ pub fn parse_strangers(bytes: &[u8]) {
     }
 }
 
-/// The number of this thread, by which `ip link set X netns NUMBER` finds its namespace.
+/// The id of this thread, by which `ip link set X netns NUMBER` finds its namespace.
 pub fn thread_number() -> i32 {
-    // SAFETY: a system call that only answers.
+    // SAFETY: a query without side effects.
     unsafe { libc::syscall(libc::SYS_gettid) as i32 }
 }

@@ -16,11 +16,13 @@ use std::time::Duration;
 /// How to open a [`UdpDevice`].
 #[derive(Clone, Debug, Default)]
 pub struct UdpOptions {
-    /// The node number to have; `None`: the IPv4 address as a number, or the last four bytes of the IPv6 address.
+    /// Our node number; `None`: the IPv4 address as a number, or the last four bytes of the IPv6
+    /// address.
     pub node: Option<u32>,
-    /// Function 0 listens on this port and the others on those that follow; `None`: on [`PORT`]. All nodes must agree.
+    /// The port of function 0, with the other functions on the ports after it; `None`: [`PORT`].
+    /// All nodes must agree.
     pub port: Option<u16>,
-    /// Write what is sent and received to this file.
+    /// Capture sent and received frames to this file.
     pub capture: Option<PathBuf>,
 }
 
@@ -38,11 +40,11 @@ pub struct UdpDevice {
 pub type UdpFunction = EthernetTransport<UdpIo, IpRoute>;
 
 impl UdpDevice {
-    /// Opens the device at `address`, an IP address of this host, or a name of one.
+    /// Opens the device at `address`: an IP address of this host, or a name of one.
     ///
     /// # Errors
-    /// [`Error::BadDeviceName`] if there is no such address, [`Error::DeviceUnavailable`] if it is not one of this host or the
-    /// capture cannot be written.
+    /// [`Error::BadDeviceName`] if there is no such address, [`Error::DeviceUnavailable`] if it is
+    /// not one of this host or the capture cannot be written.
     pub fn open(address: &str, options: &UdpOptions) -> Result<UdpDevice, Error> {
         let name = format!("udp:{address}");
         let ip = own_address(address).map_err(|error| match error.kind() {
@@ -72,7 +74,8 @@ impl UdpDevice {
         Ok(UdpDevice { ip, node, port, mtu, known: Known::new(), capture })
     }
 
-    /// Tells of a node whether [`UdpDevice::lookup`] or the node itself has told that it is on another host.
+    /// Returns a test whether a node is known to be on another host: by [`UdpDevice::lookup`], or
+    /// because the node said so.
     pub fn elsewhere(&self) -> impl Fn(u32) -> bool + Send + 'static {
         let known = self.known.clone();
         move |node| known.place(node).is_some_and(|place| !is_own(place.ip()))
@@ -81,7 +84,8 @@ impl UdpDevice {
     /// Opens a function.
     ///
     /// # Errors
-    /// [`Error::BadFunction`] if it is open already, here or in another process, or if there is no port for it.
+    /// [`Error::BadFunction`] if it is open already, here or in another process, or if there is no
+    /// port for it.
     pub fn open_function(&self, function: u8) -> Result<UdpFunction, Error> {
         let port = self
             .port
@@ -141,7 +145,7 @@ fn is_own(ip: IpAddr) -> bool {
     std::net::UdpSocket::bind(SocketAddr::new(ip, 0)).is_ok()
 }
 
-/// The first address that `text` means and that is one of ours.
+/// The first address of `text` that is one of ours.
 fn own_address(text: &str) -> io::Result<IpAddr> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "it means no address");
     for address in (text.trim_matches(['[', ']']), 0).to_socket_addrs()? {
@@ -157,7 +161,7 @@ fn own_address(text: &str) -> io::Result<IpAddr> {
     Err(last)
 }
 
-/// The capture that was asked for.
+/// Opens the requested capture.
 pub(crate) fn open_capture(
     device: &str,
     path: Option<&PathBuf>,

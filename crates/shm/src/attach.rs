@@ -1,20 +1,22 @@
-//! Cross-memory attach: one copy between this process and another, by the kernel, where it allows that.
+//! Cross-memory attach: the kernel copies once between this process and another, where it allows
+//! that.
 
 use bellwire_ring::memory::View;
 
-/// Another process whose memory can be reached, as found out by a real transfer.
+/// Another process whose memory is reachable, as a real transfer has shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Process(i32);
 
-/// Whether the kernel lets this process copy from itself: if not, the call is not to be had at all (seccomp). Whether another
-/// process can be reached is only known once it is there.
+/// Whether the kernel lets this process copy from itself. If not, the call is not available at all
+/// (seccomp). Only a transfer shows whether a particular process is reachable.
 pub fn works_here() -> bool {
     let word = 0x5eed_u64;
     Process::probe(std::process::id() as i32, &raw const word as u64, word).is_some()
 }
 
 impl Process {
-    /// Tries to read the word at `address` in process `pid`; `None` if the kernel refuses or the word is not `value`.
+    /// Tries to read the word at `address` in process `pid`; `None` if the kernel refuses or the
+    /// word is not `value`.
     pub fn probe(pid: i32, address: u64, value: u64) -> Option<Process> {
         let mut word = [0; 8];
         let process = Process(pid);
@@ -22,12 +24,12 @@ impl Process {
         (copied && u64::from_le_bytes(word) == value).then_some(process)
     }
 
-    /// Copies from `address` there to `into` here. `false`: not (all) copied.
+    /// Copies from `address` there to `into` here. `false`: nothing or only a part was copied.
     pub fn read(self, address: u64, into: View<'_>) -> bool {
         self.transfer(address, into, libc::process_vm_readv)
     }
 
-    /// Copies `from` here to `address` there. `false`: not (all) copied.
+    /// Copies `from` here to `address` there. `false`: nothing or only a part was copied.
     pub fn write(self, address: u64, from: View<'_>) -> bool {
         self.transfer(address, from, libc::process_vm_writev)
     }
@@ -39,7 +41,8 @@ impl Process {
             let local = libc::iovec { iov_base: rest.as_ptr().cast(), iov_len: rest.len() };
             let remote =
                 libc::iovec { iov_base: (address as usize + done) as *mut _, iov_len: rest.len() };
-            // SAFETY: `local` describes a live view. The kernel checks `remote` against the other process's mappings.
+            // SAFETY: `local` describes a live view. The kernel checks `remote` against the other
+            // process's mappings.
             let copied = unsafe { call(self.0, &local, 1, &remote, 1, 0) };
             if copied <= 0 {
                 return false;

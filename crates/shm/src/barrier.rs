@@ -3,7 +3,7 @@
 use rustix::thread::{MembarrierCommand, membarrier};
 use std::sync::OnceLock;
 
-/// Registers this process, once; whether it is registered and can issue barriers.
+/// Registers this process once. Returns whether it is registered and can issue barriers.
 pub fn available() -> bool {
     static AVAILABLE: OnceLock<bool> = OnceLock::new();
     *AVAILABLE.get_or_init(|| {
@@ -12,7 +12,7 @@ pub fn available() -> bool {
     })
 }
 
-/// The barrier. Only after [`available`] said yes; it cannot fail then.
+/// Issues the barrier. Call it only after [`available`] returned true; it cannot fail then.
 pub fn issue() {
     if let Err(error) = membarrier(MembarrierCommand::GlobalExpedited) {
         panic!("membarrier worked when the device was opened and now fails: {error}");

@@ -1,5 +1,5 @@
-//! The look at everything that is not a packet: control sockets, deaths, deadlines. Rare, and the only place that makes system
-//! calls while a function is polled.
+//! The periodic check of everything that is not a packet: control sockets, deaths, deadlines. It is
+//! rare, and the only place that makes system calls while a function is polled.
 
 use crate::control::{Control, Refused, VERSION};
 use crate::link::{Link, State};
@@ -12,15 +12,16 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// Time between two looks while nothing special goes on.
+/// Time between two checks in normal operation.
 const INTERVAL: Duration = Duration::from_millis(1);
-/// Time between two looks while a link is set up or an answer is awaited.
+/// Time between two checks while a link is set up or an answer is awaited.
 const URGENT_INTERVAL: Duration = Duration::from_micros(20);
 
-/// How long pages are kept for the next burst: to get them costs as much as many messages.
+/// How long pages are kept for the next burst. Faulting them in again costs as much as many
+/// messages.
 pub const LINGER: Duration = Duration::from_millis(10);
 
-/// When the next look is due, without reading the clock at every poll.
+/// When the next check is due, without reading the clock at every poll.
 pub struct Pace {
     polls_left: u32,
     last_clock: Instant,
@@ -37,17 +38,18 @@ impl Pace {
         Pace { polls_left: 0, last_clock: now, last_look: now, stride: 1 }
     }
 
-    /// Counts one poll; whether the clock should be read.
+    /// Counts one poll. Returns whether to read the clock.
     #[inline(always)]
     pub fn is_due(&mut self) -> bool {
         self.polls_left = self.polls_left.wrapping_sub(1);
         self.polls_left > Self::STRIDE
     }
 
-    /// Reads the clock; whether a look is due.
+    /// Reads the clock. Returns whether a check is due.
     fn look(&mut self, interval: Duration) -> bool {
         let now = Instant::now();
-        // A program that polls seldom is watched at every poll, so that deaths are still noticed in time.
+        // If a program polls rarely, every poll reads the clock, so that deaths are still noticed
+        // in time.
         let frequent = now - self.last_clock < Duration::from_micros(200);
         self.stride = if frequent { Self::STRIDE } else { 1 };
         self.last_clock = now;
@@ -59,14 +61,14 @@ impl Pace {
         due
     }
 
-    /// Makes the next poll look.
+    /// Makes the next poll check.
     pub fn hurry(&mut self) {
         self.polls_left = 0;
         self.last_look -= INTERVAL.min(self.last_look.elapsed() + INTERVAL);
     }
 }
 
-/// What an epoll event is about.
+/// The origin of an epoll event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Source {
     Listener,
@@ -101,12 +103,12 @@ impl Source {
     }
 }
 
-/// Adds a descriptor to those that are looked at, and that wake a sleeper.
+/// Adds a descriptor to the epoll set, which is checked and which wakes a sleeper.
 pub fn watch(epoll: &OwnedFd, fd: &OwnedFd, source: Source) -> rustix::io::Result<()> {
     epoll::add(epoll, fd, source.to_data(), epoll::EventFlags::IN)
 }
 
-/// Waits until there is something to look at, at most for `timeout`, and appends what it is to `found`.
+/// Waits for events, at most for `timeout`, and appends their origins to `found`.
 pub fn find(
     epoll: &OwnedFd,
     timeout: Option<Duration>,
@@ -123,10 +125,10 @@ pub fn find(
 }
 
 impl ShmTransport {
-    /// Looks, if it is time. `taken`: packets that this poll has for the program.
+    /// Checks, if it is time. `taken`: packets that this poll has for the program.
     #[cold]
     pub(crate) fn check(&mut self, sink: &mut impl Sink, taken: usize) {
-        // What woke us goes to the program first.
+        // The program gets the packet that woke us first.
         if self.armed && taken > 0 && !std::mem::replace(&mut self.put_off, true) {
             return;
         }
@@ -159,7 +161,8 @@ impl ShmTransport {
         sink.tick(&self.counter_rows());
     }
 
-    /// Gives back pages that no lane of ours has needed for `linger`; whether there are some that were needed later.
+    /// Gives back pages that no lane of ours has needed for `linger`. Returns whether some were
+    /// needed later than that.
     pub(crate) fn tidy(&mut self, linger: Duration) -> bool {
         let ups = self.links.iter_mut().flatten().filter_map(|link| link.up_mut());
         ups.map(|up| up.tidy(linger)).filter(|&later| later).count() > 0
@@ -168,7 +171,7 @@ impl ShmTransport {
     fn dispatch(&mut self) {
         let mut found = std::mem::take(&mut self.found);
         if found.is_empty() {
-            // On failure there is nothing.
+            // On failure `found` stays empty.
             let _ = find(&self.epoll, Some(Duration::ZERO), &mut found);
         }
         for source in found.drain(..) {
@@ -183,7 +186,8 @@ impl ShmTransport {
         self.found = found;
     }
 
-    /// A link's peer died, if it is still the same link: the program may have closed it since the event.
+    /// A link's peer died. The link may be another one by now: the program may have closed it since
+    /// the event.
     fn see_death(&mut self, number: u32) {
         let Some(death) = self.link_mut(number).and_then(|link| link.death.as_ref()) else {
             return;
@@ -195,9 +199,9 @@ impl ShmTransport {
         }
     }
 
-    /// Accepts what waits at the listener.
+    /// Accepts connections that wait at the listener.
     fn admit(&mut self) {
-        /// Most in one look: what else there is to do comes between two looks.
+        /// Maximum in one check. Other work comes between two checks.
         const ONE_LOOK: u32 = 64;
         for _ in 0..ONE_LOOK {
             if self.strangers.is_enough() {
@@ -208,13 +212,13 @@ impl ShmTransport {
                 Err(Errno::AGAIN) if self.strangers.is_burst() => return self.rest(),
                 Err(Errno::AGAIN) => return,
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
-                // There are no descriptors or no memory, and the connection stays in the queue.
+                // Out of descriptors or memory; the connection stays in the queue.
                 Err(_) => return self.rest(),
             }
         }
     }
 
-    /// Leaves the listener alone until the next tick.
+    /// Stops watching the listener until the next tick.
     fn rest(&mut self) {
         self.strangers.pause();
         self.watch_listener(epoll::EventFlags::empty());
@@ -222,7 +226,7 @@ impl ShmTransport {
 
     fn watch_listener(&self, events: epoll::EventFlags) {
         let data = Source::Listener.to_data();
-        // It is in the set, so that this cannot fail.
+        // The listener is in the set, so this cannot fail.
         let _ = epoll::modify(&self.epoll, &self.listener, data, events);
     }
 
@@ -234,7 +238,7 @@ impl ShmTransport {
         }
     }
 
-    /// Hears what a new connection says, which is a Hello at once if it is a proper peer.
+    /// Reads the first message of a new connection. A proper peer sends its Hello at once.
     fn hear_newcomer(&mut self, connection: OwnedFd) {
         self.strangers.came();
         let (user, admitted) = match socket::credentials(&connection) {
@@ -257,7 +261,7 @@ impl ShmTransport {
 
     fn hear_stranger(&mut self, slot: u32) {
         let Some(socket) = self.strangers.socket(slot) else { return };
-        // An event may be older than who is in the slot now.
+        // The slot may have another occupant since the event.
         let now = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
         if !poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
         {
@@ -268,7 +272,8 @@ impl ShmTransport {
         self.hear_silent(connection);
     }
 
-    /// Hears the first words of a connection, which make it a peer or end it. Returns the connection if it has said nothing.
+    /// Reads the first message of a connection, which makes it a peer or ends it. Returns the
+    /// connection if it has said nothing.
     fn hear_silent(&mut self, connection: OwnedFd) -> Option<OwnedFd> {
         match socket::receive(&connection) {
             Received::Nothing => return Some(connection),
@@ -280,7 +285,7 @@ impl ShmTransport {
     }
 
     pub(crate) fn hear_link(&mut self, number: u32) {
-        // Enough for anything orderly in one look; a peer that floods us waits for the next.
+        // Enough for any orderly peer in one check. The rest of a flood waits for the next check.
         for _ in 0..64 {
             let Some(link) = self.link_mut(number) else { return };
             let Some(socket) = &link.socket else { return };
@@ -291,7 +296,7 @@ impl ShmTransport {
                 Received::Garbage => return self.fail(number, Status::ProtocolViolation),
                 Received::Message(message, fds) => {
                     self.obey(number, message, fds);
-                    // Most often it is alone; what may be behind it is found by the next look.
+                    // A Kick is usually alone. The next check finds messages behind it.
                     if message == Control::Kick {
                         return;
                     }
@@ -316,7 +321,8 @@ impl ShmTransport {
 
     /// Sends a control message, now or as soon as the socket has room.
     pub(crate) fn send_control(&mut self, number: u32, message: Control, fd: Option<OwnedFd>) {
-        /// A peer that lets this many pile up does not follow the protocol: at most one answer is due for each of its questions.
+        /// A peer that lets this many pile up violates the protocol: each of its questions has one
+        /// answer at most.
         const UNSENT: usize = 8_192;
         let Some(link) = self.link_mut(number) else { return };
         link.unsent.push_back((message, fd));
@@ -329,7 +335,7 @@ impl ShmTransport {
         }
     }
 
-    /// Sends what waits; stops when the socket is full.
+    /// Sends waiting messages until the socket is full.
     fn flush(link: &mut Link) {
         let Some(socket) = &link.socket else {
             link.unsent.clear();
@@ -339,7 +345,7 @@ impl ShmTransport {
             let fds: Vec<_> = fd.iter().map(AsFd::as_fd).collect();
             match socket::send(socket, *message, &fds) {
                 Err(rustix::io::Errno::AGAIN) => return,
-                // A closed socket is noticed by the next look at it.
+                // The next check of the socket notices that it is closed.
                 Ok(()) | Err(_) => link.unsent.pop_front(),
             };
         }
@@ -355,7 +361,7 @@ impl ShmTransport {
         };
         if matches!(link.state, State::Down(_)) {
             if why == Status::ProtocolViolation {
-                // What a dead peer left in its lane breaks the rules: the rest is not looked at.
+                // The lane of a dead peer breaks the rules: the rest of it is not read.
                 self.counters.violations += 1;
                 self.abandon_lane(number);
             }
@@ -383,7 +389,7 @@ impl ShmTransport {
         } else if why == Status::ProtocolViolation {
             self.abandon_lane(number);
         } else {
-            // What the peer sent before it went is still delivered.
+            // Packets that the peer sent before it went are still delivered.
             self.look_at(number);
         }
     }
@@ -392,7 +398,7 @@ impl ShmTransport {
     fn hang_up(&mut self, number: u32) {
         let Some(link) = self.link_mut(number) else { return };
         match link.state {
-            // It went away before it answered: it may come back while we are patient.
+            // It went away before it answered. It may come back within our patience.
             State::Connecting { .. } | State::Crossed { .. } => {
                 link.socket = None;
                 self.urgent = true;
@@ -402,7 +408,8 @@ impl ShmTransport {
         }
     }
 
-    /// Tells the engine of links that are down, once what they had sent is delivered, or if it cannot be delivered now.
+    /// Reports down links to the engine, once their packets are delivered or cannot be delivered
+    /// now.
     fn report_down(&mut self, sink: &mut impl Sink) {
         let mut kept = Vec::new();
         for number in std::mem::take(&mut self.downs) {
@@ -439,12 +446,12 @@ impl ShmTransport {
         link.expelled = false;
         link.socket = None;
         link.death = None;
-        // The rest is as with any link that is down.
+        // From here on it is like any link that is down.
         self.downs.push(number);
         self.urgent = true;
     }
 
-    /// Frees the slot of a link that is down, delivered, and closed by the engine.
+    /// Frees the slot of a link that is down, fully delivered, and closed by the engine.
     pub(crate) fn reap(&mut self, number: u32) {
         let done = self.link_mut(number).is_some_and(|link| {
             link.closed

@@ -1,4 +1,4 @@
-//! How a link comes to be: Hello from the side that wants it, Welcome from the other.
+//! How a link is set up: Hello from the connecting side, Welcome from the other.
 
 use crate::check::{Source, watch};
 use crate::control::{Control, Introduction, Refused, VERSION};
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 const RETRY: Duration = Duration::from_millis(2);
 
 impl ShmTransport {
-    /// The link to `peer`, begun if there is none.
+    /// Returns the link to `peer`, and begins one if there is none.
     pub(crate) fn find_or_connect(
         &mut self,
         peer: FunctionAddress,
@@ -60,7 +60,8 @@ impl ShmTransport {
         Ok(number)
     }
 
-    /// Whether somebody whom we admit listens at the address of `peer` now. It costs three system calls.
+    /// Whether a process that the job admits listens at the address of `peer` now. It costs three
+    /// system calls.
     pub fn is_here(&self, peer: FunctionAddress) -> bool {
         let job = &self.device.job;
         socket::connect(&job.function_socket(peer)).is_ok_and(|connection| {
@@ -81,14 +82,14 @@ impl ShmTransport {
         Some(self.links.len() as u32 - 1)
     }
 
-    /// One attempt: connects and says Hello, if somebody listens.
+    /// One attempt: connects, and says Hello if a process listens.
     fn try_connect(&mut self, number: u32) {
         let own = Introduction { lane: number, ..self.introduction };
         let Some(link) = self.links[number as usize].as_deref_mut() else { return };
         let Ok(connection) = socket::connect(&self.device.job.function_socket(link.peer)) else {
             return;
         };
-        // Somebody else may have taken the name first: the kernel knows who listens.
+        // A stranger may have taken the name first: the kernel knows who listens.
         let holder = socket::credentials(&connection).map(|(_, user, group)| (user, group));
         if !holder.is_ok_and(|(user, group)| self.device.job.admits(user, group)) {
             self.counters.refused_links += 1;
@@ -109,13 +110,14 @@ impl ShmTransport {
         }
     }
 
-    /// Says that a user whom the job does not admit has the name of `peer`.
+    /// Warns that a user whom the job does not admit holds the name of `peer`.
     fn accuse(&self, peer: FunctionAddress, user: u32) {
         let job = &self.device.job.name;
         tracing::warn!("user {user}, who is not admitted, holds the name of {peer} of job {job}");
     }
 
-    /// Gives up a link for which nobody listened. A stranger's socket that is bound and does not listen looks the same.
+    /// Gives up a link whose peer never listened. A stranger's socket that is bound and does not
+    /// listen looks the same.
     fn give_up(&mut self, number: u32) {
         let peer = self.link_mut(number).filter(|link| link.socket.is_none()).map(|link| link.peer);
         if let Some(peer) = peer {
@@ -127,7 +129,7 @@ impl ShmTransport {
         self.fail(number, Status::Unreachable);
     }
 
-    /// Tries again where nobody listened, and gives up where patience has run out.
+    /// Retries links whose peer did not listen, and gives up where patience has run out.
     pub(crate) fn retry_connecting(&mut self) {
         for number in 0..self.links.len() as u32 {
             let Some(link) = self.links[number as usize].as_deref_mut() else { continue };
@@ -177,9 +179,11 @@ impl ShmTransport {
             self.hear_link(number);
             let up = self.links.get(number as usize).and_then(Option::as_deref).and_then(Link::up);
             if let Some(up) = up {
-                // It lives, so its address is not free to take. If this is the same opening of the function, as its random probe
-                // value tells, then this is its own attempt that crossed ours, void since it took ours. Otherwise it is an
-                // impostor, or a successor that will try again until we have noticed its predecessor's end.
+                // The known peer is alive, so nobody else can take its address. The random probe
+                // value identifies an opening of the function. If it is the same, this is the
+                // peer's own attempt that crossed ours; the attempt is void, because the peer took
+                // ours. Otherwise it is an impostor, or a successor that will retry until we have
+                // noticed its predecessor's end.
                 if up.peer.probe_value == peer.probe_value {
                     self.strangers.was_peer();
                     return refuse(Refused::Crossed);
@@ -202,7 +206,7 @@ impl ShmTransport {
                         return refuse(Refused::Crossed);
                     }
                     _ => {
-                        // The old one is dead.
+                        // The old link's peer is dead.
                         self.fail(number, Status::PeerGone);
                         self.by_peer.remove(&from);
                         match self.new_link(Link::new(from, waiting(), Side::Accepting)) {
@@ -300,7 +304,7 @@ impl ShmTransport {
             });
         let watched = watch(&self.epoll, &connection, Source::Link(number));
         if let Some(death) = &death {
-            // Without it the socket alone tells.
+            // If this fails, the socket alone signals death.
             let _ = watch(&self.epoll, death, Source::Death(number));
         }
         let link = self.link_mut(number).expect("the caller has it");
@@ -330,13 +334,13 @@ impl ShmTransport {
         if watched.is_err() {
             return self.fail(number, Status::ProtocolViolation);
         }
-        // It may have sent already, and rung before we would listen.
+        // The peer may have sent and rung already, before the link was up here.
         self.look_at(number);
     }
 }
 
-/// Whether the peer's memory is laid out as ours is. A field of a peer is never trusted, not even one that every Bellwire of this
-/// version fills in alike.
+/// Whether the peer's memory layout is ours. A peer's field is never trusted, not even if every
+/// Bellwire of this version writes the same value.
 fn same_layout(peer: &Introduction) -> bool {
     peer.version == VERSION
         && peer.pool_chunks as usize == GEOMETRY.pool_chunks
@@ -355,7 +359,7 @@ struct Adopted {
     board: Memory,
 }
 
-/// Maps what came with a Hello (`with_pair`) or a Welcome.
+/// Maps the segments of a Hello (`with_pair`) or a Welcome.
 fn adopt(fds: &[OwnedFd], with_pair: bool) -> Option<Adopted> {
     let (pair, rest) = match (with_pair, fds) {
         (true, [pair, rest @ ..]) => (Some(mapping::adopt(pair, PAIR_BYTES, true).ok()?), rest),

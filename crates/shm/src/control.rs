@@ -1,13 +1,15 @@
-//! Messages on the control socket between two functions. None is on the path of a packet.
+//! Messages on the control socket between two functions. No packet waits for them.
 //!
 //! ```text
-//!   connecting function                                  listening function
-//!        | Hello   + pair's memory, its pool, its board  ------>|   checks version, credentials, seals, sizes
-//!        |<------------------------  Welcome + its pool, board  |   (or Refuse)
-//!        |                    lanes both ways                   |
-//!        | Ask (index, key) ----------------------------------->|   region that can be mapped: once per region and peer
-//!        |<------------------------------ Answer + its memory   |
-//!        | Kick ----------------------------------------------->|   wakes a sleeper
+//!   connecting function                             listening function
+//!        | Hello  + pair's memory, its pool, its board -->|   checks version, credentials,
+//!        |                                                |   seals, sizes
+//!        |<--------------------  Welcome + its pool, board|   (or Refuse)
+//!        |                  lanes both ways               |
+//!        | Ask (index, key) ----------------------------->|   region that can be mapped:
+//!        |                                                |   once per region and peer
+//!        |<-------------------------- Answer + its memory |
+//!        | Kick ----------------------------------------->|   wakes a sleeper
 //! ```
 //! Fixed-size little-endian records; a record that does not parse closes the link.
 
@@ -18,7 +20,7 @@ pub const VERSION: u32 = 2;
 /// Bytes of the longest record.
 pub const RECORD_BYTES: usize = 96;
 
-/// Who a function is, and what its peer must know to map its memory.
+/// The identity of a function, and what its peer needs to map its memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Introduction {
     pub version: u32,
@@ -31,9 +33,10 @@ pub struct Introduction {
     pub pool_chunks: u32,
     pub gates: u32,
     pub regions: u32,
-    /// Which of its doorbell's bits the peer rings.
+    /// The doorbell bit that the peer rings.
     pub lane: u32,
-    /// Where a word with `probe_value` stands in its memory: whether cross-memory attach works is found out by reading it.
+    /// Address of a word with `probe_value` in its memory. Reading it shows whether cross-memory
+    /// attach works.
     pub probe_address: u64,
     pub probe_value: u64,
 }
@@ -42,9 +45,9 @@ pub struct Introduction {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Refused {
-    /// Other version.
+    /// The versions differ.
     Version = 1,
-    /// The peer is connecting to us at the same moment, and its attempt goes first.
+    /// The peer is connecting to us at the same moment, and its attempt takes precedence.
     Crossed = 2,
     /// No room for another link.
     Full = 3,
@@ -64,21 +67,21 @@ pub enum Control {
         index: u16,
         key: u64,
     },
-    /// The answer: length of the memory that comes along, or 0: refused; whether it may be written.
+    /// The answer: length of the attached memory, or 0 if refused, and whether it is writable.
     Answer {
         index: u16,
         key: u64,
         length: u64,
         writable: bool,
     },
-    /// A program of the peer used a key that was not valid here; only counted.
+    /// The peer's program used a key that is not valid here. It is only counted.
     WrongKey {
         index: u16,
     },
 }
 
 impl Control {
-    /// The record, and how many bytes of it count.
+    /// The record, and its length in bytes.
     pub fn to_bytes(self) -> ([u8; RECORD_BYTES], usize) {
         let mut to = Writer { bytes: [0; RECORD_BYTES], at: 0 };
         match self {
@@ -110,7 +113,7 @@ impl Control {
         (to.bytes, to.at)
     }
 
-    /// The message in a record; `None` if it is none of ours, or too short or too long.
+    /// Parses a record; `None` if it is not one of ours, or is too short or too long.
     pub fn from_bytes(bytes: &[u8]) -> Option<Control> {
         let mut from = Reader { bytes };
         let message = match from.take(1)? {
@@ -188,7 +191,8 @@ impl Reader<'_> {
         }
         let version = self.take(4)? as u32;
         if version != VERSION {
-            // The rest may have another form; the version alone decides, so that it can be named in the refusal.
+            // The rest may have another layout. Only the version matters then: the refusal names
+            // it.
             self.bytes = &[];
             return Some(Introduction { version, ..Introduction::UNKNOWN });
         }

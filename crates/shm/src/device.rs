@@ -10,7 +10,7 @@ use bellwire_ring::segment::LINE_BYTES;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// Most nodes of one job.
+/// Maximum number of nodes of one job.
 pub const NODES: u32 = 65_536;
 
 /// One opening of `shm:JOB`: a node, whose number is ours while this lives.
@@ -20,13 +20,13 @@ pub struct ShmDevice(Arc<DeviceInner>);
 pub(crate) struct DeviceInner {
     pub job: Job,
     pub node: u32,
-    /// Nodes that other users hold, and that were passed over.
+    /// Nodes that were skipped because other users hold them.
     squatted: Option<Squatted>,
-    /// Its name is what reserves the node's number; a shared number is nobody's.
+    /// Its name reserves the node's number. A shared number has no owner, and no socket.
     _socket: Option<OwnedFd>,
 }
 
-/// Nodes that processes took which the job does not admit.
+/// Nodes that are held by processes that the job does not admit.
 struct Squatted {
     /// The lowest one, and its user.
     first: (u32, u32),
@@ -34,11 +34,12 @@ struct Squatted {
 }
 
 impl ShmDevice {
-    /// Joins a job as `node`, or as the lowest free one. Nodes that users hold whom the job does not admit are passed over with a
-    /// warning, which [`Station::describe`] repeats.
+    /// Joins a job as `node`, or as the lowest free one. Nodes of users whom the job does not admit
+    /// are skipped with a warning, which [`Station::describe`] repeats.
     ///
     /// # Errors
-    /// [`Error::NameHeld`] if another user holds `node`, [`Error::DeviceUnavailable`] if another process of this user does.
+    /// [`Error::NameHeld`] if another user holds `node`, [`Error::DeviceUnavailable`] if another
+    /// process of this user does.
     pub fn open(job: &str, access: Access, node: Option<u32>) -> Result<ShmDevice, Error> {
         let name = format!("shm:{job}");
         let job = Job::new(job, access)
@@ -102,8 +103,9 @@ impl ShmDevice {
         })
     }
 
-    /// Joins a job as `node`, any number, together with all other processes that do the same: each function of it is one process's.
-    /// For nodes whose numbers something else gives out.
+    /// Joins a job as `node`, which may be any number, together with all other processes that do
+    /// the same. Each function of it belongs to one process. For devices that get node numbers from
+    /// elsewhere.
     pub fn share(job: &str, access: Access, node: u32) -> Result<ShmDevice, Error> {
         let job = Job::new(job, access)
             .map_err(|why| Error::BadDeviceName { name: format!("shm:{job}"), why })?;

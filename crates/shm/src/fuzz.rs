@@ -1,10 +1,12 @@
-//! A door for the fuzzers to what reads bytes of other processes here (`fuzz/` at the root of the project).
+//! Access for the fuzzers to the parsers of other processes' bytes (`fuzz/` at the root of the
+//! project).
 
 use crate::control::Control;
 use crate::name;
 
-/// Gives bytes to what reads records from control sockets, and names in the kernel's table of sockets, which anybody may bind. What is
-/// understood must be understood again when it is written.
+/// Feeds bytes to two parsers: of records from control sockets, and of names in the kernel's table
+/// of sockets, which any process may bind. What is understood must be understood again when it is
+/// written.
 pub fn parse_strangers(bytes: &[u8]) {
     if let Some(message) = Control::from_bytes(bytes) {
         let (record, length) = message.to_bytes();

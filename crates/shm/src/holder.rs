@@ -1,14 +1,15 @@
 //! Which user holds a socket name that is taken.
 //!
-//! An abstract name belongs to the process that binds it first, and the kernel asks nobody for
-//! permission. So another user can take a name that we need (a squat). Credentials of a connection
-//! name the user of a socket that listens; nobody can connect to one that is only bound. The
-//! kernel's socket diagnosis (`unix_diag`, Linux 5.3) names the user of both, without a connection
-//! and without a privilege.
+//! An abstract name belongs to the process that binds it first; no permission is needed. So another
+//! user can take a name that we need (a squat). Credentials of a connection name the user of a
+//! socket that listens; nobody can connect to one that is only bound. The kernel's socket diagnosis
+//! (`unix_diag`, Linux 5.3) names the user of both, without a connection and without a privilege.
 //!
 //! ```text
-//!   request   nlmsghdr (16 bytes) | family 1, protocol 1, pad 2, states 4, inode 4, show 4, cookie 8
-//!   answer    nlmsghdr (16 bytes) | family 1, type 1, state 1, pad 1, inode 4, cookie 8 | attributes
+//!   request   nlmsghdr (16 bytes) | family 1, protocol 1, pad 2, states 4, inode 4, show 4,
+//!                                   cookie 8
+//!   answer    nlmsghdr (16 bytes) | family 1, type 1, state 1, pad 1, inode 4, cookie 8
+//!                                   | attributes
 //!   attribute length 2, type 2, bytes, padding to 4
 //! ```
 //! Numbers are in the machine's byte order (`linux/netlink.h`, `linux/unix_diag.h`).
@@ -41,7 +42,7 @@ pub struct Holders {
     users: HashMap<String, User>,
 }
 
-/// What the sockets of one name tell.
+/// What the sockets of one name tell about its user.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum User {
     /// The socket holds the name.
@@ -54,15 +55,15 @@ enum User {
 }
 
 impl Holders {
-    /// Asks the kernel. Nobody is known where it does not answer.
+    /// Asks the kernel. If it does not answer, no user is known.
     pub fn now() -> Holders {
         let mut holders = Holders::default();
-        // What was read before an error counts.
+        // Entries that were read before an error count.
         let _ = holders.read();
         holders
     }
 
-    /// As [`Holders::user_of`], and asks again for a name that was taken since.
+    /// Like [`Holders::user_of`]. Asks the kernel again for a name that was taken since.
     pub fn user_of_taken(&mut self, name: &str) -> Option<u32> {
         if !self.users.contains_key(name) {
             *self = Holders::now();
@@ -78,7 +79,8 @@ impl Holders {
         self.told_user_of(name).or_else(|| listening_user(name))
     }
 
-    /// As [`Holders::user_of`], without a connection to a name that the kernel's table does not have.
+    /// Like [`Holders::user_of`], but does not connect to a name that is missing in the kernel's
+    /// table.
     pub fn told_user_of(&self, name: &str) -> Option<u32> {
         match self.users.get(name)? {
             User::Holds(user) | User::Connected(user) => Some(*user),
@@ -92,8 +94,8 @@ impl Holders {
         let kernel =
             rustix::net::socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, protocol)?;
         rustix::net::send(&kernel, &request(), SendFlags::empty())?;
-        // The kernel prepares each part of its answer while the one before is read: there is always
-        // one until the last.
+        // The kernel prepares the next part of its answer while we read the current one. So a part
+        // is always available until the last.
         let mut part = vec![0; 32 * 1024];
         loop {
             let (length, _) = rustix::net::recv(&kernel, &mut part[..], RecvFlags::empty())?;
@@ -103,7 +105,7 @@ impl Holders {
         }
     }
 
-    /// Takes one part of the answer; whether another follows.
+    /// Parses one part of the answer. Returns whether another follows.
     fn take(&mut self, mut part: &[u8]) -> bool {
         if part.is_empty() {
             return false;
@@ -211,8 +213,8 @@ mod tests {
         holders
     }
 
-    /// A socket that is bound, one that listens and one that was connected are all seen to hold
-    /// their names; the sockets that a listener accepted do not hide it.
+    /// Sockets that are bound, listening, or connected after a bind are all seen to hold their
+    /// names. The sockets that a listener accepted do not hide the holder.
     #[test]
     fn holders_are_told_from_connections() {
         let name: &[u8] = b"\0bellwire.shm/1/job/0";
@@ -228,7 +230,7 @@ mod tests {
         assert_eq!(of(&[answer(5, 7, &[(NAME, name)])]), None, "no user");
     }
 
-    /// Answers that are cut anywhere, or lie about lengths, are survived.
+    /// Truncated answers, and answers with wrong lengths, cause no panic.
     #[test]
     fn broken_answers_are_survived() {
         let whole = answer(5, 7, &[(NAME, b"\0bellwire.shm/1/j/0"), (UID, &[0; 4])]);
@@ -242,8 +244,7 @@ mod tests {
         }
     }
 
-    /// The kernel of this machine names the user of a socket that is only bound, and of one that
-    /// listens.
+    /// The kernel of this machine names the user of a bound socket, and of a listening one.
     #[test]
     fn the_kernel_names_the_holder() {
         let name = |what| format!("{PREFIX}/test/holder-{}-{what}", std::process::id());

@@ -1,7 +1,8 @@
-//! What the board says of a region, so that it helps only those who have the key.
+//! What the board says of a region, so that it helps only the holders of the key.
 //!
-//! The board is mapped by every peer of the function, key or no key. So a region's notice holds a *stamp* from which the key
-//! cannot be computed (a keyed hash of it), and the region's address and length under masks made from the key.
+//! Every peer of the function maps the board, with or without a key. So a region's notice holds a
+//! *stamp*, a keyed hash from which the key cannot be computed. It holds the region's address and
+//! length under masks made from the key.
 
 use bellwire_device::{RemoteKey, Rights};
 use bellwire_ring::board::Notice;
@@ -14,7 +15,7 @@ pub struct Stamp {
     extent_mask: u64,
 }
 
-/// A region as its key's holder reads it off the board.
+/// A region, as a key's holder reads it from the board.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Opened {
     pub address: u64,
@@ -42,7 +43,7 @@ impl Stamp {
         Stamp { stamp: word(0) | 1, address_mask: word(1), extent_mask: word(2) }
     }
 
-    /// What to post on the board.
+    /// The notice to post on the board.
     pub fn close(self, region: Opened) -> Notice {
         let rights = u64::from(region.rights.bits()) << RIGHTS_SHIFT;
         let extent = region.length & LENGTH | rights | if region.mappable { MAPPABLE } else { 0 };
@@ -53,7 +54,7 @@ impl Stamp {
         }
     }
 
-    /// What a notice says; `None` if it is of another key.
+    /// Unmasks a notice; `None` if it belongs to another key.
     pub fn open(self, notice: Notice) -> Option<Opened> {
         let extent = notice.extent ^ self.extent_mask;
         (notice.stamp == self.stamp).then(|| Opened {

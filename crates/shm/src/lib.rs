@@ -1,15 +1,16 @@
-//! The shared-memory device: packets between processes of one host, without privileges and without names that can leak.
+//! The shared-memory device: packets between processes of one host, without privileges and without
+//! names that can leak.
 //!
 //! | module | what |
 //! |---|---|
 //! | [`name`] | `shm:JOB`, and the abstract sockets by which processes find each other |
 //! | `device` | a node of a job |
 //! | `holder` | which user holds a name that is taken |
-//! | `transport` | one open function; the path of a packet out |
-//! | `service` | the path of a packet in: lanes in turn by weight, credits on demand, parking |
+//! | `transport` | one open function; the send path |
+//! | `service` | the receive path: lanes in turn by weight, credits on demand, parking |
 //! | `sleep` | sleeping and being woken |
-//! | `check` | the rare look at control sockets, deaths and deadlines |
-//! | `connect`, `control`, `socket` | how links come to be |
+//! | `check` | the rare check of control sockets, deaths and deadlines |
+//! | `connect`, `control`, `socket` | how links are set up |
 //! | `stranger` | connections that have not yet said who they are |
 //! | `link` | what two functions share |
 //! | `region`, `key`, `attach` | put, get and atomics on peers' memory, without their help |

@@ -3,7 +3,7 @@
 //! The pair's memory, made by the side that connects:
 //!
 //! ```text
-//!   page 0     control of the lane from the connecting side (2 KiB) | control of the lane to it (2 KiB)
+//!   page 0     control of the lane from the connecting side (2 KiB), of the lane to it (2 KiB)
 //!   64 KiB     host chunks of the lane from the connecting side; pages only while in use
 //!   64 KiB     host chunks of the lane to it; pages only while in use
 //! ```
@@ -33,14 +33,14 @@ pub const PAIR_BYTES: usize = PAGE_BYTES + 2 * HOST_BYTES;
 
 const _: () = assert!(2 * CONTROL_BYTES == PAGE_BYTES && HOST_BYTES.is_multiple_of(PAGE_BYTES));
 
-/// Queue pairs that a board has gates for.
+/// Maximum number of queue pairs: the board has a gate for each.
 pub const QUEUE_PAIRS: usize = 16_384;
 /// Gates: those of queue pairs, then one for each channel.
 pub const GATES: usize = QUEUE_PAIRS + 65_536;
-/// Regions that a board has notices for.
+/// Maximum number of regions: the board has a notice for each.
 pub const REGIONS: usize = 4_096;
 
-/// The gate of a queue pair number; `GATES`, which is closed, for a number that cannot exist.
+/// The gate index of a queue pair number. Numbers that cannot exist get `GATES`, which is closed.
 #[inline(always)]
 pub fn gate_index(queue_pair: u32) -> usize {
     if (queue_pair as usize) < QUEUE_PAIRS {
@@ -59,7 +59,7 @@ pub enum Side {
     Accepting,
 }
 
-/// Memory of the lane that `side` sends on: its control block, and its host chunks.
+/// The lane that `side` sends on: its control block, and its host chunks.
 fn lane_parts(pair: &Memory, side: Side) -> (Segment, Segment) {
     let second = usize::from(side == Side::Accepting);
     (
@@ -77,7 +77,7 @@ pub fn lane_memory(pair: &Memory, side: Side, pool: &Segment) -> LaneMemory<Segm
 /// The part of a link that exists once the peer has answered.
 pub struct Up {
     pub sender: LaneSender<Segment>,
-    /// The pair's memory and which host chunks are ours, for their pages.
+    /// The pair's memory, and our side of it, to populate and release our host chunks.
     pub pair: Memory,
     pub side: Side,
     pub board: Board<Segment>,
@@ -85,7 +85,7 @@ pub struct Up {
     /// Our lane's number at the peer's doorbell.
     pub remote_lane: usize,
     pub peer: Introduction,
-    /// The peer's process, if the kernel lets us reach its memory; found out when first needed.
+    /// The peer's process, if the kernel lets us reach its memory; probed on first use.
     pub process: Option<Option<Process>>,
     pub pid: i32,
     /// The peer's regions that were used, by index.
@@ -95,22 +95,23 @@ pub struct Up {
 
 /// When the pages of our host chunks were used. All counts are of entries into host chunks.
 pub struct HostPages {
-    /// Whose pages were given back.
+    /// The count at which the pages were last given back.
     pub released: u64,
-    /// Seen by the last look.
+    /// The count at the last check.
     pub seen: u64,
-    /// When that changed.
+    /// When `seen` last changed.
     pub since: Instant,
 }
 
 impl Up {
-    /// Whether the host chunks' pages could be had: called by the lane when it first needs them.
+    /// Allocates the pages of the host chunks. The lane calls it when it first needs them. `false`:
+    /// no memory.
     pub fn populate_host(pair: &Memory, side: Side) -> bool {
         mapping::populate(pair, host_offset(side), HOST_BYTES)
     }
 
-    /// Gives the host chunks' pages back if nobody has needed them for `linger`, so that an idle pair costs one page. `true`:
-    /// they were needed later than that, so it should be tried again.
+    /// Gives the host chunks' pages back if they were unused for `linger`, so that an idle pair
+    /// costs one page. `true`: they were used since, so try again.
     pub fn tidy(&mut self, linger: Duration) -> bool {
         let entered = self.sender.went_host();
         let pages = &mut self.host_pages;
@@ -136,15 +137,15 @@ fn host_offset(side: Side) -> usize {
     PAGE_BYTES + usize::from(side == Side::Accepting) * HOST_BYTES
 }
 
-/// Where a link is in its life.
+/// The state of a link.
 pub enum State {
-    /// Nobody listens there yet, or the peer has not answered; since when, and how long we are patient.
+    /// The peer does not listen yet, or has not answered; since when, and our patience.
     Connecting { since: Instant, patience: Duration },
-    /// The peer's attempt goes first: we wait for it.
+    /// The peer's attempt takes precedence: we wait for it.
     Crossed { since: Instant, patience: Duration },
     /// Packets flow.
     Up(Box<Up>),
-    /// The peer is gone, and why; what it sent before may still be in its lane.
+    /// The peer is gone, and why; its lane may still hold packets.
     Down(Status),
 }
 
@@ -157,7 +158,7 @@ pub struct Link {
     /// Signals the peer's death even if a forked child of it holds copies of its sockets.
     pub death: Option<OwnedFd>,
     pub pair: Option<Memory>,
-    /// Descriptor of the pair's memory, until it was handed over.
+    /// Descriptor of the pair's memory, until it is handed over.
     pub pair_fd: Option<OwnedFd>,
     /// The lane from the peer to us; exists once the pair's memory does.
     pub receiver: Option<LaneReceiver<Segment>>,
@@ -169,25 +170,26 @@ pub struct Link {
     pub reported: bool,
     /// Whether the engine is done with the link.
     pub closed: bool,
-    /// It was closed because the peer broke the rules, and the peer may not know yet and still write where it had credit. Nobody
-    /// else gets that part of the pool before the peer has hung up.
+    /// It was closed because the peer broke the rules. The peer may not know yet, and may still
+    /// write where it had credit. So that part of the pool stays reserved until the peer has hung
+    /// up.
     pub expelled: bool,
-    /// How many more bells of the parked lane are answered without unparking it. A lane that is left parked needs no barrier
-    /// before the next sleep, which is right for few messages from sleep to sleep; its sender rings for each, which is wrong for
-    /// many.
+    /// Remaining bells of the parked lane that are answered without unparking it. A parked lane
+    /// needs no barrier before the next sleep, which is cheap for few messages between sleeps. Its
+    /// sender rings for each message, which is expensive for many.
     pub favours: u32,
-    /// The last look found a packet, so that the next may find several.
+    /// The last poll found a packet, so the next may find several.
     pub streaming: bool,
-    /// Packets taken since the last look at idle lanes.
+    /// Packets taken since the last check for idle lanes.
     pub recent: u64,
     pub weight: u32,
     /// Lines that the lane may still deliver in this round.
     pub allowance: i64,
-    /// A packet found no room, or a gate was not open, since we slept last.
+    /// Since our last sleep a packet found no room, or a gate was not open.
     pub refused: std::cell::Cell<bool>,
     /// The peer's receiver was told that we sleep until there is room.
     pub announced: bool,
-    /// Control messages that found the socket full.
+    /// Control messages that wait because the socket was full.
     pub unsent: VecDeque<(Control, Option<OwnedFd>)>,
 }
 

@@ -1,4 +1,4 @@
-//! Shared memory without names: memfds, sealed, reserved at creation, mapped with just the rights needed.
+//! Shared memory without names: memfds, sealed, reserved at creation, mapped with the least rights.
 
 use bellwire_device::Error;
 use bellwire_ring::memory::{Memory, Owner};
@@ -9,10 +9,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Size of a page. The device asks for 4 KiB pages, the only size of x86-64 and the common one elsewhere.
+/// Size of a page. The device asks for 4 KiB pages, the only size of x86-64 and the common one
+/// elsewhere.
 pub const PAGE_BYTES: usize = 4096;
 
-/// What a peer that gets the descriptor may do.
+/// The rights of a peer that gets the descriptor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sharing {
     /// Map it readable and writable.
@@ -21,7 +22,7 @@ pub enum Sharing {
     ReadOnly,
 }
 
-/// A segment that this process made: mapped here, and a descriptor to hand to peers.
+/// A segment that this process made: its mapping here, and a descriptor for peers.
 #[derive(Debug)]
 pub struct Segment {
     pub fd: OwnedFd,
@@ -45,13 +46,14 @@ impl Drop for Mapping {
         if bellwire_ring::canary::planted("mapping-kept") {
             return;
         }
-        // SAFETY: mapped by `map` with this length; every view borrows from a `Memory` that keeps this owner alive.
+        // SAFETY: mapped by `map` with this length; every view borrows from a `Memory` that keeps
+        // this owner alive.
         let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.length) };
     }
 }
 
-/// Makes a zeroed segment of `bytes` (rounded up to pages), of which the first `reserved` have their memory from the start: if
-/// there is not enough, this is where it is said, never by a signal later.
+/// Makes a zeroed segment of `bytes`, rounded up to pages. The first `reserved` bytes are allocated
+/// at once: a lack of memory is an error here, and never a signal later.
 pub fn create(
     purpose: &'static str,
     bytes: usize,
@@ -88,8 +90,8 @@ pub fn create(
     Ok(Segment { fd, memory })
 }
 
-/// Maps a segment that a peer made. It must have exactly `bytes` and be sealed against shrinking: otherwise the peer could make
-/// our next access a fatal signal.
+/// Maps a segment that a peer made. It must have exactly `bytes` and be sealed against shrinking.
+/// Otherwise the peer could turn our next access into SIGBUS.
 pub fn adopt(fd: &OwnedFd, bytes: usize, writable: bool) -> io::Result<Memory> {
     let bytes = bytes.next_multiple_of(PAGE_BYTES);
     let size = rustix::fs::fstat(fd)?.st_size;
@@ -110,8 +112,8 @@ fn map(fd: &OwnedFd, bytes: usize, writable: bool) -> rustix::io::Result<Memory>
     let start = unsafe {
         rustix::mm::mmap(std::ptr::null_mut(), bytes, protection, MapFlags::SHARED, fd.as_fd(), 0)
     }?;
-    // A forked child would write to memory that both processes believe to be theirs alone, so it does not get it. Shared
-    // huge pages are a wish: large regions copy faster with them.
+    // A forked child does not get the mapping: it would write to memory that both processes believe
+    // to be theirs alone. Huge pages are optional; copies of large regions are faster with them.
     // SAFETY: advice on the mapping just made.
     unsafe {
         let _ = rustix::mm::madvise(start, bytes, Advice::LinuxDontFork);
@@ -125,17 +127,19 @@ fn map(fd: &OwnedFd, bytes: usize, writable: bool) -> rustix::io::Result<Memory>
     Ok(unsafe { Memory::from_owner(start, bytes, writable, owner) })
 }
 
-/// Gives pages `offset..offset + bytes` of `memory` their memory now. `false` if there is none to be had.
+/// Allocates the pages `offset..offset + bytes` of `memory` now. `false`: not enough memory.
 pub fn populate(memory: &Memory, offset: usize, bytes: usize) -> bool {
     let part = memory.view().part(offset, bytes).expect("a part of the segment");
     // SAFETY: advice on our own mapping; it allocates pages and changes no byte.
     unsafe { rustix::mm::madvise(part.as_ptr().cast(), bytes, Advice::LinuxPopulateWrite) }.is_ok()
 }
 
-/// Gives the memory of pages `offset..offset + bytes` back to the system; they read as zero afterwards.
+/// Gives the memory of pages `offset..offset + bytes` back to the system; they read as zero
+/// afterwards.
 pub fn release(memory: &Memory, offset: usize, bytes: usize) {
     let part = memory.view().part(offset, bytes).expect("a part of the segment");
-    // SAFETY: the pages are ours and the peer's, and nothing in them is in use (the caller's condition).
+    // SAFETY: the pages are ours and the peer's, and nothing in them is in use (the caller's
+    // condition).
     let _ = unsafe { libc::madvise(part.as_ptr().cast(), bytes, libc::MADV_REMOVE) };
 }
 

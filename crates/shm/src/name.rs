@@ -1,14 +1,15 @@
 //! Device names `shm:JOB[?option=value&...]`, and the socket names made from them.
 //!
-//! Processes find each other by abstract Unix sockets: names without files, which the kernel takes back when their owner ends,
-//! however it ends. `JOB` is any short text without `/`, `?` and control characters.
+//! Processes find each other by abstract Unix sockets: names without files, which the kernel takes
+//! back however their owner ends. `JOB` is any short text without `/`, `?` and control characters.
 //!
 //! | socket | bound by | means |
 //! |---|---|---|
 //! | `bellwire.shm/SCOPE/JOB/NODE` | the device | the node number is taken |
 //! | `bellwire.shm/SCOPE/JOB/NODE/FUNCTION` | the function | peers connect here |
 //!
-//! `SCOPE` is the user's number, so that jobs of two users do not meet, or `any` if the device is open to others.
+//! `SCOPE` is the user's number, so that jobs of two users do not meet, or `any` if the device is
+//! open to others.
 
 use bellwire_device::FunctionAddress;
 
@@ -20,7 +21,7 @@ pub enum Access {
     Owner,
     /// Processes of the same user, and those whose group is this one.
     Group(u32),
-    /// Everybody on the host.
+    /// All processes on the host.
     Everyone,
 }
 
@@ -36,7 +37,7 @@ pub struct Job {
 /// Longest job name, in bytes: a socket name has 108.
 pub const JOB_BYTES: usize = 48;
 
-/// What all names begin with.
+/// The prefix of all names.
 pub(crate) const PREFIX: &str = "bellwire.shm";
 
 impl Job {

@@ -1,4 +1,4 @@
-//! Regions: how peers are told of ours, and how we reach theirs.
+//! Regions: how ours are published, and how we reach those of peers.
 
 use crate::attach::Process;
 use crate::control::Control;
@@ -21,8 +21,8 @@ pub struct Export {
     writable: bool,
 }
 
-/// A region of ours that was withdrawn while a peer said that it copies to or from it by a system call: its memory must not be
-/// used for anything else until the peer is done or gone.
+/// A withdrawn region of ours. A peer has announced that the kernel copies to or from it. The
+/// memory must not be reused until the peer is done or gone.
 pub struct Quarantined {
     link: u32,
     index: u16,
@@ -37,7 +37,7 @@ pub enum Reach {
     Mapped { key: u64, stamp: u64, rights: Rights, memory: Memory },
     /// The kernel copies for us.
     Attached { key: u64, stamp: u64, region: Opened, process: Process },
-    /// Only its owner can.
+    /// Only its owner can access it.
     ByPacket { key: u64, stamp: u64 },
 }
 
@@ -64,7 +64,7 @@ fn allow(
     if !rights.contains(needed) && !planted("rights-ignored") {
         return Err(Direct::Refused(Status::NotPermitted));
     }
-    // The fault moves the end by a word: one that is off by a little, as such faults are.
+    // The planted fault is realistic: it moves the end by a word.
     let whole = if planted("wrong-bounds") { whole.saturating_add(8) } else { whole };
     if offset > whole || length > whole - offset {
         return Err(Direct::Refused(Status::OutOfBounds));
@@ -185,7 +185,8 @@ impl ShmTransport {
         if asked != key {
             return;
         }
-        // What we may do, and how much there is, is what the board says to the key's holder, not what came along.
+        // The board tells the key's holder the rights and the length. What came with the answer
+        // does not count.
         let remote =
             RemoteKey { node: up.peer.node, function: up.peer.function, index, key, length };
         let opened = Stamp::of(remote).open(up.board.notice(index.into()));
@@ -266,7 +267,8 @@ impl ShmTransport {
         answer
     }
 
-    /// The part of the peer's region, if it is mapped, its key still valid, and this allowed: the shortest way.
+    /// The fast path: the part of the peer's region, if it is mapped, its key still valid, and the
+    /// access allowed.
     #[inline(always)]
     fn mapped(
         &self,
@@ -299,7 +301,7 @@ impl ShmTransport {
     ) -> Direct {
         let (up, slot) = match self.reach(link, key) {
             Ok(found) => found,
-            // The first attach is ready at once.
+            // After the first attach the region is reachable at once.
             Err(Direct::Pending) => match self.reach(link, key) {
                 Ok(found) => found,
                 Err(direct) => return direct,
@@ -352,7 +354,7 @@ impl ShmTransport {
         }
     }
 
-    /// A put to memory that is not mapped, or not yet, or not any more, or that may not be written.
+    /// The slow path of a put: the memory is not mapped now, or may not be written.
     #[cold]
     fn first_put(&mut self, link: LinkId, key: RemoteKey, offset: u64, from: View<'_>) -> Direct {
         let mapped = |there: View<'_>| {

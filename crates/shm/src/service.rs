@@ -1,4 +1,5 @@
-//! The path of a packet in: lanes are served in turn, each in proportion to its weight; credit is granted as they go.
+//! The receive path: lanes are served in turn, each in proportion to its weight, and get credit as
+//! they deliver.
 
 use crate::link::{GEOMETRY, Link, State};
 use crate::transport::ShmTransport;
@@ -13,32 +14,32 @@ const QUANTUM_LINES: i64 = 16;
 /// Extents that an active lane holds ahead of the one that it fills.
 const AHEAD: usize = 2;
 
-/// What a lane delivered when it was its turn.
+/// What a lane delivered in its turn.
 #[derive(Default)]
 struct Turn {
     packets: usize,
     lines: i64,
-    /// Whether there may be more that could be taken now.
+    /// Whether the lane may have more to take now.
     more: bool,
 }
 
 /// Why a lane delivers no more for now.
 pub(crate) enum End {
-    /// Nothing stands at its cursor.
+    /// No packet stands at its cursor.
     Empty,
     /// The budget or the allowance is used up.
     Limit,
     /// The engine has no room for the packet at the cursor.
     Stalled,
-    /// The sender went on elsewhere.
+    /// The sender moved to its next run.
     Moved { freed: Option<Freed>, dry: bool },
     /// The sender broke the rules.
     Violation,
 }
 
-/// What came of a look at a lane.
+/// The result of a look at a lane.
 pub(crate) enum Delivered {
-    /// A packet of so many payload bytes.
+    /// A packet of this many payload bytes.
     Packet(usize),
     /// None, and why.
     Not(End),
@@ -71,7 +72,8 @@ impl Link {
         Delivered::Not(end)
     }
 
-    /// The hot loop of the receiving side: everything that it touches is in this link and in `sink`.
+    /// The hot loop of the receiving side: everything that it touches is in this link and in
+    /// `sink`.
     #[inline(always)]
     fn deliver(
         &mut self,
@@ -95,7 +97,7 @@ impl Link {
             }
         };
         self.recent += (packets - turn.packets) as u64;
-        // After packets that came alone the next line is probably not written yet, and one look at it is enough.
+        // After a lone packet the next line is probably not written yet, and one look is enough.
         self.streaming = packets > 0;
         (turn.packets, turn.lines) = (packets, lines);
         end
@@ -108,7 +110,7 @@ impl ShmTransport {
     pub(crate) fn serve(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
         match self.active[..] {
             [] => 0,
-            // A pair that is alone: no turn to keep.
+            // A pair that is alone needs no round-robin.
             [lane] => {
                 let mut turn = Turn::default();
                 self.drain(lane, i64::MAX, sink, budget, &mut turn);
@@ -136,7 +138,8 @@ impl ShmTransport {
             taken += turn.packets;
             quiet = if turn.packets == 0 { quiet + 1 } else { 0 };
             let Some(link) = self.links[lane as usize].as_deref_mut() else { break };
-            // What an empty lane saved up is lost; what a long packet overdrew is paid back in later rounds.
+            // An empty lane loses its unused allowance. A long packet overdraws, and later rounds
+            // pay it back.
             link.allowance = if turn.more { link.allowance - turn.lines } else { 0 };
             if link.allowance <= 0 {
                 self.turn += 1;
@@ -145,7 +148,8 @@ impl ShmTransport {
         taken
     }
 
-    /// Takes packets off one lane while it has some, `allowance` (in lines) lasts and `sink` takes them.
+    /// Takes packets off one lane while it has some, `allowance` (in lines) lasts and `sink` takes
+    /// them.
     #[inline(always)]
     fn drain(
         &mut self,
@@ -155,7 +159,7 @@ impl ShmTransport {
         budget: usize,
         turn: &mut Turn,
     ) {
-        /// A peer could send us from run to run without end.
+        /// A bound: a peer could move from run to run without end.
         const MOVES: usize = 64;
         for _ in 0..MOVES {
             let Some(link) = self.links[lane as usize].as_deref_mut() else { return };
@@ -168,7 +172,7 @@ impl ShmTransport {
         turn.more = true;
     }
 
-    /// Deals with the rarer ends; whether the lane may have more for this turn.
+    /// Handles the rarer ends. Returns whether the lane may have more for this turn.
     #[cold]
     pub(crate) fn goes_on(&mut self, lane: u32, end: End) -> bool {
         match end {
@@ -182,11 +186,12 @@ impl ShmTransport {
         false
     }
 
-    /// A lane went on to its next run: credit comes back, and goes out on demand, first come first served (D-14 to D-17).
+    /// A lane moved to its next run: the receiver takes credit back, and grants credit on demand,
+    /// first come first served (D-14 to D-17).
     #[cold]
     fn follow(&mut self, lane: u32, freed: Option<(u16, u16)>, dry: bool) {
         if let Some((first, count)) = freed {
-            // The lane's receiver keeps its own record, so this can only fail by a mistake of ours.
+            // The lane's receiver keeps its own record, so only a bug of ours can make this fail.
             self.credits
                 .consumed(lane as u16, Extent { first, count })
                 .expect("a lane returns what it was granted");
@@ -200,7 +205,7 @@ impl ShmTransport {
         self.call_waiting(lane);
     }
 
-    /// Grants what came back to the lanes that wait for it.
+    /// Grants credit that came back to the lanes that wait for it.
     pub(crate) fn serve_waiting(&mut self) {
         while let Some((lane, extent)) = self.credits.next_grant() {
             self.grant(lane.into(), extent);
@@ -226,12 +231,12 @@ impl ShmTransport {
                 self.counters.grants += 1;
                 self.call_waiting(lane);
             }
-            // It waited, and is being parked meanwhile: it will ask again.
+            // The waiting lane is being parked meanwhile: it will ask again.
             _ => self.credits.consumed(lane as u16, extent).expect("granted just now"),
         }
     }
 
-    /// Wakes the sender of a lane if it sleeps until there is room, some having been made.
+    /// Room was made in a lane: wakes its sender if that sleeps until there is room.
     pub(crate) fn call_waiting(&mut self, lane: u32) {
         let Some(link) = self.link_mut(lane) else { return };
         let waiting = link.receiver.as_ref().is_some_and(|receiver| receiver.take_waiting());
@@ -252,7 +257,7 @@ impl ShmTransport {
         self.rung = rung;
     }
 
-    /// Polls a lane again if something waits there, bell or no bell.
+    /// Polls a lane again if a packet waits there, even without a bell.
     pub(crate) fn look_at(&mut self, lane: u32) {
         let receiver = self.link_mut(lane).and_then(|link| link.receiver.as_ref());
         if receiver.is_some_and(|r| r.position() != Position::Parked || r.is_ready()) {
@@ -260,25 +265,26 @@ impl ShmTransport {
         }
     }
 
-    /// Polls a lane again, whose sender rang. A lane can only be woken once its link is up.
+    /// Polls a lane again after its sender rang. This has an effect only once its link is up.
     pub(crate) fn wake_lane(&mut self, lane: u32) {
         let Some(link) = self.link_mut(lane) else { return };
-        // It may have rung because there is room now; whoever is refused again says so again.
+        // It may have rung because there is room now. If it is refused again, it says so again.
         link.announced = false;
         if matches!(link.state, State::Connecting { .. } | State::Crossed { .. }) {
             return;
         }
-        // A bell that comes later than the end wakes nobody.
+        // A bell after the end of the link wakes nothing.
         if link.reported || link.expelled {
             return;
         }
         let Some(receiver) = link.receiver.as_mut() else { return };
         match receiver.position() {
             Position::Active => {}
-            // Drained and looked at by `park_idle`.
+            // `park_idle` drains it and completes the parking.
             Position::Parking => {}
-            // A sender that could not put its packet anywhere rings for credit: there is no packet, or it says that it sleeps. (If
-            // the lane is polled, the bell may be that of a packet that was taken already.)
+            // A credit-starved sender rings for credit: either there is no packet, or it announced
+            // that it sleeps. (If the lane is polled, the bell may belong to a packet that was
+            // taken already.)
             Position::Parked
                 if link.favours == 0
                     || receiver.is_waiting()
@@ -293,7 +299,7 @@ impl ShmTransport {
         self.poll_lane(lane);
     }
 
-    /// Gets credit for a lane, at once or when there is some; a parked lane ceases to be it.
+    /// Gets credit for a lane, at once or when there is some. A parked lane is unparked.
     fn want_credit(&mut self, lane: u32) {
         let Some(receiver) = self.link_mut(lane).and_then(|link| link.receiver.as_mut()) else {
             return;
@@ -321,10 +327,12 @@ impl ShmTransport {
         self.active.retain(|&l| l != lane);
     }
 
-    /// Parks `lanes`: those that are active begin, then one barrier for all, then those whose senders have nothing under way
-    /// are done. Returns whether any has a packet that should be taken first.
+    /// Parks `lanes` in three steps: active lanes begin, one barrier serves all, and lanes whose
+    /// senders have nothing in flight complete. Returns whether any has a packet that should be
+    /// taken first.
     pub(crate) fn park(&mut self, lanes: &[u32]) -> bool {
-        /// A lane that stays parked gets an empty small chunk, by a parking, while its sender still has room in the old one.
+        /// A lane that stays parked needs an empty small chunk while its sender still has room in
+        /// the old one. Parking it anew gives it one.
         const ROOM_LINES: usize = GEOMETRY.small_lines / 2;
         let mut fences = None;
         for &lane in lanes {
@@ -354,7 +362,7 @@ impl ShmTransport {
         packets
     }
 
-    /// Completes the parking of a lane if it can be; whether a packet stands at its cursor.
+    /// Completes the parking of a lane if possible. Returns whether a packet stands at its cursor.
     pub(crate) fn try_park(&mut self, lane: u32) -> bool {
         let Some(link) = self.link_mut(lane) else { return false };
         let stalled = link.stalled;
@@ -369,11 +377,11 @@ impl ShmTransport {
                 return false;
             }
         }
-        // The credit manager takes everything back at once, below.
+        // The credit manager takes all extents back at once, below.
         if !receiver.try_park(|_| {}) {
             return receiver.is_ready() && !stalled;
         }
-        // The sender may have come to the new place already.
+        // The sender may have written to the new place already.
         let ready = receiver.is_ready();
         self.credits.park(lane as u16);
         self.counters.parks += 1;
@@ -384,8 +392,8 @@ impl ShmTransport {
         ready
     }
 
-    /// Parks lanes that delivered nothing since the last look, if others need their credit or there are many to poll; completes
-    /// parkings that had to wait.
+    /// Parks lanes that delivered nothing since the last check, if others need their credit or too
+    /// many lanes are polled. Completes parkings that had to wait.
     pub(crate) fn park_idle(&mut self) {
         /// Polling this many lanes costs less than the barrier of parking one.
         const FEW: usize = 8;

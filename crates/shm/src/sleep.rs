@@ -1,11 +1,13 @@
 //! Sleeping in the kernel, and being woken.
 //!
-//! Before sleep every lane is parked, so that whoever sends must ring; the ringer that finds the sleeper announced wakes it by a
-//! message on the control socket, which the sleeper's epoll descriptor sees.
+//! Before sleep every lane is parked, so that each sender must ring. A sender that finds the sleep
+//! announced wakes the sleeper by a message on the control socket, which the sleeper's epoll
+//! descriptor sees.
 //!
-//! Two processes that sleep between any two messages make two system calls for each: one wakes, one sleeps. What else there is to
-//! do waits until the program has its message and has answered it: the socket is read afterwards, and
-//! the lanes stay parked while they deliver a few messages, because parking a lane needs a barrier, which interrupts the sender.
+//! Two processes that sleep between any two messages make two system calls for each: one wakes, one
+//! sleeps. All other work waits until the program has its message and has answered it. So the
+//! socket is read afterwards. The lanes stay parked while they deliver a few messages, because
+//! parking a lane needs a barrier, which interrupts the sender.
 
 use crate::check::{LINGER, find};
 use crate::link::State;
@@ -18,7 +20,7 @@ use std::time::{Duration, Instant};
 const FAVOURS: u32 = 4;
 
 impl ShmTransport {
-    /// Parks all lanes and announces sleep. `false`: there is something to do.
+    /// Parks all lanes and announces sleep. `false`: there is something to do first.
     pub(crate) fn prepare_sleep(&mut self) -> bool {
         if !self.downs.is_empty() {
             self.pace.hurry();
@@ -49,8 +51,8 @@ impl ShmTransport {
         true
     }
 
-    /// Tells receivers that had no room for us that we are about to sleep. `true`: somebody was told now, so what was refused must
-    /// be tried once more before we may sleep.
+    /// Tells receivers that had no room for us that we are about to sleep. `true`: some were told
+    /// now, so retry the refused packets once before sleep.
     fn announce_waiting(&mut self) -> bool {
         let mut told = false;
         for link in self.links.iter_mut().flatten() {
@@ -77,7 +79,8 @@ impl ShmTransport {
             .iter()
             .flatten()
             .any(|link| matches!(link.state, State::Connecting { .. } | State::Crossed { .. }));
-        // Nobody rings while a peer does not exist yet; it must be looked for. And nobody rings to have pages given back.
+        // Neither a peer that does not exist yet nor pages to give back ring a bell: wake up for
+        // them by time.
         let nap = match (setting_up, self.tidy(LINGER)) {
             (true, _) => Some(Duration::from_millis(2)),
             (false, true) => Some(LINGER),

@@ -1,4 +1,5 @@
-//! Control sockets: abstract Unix sockets of sequenced packets, which carry descriptors and are taken back by the kernel.
+//! Control sockets: abstract Unix sockets of sequenced packets, which carry descriptors and which
+//! the kernel takes back.
 
 use crate::control::{Control, RECORD_BYTES};
 use rustix::io::Errno;
@@ -10,7 +11,7 @@ use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Most descriptors in one message.
+/// Maximum number of descriptors in one message.
 const DESCRIPTORS: usize = 3;
 /// Connections that wait at a listener until they are accepted.
 pub const BACKLOG: i32 = 1024;
@@ -20,7 +21,7 @@ fn new_socket() -> rustix::io::Result<OwnedFd> {
     rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
 }
 
-/// A socket bound to an abstract name; `ADDRINUSE` if somebody has it.
+/// Binds a socket to an abstract name; `ADDRINUSE` if the name is taken.
 pub fn reserve(name: &str) -> rustix::io::Result<OwnedFd> {
     let socket = new_socket()?;
     rustix::net::bind(&socket, &SocketAddrUnix::new_abstract_name(name.as_bytes())?)?;
@@ -34,7 +35,8 @@ pub fn listen(name: &str) -> rustix::io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Connects at once or fails: `CONNREFUSED` when nobody listens, `AGAIN` when too many wait there.
+/// Connects at once or fails: `CONNREFUSED` when nobody listens, `AGAIN` when too many connections
+/// wait there.
 pub fn connect(name: &str) -> rustix::io::Result<OwnedFd> {
     let socket = new_socket()?;
     rustix::net::connect(&socket, &SocketAddrUnix::new_abstract_name(name.as_bytes())?)?;
@@ -46,7 +48,8 @@ pub fn accept(listener: &OwnedFd) -> rustix::io::Result<OwnedFd> {
     rustix::net::accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)
 }
 
-/// Process, user and group at the other end, as the kernel knows them. Process 0: not visible from here.
+/// Process, user and group at the other end, as the kernel knows them. Process 0: not visible from
+/// here.
 pub fn credentials(socket: &OwnedFd) -> rustix::io::Result<(i32, u32, u32)> {
     let peer = rustix::net::sockopt::socket_peercred(socket)?;
     Ok((peer.pid.as_raw_nonzero().get(), peer.uid.as_raw(), peer.gid.as_raw()))

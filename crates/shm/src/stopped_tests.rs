@@ -1,7 +1,8 @@
-//! Senders that are stopped in the middle of a packet (SIGSTOP, a debugger), for as long as it takes.
+//! Senders that are stopped in the middle of a packet (SIGSTOP, a debugger), for any time.
 //!
-//! Such a sender keeps what credit its lane has: its extents cannot be given to others, because it writes there when it goes on. What
-//! is kept is bounded by the pool, and nobody waits for the pool: who gets no credit goes on in the memory of its pair.
+//! Such a sender keeps its lane's credit. Its extents cannot be given to others, because it writes
+//! there when it goes on. The pool bounds what is kept, and no sender waits for the pool: a
+//! credit-starved sender goes on in the memory of its pair.
 
 use crate::ShmDevice;
 use crate::link::lane_memory;
@@ -54,7 +55,7 @@ impl Sender {
         sent
     }
 
-    /// Stops as SIGSTOP would between the first and the last store of a packet, or goes on.
+    /// Simulates SIGSTOP between the first and the last store of a packet, or its end.
     fn set_intent(&self, intent: u64) {
         let link = self.transport.links[self.link.0 as usize].as_deref().expect("a link");
         let up = link.up().expect("it is up");
@@ -67,7 +68,8 @@ fn counter(transport: &ShmTransport, name: &str) -> u64 {
     transport.counter_rows().iter().find(|row| row.0 == name).expect("a counter").1
 }
 
-/// Stopped senders keep their credit; others get through, the receiver sleeps, and all credit comes back when they go on.
+/// Stopped senders keep their credit. Others get through, the receiver sleeps, and all credit comes
+/// back when the stopped senders go on.
 // shows: D-13, D-16, D-18
 #[test]
 fn stopped_senders_stop_nobody_else() {
@@ -89,7 +91,8 @@ fn stopped_senders_stop_nobody_else() {
         })
         .collect();
     let mut nothing = Counting(Vec::new());
-    // Each takes as much as it can get, in bursts that leave it dry, and is stopped while it has that.
+    // Each takes as much credit as it can get, in bursts that leave it dry, and is stopped while it
+    // holds that.
     for sender in &mut senders[..STOPPED] {
         while sender.sent < 2_000 {
             assert!(started.elapsed() < WATCHDOG, "sent {}", sender.sent);

@@ -1,19 +1,19 @@
-//! Connections that were accepted and have not yet said who they are.
+//! Connections that were accepted and have not introduced themselves yet.
 //!
 //! A proper peer says Hello right after it has connected. A connection that says nothing costs one
 //! descriptor for a short time:
 //!
 //! | limit | value |
 //! |---|---|
-//! | silent connections | [`STRANGERS`], of one user [`STRANGERS_OF_USER`]: one more closes that user's oldest |
+//! | silent connections | [`STRANGERS`], of one user [`STRANGERS_OF_USER`]; more close the oldest |
 //! | time until a silent connection is closed | [`INTRODUCTION_TIME`], then at the next tick |
-//! | connections without a link in one [`TICK`] | [`BURST`]: then the listener is not watched until the tick ends |
+//! | connections without a link in one [`TICK`] | [`BURST`]: pauses the listener for the tick |
 //! | connections in one [`TICK`], if some of them are without a link | [`ACCEPTS`], likewise |
 //!
-//! Before the listener is left alone, everything in its queue is accepted, as far as [`ACCEPTS`]
-//! reaches. So a proper peer in the queue waits for one tick at most, whoever else is in the queue.
-//! The clock of the ticks is a descriptor in the epoll set. It wakes a sleeping program, and it
-//! stands still while nobody is silent.
+//! Before the listener is paused, everything in its queue is accepted, as far as [`ACCEPTS`]
+//! reaches. So a proper peer in the queue waits for one tick at most, whatever else is in the
+//! queue. The clock of the ticks is a descriptor in the epoll set. It wakes a sleeping program, and
+//! it stands still while there is no silent connection.
 
 use bellwire_device::Error;
 use rustix::time::{
@@ -25,26 +25,26 @@ use std::time::{Duration, Instant};
 
 /// How long a stranger may take to introduce itself.
 pub const INTRODUCTION_TIME: Duration = Duration::from_secs(1);
-/// Most strangers at once.
+/// Maximum number of strangers at once.
 pub const STRANGERS: usize = 64;
-/// Most strangers of one user at once.
+/// Maximum number of strangers of one user at once.
 pub const STRANGERS_OF_USER: usize = 16;
-/// Time between two looks at strangers.
+/// Time between two checks of strangers.
 pub const TICK: Duration = Duration::from_millis(250);
 /// Connections without a link that are accepted as they come, in one tick.
 pub const BURST: u32 = 128;
-/// Most connections that are accepted in one tick while strangers are about: as many as wait in the
-/// listener's queue.
+/// Maximum number of connections that are accepted in one tick while there are strangers: the
+/// length of the listener's queue.
 pub const ACCEPTS: u32 = crate::socket::BACKLOG as u32;
 
-/// A connection without a name.
+/// A connection that has not introduced itself.
 struct Stranger {
     socket: OwnedFd,
     user: u32,
     since: Instant,
 }
 
-/// All of them, and what they cost in this tick.
+/// All strangers, and what they cost in this tick.
 pub struct Strangers {
     slots: Vec<Option<Stranger>>,
     clock: OwnedFd,
@@ -55,14 +55,14 @@ pub struct Strangers {
     fruitless: u32,
     /// Whether the listener is not watched until the next tick.
     paused: bool,
-    /// Closed because they said nothing, since the function was opened.
+    /// Connections closed because they said nothing, since the function was opened.
     pub closed: u64,
-    /// How often the listener was left alone.
+    /// How often the listener was paused.
     pub pauses: u64,
 }
 
 impl Strangers {
-    /// Nobody, and a clock that stands still.
+    /// No strangers, and a clock that stands still.
     pub fn new() -> Result<Strangers, Error> {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let clock = timerfd_create(TimerfdClockId::Monotonic, flags)
@@ -85,14 +85,14 @@ impl Strangers {
         &self.clock
     }
 
-    /// How many there are.
+    /// Number of strangers.
     pub fn count(&self) -> usize {
         self.slots.iter().flatten().count()
     }
 
     /// A connection was accepted.
     pub fn came(&mut self) {
-        // The clock may stand still, or its end may not have been heard yet.
+        // The clock may stand still, or its last tick may not have been read yet.
         if !self.ticking && self.since.elapsed() >= TICK {
             self.begin_tick();
         }
@@ -100,7 +100,7 @@ impl Strangers {
         self.fruitless += 1;
     }
 
-    /// It turned out to be a peer.
+    /// The last connection turned out to be a peer.
     pub fn was_peer(&mut self) {
         self.fruitless = self.fruitless.saturating_sub(1);
     }
@@ -110,7 +110,7 @@ impl Strangers {
         self.fruitless > 0 && self.accepted >= ACCEPTS && !never_rests()
     }
 
-    /// Whether the listener is to be left alone, its queue being empty.
+    /// Whether to pause the listener once its queue is empty.
     pub fn is_burst(&self) -> bool {
         self.fruitless >= BURST && !never_rests()
     }
@@ -122,7 +122,7 @@ impl Strangers {
         self.start_clock();
     }
 
-    /// Keeps a silent connection of `user`; the slot that it has. If there are too many, the oldest
+    /// Keeps a silent connection of `user` and returns its slot. If there are too many, the oldest
     /// is closed: of this user, or of the user who has the most.
     pub fn keep(&mut self, socket: OwnedFd, user: u32) -> u32 {
         let of = |slots: &[Option<Stranger>], user| {
@@ -154,10 +154,11 @@ impl Strangers {
         Some(self.slots.get_mut(slot as usize)?.take()?.socket)
     }
 
-    /// A tick ended: closes those whose time is over. Whether the listener is to be watched again.
+    /// A tick ended: closes strangers whose time is over. Returns whether to watch the listener
+    /// again.
     pub fn tick(&mut self) -> bool {
         let mut word = [0; 8];
-        // Nothing to read: it was read before.
+        // An error is fine: the tick was read before.
         let _ = rustix::io::read(&self.clock, &mut word);
         self.ticking = false;
         self.begin_tick();
@@ -200,7 +201,7 @@ impl Strangers {
     }
 }
 
-/// A planted fault, for the tests' tests.
+/// A planted fault, for the canaries.
 fn never_rests() -> bool {
     bellwire_ring::canary::planted("listener-never-rests")
 }
@@ -225,8 +226,8 @@ mod tests {
         rustix::net::recv(end, &mut [0; 1], flags).is_ok_and(|(bytes, _)| bytes == 0)
     }
 
-    /// A user who has too many silent connections loses its own oldest, in order, and nobody else
-    /// loses any.
+    /// A user who has too many silent connections loses its own oldest, in order. Other users lose
+    /// none.
     #[test]
     fn each_user_has_a_limit() {
         let users: Vec<u32> = std::iter::once(7).chain([8; 3 * STRANGERS_OF_USER]).collect();

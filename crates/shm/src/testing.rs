@@ -1,6 +1,7 @@
-//! A door for tests of hostile peers: one end of a link whose every byte and descriptor is in the hands of the test.
+//! Access for tests of hostile peers: one end of a link, with every byte and descriptor under the
+//! test's control.
 //!
-//! Nothing here is part of the device; it exists with the feature `steps` only.
+//! Nothing here is part of the device; it exists only with the feature `steps`.
 
 use crate::control::{Control, Introduction, VERSION};
 use crate::link::{GATES, GEOMETRY, PAIR_BYTES, REGIONS};
@@ -37,7 +38,8 @@ pub enum Reply {
 }
 
 impl Intruder {
-    /// Connects to the function `at` of job `job`, and says nothing. `None`: nobody listens there, or too many wait.
+    /// Connects to the function `at` of job `job`, and says nothing. `None`: nobody listens there,
+    /// or too many connections wait.
     pub fn connect(job: &str, at: FunctionAddress) -> Result<Option<Intruder>, Error> {
         let job = Job::new(job, Access::Owner).expect("a test's job has a good name");
         let Ok(socket) = socket::connect(&job.function_socket(at)) else { return Ok(None) };
@@ -47,7 +49,7 @@ impl Intruder {
         Ok(Some(Intruder { socket, own, theirs: None }))
     }
 
-    /// A Hello as it should be, from a function that claims to be `from`.
+    /// A correct Hello from a function that claims to be `from`.
     pub fn hello(from: FunctionAddress) -> Vec<u8> {
         let introduction = Introduction {
             version: VERSION,
@@ -90,7 +92,7 @@ impl Intruder {
         }
     }
 
-    /// The memory that belongs to this link alone: the pair's, and what we gave away of our own.
+    /// The memory that belongs to this link alone: the pair's, and our own that we handed over.
     pub fn own_memory(&self) -> Vec<View<'_>> {
         self.own.iter().map(|segment| segment.memory.view()).collect()
     }

@@ -1,4 +1,5 @@
-//! One open function: its memory, its links, and the path of a packet out ([`Transport::send`]) and in ([`crate::service`]).
+//! One open function: its memory, its links, and the paths of a packet out ([`Transport::send`])
+//! and in ([`crate::service`]).
 
 use crate::control::Introduction;
 use crate::device::DeviceInner;
@@ -27,7 +28,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Most links of one function: the doorbell has a bit for each.
+/// Maximum number of links of one function: the doorbell has a bit for each.
 pub const LINKS: usize = LANES;
 
 const POOL_BYTES: usize = GEOMETRY.pool_chunks * GEOMETRY.chunk_lines * LINE_BYTES;
@@ -73,25 +74,25 @@ pub struct ShmTransport {
     pub(crate) turn: usize,
     /// Scratch of `answer_doorbell`.
     pub(crate) rung: Vec<u32>,
-    /// Links that went down and whose end is not yet told or delivered.
+    /// Links that went down, but are not yet reported or fully delivered.
     pub(crate) downs: Vec<u32>,
     pub(crate) last_attempt: Instant,
     pub(crate) allocated: HashMap<usize, OwnedFd>,
     pub(crate) exports: Vec<Option<Export>>,
     pub(crate) quarantine: Vec<Quarantined>,
     pub(crate) pace: crate::check::Pace,
-    /// Whether nothing was sent since the last poll: the next packet is perhaps alone.
+    /// Nothing was sent since the last poll, so the next packet may be a lone one.
     pub(crate) alone: bool,
-    /// Something waits for the control sockets: look at them often.
+    /// Control messages are awaited: check the sockets often.
     pub(crate) urgent: bool,
     /// A wake-up was asked for.
     pub(crate) armed: bool,
-    /// The look that follows a wake-up has been put off, once.
+    /// The check after a wake-up has been put off, once.
     pub(crate) put_off: bool,
-    /// What ended the last sleep, until it is looked at.
+    /// What ended the last sleep, until the next check handles it.
     pub(crate) found: Vec<crate::check::Source>,
     pub(crate) counters: ShmCounters,
-    /// The word that peers probe cross-memory attach with, and its home.
+    /// The word that peers read to probe cross-memory attach.
     _probe: Box<u64>,
 }
 
@@ -202,12 +203,12 @@ impl ShmTransport {
         })
     }
 
-    /// What was counted so far.
+    /// The counters.
     pub fn shm_counters(&self) -> ShmCounters {
         self.counters
     }
 
-    /// Name and value of everything that is counted or held now, for an outsider.
+    /// Name and value of every counter and gauge, for monitoring.
     pub fn counter_rows(&self) -> [(&'static str, u64); 18] {
         let ShmCounters {
             packets_sent,
@@ -259,7 +260,7 @@ impl ShmTransport {
         }
     }
 
-    /// Wakes the peer behind `link`, which sleeps.
+    /// Wakes the sleeping peer behind `link`.
     #[cold]
     pub(crate) fn kick(&mut self, link: u32) {
         self.counters.kicks += 1;
@@ -269,7 +270,7 @@ impl ShmTransport {
 }
 
 impl ShmTransport {
-    /// All that a poll can have to do.
+    /// The complete poll.
     #[inline(never)]
     fn poll_all(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
         let mut taken = self.serve(sink, budget);
@@ -337,8 +338,8 @@ impl Transport for ShmTransport {
         }
     }
 
-    // Always: the header then stays in registers, while as an argument it would be written in parts and read as words, which
-    // the processor cannot forward.
+    // Always inlined: the header stays in registers. As an argument it would be written in parts
+    // and read as words, which defeats store forwarding.
     #[inline(always)]
     fn send(
         &mut self,
@@ -417,8 +418,8 @@ impl Transport for ShmTransport {
         true
     }
 
-    /// The shortest way first, for a pair that is alone: a look at one line, and at most one packet. Whatever else there may be to
-    /// do is left to `poll_all`, in this call or in the next.
+    /// The fast path for a pair that is alone: it looks at one line, and takes one packet at most.
+    /// All other work is left to `poll_all`, in this call or in the next.
     #[inline(always)]
     fn poll(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
         self.alone = true;
@@ -436,9 +437,10 @@ impl Transport for ShmTransport {
                         return 1;
                     }
                     Delivered::Not(End::Empty) if !looked => {
-                        // What comes meanwhile is found here, without the way to the program and back. And a reader that asks for the line
-                        // without pause takes it away from the sender between two of its stores, and the message comes a whole
-                        // exchange of the line later.
+                        // A second look finds what has just come, without a return to the program.
+                        // The pause matters: a reader that polls the line without one takes it away
+                        // from the sender between two of its stores. The message then arrives a
+                        // whole line transfer later.
                         std::hint::spin_loop();
                         looked = true;
                     }
@@ -505,7 +507,7 @@ impl Transport for ShmTransport {
     fn arm(&mut self) -> bool {
         let armed = self.prepare_sleep();
         if armed {
-            // The program may be away for long.
+            // The program may not poll again for long.
             self.tidy(Duration::ZERO);
         }
         armed

@@ -1,11 +1,11 @@
-//! What the fuzzers found worth keeping goes through what the fuzzers run.
+//! Replays the fuzzers' corpus.
 
 use bellwire_shm::fuzz::parse_strangers;
 use std::fs;
 use std::path::Path;
 
-/// No file of the corpus makes a reader of control messages or names of other processes panic, or understand what it would write
-/// otherwise.
+/// No file of the corpus makes a parser of control messages or socket names panic. What is
+/// understood is understood again when it is written.
 #[test]
 fn strangers_stand_the_corpus() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/parse_neighbours");

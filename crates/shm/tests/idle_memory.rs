@@ -1,4 +1,5 @@
-//! What a receiver's peers cost it: for 2, 64 and 1,024 peers that have all sent a burst, more than their credit, and are idle again.
+//! What peers cost a receiver: 2, 64 and 1,024 peers have all sent a burst that exceeds their
+//! credit, and are idle again.
 
 use bellwire_device::{
     FunctionAddress, Kind, LinkId, PacketHeader, Sink, Status, Transport, Verdict,
@@ -8,7 +9,7 @@ use bellwire_shm::name::Access;
 use bellwire_shm::{ShmDevice, ShmTransport};
 use std::time::{Duration, Instant};
 
-/// Counts what comes, and checks that each sender's packets come in order.
+/// Counts packets, and checks that each sender's packets come in order.
 struct Counting {
     next: Vec<u64>,
     taken: usize,
@@ -38,8 +39,8 @@ impl Sink for Counting {
 const BYTES: usize = 1000;
 const WATCHDOG: Duration = Duration::from_secs(120);
 
-/// Bytes of memory that back all pairs' segments. Both ends are in this process, so the proportional share of all mappings is
-/// the whole.
+/// Bytes of memory that back all pairs' segments. Both ends are in this process, so the
+/// proportional share (PSS) of all mappings is the total.
 fn pair_bytes() -> usize {
     let maps = std::fs::read_to_string("/proc/self/smaps").expect("Linux has it");
     let (mut inside, mut kilobytes) = (false, 0);
@@ -72,7 +73,8 @@ fn burst_then_idle(peers: usize) -> usize {
     let to = FunctionAddress { node: 0, function: 0 };
     let links: Vec<_> = senders.iter_mut().map(|s| s.link(to, WATCHDOG).expect("a link")).collect();
 
-    // Bursts: each sends until it is refused, with nobody receiving, so that many go on in their own memory.
+    // Bursts: each sends until it is refused, while nobody receives, so that many go on in their
+    // own memory.
     let started = Instant::now();
     let each = 200;
     let mut sent = vec![0_u64; peers];
@@ -99,7 +101,8 @@ fn burst_then_idle(peers: usize) -> usize {
     let went_host: u64 = senders.iter().map(|s| counter(s, "went_to_host_memory")).sum();
     assert!(went_host > 0, "the bursts are longer than the credit, so some go on in host memory");
 
-    // Idle: the receiver gets ready to sleep, which parks all lanes; the senders get their turn to tidy up.
+    // Idle: the receiver prepares to sleep, which parks all lanes; the senders get their turn to
+    // release pages.
     let quiet = Instant::now();
     loop {
         while !receiver.arm() {
@@ -124,7 +127,8 @@ fn burst_then_idle(peers: usize) -> usize {
     (pair_bytes() - before) / peers
 }
 
-/// Memory follows what is in flight, not the number of peers: an idle peer holds no credit and costs one page, whatever it did before.
+/// Memory follows what is in flight, not the number of peers. An idle peer holds no credit and
+/// costs one page, whatever it did before.
 // shows: D-14, D-16, D-17, D-18, D-20, D-22
 #[test]
 fn an_idle_peer_costs_one_page() {

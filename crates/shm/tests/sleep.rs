@@ -1,4 +1,4 @@
-//! What sleeping costs, and that nothing is lost by it.
+//! The cost of sleep, and that it loses no packet.
 
 use bellwire_device::{
     FunctionAddress, Kind, LinkId, PacketHeader, Sink, Status, Transport, Verdict,
@@ -70,7 +70,8 @@ fn take(transport: &mut ShmTransport, sink: &mut InOrder, count: u64) {
     }
 }
 
-/// Bounces packets of `lengths`, in turn, between two threads that sleep between any two. Returns how often both parked their lanes.
+/// Bounces packets of `lengths`, in turn, between two threads that sleep between any two. Returns
+/// how often both parked their lanes.
 fn bounce(job: &str, rounds: u64, lengths: &[usize]) -> u64 {
     let job = format!("{job}-{}", std::process::id());
     let (mut left, mut right) = (open(&job, 0), open(&job, 1));
@@ -83,7 +84,7 @@ fn bounce(job: &str, rounds: u64, lengths: &[usize]) -> u64 {
                 let from = sink.from.expect("a packet came");
                 send(&mut right, &mut sink, from, round, length(round));
             }
-            // The last answer is taken before this end goes.
+            // Takes the last answer before this end goes.
             take(&mut right, &mut sink, rounds + 1);
             counter(&right, "parks")
         });
@@ -98,7 +99,8 @@ fn bounce(job: &str, rounds: u64, lengths: &[usize]) -> u64 {
     })
 }
 
-/// A lane that delivers one short packet from sleep to sleep stays parked, so that most sleeps need no barrier.
+/// A lane that delivers one short packet between two sleeps stays parked, so that most sleeps need
+/// no barrier.
 // shows: D-14
 #[test]
 fn few_sleeps_park() {
@@ -108,14 +110,16 @@ fn few_sleeps_park() {
     assert!(parks < rounds, "{parks} parkings");
 }
 
-/// Packets of all lengths pass between two sides that always sleep: through the small chunk, through host memory and the pool.
+/// Packets of all lengths pass between two sides that always sleep: through the small chunk, host
+/// memory and the pool.
 // shows: D-02, D-16
 #[test]
 fn all_lengths_wake_a_sleeper() {
     bounce("all-lengths", 3_000, &[0, 8, 500, 800, 832, 1_000, 4_000, 8_000, 8, 8, 8]);
 }
 
-/// Bursts, longer than the favours that a parked lane gets and than the credit, and a receiver that sleeps whenever it has caught up.
+/// Bursts that exceed a parked lane's favours and its credit reach a receiver that sleeps whenever
+/// it has caught up.
 // shows: D-02, D-14, D-16
 #[test]
 fn bursts_wake_a_sleeper() {

@@ -1,4 +1,4 @@
-//! Accesses to a peer's memory: what whoever wants them does.
+//! Remote memory access: the initiator's side.
 
 use crate::atomic::Form;
 use crate::control::Control;
@@ -13,42 +13,42 @@ use bellwire_ring::memory::View;
 /// A place in a peer's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place {
-    /// Whose.
+    /// The owner of the memory.
     pub peer: Peer,
-    /// What its program [calls](Endpoint::expose) the memory.
+    /// The key under which its program [exposes](Endpoint::expose) the memory.
     pub key: u64,
-    /// Where in that memory, in bytes.
+    /// Offset in that memory, in bytes.
     pub offset: u64,
 }
 
-/// What numbers are changed with.
+/// The operands of a change.
 #[derive(Clone, Copy, Debug)]
 pub struct Operands<'a> {
-    /// One operand for each; none are read for [`crate::Change::Read`].
+    /// One operand for each number; none are read for [`crate::Change::Read`].
     pub operands: &'a Spans,
-    /// What is compared; read only if the change [compares](crate::Change::compares).
+    /// The values to compare with; read only if the change [compares](crate::Change::compares).
     pub compared: &'a Spans,
 }
 
-/// An access that has not ended.
+/// An access in progress.
 pub(crate) struct Access {
     place: Place,
     what: Wanted,
-    /// Our memory: what is written, or where goes what is read.
+    /// Our memory: the source of a write, or the destination of a read.
     spans: Spans,
-    /// What it is in, if it was copied.
+    /// The copy that `spans` points to, if the body was copied.
     _copy: Option<Box<[u8]>>,
     token: Token,
     stage: Stage,
-    /// The owner was asked for the region's key for this access, so that a refusal is final.
+    /// The owner was asked for the region's key for this access, so a refusal is final.
     asked: bool,
-    /// Our memory, while a put or get is posted.
+    /// Our registered memory, while a put or get is posted.
     regions: Vec<MemoryRegion>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
-    /// With what the owner's program is told, if it is to be told.
+    /// The data for the owner's program, if it is to be told.
     Write(Option<u64>),
     Read,
     Change,
@@ -64,10 +64,11 @@ enum Stage {
     Told,
 }
 
-/// What stands before the operands of a change, in bytes.
+/// Bytes before the operands of a change.
 pub(crate) const CHANGE_HEAD_BYTES: usize = Head::BYTES + 32;
 
-/// In the context of a put or get: it belongs to an access, and not to the transfer of the same number.
+/// A flag in the context of a put or get: it belongs to an access, and not to the transfer of the
+/// same number.
 const ACCESS: u64 = 1 << 31;
 
 /// Whether a put or get belongs to an access.
@@ -82,13 +83,15 @@ impl Access {
     }
 }
 
-// What programs ask for.
+// Calls of the program.
 impl Endpoint {
-    /// Writes `body` to a peer's memory. It has ended ([`What::Accessed`]) when all bytes are there, and, if `data` is given, the peer's program
-    /// was told ([`What::Written`]). `copied`: the body can be used again when this returns.
+    /// Writes `body` to a peer's memory. It ends ([`What::Accessed`]) when all bytes are there and,
+    /// with `data`, the peer's program was told ([`What::Written`]). `copied`: the body can be
+    /// reused when this returns.
     ///
     /// # Errors
-    /// [`Refusal::Again`] without room; nothing was done then. What the owner refuses is told at the end.
+    /// [`Refusal::Again`] without room; nothing was done then. A refusal by the owner is reported
+    /// at the end.
     pub fn write(
         &mut self,
         place: Place,
@@ -124,12 +127,15 @@ impl Endpoint {
         self.begin(place, Wanted::Read, into.clone(), None, token, sink)
     }
 
-    /// Changes numbers in a peer's memory, one step each, and writes what they were to `was`, which has room for them if
-    /// [`Form::fetches`]. Those of one peer are carried out in order. The operands can be used again when this returns.
+    /// Changes numbers in a peer's memory, each atomically, and writes their previous values to
+    /// `was`, which has room for them if [`Form::fetches`]. Changes of one peer are carried out in
+    /// order. The operands can be reused when this returns.
     ///
     /// # Errors
-    /// As [`Endpoint::write`]; [`Error::TooLong`] for more than [`Endpoint::operand_bytes`]; [`Error::WrongState`] if the numbers do not
-    /// change so, or a stretch of memory has not the length that the form says.
+    /// - As [`Endpoint::write`].
+    /// - [`Error::TooLong`] for more than [`Endpoint::operand_bytes`].
+    /// - [`Error::WrongState`] if the change is not defined for these numbers, or a span's length
+    ///   differs from the form's.
     pub fn change(
         &mut self,
         place: Place,
@@ -237,17 +243,17 @@ impl Endpoint {
     }
 }
 
-// How they go on.
+// Progress of accesses.
 impl Endpoint {
     /// Moves the bytes, or asks for the key that this needs.
     fn go_on(&mut self, number: u64, sink: &mut impl Sink) {
-        // Those that wait for room go first.
+        // Accesses that wait for room go first.
         if !self.unposted.is_empty() || !self.post(number, sink) {
             self.unposted.push_back(number);
         }
     }
 
-    /// Goes on with those that had to wait. Returns how many did.
+    /// Posts accesses that had to wait. Returns how many.
     pub(crate) fn post_waiting(&mut self, sink: &mut impl Sink) -> usize {
         let mut posted = 0;
         while let Some(&number) = self.unposted.front() {
@@ -320,7 +326,8 @@ impl Endpoint {
         }
     }
 
-    /// Asks the owner what the access's key means, or ends it with `why` if it was asked already.
+    /// Asks the owner for the access's region, or ends the access with `why` if the owner was asked
+    /// already.
     fn ask_owner(&mut self, number: u64, why: Status, sink: &mut impl Sink) {
         let Some(access) = self.accesses.find(number) else { return };
         if access.asked {
@@ -360,7 +367,7 @@ impl Endpoint {
                 };
                 self.tell(peer, Control::Written { number, key, data, length, read });
             }
-            // The key that we remember is perhaps one of former times; nothing has happened there.
+            // The cached key may be stale. Nothing was written or read with it.
             (Status::WrongKey | Status::OutOfBounds | Status::NotPermitted, _) => {
                 self.ask_owner(number, status, sink);
             }
@@ -377,7 +384,8 @@ impl Endpoint {
         mut reader: Reader<'_>,
         sink: &mut impl Sink,
     ) {
-        // A number that is not this peer's, or of something that waits for no answer, is somebody's mistake, and ends nothing.
+        // A number that belongs to another peer, or to an access that awaits no answer, ends
+        // nothing.
         let Some(access) = self.accesses.find(number).filter(|access| access.place.peer == from)
         else {
             return;
@@ -412,7 +420,8 @@ impl Endpoint {
         }
     }
 
-    /// Whoever was at a peer's address is gone: what waits for an answer, or has not been posted, fails; what is posted ends by itself.
+    /// The endpoint at a peer's address is gone. Accesses that wait for an answer, or are not
+    /// posted yet, fail; posted ones end by themselves.
     pub(crate) fn access_peer_gone(&mut self, peer: Peer, why: Status, sink: &mut impl Sink) {
         self.peers[peer].forget_memories();
         let waiting: Vec<u64> = self.unposted.iter().copied().collect();

@@ -1,8 +1,10 @@
-//! Numbers in memory that change in one step: which numbers, how they change, and what is asked for.
+//! Atomic changes of numbers in memory: the kinds of numbers, the changes, and the form of a
+//! request.
 //!
-//! Kinds of numbers and changes are numbered as libfabric does (`fi_datatype`, `fi_op` of fi_atomic(3)), and so they travel.
+//! Kinds of numbers and changes have libfabric's numbers (`fi_datatype`, `fi_op` of fi_atomic(3)),
+//! also on the wire.
 
-/// Bytes of one operand of an access, at most.
+/// Maximum size of one operand of an access, in bytes.
 pub const OPERAND_BYTES: usize = 2048;
 
 /// Makes an enumeration that has a number for each variant.
@@ -14,10 +16,10 @@ macro_rules! numbered {
         pub enum $name { $($(#[$of])* $variant = $number,)* }
 
         impl $name {
-            /// All of them.
+            /// All variants.
             pub const ALL: &[$name] = &[$($name::$variant),*];
 
-            /// By its number; `None`: there is none.
+            /// The variant with this number; `None`: there is none.
             pub fn from_number(number: u8) -> Option<Self> {
                 match number {
                     $($number => Some($name::$variant),)*
@@ -55,7 +57,8 @@ numbered! {
 }
 
 numbered! {
-    /// What becomes of a number `old`, given an operand, and something to compare with where it says so.
+    /// The new value of a number `old`, given an operand and, in some changes, a value to compare
+    /// with.
     Change {
         /// The smaller one.
         Minimum = 0,
@@ -69,50 +72,50 @@ numbered! {
         LogicalOr = 4,
         /// 1 if both are not zero, else 0.
         LogicalAnd = 5,
-        /// Bit by bit; integers only, as the other two.
+        /// Bitwise or. The bitwise changes are for integers only.
         Or = 6,
-        /// Bit by bit.
+        /// Bitwise and.
         And = 7,
         /// 1 if exactly one is not zero, else 0.
         LogicalXor = 8,
-        /// Bit by bit.
+        /// Bitwise exclusive or.
         Xor = 9,
-        /// Stays, and is only told.
+        /// Unchanged; only its value is returned.
         Read = 10,
         /// The operand.
         Write = 11,
-        /// The operand, if what is compared equals `old`.
+        /// The operand, if the compared value equals `old`.
         SwapEqual = 12,
-        /// If it differs from it.
+        /// The operand, if the compared value differs from `old`.
         SwapUnequal = 13,
-        /// If it is less than or equal to it.
+        /// The operand, if the compared value is less than or equal to `old`.
         SwapLessEqual = 14,
-        /// If it is less.
+        /// The operand, if the compared value is less than `old`.
         SwapLess = 15,
-        /// If it is greater or equal.
+        /// The operand, if the compared value is greater than or equal to `old`.
         SwapGreaterEqual = 16,
-        /// If it is greater.
+        /// The operand, if the compared value is greater than `old`.
         SwapGreater = 17,
-        /// The operand's bits where what is compared has ones; integers only.
+        /// The operand's bits where the compared value has ones; integers only.
         SwapMasked = 18,
     }
 }
 
-/// What is asked for: how which numbers change, and whether what they were is told.
+/// The form of a request: the change, the numbers, and whether their previous values are returned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Form {
-    /// How they change.
+    /// The change.
     pub change: Change,
-    /// Which kind.
+    /// The kind of the numbers.
     pub number: Number,
-    /// How many, one behind the other.
+    /// How many consecutive numbers.
     pub count: usize,
-    /// Whether what they were is told.
+    /// Whether the previous values are returned.
     pub fetches: bool,
 }
 
 impl Number {
-    /// Bytes.
+    /// Size in bytes.
     pub fn size(self) -> usize {
         match self {
             Number::I8 | Number::U8 => 1,
@@ -133,15 +136,15 @@ impl Change {
         self as u8 >= Change::SwapEqual as u8
     }
 
-    /// Whether such numbers change so.
+    /// Whether the change is defined for this kind of number.
     pub fn is_for(self, number: Number) -> bool {
         use Change::{And, Or, SwapMasked, Xor};
         !(number.is_float() && matches!(self, Or | And | Xor | SwapMasked))
     }
 
-    /// What becomes of `old`; all are the bits of a `number`.
+    /// The new value of `old`. All values are the bits of a `number`.
     pub(crate) fn of(self, number: Number, old: u64, operand: u64, compared: u64) -> u64 {
-        /// Of this type, which bits are made of and made to.
+        /// The change for one type, given its conversions from and to bits.
         macro_rules! numbers {
             ($to:expr, $back:expr, $add:expr, $multiply:expr, $one:literal) => {{
                 let (a, b, c) = ($to(old), $to(operand), $to(compared));
@@ -210,12 +213,12 @@ impl Change {
 }
 
 impl Form {
-    /// Bytes of each operand.
+    /// Size of each operand, in bytes.
     pub(crate) fn bytes(self) -> usize {
         self.count.saturating_mul(self.number.size())
     }
 
-    /// Whether there is such a thing, of a length that an access can have.
+    /// Whether the change is defined, and the length is possible for an access.
     pub(crate) fn is_valid(self) -> bool {
         self.change.is_for(self.number) && self.count > 0 && self.bytes() <= OPERAND_BYTES
     }
@@ -225,7 +228,7 @@ impl Form {
         low | u64::from(self.fetches) << 16 | (self.count as u64) << 32
     }
 
-    /// `None`: it means nothing.
+    /// `None`: the word is not a valid form.
     pub(crate) fn from_word(word: u64) -> Option<Form> {
         let form = Form {
             change: Change::from_number(word as u8)?,
@@ -237,7 +240,7 @@ impl Form {
     }
 }
 
-/// The bits of number `at` of `bytes`, each of `size` bytes.
+/// The bits of number `at` in `bytes`; each number has `size` bytes.
 pub(crate) fn bits_of(bytes: &[u8], at: usize, size: usize) -> u64 {
     let mut word = [0; 8];
     word[..size].copy_from_slice(&bytes[at * size..(at + 1) * size]);
@@ -251,7 +254,8 @@ const _: () = assert!(cfg!(target_endian = "little"));
 mod tests {
     use super::*;
 
-    /// Every change does what its sentence says, for signed, unsigned and floating numbers, at the ends of their ranges too.
+    /// Every change does what its documentation says, for signed, unsigned and floating-point
+    /// numbers, also at the ends of their ranges.
     #[test]
     fn numbers_change_as_they_should() {
         use Change::*;
@@ -265,7 +269,7 @@ mod tests {
         assert_eq!((int(LogicalXor, 4, 8, 0), int(LogicalXor, 0, 8, 0)), (0, 1));
         assert_eq!((int(Or, 4, 8, 0), int(And, 12, 8, 0), int(Xor, 12, 8, 0)), (12, 8, 4));
         assert_eq!((int(Read, 4, 8, 0), int(Write, 4, 8, 0)), (4, 8));
-        // Compared with 5, which is there: -1, 5, 6.
+        // The number is 5, compared with -1, 5 and 6.
         let taken = |change| [-1, 5, 6].map(|compared| int(change, 5, 9, compared) == 9);
         assert_eq!(taken(SwapEqual), [false, true, false]);
         assert_eq!(taken(SwapUnequal), [true, false, true]);
@@ -286,7 +290,8 @@ mod tests {
         assert_eq!(Sum.of(Number::F32, half, half, 0), u64::from(1.0_f32.to_bits()));
     }
 
-    /// What is asked for survives its journey, and what means nothing is refused: bits of floating numbers, and more than fits.
+    /// A form survives encoding. Invalid forms are refused: bitwise changes of floating-point
+    /// numbers, and forms that are too long.
     #[test]
     fn forms_survive() {
         for &change in Change::ALL {

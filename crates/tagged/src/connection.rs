@@ -1,13 +1,16 @@
-//! Connected endpoints: who speaks with one peer only, and how the two find each other.
+//! Connected endpoints: each has one peer only.
 //!
-//! An endpoint asks one that listens ([`Endpoint::connect`]), and the answer comes from somebody else of the same program: from the endpoint that is its
-//! peer from then on ([`Endpoint::accept`]), or from whoever turns it down ([`Endpoint::reject`]). What tells that the answer belongs to the request is the
-//! request's number, which is drawn, and which only those two have heard. (The connections of `bellwire` are between queue pairs, and are accepted by the
-//! function that was asked; here each connection has a function of its own.)
+//! An endpoint asks one that listens ([`Endpoint::connect`]). The answer comes from another
+//! endpoint of the same program. Either that one accepts and is the peer from then on
+//! ([`Endpoint::accept`]), or it rejects ([`Endpoint::reject`]). The request's random number ties
+//! the answer to the request; only those two programs know it. (Connections of `bellwire` are
+//! between queue pairs, and the function that was asked accepts them. Here each connection has a
+//! function of its own.)
 //!
-//! A connection ends when one of the two says so, after all that it sent before, or is gone. Receives that are left are cancelled when nothing else has come for a while, so that
-//! whoever has several connections hears of what was sent by them first. While there is a connection, and while an answer is due, the peer is asked
-//! now and then whether it is there.
+//! A connection ends when one side says so, after all that it sent before, or when one side is
+//! gone. Remaining receives are cancelled when nothing has come for a while. So a program with
+//! several connections sees the messages that were sent by them first. While there is a connection,
+//! or an answer is due, the peer is asked periodically whether it is there.
 
 use crate::control::Control;
 use crate::endpoint::{Endpoint, draw};
@@ -15,50 +18,51 @@ use crate::head::{Head, Kind};
 use crate::{Peer, Refusal, Sink};
 use bellwire::{Error, FunctionAddress, Status};
 
-/// Longest word of the program beside a request or an answer, in bytes.
+/// Maximum length of the program's words with a request or an answer, in bytes.
 pub const CONNECTION_BYTES: usize = 240;
 
-/// Somebody wants a connection.
+/// A request for a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// Who.
+    /// The endpoint that asks.
     pub from: FunctionAddress,
     number: u64,
     incarnation: u16,
 }
 
-/// What happens to connections.
+/// Events of connections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ConnectionEvent<'a> {
-    /// Somebody wants one, and says this.
+    /// A request, with its words.
     Asked(Request, &'a [u8]),
-    /// There is a connection: our request was accepted, with these words, or whoever asked has heard that we accepted.
+    /// There is a connection: our request was accepted, with these words, or the requester has
+    /// confirmed our acceptance.
     Connected(&'a [u8]),
-    /// Our request was turned down, with these words; without words perhaps because nobody listens there, or nobody is there. Or whoever asked gave up before
-    /// we accepted.
+    /// Our request was rejected, with these words. Without words, perhaps nobody listens there, or
+    /// nobody is there. Or the requester gave up before we accepted.
     Refused(&'a [u8]),
     /// The peer has ended the connection, or is gone.
     Ended,
 }
 
-/// Whom an endpoint speaks with.
+/// The peers of an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Company {
     Anybody,
-    /// With nobody: not yet, or not any more.
+    /// None: not connected yet, or not any more.
     Nobody,
     /// It has asked, and waits for an answer.
     Asking {
         to: Peer,
         number: u64,
     },
-    /// It has accepted, and the peer has not said yet that it knows.
+    /// It has accepted, and the peer has not confirmed yet.
     Accepting(Peer),
     Only(Peer),
 }
 
 impl Company {
-    /// Whether something of this kind from `peer` is for this endpoint.
+    /// Whether this endpoint takes a message of this kind from `peer`.
     #[inline]
     pub(crate) fn admits(self, peer: Peer, kind: Kind) -> bool {
         use Kind::{Accept, Ask, Connect, Credit, Disconnect, Reject};
@@ -75,27 +79,29 @@ impl Company {
     }
 }
 
-// What programs do.
+// Calls of the program.
 impl Endpoint {
-    /// It speaks with nobody from now on, unless it is connected.
+    /// From now on it has no peers, unless it is connected.
     pub fn seclude(&mut self) {
         self.company = Company::Nobody;
     }
 
-    /// It tells of requests for connections from now on.
+    /// From now on it reports requests for connections.
     pub fn listen(&mut self) {
         self.listens = true;
     }
 
-    /// Whom it is connected with.
+    /// The peer of its connection.
     pub fn connected(&self) -> Option<Peer> {
         self.company.connected()
     }
 
-    /// Asks whoever listens at `to` for a connection. What becomes of it is told as [`ConnectionEvent::Connected`] or [`ConnectionEvent::Refused`].
+    /// Asks the endpoint that listens at `to` for a connection. The result is
+    /// [`ConnectionEvent::Connected`] or [`ConnectionEvent::Refused`].
     ///
     /// # Errors
-    /// [`Refusal::Failed`] if it is not [secluded](Endpoint::seclude), connected or asking already, or says more than [`CONNECTION_BYTES`].
+    /// [`Refusal::Failed`] if it is not [secluded](Endpoint::seclude), is connected or asking
+    /// already, or says more than [`CONNECTION_BYTES`].
     pub fn connect(&mut self, to: FunctionAddress, says: &[u8]) -> Result<(), Refusal> {
         self.check_connectable("connecting", says)?;
         let (to, number) = (self.peers.at(to), u64::from_le_bytes(draw()?));
@@ -104,8 +110,9 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Grants a request, which came to another endpoint of this program: from now on this one is connected with whoever asked, of which
-    /// [`ConnectionEvent::Connected`] is told when the other one has heard of it.
+    /// Accepts a request that came to another endpoint of this program. From now on this endpoint
+    /// is connected with the requester. [`ConnectionEvent::Connected`] is reported when the
+    /// requester has heard of it.
     ///
     /// # Errors
     /// As [`Endpoint::connect`].
@@ -118,7 +125,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Turns a request down, which may have come to another endpoint of this program.
+    /// Rejects a request, which may have come to another endpoint of this program.
     ///
     /// # Errors
     /// [`Refusal::Failed`] if it says more than [`CONNECTION_BYTES`].
@@ -129,9 +136,9 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Ends a connection, or the waiting for one. What has not finished fails, and the peer is told, after all that has left for it: the end of a message
-    /// that is still waiting for room goes no more.
-    /// [`ConnectionEvent::Ended`] is told here, too.
+    /// Ends a connection, or the wait for one. Unfinished operations fail. The peer is told after
+    /// all packets that have left for it; pieces that still wait for room are dropped. This side
+    /// also gets [`ConnectionEvent::Ended`].
     pub fn disconnect(&mut self, sink: &mut impl Sink) {
         match self.company {
             Company::Accepting(peer) | Company::Only(peer) => {
@@ -163,9 +170,9 @@ fn check_words(says: &[u8]) -> Result<(), Refusal> {
     Err(Refusal::Failed(Error::TooLong { length, maximum, what }))
 }
 
-// What peers say.
+// Messages of peers.
 impl Endpoint {
-    /// Whose being there matters even if nothing is sent.
+    /// The peer whose presence matters even if nothing is sent.
     pub(crate) fn companion(&self) -> Option<Peer> {
         match self.company {
             Company::Asking { to, .. } => Some(to),
@@ -202,7 +209,7 @@ impl Endpoint {
         sink.connection(ConnectionEvent::Connected(says));
     }
 
-    /// The peer is there, and so it has heard what we said before.
+    /// The peer is there, so it has heard what we said before.
     #[inline]
     pub(crate) fn confirmed(&mut self, peer: Peer, sink: &mut impl Sink) {
         if self.company == Company::Accepting(peer) {

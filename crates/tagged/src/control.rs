@@ -1,4 +1,5 @@
-//! What endpoints say to each other beside messages: that something has finished, what was consumed, and whether anybody is there.
+//! Control messages between endpoints: an operation has finished, units were consumed, a peer is
+//! still there.
 
 use crate::access::Access;
 use crate::endpoint::{Endpoint, Operation};
@@ -8,15 +9,15 @@ use bellwire::{Error, Send, Status};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// How often a peer is asked whether it is there while something waits for it.
+/// How often to ask a peer whether it is there, while something waits for it.
 const ASK_EVERY: Duration = Duration::from_millis(250);
-/// Looks that found nothing between two looks at the clock.
+/// Idle polls between two readings of the clock.
 const LOOKS_PER_CLOCK: u32 = 1024;
 
-/// Answers and the like that wait to be said, at most: none of ours gives cause for more.
+/// Maximum number of control messages that wait to be sent. No proper peer causes more.
 const OUTBOX: usize = 1 << 18;
 
-/// Something to be said.
+/// A control message to send.
 #[derive(Debug)]
 pub(crate) enum Control {
     Finished {
@@ -42,7 +43,7 @@ pub(crate) enum Control {
         status: Status,
         bytes: Box<[u8]>,
     },
-    /// Of connections, with the program's words.
+    /// A message about a connection, with the program's words.
     Connect {
         number: u64,
         says: Box<[u8]>,
@@ -58,13 +59,13 @@ pub(crate) enum Control {
     Disconnect,
 }
 
-/// What a status is called in an answer.
+/// The number of a status in an answer.
 fn number_of(status: Status) -> u64 {
     let place = ANSWERS.iter().position(|&answer| answer == status);
     place.unwrap_or(ANSWERS.len()) as u64
 }
 
-/// What an answer's number means.
+/// The status of a number in an answer.
 pub(crate) fn status_of(number: u64) -> Status {
     let known = usize::try_from(number).ok().and_then(|number| ANSWERS.get(number));
     known.copied().unwrap_or(Status::ProtocolViolation)
@@ -78,7 +79,7 @@ const ANSWERS: [Status; 5] = [
     Status::Misaligned,
 ];
 
-/// Keeps something until [`Endpoint::say_waiting`] says it.
+/// Queues a control message until [`Endpoint::say_waiting`] sends it.
 #[cold]
 pub(crate) fn say_later(outbox: &mut VecDeque<(Peer, Control)>, peer: Peer, control: Control) {
     if outbox.len() >= OUTBOX {
@@ -94,20 +95,21 @@ impl Endpoint {
         self.tell(peer, Control::Finished { number, how });
     }
 
-    /// Tells a peer how much of what it sent was consumed.
+    /// Tells a peer how many of its units were consumed.
     #[cold]
     pub(crate) fn tell_credit(&mut self, peer: Peer) {
         self.tell(peer, Control::Credit);
     }
 
     pub(crate) fn tell(&mut self, peer: Peer, control: Control) {
-        // What waits goes first; a peer is owed one answer for each of its operations, so that no more can wait than those.
+        // Waiting messages go first. A peer gets one answer for each of its operations, which
+        // bounds the queue.
         if !self.outbox.is_empty() || !self.say(peer, &control) {
             say_later(&mut self.outbox, peer, control);
         }
     }
 
-    /// Says what had to wait. Returns how much was said.
+    /// Sends control messages that had to wait. Returns how many.
     pub(crate) fn say_waiting(&mut self) -> usize {
         let mut said = 0;
         for _ in 0..self.outbox.len() {
@@ -115,7 +117,7 @@ impl Endpoint {
             if self.say(peer, &control) {
                 said += 1;
             } else {
-                // Others are perhaps not held up by this one.
+                // Others may not be blocked by this peer.
                 self.outbox.push_back((peer, control));
             }
         }
@@ -186,7 +188,7 @@ impl Endpoint {
 
     /// A peer is done with an operation of ours.
     pub(crate) fn finished(&mut self, from: Peer, number: u64, how: u64, sink: &mut impl Sink) {
-        // A number that is not this peer's is somebody's mistake, and ends nothing.
+        // A number that belongs to another peer ends nothing.
         if self.operations.find(number).is_none_or(|operation| operation.peer != from) {
             return;
         }
@@ -218,13 +220,13 @@ impl Endpoint {
         });
     }
 
-    /// Whoever was at a peer's address is gone: what waits for it fails.
+    /// The endpoint at a peer's address is gone: operations that wait for it fail.
     #[cold]
     pub(crate) fn peer_gone(&mut self, peer: Peer, why: Status, sink: &mut impl Sink) {
         for number in self.operations.numbers(|operation| operation.peer == peer) {
             self.end_operation(number, Outcome::Failed(why), sink);
         }
-        // Fetches that are posted end by themselves.
+        // Posted fetches end by themselves.
         let waiting: Vec<u64> = self.unfetched.iter().copied().collect();
         for number in waiting {
             if self.transfers.find(number).is_some_and(|transfer| transfer.is_from(peer)) {
@@ -238,12 +240,12 @@ impl Endpoint {
             self.peers[peer].lost = Some(why);
         }
         self.outbox.retain(|(to, _)| *to != peer);
-        // What is counted stays as it is: if it is the same endpoint that comes back, it counts on, too.
+        // Credit counts stay: if the same endpoint comes back, its counts have gone on too.
         self.forget(peer, false);
         self.connection_lost(peer, sink);
     }
 
-    /// Another endpoint is at a peer's address: what the former one said means nothing any more.
+    /// Another endpoint is at a peer's address: the previous one's messages are void.
     #[cold]
     pub(crate) fn peer_replaced(&mut self, peer: Peer, sink: &mut impl Sink) {
         self.peer_gone(peer, Status::PeerGone, sink);
@@ -251,14 +253,15 @@ impl Endpoint {
         self.peers[peer].meet_again();
     }
 
-    /// A look found nothing to do: does, now and then, what is done now and then. Returns how much.
+    /// A poll found nothing to do: does the periodic work when it is due. Returns how much was
+    /// done.
     #[inline]
     pub(crate) fn idle(&mut self, sink: &mut impl Sink) -> usize {
         self.looks = self.looks.wrapping_add(1);
         if self.looks.is_multiple_of(LOOKS_PER_CLOCK) { self.look_around(sink) } else { 0 }
     }
 
-    /// Asks those who keep us waiting, and cancels what waits for somebody who has left.
+    /// Asks peers that keep us waiting, and cancels what waits for a peer that has left.
     #[cold]
     fn look_around(&mut self, sink: &mut impl Sink) -> usize {
         if self.is_waiting_for_answers() {
@@ -267,7 +270,7 @@ impl Endpoint {
         if std::mem::take(&mut self.parted) { self.cancel_all(sink) } else { 0 }
     }
 
-    /// Asks everybody who keeps us waiting whether they are there, if that was not done lately.
+    /// Asks all peers that keep us waiting whether they are there, unless that was done recently.
     #[cold]
     pub(crate) fn ask(&mut self) {
         let now = Instant::now();
@@ -282,7 +285,7 @@ impl Endpoint {
         peers.sort_unstable();
         peers.dedup();
         for peer in peers {
-            // If there is no room, it is being asked already.
+            // Without room for it, a question is already in flight.
             self.say(peer, &Control::Ask);
         }
     }

@@ -1,35 +1,35 @@
-//! What an endpoint tells its program.
+//! What an endpoint reports to its program.
 
 use crate::{ConnectionEvent, Peer};
 use bellwire::Status;
 
-/// What a program gives an operation, and gets back when that has finished.
+/// What a program attaches to an operation, and gets back at its completion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Token {
-    /// Its own, for instance an address: what [`crate::Endpoint::cancel`] looks for.
+    /// The program's own value, for instance an address. [`crate::Endpoint::cancel`] looks for it.
     pub context: u64,
-    /// The binding's.
+    /// The binding's value.
     pub note: u64,
 }
 
-/// What finished.
+/// The kind of a completion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum What {
     /// A message was sent.
     Sent,
     /// A message was received.
     Received,
-    /// A buffer for many messages is the program's again; nothing was received.
+    /// A buffer for many messages belongs to the program again; nothing was received.
     BufferEnded,
-    /// A message was looked at.
+    /// A message was peeked at.
     Peeked,
     /// An access to a peer's memory has ended.
     Accessed,
-    /// A peer has written to our memory, and wanted us to know.
+    /// A peer has written to our memory and wanted us to know.
     Written,
 }
 
-/// How.
+/// The result of a completion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// All bytes are where they should be.
@@ -38,44 +38,45 @@ pub enum Outcome {
     Truncated,
     /// It was cancelled.
     Cancelled,
-    /// There is no such message to look at.
+    /// There is no such message to peek at.
     NoMessage,
-    /// It failed below.
+    /// The transport reported this status.
     Failed(Status),
 }
 
-/// Something that has finished.
+/// A completion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Done {
-    /// The program's.
+    /// The program's token.
     pub token: Token,
-    /// What.
+    /// What has completed.
     pub what: What,
-    /// How.
+    /// Its result.
     pub outcome: Outcome,
-    /// Received, or looked at: who sent it. Sent: to whom.
+    /// Received or peeked at: the sender. Sent: the receiver.
     pub peer: Option<Peer>,
     /// The message's tag, if it has one.
     pub tag: Option<u64>,
-    /// What came beside the message.
+    /// The message's data word.
     pub data: Option<u64>,
-    /// Bytes that are there.
+    /// Bytes received.
     pub length: usize,
-    /// Bytes that there was no room for.
+    /// Bytes that found no room.
     pub left: usize,
     /// Address of the first byte.
     pub at: usize,
 }
 
-/// Who is told.
+/// Receives completions and events.
 pub trait Sink {
-    /// Something has finished.
+    /// An operation has completed.
     fn done(&mut self, done: Done);
 
-    /// A peer has written to the memory that we call `key`, or changed or read it: of interest to those who [watch](crate::Endpoint::watch).
+    /// A peer has written, changed or read the memory that we call `key`. Reported to endpoints
+    /// that [watch](crate::Endpoint::watch).
     fn touched(&mut self, _key: u64, _read: bool) {}
 
-    /// Something has happened to a connection: of interest to those who have some.
+    /// An event of a connection, for endpoints that have one.
     fn connection(&mut self, _event: ConnectionEvent<'_>) {}
 }
 

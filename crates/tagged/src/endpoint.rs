@@ -1,4 +1,4 @@
-//! The endpoint: opening, and what to do with what has come.
+//! The endpoint: opening it, and handling what has come.
 
 use crate::access::CHANGE_HEAD_BYTES;
 use crate::access::{self, Access};
@@ -24,9 +24,10 @@ use std::time::Instant;
 /// How to open an endpoint.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Receives that can wait at once, of each kind.
+    /// Maximum number of waiting receives of each kind.
     pub receives: usize,
-    /// Messages that can wait for their receivers at once, and as many accesses to peers' memory, at most 65,536; more are refused until some have gone.
+    /// Maximum number of messages that wait for their receivers, and as many accesses to peers'
+    /// memory, at most 65,536. More are refused until some have ended.
     pub operations: usize,
 }
 
@@ -38,18 +39,18 @@ impl Default for Options {
 
 /// Buffers that messages arrive in.
 const BUFFERS: usize = 64;
-/// Completions that one call of [`Endpoint::progress`] handles at most.
+/// Maximum number of completions that one call of [`Endpoint::progress`] handles.
 const BURST: usize = 32;
-/// Completions that can wait: for the buffers, and for all that peers have not taken yet.
+/// Size of the completion queue: for the buffers, and for all that peers have not taken yet.
 const COMPLETIONS: usize = 1 << 16;
 /// Room for the longest head, that of an offer of several parts, in bytes.
 const LEAST_PACKET_BYTES: usize = 256;
-/// Longest message that can be copied and forgotten, in bytes.
+/// Maximum length of a [`crate::How::Copied`] message, in bytes.
 const INJECT_BYTES: usize = 16 << 10;
 
 /// Sends and receives messages with tags.
 ///
-/// It is driven by one thread at a time, and makes progress in [`Endpoint::progress`].
+/// One thread at a time drives it, and it makes progress in [`Endpoint::progress`].
 pub struct Endpoint {
     pub(crate) function: Function,
     pub(crate) completions: CompletionQueue,
@@ -58,37 +59,38 @@ pub struct Endpoint {
     pub(crate) packet_bytes: usize,
     pub(crate) eager_bytes: usize,
     pub(crate) peers: Peers,
-    /// Where a message is put together.
+    /// Buffer in which a message is assembled.
     pub(crate) scratch: Box<[u8]>,
     /// Without tags, and with.
     pub(crate) matching: [Matching; 2],
-    /// Receives for messages that find none there.
+    /// Shared receives, for messages that find none of our own.
     pub(crate) shared: Option<SharedReceives>,
     pub(crate) many: Slots<Many>,
     pub(crate) operations: Slots<Operation>,
     pub(crate) transfers: Slots<Transfer>,
-    /// Transfers that have not been posted.
+    /// Transfers that are not posted yet.
     pub(crate) unfetched: VecDeque<u64>,
     pub(crate) accesses: Slots<Access>,
-    /// Accesses that have not been posted.
+    /// Accesses that are not posted yet.
     pub(crate) unposted: VecDeque<u64>,
     /// Our memory that peers may use, by key.
     pub(crate) exposed: HashMap<u64, Exposed>,
-    /// Whether peers tell of each access to it.
+    /// Whether peers report each access to it.
     pub(crate) watches: bool,
     pub(crate) outbox: VecDeque<(Peer, Control)>,
-    /// Those to whom the end of a message in pieces is still to be sent, and those who have not sent all of one.
+    /// Peers that the rest of a message in pieces must still be sent to, and peers that have not
+    /// sent all of one.
     pub(crate) unsent: VecDeque<Peer>,
     pub(crate) coming: Vec<Peer>,
     pub(crate) most_operations: usize,
     pub(crate) most_receives: usize,
     pub(crate) looks: u32,
     pub(crate) asked: Instant,
-    /// Whom it speaks with.
+    /// The peers that it speaks with.
     pub(crate) company: Company,
     /// Whether it takes requests for connections.
     pub(crate) listens: bool,
-    /// Its connection has ended, and receives that are left have to be cancelled.
+    /// Its connection has ended, and the remaining receives must be cancelled.
     pub(crate) parted: bool,
 }
 
@@ -99,11 +101,11 @@ pub(crate) struct Operation {
     pub(crate) tag: Option<u64>,
     pub(crate) data: Option<u64>,
     pub(crate) length: usize,
-    /// Its end is told only if it failed.
+    /// Reported only if it fails.
     pub(crate) silent: bool,
-    /// Our memory, as the receiver sees it.
+    /// Our memory, registered for the receiver.
     pub(crate) regions: Vec<MemoryRegion>,
-    /// What it is in, if it was copied.
+    /// The copy of the message, if it was copied.
     pub(crate) copy: Option<Box<[u8]>>,
 }
 
@@ -167,39 +169,41 @@ impl Endpoint {
         })
     }
 
-    /// Where peers reach it.
+    /// The address that peers reach it at.
     pub fn address(&self) -> FunctionAddress {
         self.function.address()
     }
 
-    /// The number of the endpoint at `address`, here. It need not be there yet.
+    /// The number here of the endpoint at `address`. That endpoint need not be there yet.
     #[inline]
     pub fn peer(&mut self, address: FunctionAddress) -> Peer {
         self.peers.at(address)
     }
 
-    /// Where a peer is.
+    /// The address of a peer.
     #[inline]
     pub fn address_of(&self, peer: Peer) -> FunctionAddress {
         self.peers[peer].address.function_address()
     }
 
-    /// Longest message that travels at once, in bytes.
+    /// Maximum length of an eager message, in bytes.
     pub fn eager_bytes(&self) -> usize {
         self.eager_bytes
     }
 
-    /// Longest message that can be [`crate::How::Copied`], in bytes.
+    /// Maximum length of a [`crate::How::Copied`] message, in bytes.
     pub fn inject_bytes(&self) -> usize {
         INJECT_BYTES
     }
 
-    /// Longest operand of a [change](Endpoint::change), in bytes: [`OPERAND_BYTES`], unless the device's packets are too short for two of them.
+    /// Maximum length of an operand of a [change](Endpoint::change), in bytes: [`OPERAND_BYTES`],
+    /// or less if the device's packets are too short for two of them.
     pub fn operand_bytes(&self) -> usize {
         OPERAND_BYTES.min((self.scratch.len() - CHANGE_HEAD_BYTES) / 2)
     }
 
-    /// Takes what has come, and goes on with what waits. Returns how much was done; 0: nothing to do now.
+    /// Handles what has come, and goes on with what waits. Returns how much was done; 0: nothing to
+    /// do now.
     ///
     /// # Errors
     /// [`Error::Forked`].
@@ -209,7 +213,7 @@ impl Endpoint {
         while let Some(completion) = next {
             self.take(completion, sink);
             done += 1;
-            // Another look at the wire would keep a message from its program that came alone, and costs as much as the message.
+            // Do not poll again: it would delay a lone message by its own cost.
             next = if done < BURST { self.function.take(self.completions)? } else { None };
         }
         if !self.outbox.is_empty() {
@@ -230,12 +234,14 @@ impl Endpoint {
         Ok(done)
     }
 
-    /// A descriptor for `poll` or `epoll`: readable when there is something to do, once [`Endpoint::arm`] returned `true`.
+    /// A descriptor for `poll` or `epoll`: readable when there is something to do, once
+    /// [`Endpoint::arm`] returned `true`.
     pub fn wait_fd(&self) -> BorrowedFd<'_> {
         self.function.wait_fd()
     }
 
-    /// Asks for [`Endpoint::wait_fd`] to become readable. `false`: there is something to do already.
+    /// Asks for [`Endpoint::wait_fd`] to become readable. `false`: there is something to do
+    /// already.
     ///
     /// # Errors
     /// [`Error::Forked`].
@@ -244,7 +250,7 @@ impl Endpoint {
             self.ask();
         }
         if self.parted {
-            // Whoever wants to sleep has nothing else to look at.
+            // A program that sleeps makes no idle polls: do the periodic work at the next one.
             self.looks = u32::MAX;
             return Ok(false);
         }
@@ -255,7 +261,7 @@ impl Endpoint {
         Ok(idle && self.function.arm()?)
     }
 
-    /// Whether something waits for peers, so that a sleeper should wake up now and then.
+    /// Whether something waits for peers, so that a sleeper must wake up periodically.
     pub fn is_waiting_for_peers(&self) -> bool {
         self.is_waiting_for_answers() || self.transfers.len() > 0
     }
@@ -280,7 +286,7 @@ impl Endpoint {
                 self.access_carried_out(completion.context, completion.status, sink);
             }
             Finished::Get => self.fetched(completion.context, completion.status, sink),
-            // Only those that failed are told.
+            // Only failed ones are reported.
             _ => {
                 let peer = self.peers.at(completion.peer.function_address());
                 if completion.context == FINISHED {
@@ -305,12 +311,12 @@ impl Endpoint {
         {
             tracing::warn!("{from} sent something that no endpoint sends; it was thrown away");
         }
-        // There is always room for a buffer that just left.
+        // The buffer that just left made room.
         let posted = self.function.post_receive(self.mailbox, buffer, 0);
         debug_assert!(posted.is_ok(), "{posted:?}");
     }
 
-    /// Understands a message of `from`; `None`: it is none of ours.
+    /// Parses and handles a message of `from`; `None`: it is not a valid message.
     #[inline]
     fn understand(
         &mut self,
@@ -388,7 +394,7 @@ impl Endpoint {
     }
 }
 
-/// The keys of an offer, which must be the sender's and have the length of the message in sum.
+/// The keys of an offer. They must be the sender's, and their lengths must sum up to the message's.
 #[cold]
 fn read_offer(from: FunctionAddress, length: usize, mut reader: Reader<'_>) -> Option<Offer> {
     let (mut keys, mut sum) = (Vec::new(), 0_u64);
@@ -400,7 +406,7 @@ fn read_offer(from: FunctionAddress, length: usize, mut reader: Reader<'_>) -> O
     (sum == length as u64 && keys.len() <= crate::send::PARTS).then_some(Offer { keys })
 }
 
-/// Bytes that nobody can guess.
+/// Unpredictable random bytes.
 pub(crate) fn draw<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
     let what = "asking the kernel for a random number";
@@ -412,7 +418,7 @@ pub(crate) fn draw<const N: usize>() -> Result<[u8; N]> {
 }
 
 impl Drop for Endpoint {
-    /// Memory that peers may read is the program's again.
+    /// Takes memory that peers may read back for the program.
     fn drop(&mut self) {
         for number in self.operations.numbers(|_| true) {
             if let Some(operation) = self.operations.remove(number) {

@@ -1,4 +1,4 @@
-//! Memory that peers may use: what its owner does.
+//! Memory that peers may use: the owner's side.
 
 use crate::atomic::{Change, Form, bits_of};
 use crate::control::Control;
@@ -7,14 +7,14 @@ use crate::head::Reader;
 use crate::{Done, Outcome, Peer, Refusal, Sink, Span, Token, What};
 use bellwire::{Error, MemoryRegion, Rights, Status};
 
-/// A stretch of the program's memory that peers may use.
+/// A span of the program's memory that peers may use.
 pub(crate) struct Exposed {
     span: Span,
     rights: Rights,
     region: MemoryRegion,
 }
 
-/// What a peer says that it has done to our memory.
+/// What a peer reports that it has done to our memory.
 pub(crate) struct Touch {
     pub(crate) key: u64,
     pub(crate) data: Option<u64>,
@@ -23,15 +23,17 @@ pub(crate) struct Touch {
     pub(crate) read: bool,
 }
 
-/// Stretches that can be exposed at once.
+/// Maximum number of exposed spans.
 const MOST: usize = 16_384;
 
 impl Endpoint {
-    /// Lets peers use `span` by `key`, as `rights` say: reading, writing, and with both changing and being told. Of the rights to change
-    /// nothing is asked for by itself.
+    /// Lets peers use `span` by `key`, as `rights` say. Reads need the right to read, and writes
+    /// the right to write. Changes need the right to write, those that return previous values both.
+    /// The right to atomics is not needed.
     ///
     /// # Errors
-    /// [`Refusal::Failed`] if the key is in use, the span empty, or too many are exposed; as [`bellwire::Function::register_foreign`].
+    /// [`Refusal::Failed`] if the key is in use, the span is empty, or too many spans are exposed;
+    /// as [`bellwire::Function::register_foreign`].
     pub fn expose(&mut self, key: u64, span: Span, rights: Rights) -> Result<(), Refusal> {
         let wrong = |state, hint| Error::WrongState { call: "exposing memory", state, hint };
         if self.exposed.contains_key(&key) {
@@ -46,7 +48,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Ends it: when this returns, the key means nothing any more. Unknown keys are none already.
+    /// Withdraws `key`: when this returns, the key is invalid. Unknown keys are ignored.
     pub fn withdraw(&mut self, key: u64) {
         if let Some(exposed) = self.exposed.remove(&key) {
             let released = self.function.release(&exposed.region);
@@ -54,7 +56,7 @@ impl Endpoint {
         }
     }
 
-    /// A peer asks what to reach `key` by.
+    /// A peer asks for the region of `key`.
     pub(crate) fn resolve(&mut self, peer: Peer, number: u64, key: u64) {
         let (status, bytes) = match self.exposed.get(&key) {
             Some(exposed) => (Status::Success, exposed.region.remote_key().to_bytes().into()),
@@ -63,19 +65,20 @@ impl Endpoint {
         self.tell(peer, Control::Answer { number, status, bytes });
     }
 
-    /// Peers tell of each write, read and change from now on, which [`Sink::touched`] hears; for them, it has ended when they were heard. Those who have asked for
-    /// the key of our memory before do not know.
+    /// From now on peers report each write, read and change, which [`Sink::touched`] receives. A
+    /// peer's access ends only after the report. Peers that have asked for a key before do not know
+    /// that they must report.
     pub fn watch(&mut self) {
         self.watches = true;
     }
 
-    /// A peer has written to our memory, or read it, and says so.
+    /// A peer reports that it has written to our memory, or read it.
     pub(crate) fn touched(&mut self, peer: Peer, number: u64, touch: Touch, sink: &mut impl Sink) {
         let Touch { key, data, length, read } = touch;
         let needs = if read { Rights::REMOTE_READ } else { Rights::REMOTE_WRITE };
         let may =
             |exposed: &Exposed| exposed.rights.contains(needs) && length <= exposed.span.len();
-        // Only who may do it is believed.
+        // A report counts only from a peer that may access the memory.
         if !self.exposed.get(&key).is_some_and(may) {
             let (status, bytes) = (Status::WrongKey, Box::default());
             return self.tell(peer, Control::Answer { number, status, bytes });
@@ -100,7 +103,8 @@ impl Endpoint {
         self.tell(peer, Control::Answer { number, status, bytes });
     }
 
-    /// A peer wants numbers in our memory to change. `None`: it breaks the rules, and is thrown away.
+    /// A peer requests a change of numbers in our memory. `None`: the request is invalid, and is
+    /// dropped.
     pub(crate) fn carry_out(
         &mut self,
         peer: Peer,
@@ -132,7 +136,8 @@ impl Endpoint {
         Some(())
     }
 
-    /// Changes numbers; tells what they were, if that is asked for. After an error nothing has changed.
+    /// Changes numbers; returns their previous values if requested. After an error nothing has
+    /// changed.
     fn change_exposed(
         &self,
         key: u64,
@@ -161,7 +166,8 @@ impl Endpoint {
         for at in 0..count {
             let given = |bytes: &[u8]| if bytes.is_empty() { 0 } else { bits_of(bytes, at, size) };
             let (operand, compared) = (given(operands), given(compared));
-            // Bounds were checked, so that only the first can be out of line, before anything has changed.
+            // Bounds were checked, so only the first number can be misaligned, before anything has
+            // changed.
             let old = span
                 .view()
                 .change(offset + at * size, size, |old| change.of(number, old, operand, compared))

@@ -1,75 +1,80 @@
-//! What stands before the bytes of each message between endpoints.
+//! The head of each message between endpoints.
 //!
 //! ```text
 //!   bit  0       8       16              32                              64
 //!        | kind  | flags |  incarnation  |  credit: units consumed so far |
 //! ```
-//! The message's tag is the immediate value beside it (0 if it has none), and after the head come words as the kind and flags say, little-endian:
+//! The message's tag is the immediate value beside it (0 if it has none). Little-endian words
+//! follow the head, as kind and flags say:
 //!
 //! | kind | words |
 //! |---|---|
-//! | `Eager` | data, if `DATA`; number of the operation, if `ACKNOWLEDGE`; length of the whole, if `PIECES`; then the bytes |
-//! | `Piece` | place of the first byte in the message; then the bytes |
-//! | `Offer` | data, if `DATA`; number of the operation; length; keys of the parts, three words each |
-//! | `Finished` | number of the operation; 0 if it went well |
+//! | `Eager` | `DATA`: data; `ACKNOWLEDGE`: operation; `PIECES`: whole length; then the bytes |
+//! | `Piece` | offset of the first byte in the message; then the bytes |
+//! | `Offer` | `DATA`: data; operation; length; keys of the parts, three words each |
+//! | `Finished` | number of the operation; 0 if it succeeded |
 //! | `Credit`, `Ask` | none |
 //! | `Resolve` | number of the access; the key that the owner's program chose |
 //! | `Written` | number of the access; the key; data, which counts only if `DATA`; length |
-//! | `Atomic` | number of the access; key, offset and form (`atomic.rs`); then the operands, then what is compared |
+//! | `Atomic` | number of the access; key, offset, form (`atomic.rs`); operands; compared values |
 //! | `Connect`, `Accept`, `Reject` | number of the request; then the program's words |
 //! | `Disconnect` | none |
-//! | `Answer` | number of the access; 0 or why not (`control.rs`); then the key of the region (`Resolve`), or what was in memory before (`Atomic`) |
+//! | `Answer` | number of the access; 0 or an error (`control.rs`); then the result |
+//!
+//! The result in an `Answer` is the key of the region (`Resolve`), or the previous values
+//! (`Atomic`).
 
 use bellwire::RemoteKey;
 
-/// What a message between endpoints is.
+/// The kind of a message between endpoints.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Kind {
-    /// A whole message of a program.
+    /// A message of a program: whole, or its first piece.
     Eager = 1,
     /// A message of a program that waits at its sender.
     Offer = 2,
     /// The receiver is done with an operation.
     Finished = 3,
-    /// Nothing but the head.
+    /// Only the head.
     Credit = 4,
-    /// Asks for `Credit`, to know that somebody is there, and who.
+    /// Asks for `Credit`, to learn whether an endpoint is there, and which.
     Ask = 5,
-    /// Asks for the key of memory that its owner's program calls by a number.
+    /// Asks for the region of a key that the owner's program chose.
     Resolve = 6,
-    /// Bytes were written to the reader's memory, or read there, of which it is to be told.
+    /// Reports that the sender has written to the receiver's memory, or read it.
     Written = 7,
-    /// Numbers in the reader's memory are to be changed.
+    /// Requests a change of numbers in the receiver's memory.
     Atomic = 8,
-    /// What came of one of the three above.
+    /// The result of one of the three above.
     Answer = 9,
-    /// Asks whoever listens for a connection.
+    /// Asks a listening endpoint for a connection.
     Connect = 10,
-    /// Grants it.
+    /// Accepts the request.
     Accept = 11,
-    /// Turns it down.
+    /// Rejects the request.
     Reject = 12,
-    /// Ends it.
+    /// Ends the connection.
     Disconnect = 13,
-    /// More of the message that the sender began last.
+    /// The next piece of the message that the sender began last.
     Piece = 14,
 }
 
-/// It is for receives with tags.
+/// The message is for receives with tags.
 pub(crate) const TAGGED: u8 = 1;
-/// A word of data is there.
+/// A data word follows.
 pub(crate) const DATA: u8 = 2;
-/// The sender wants to know when it has been received.
+/// The sender wants to know when the message has been received.
 pub(crate) const ACKNOWLEDGE: u8 = 4;
-/// These are the first bytes of a message; `Piece`s bring the others.
+/// These are the first bytes of a message; `Piece`s bring the rest.
 pub(crate) const PIECES: u8 = 32;
-/// The end of the message in pieces that was begun last is still to be sent: if it is not all there without this, it was lost.
+/// The sender still has pieces of the message that it began last. If pieces are missing and a head
+/// lacks this flag, they were lost.
 pub(crate) const UNFINISHED: u8 = 64;
 
-/// In `Answer`: the owner wants to know of every access to its memory.
+/// In `Answer`: the owner wants a report of every access to its memory.
 pub(crate) const WATCHES: u8 = 8;
-/// In `Written`: it was read, and not written.
+/// In `Written`: the memory was read, and not written.
 pub(crate) const READ: u8 = 16;
 
 /// The first word.
@@ -77,16 +82,16 @@ pub(crate) const READ: u8 = 16;
 pub(crate) struct Head {
     pub(crate) kind: Kind,
     pub(crate) flags: u8,
-    /// Drawn when the endpoint was opened: another one is another endpoint.
+    /// Drawn at random when the endpoint was opened: another value means another endpoint.
     pub(crate) incarnation: u16,
-    /// Units of the reader's messages that the writer has consumed since they met, modulo 2^32.
+    /// Units of the receiver's messages that the sender has consumed since they met, modulo 2^32.
     pub(crate) credit: u32,
 }
 
 impl Head {
     pub(crate) const BYTES: usize = 8;
 
-    /// Whether a message in pieces that was begun before may still be coming.
+    /// Whether pieces of an earlier message may still come.
     pub(crate) fn leaves_unfinished(self) -> bool {
         self.kind == Kind::Piece || self.flags & (UNFINISHED | PIECES) == UNFINISHED
     }
@@ -97,7 +102,7 @@ impl Head {
         low | u64::from(self.incarnation) << 16 | u64::from(self.credit) << 32
     }
 
-    /// `None`: no kind that is known here.
+    /// `None`: the kind is unknown.
     #[inline]
     pub(crate) fn from_word(word: u64) -> Option<Head> {
         let kind = match word as u8 {
@@ -122,7 +127,7 @@ impl Head {
     }
 }
 
-/// Most that stands before the bytes of an eager message, or of its first piece.
+/// Maximum number of bytes before those of an eager message, or of its first piece.
 pub(crate) const EAGER_HEAD_BYTES: usize = Head::BYTES + 24;
 
 /// Writes words one after the other.
@@ -148,7 +153,7 @@ impl Writer<'_> {
     }
 }
 
-/// Takes words off the front; everything that comes from a peer is checked.
+/// Takes words off the front. Peers' bytes are untrusted, so each step is checked.
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -170,7 +175,7 @@ impl<'a> Reader<'a> {
 mod tests {
     use super::*;
 
-    /// What is written is read back, and what is none is refused.
+    /// A written head is read back, and an invalid one is refused.
     #[test]
     fn heads_survive() {
         use Kind::*;

@@ -1,7 +1,7 @@
 //! Messages that are copied straight from the device's memory to where they belong.
 //!
-//! Most are of this kind: they, or their first piece, find a receive when they come. All others, and all else that endpoints say to each other,
-//! go through a buffer of the endpoint's ([`Endpoint::progress`]).
+//! This is the common case: the message, or its first piece, finds a receive when it comes. All
+//! other messages go through a buffer of the endpoint ([`Endpoint::progress`]).
 
 use crate::connection::Company;
 use crate::control::{Control, say_later};
@@ -15,7 +15,8 @@ use bellwire::{Address, Completion, Inbox, QueuePair, Result};
 use bellwire_ring::memory::View;
 use std::collections::VecDeque;
 
-/// What an endpoint needs for a message in place: all but its function, which shows the message.
+/// The parts of an endpoint that a message in place needs: all except its function, which shows the
+/// message.
 struct InPlace<'a, S> {
     mailbox: QueuePair,
     company: Company,
@@ -28,7 +29,8 @@ struct InPlace<'a, S> {
 }
 
 impl Endpoint {
-    /// Looks at the wire. Returns how many messages were taken in place, and what came otherwise.
+    /// Polls the device. Returns how many messages were taken in place, and another completion if
+    /// one came.
     #[inline]
     pub(crate) fn look(&mut self, sink: &mut impl Sink) -> Result<(usize, Option<Completion>)> {
         let mut inbox = InPlace {
@@ -84,7 +86,7 @@ impl<S: Sink> InPlace<'_, S> {
             return self.take_first_piece(&head, label, bytes);
         }
         label.length = bytes.len();
-        // The receive stays where it is until its message is there, so that it is never moved.
+        // The receive stays in the queue until its message is there, so that it is never moved.
         let posted = &mut self.matching[usize::from(label.tagged)].posted;
         let at = posted.find(|posted| posted.takes(&label))?;
         let receive = posted.at(at);
@@ -98,7 +100,7 @@ impl<S: Sink> InPlace<'_, S> {
         Some(())
     }
 
-    /// The first piece of a message for which a receive waits.
+    /// The first piece of a message that finds a receive.
     #[inline(never)]
     fn take_first_piece(&mut self, head: &Head, label: Label, bytes: View<'_>) -> Option<()> {
         if !Coming::can_begin(label.length, bytes.len()) {
@@ -143,7 +145,7 @@ impl<S: Sink> InPlace<'_, S> {
         Some(())
     }
 
-    /// A message is where it belongs. What its sender is to be told waits until the look is over.
+    /// The message is in place. Its sender's notification waits until the poll is over.
     #[inline(always)]
     fn end(
         &mut self,

@@ -4,37 +4,39 @@ use bellwire::{Function, MemoryRegion, Result, Rights};
 use bellwire_ring::memory::View;
 use std::ptr::NonNull;
 
-/// A stretch of memory that belongs to the program.
+/// A span of memory that belongs to the program.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
     start: NonNull<u8>,
     length: usize,
 }
 
-// SAFETY: an address and a length; whoever made it promised that the bytes can be used from anywhere.
+// SAFETY: an address and a length; the caller of `new` promised that the bytes can be used from
+// anywhere.
 unsafe impl Send for Span {}
 
 impl Span {
-    /// `length` bytes at `start`, which may be null if there are none.
+    /// `length` bytes at `start`, which may be null if `length` is 0.
     ///
     /// # Safety
-    /// Until all that it is posted for has completed or was cancelled, what it is exposed for is withdrawn, or the endpoint is dropped: the bytes stay mapped, readable, and
-    /// writable if they are for receiving, and no Rust reference to them is in use.
+    /// The bytes stay mapped and readable, and writable if they are for receiving, and no Rust
+    /// reference to them is in use. This holds until all operations on them have completed or were
+    /// cancelled and their exposure is withdrawn, or until the endpoint is dropped.
     pub unsafe fn new(start: *const u8, length: usize) -> Span {
         Span { start: NonNull::new(start.cast_mut()).unwrap_or(NonNull::dangling()), length }
     }
 
-    /// Bytes.
+    /// Length in bytes.
     pub fn len(&self) -> usize {
         self.length
     }
 
-    /// Whether there are none.
+    /// Whether it has no bytes.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// Where it starts.
+    /// Address of the first byte.
     pub fn address(&self) -> usize {
         self.start.as_ptr() as usize
     }
@@ -53,7 +55,7 @@ impl Span {
         self.view().read(0, &mut into[..length]);
     }
 
-    /// Copies as much of `from` as there is room for behind the first `at` bytes; returns the rest.
+    /// Copies as much of `from` as fits behind the first `at` bytes; returns the rest.
     #[inline(always)]
     fn write_at<'a>(&self, at: usize, from: View<'a>) -> View<'a> {
         let part = self.part(at, from.len());
@@ -65,29 +67,31 @@ impl Span {
     /// Its bytes, which others may change at any time.
     #[inline(always)]
     pub(crate) fn view(&self) -> View<'_> {
-        // SAFETY: mapped by the promise of `new` as long as it is used; written only where it is for receiving.
+        // SAFETY: mapped by the promise of `new` as long as it is used; written only if it is for
+        // receiving.
         unsafe { View::new(self.start, self.length) }
     }
 
     /// Registers it for one message, in one direction.
     pub(crate) fn register(&self, function: &mut Function, rights: Rights) -> Result<MemoryRegion> {
-        // SAFETY: the promise of `new` lasts as long as the message, and the region is released before that ends.
+        // SAFETY: the promise of `new` lasts as long as the message, and the region is released
+        // before that ends.
         unsafe { function.register_foreign(self.start, self.length, rights) }
     }
 }
 
-/// One stretch of memory or several, as one message: one costs no allocation.
+/// One or several spans of memory, as one message. One span costs no allocation.
 #[derive(Clone, Debug)]
 pub struct Spans {
-    /// If there are several: nowhere, and as long as all together.
+    /// With several spans: no address, and the sum of their lengths.
     one: Span,
-    /// Instead of `one`, if there are several. In one word, as receives are moved to and fro.
+    /// Replaces `one` with several spans. It is one word, because receives are moved around.
     #[allow(clippy::box_collection)]
     more: Option<Box<Vec<Span>>>,
 }
 
 impl Spans {
-    /// All of `spans`, one after the other.
+    /// The concatenation of `spans`.
     pub fn of(spans: &[Span]) -> Spans {
         if let [one] = spans {
             return Spans::from(*one);
@@ -99,18 +103,18 @@ impl Spans {
         }
     }
 
-    /// Bytes.
+    /// Length in bytes.
     #[inline]
     pub fn len(&self) -> usize {
         self.one.length
     }
 
-    /// Whether there are none.
+    /// Whether it has no bytes.
     pub fn is_empty(&self) -> bool {
         self.one.length == 0
     }
 
-    /// Where it starts; 0 if there are no stretches.
+    /// Address of the first byte; 0 without spans.
     #[inline]
     pub fn address(&self) -> usize {
         self.parts().first().map_or(0, Span::address)
@@ -124,7 +128,7 @@ impl Spans {
         }
     }
 
-    /// Copies all of it to the start of `into`, which has room.
+    /// Copies everything to the start of `into`, which has room.
     #[inline]
     pub(crate) fn read(&self, mut into: &mut [u8]) {
         for span in self.parts() {
@@ -134,7 +138,7 @@ impl Spans {
         }
     }
 
-    /// Copies the bytes from `at` on to `into`, which has room for no more than there are.
+    /// Copies the bytes from `at` on to `into`, which must not be longer than the rest.
     pub(crate) fn read_from(&self, mut at: usize, mut into: &mut [u8]) {
         for span in self.parts() {
             let part = span.part(at, into.len());
@@ -145,7 +149,7 @@ impl Spans {
         }
     }
 
-    /// `length` bytes from `at` on: where they are, or brought together in `scratch`.
+    /// `length` bytes from `at` on: in place, or gathered in `scratch`.
     pub(crate) fn piece<'a>(&'a self, at: usize, length: usize, scratch: &'a mut [u8]) -> View<'a> {
         match self.more {
             None => self.one.view().part(at, length).expect("a piece lies inside its message"),
@@ -156,7 +160,7 @@ impl Spans {
         }
     }
 
-    /// Copies as much of `from` as there is room for behind the first `at` bytes.
+    /// Copies as much of `from` as fits behind the first `at` bytes.
     #[inline(always)]
     pub(crate) fn write_at(&self, at: usize, from: View<'_>) {
         match &self.more {

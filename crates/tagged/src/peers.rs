@@ -1,4 +1,4 @@
-//! Whom an endpoint speaks with.
+//! The peers of an endpoint.
 
 use crate::control::Control;
 use crate::head::{Head, Kind, UNFINISHED};
@@ -15,50 +15,52 @@ use std::ops::{Index, IndexMut};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Peer(pub u32);
 
-/// Bytes, each message with a little more than its own, that one sender may have at one receiver which has posted no receive for them.
+/// Credit window in bytes: what one sender may have at one receiver without a posted receive. Each
+/// message counts slightly more than its own bytes.
 pub const WINDOW_BYTES: usize = 512 << 10;
 
 /// Bytes of a unit of credit.
 const UNIT_BYTES: usize = 64;
 const WINDOW: u32 = (WINDOW_BYTES / UNIT_BYTES) as u32;
 
-/// The number of the queue pair that every endpoint receives by: the first of its function.
+/// The number of the queue pair that every endpoint receives on: the first of its function.
 pub(crate) const MAILBOX: u32 = 1;
 
-/// Operations of one endpoint, and so its offers, at most.
+/// Maximum number of operations of one endpoint, and so of its offers.
 pub(crate) const OFFERS: usize = 65_536;
 
-/// Messages that wait for one peer at its queue pair, at most.
+/// Maximum number of messages that wait for one peer at its queue pair.
 const SEND_DEPTH: usize = 1024;
 
-/// Keys of one peer that are remembered, at most; whoever needs more asks again.
+/// Maximum number of cached keys of one peer; other keys are asked for again.
 const KEYS: usize = 4096;
 
 /// What an endpoint knows of a peer.
 pub(crate) struct Known {
     pub(crate) address: Address,
-    /// Sends by this one, so that a peer which does not take messages holds up nobody else's.
+    /// The queue pair for sends to this peer, so that a peer that takes no messages blocks no
+    /// other.
     pair: Option<QueuePair>,
-    /// Fetches by this one, so that long messages do not hold up short ones.
+    /// The queue pair for fetches, so that long messages do not block short ones.
     fetch_pair: Option<QueuePair>,
-    /// The peer's, once it has said something.
+    /// The peer's incarnation, once it has sent a message.
     incarnation: Option<u16>,
-    /// Units that we have sent since we met, and those of them that are consumed.
+    /// Units that we have sent since we met, and those that the peer has consumed.
     sent: u32,
     returned: u32,
-    /// Units of the peer's that we have consumed, and how many we have told it.
+    /// Units of the peer that we have consumed, and that we have told it.
     consumed: u32,
     told: u32,
-    /// Units of the peer's that wait here for a receive, and offers.
+    /// Units of the peer that wait here for a receive, and its offers.
     held: u32,
     offers: usize,
-    /// It wants to know of every access to its memory.
+    /// It wants a report of every access to its memory.
     pub(crate) watches: bool,
-    /// Memory of the peer's, by the keys that its program chose.
+    /// Memory of the peer, by the keys that its program chose.
     keys: HashMap<u64, RemoteKey>,
-    /// Our message that is in pieces, and the peer's.
+    /// Our unfinished message in pieces. The peer's is `coming`.
     pub(crate) tail: Option<Tail>,
-    /// Why messages are lost that the program takes for sent, until it is told.
+    /// Why messages that counted as sent are lost, until the program is told.
     pub(crate) lost: Option<Status>,
     pub(crate) coming: Option<Box<Coming>>,
 }
@@ -85,13 +87,13 @@ impl Known {
         }
     }
 
-    /// The memory that the peer's program calls `key`, if it has told us.
+    /// The memory that the peer's program calls `key`, if it is cached.
     #[inline]
     pub(crate) fn memory(&self, key: u64) -> Option<RemoteKey> {
         self.keys.get(&key).copied()
     }
 
-    /// It has told us.
+    /// Caches the owner's answer.
     pub(crate) fn learn_memory(&mut self, key: u64, memory: RemoteKey) {
         if self.keys.len() == KEYS {
             self.keys.clear();
@@ -99,23 +101,23 @@ impl Known {
         self.keys.insert(key, memory);
     }
 
-    /// What it told us has proved wrong.
+    /// A cached key has proved wrong.
     pub(crate) fn forget_memory(&mut self, key: u64) {
         self.keys.remove(&key);
     }
 
-    /// So has all that it told us.
+    /// All cached keys are void.
     pub(crate) fn forget_memories(&mut self) {
         self.keys.clear();
     }
 
-    /// What a message of `length` bytes counts.
+    /// The units of a message of `length` bytes.
     #[inline]
     pub(crate) fn units(length: usize) -> u32 {
         (1 + length.div_ceil(UNIT_BYTES)) as u32
     }
 
-    /// Whether `units` more may go.
+    /// Whether the credit suffices for `units` more.
     #[inline]
     pub(crate) fn may_send(&self, units: u32) -> bool {
         self.sent.wrapping_sub(self.returned) + units <= WINDOW
@@ -126,14 +128,15 @@ impl Known {
         self.sent = self.sent.wrapping_add(units);
     }
 
-    /// A message was consumed. Returns whether the peer should be told even if we have nothing else to say.
+    /// A message was consumed. Returns whether to tell the peer even without another message for
+    /// it.
     #[inline]
     pub(crate) fn count_consumed(&mut self, units: u32) -> bool {
         self.consumed = self.consumed.wrapping_add(units);
         self.consumed.wrapping_sub(self.told) >= WINDOW / 2
     }
 
-    /// A message that came with its bytes is kept no longer. Returns what its sender should be told.
+    /// Releases a message that came with its bytes. Returns the control message for its sender.
     #[inline(always)]
     pub(crate) fn consume(&mut self, label: &Label) -> Option<Control> {
         let due = self.count_consumed(Known::units(label.length));
@@ -143,14 +146,15 @@ impl Known {
         }
     }
 
-    /// A message has to wait for a receive. `false`: it may not, because the peer has sent more than its window, which none of ours does.
+    /// A message must wait for a receive. `false`: the peer has sent more than its window, which no
+    /// proper peer does.
     pub(crate) fn hold(&mut self, units: u32) -> bool {
         let room = self.held + units <= WINDOW;
         self.held += if room { units } else { 0 };
         room
     }
 
-    /// It waits no more.
+    /// The message waits no more.
     pub(crate) fn let_go(&mut self, units: u32) {
         self.held -= units;
     }
@@ -167,7 +171,7 @@ impl Known {
         self.offers -= 1;
     }
 
-    /// The head of a message to it.
+    /// The head of a message to this peer.
     #[inline]
     pub(crate) fn head(&mut self, kind: Kind, flags: u8, incarnation: u16) -> Head {
         self.told = self.consumed;
@@ -181,7 +185,7 @@ impl Known {
         self.incarnation == Some(incarnation)
     }
 
-    /// Learns from a head. `false`: it is another endpoint than before at this address.
+    /// Learns incarnation and credit from a head. `false`: another endpoint is at this address now.
     #[inline]
     pub(crate) fn learn(&mut self, head: &Head) -> bool {
         if !self.is(head.incarnation) && self.is_other(head.incarnation) {
@@ -191,7 +195,7 @@ impl Known {
         true
     }
 
-    /// The same, of an endpoint that we know already.
+    /// Learns the credit of an endpoint that we know already.
     #[inline(always)]
     pub(crate) fn learn_credit(&mut self, head: &Head) {
         // Credit never exceeds what was sent, whatever a peer says.
@@ -205,18 +209,18 @@ impl Known {
         self.incarnation.replace(incarnation).is_some()
     }
 
-    /// Only this one is meant, and another one at its address is not.
+    /// Expects this incarnation; another endpoint at the same address is refused.
     pub(crate) fn expect(&mut self, incarnation: u16) {
         self.incarnation = Some(incarnation);
     }
 
-    /// Begins anew with another endpoint at the same address, whose incarnation is known already.
+    /// Starts anew with another endpoint at the same address. Its incarnation is known already.
     pub(crate) fn meet_again(&mut self) {
         (self.sent, self.returned, self.consumed, self.told) = (0, 0, 0, 0);
         self.watches = false;
     }
 
-    /// The queue pair to send by.
+    /// The queue pair for sends.
     #[inline]
     pub(crate) fn pair(
         &mut self,
@@ -229,7 +233,7 @@ impl Known {
         }
     }
 
-    /// The queue pair to fetch by.
+    /// The queue pair for fetches.
     pub(crate) fn fetch_pair(
         &mut self,
         function: &mut Function,
@@ -254,11 +258,11 @@ fn make(
     Ok(pair)
 }
 
-/// All of them.
+/// All peers.
 pub(crate) struct Peers {
     known: Vec<Known>,
     numbers: HashMap<FunctionAddress, Peer>,
-    /// Who spoke last.
+    /// The last sender.
     last: Option<(FunctionAddress, Peer)>,
 }
 
@@ -267,7 +271,7 @@ impl Peers {
         Peers { known: Vec::new(), numbers: HashMap::new(), last: None }
     }
 
-    /// The number of whoever is at `address`.
+    /// The number of the peer at `address`.
     #[inline]
     pub(crate) fn at(&mut self, address: FunctionAddress) -> Peer {
         match self.last {
@@ -306,7 +310,8 @@ impl IndexMut<Peer> for Peers {
 mod tests {
     use super::*;
 
-    /// A sender stops at the window, goes on with what is returned, across the wrap of the counts, and believes no credit beyond what it sent.
+    /// A sender stops at the window and goes on with returned credit, across the wrap of the
+    /// counts. It believes no credit beyond what it sent.
     #[test]
     fn credit_holds_senders_back() {
         let mut known = Known::new(FunctionAddress { node: 1, function: 2 });
@@ -327,7 +332,7 @@ mod tests {
         assert!(!known.learn(&Head { incarnation: 8, ..head(0) }), "another one");
     }
 
-    /// A receiver that only listens says so when half of the window is consumed.
+    /// A receiver that only listens returns credit when half of the window is consumed.
     #[test]
     fn credit_is_told_in_time() {
         let mut known = Known::new(FunctionAddress { node: 1, function: 2 });

@@ -1,11 +1,14 @@
-//! Messages in pieces: too long for one packet, and short enough that copying them costs less than fetching them.
+//! Messages in pieces: too long for one packet, and short enough that a copy costs less than a
+//! fetch.
 //!
-//! The first piece is an eager message that says how long the whole is; a receive is matched when it comes. The others follow in order, each
-//! with its place in the message, and are copied straight to where the message goes while the sender is at the next. So the whole
-//! message is under way without a question and an answer, and both sides copy at once.
+//! The first piece is an eager message that gives the whole length, and it matches a receive. The
+//! others follow in order, each with its offset in the message. The receiver copies each straight
+//! to its destination while the sender is at the next. So the whole message is in flight without a
+//! round trip, and both sides copy at once.
 //!
-//! One message of a sender is in pieces at a time. If its packets find no room, what is left of it is kept and sent when there is, and until then all
-//! heads to this receiver say so: one that does not, while not all has come, tells that the rest was lost with a link.
+//! One message of a sender is in pieces at a time. If its packets find no room, the rest is kept
+//! and sent later. Until then all heads to this receiver carry a flag. A head without it, while
+//! pieces are missing, shows that a link lost them.
 
 use crate::endpoint::Endpoint;
 use crate::head::{EAGER_HEAD_BYTES, Head, Kind, Writer};
@@ -16,25 +19,25 @@ use crate::{Message, Outcome, Peer, Refusal, Sent, Sink};
 use bellwire::{Error, Send, Status};
 use bellwire_ring::memory::View;
 
-/// Longest message that is sent in pieces, in bytes: beyond that, one copy by the kernel takes less time than two of ours, and much less of the
-/// caches.
+/// Longest message that is sent in pieces, in bytes. Beyond that, one copy by the kernel takes less
+/// time than two of ours, and much less cache.
 pub const PIECES_BYTES: usize = 32 << 10;
 
-/// Words before the bytes of each other piece: head, place.
+/// Bytes before those of each later piece: head, offset.
 const NEXT_HEAD_BYTES: usize = Head::BYTES + 8;
 
-/// The end of a message that found no room, at its sender.
+/// The rest of a message that found no room, at its sender.
 pub(crate) struct Tail {
     bytes: Box<[u8]>,
-    /// Of `bytes`, in the message.
+    /// Offset of `bytes` in the message.
     at: usize,
     sent: usize,
 }
 
-/// A message of which not all pieces have come, at its receiver.
+/// An incomplete message in pieces, at its receiver.
 pub(crate) struct Coming {
     pub(crate) label: Label,
-    /// Bytes that are here.
+    /// Bytes that have come.
     pub(crate) come: usize,
     pub(crate) to: Destination,
 }
@@ -45,7 +48,7 @@ impl Coming {
         (1..whole).contains(&first) && whole <= WINDOW_BYTES
     }
 
-    /// Whether a piece of `length` bytes that belongs at `at` is the next.
+    /// Whether a piece of `length` bytes at offset `at` is the next one.
     pub(crate) fn goes_on(&self, at: usize, length: usize) -> bool {
         at == self.come && length <= self.label.length - at
     }
@@ -88,7 +91,7 @@ impl Endpoint {
         Ok(sent)
     }
 
-    /// Sends the piece that begins at `at`. `false`: there is no room now.
+    /// Sends the piece at offset `at`. `false`: there is no room now.
     fn send_piece(&mut self, to: Peer, at: usize, bytes: View<'_>) -> bool {
         let peer = &mut self.peers[to];
         let Ok(pair) = peer.pair(&mut self.function, self.completions) else { return false };
@@ -101,14 +104,14 @@ impl Endpoint {
         let send = send.context(FINISHED).unsignaled();
         match self.function.post_send(pair, send) {
             Ok(()) => true,
-            // A peer that is gone is told of otherwise, and what it was sent goes with it.
+            // Another completion reports that the peer is gone, which voids this message too.
             Err(refused) => {
                 !matches!(refused.error, Error::QueueFull { .. } | Error::Exhausted { .. })
             }
         }
     }
 
-    /// Goes on with messages whose ends found no room. Returns how many pieces were sent.
+    /// Sends further pieces of messages that found no room. Returns how many.
     pub(crate) fn send_tails(&mut self) -> usize {
         let (mut sent, most) = (0, self.packet_bytes - NEXT_HEAD_BYTES);
         for _ in 0..self.unsent.len() {
@@ -134,7 +137,7 @@ impl Endpoint {
 
 // The receiver's side.
 impl Endpoint {
-    /// The first piece of a message has come. `None`: it breaks the rules, and is thrown away.
+    /// The first piece of a message has come. `None`: it is invalid, and is dropped.
     pub(crate) fn take_first_piece(
         &mut self,
         label: Label,
@@ -151,7 +154,7 @@ impl Endpoint {
         self.take_piece(label.peer, 0, bytes, sink)
     }
 
-    /// A piece has come that belongs at `at`. `None`: there is no message that it could be of.
+    /// The piece at offset `at` has come. `None`: it belongs to no message.
     pub(crate) fn take_piece(
         &mut self,
         peer: Peer,
@@ -202,7 +205,8 @@ impl Endpoint {
         }
     }
 
-    /// A receive takes over a message that waited for it, and is not whole yet: what is here is in `body`.
+    /// A receive takes over a message that waited for it and is not complete. `body` has the bytes
+    /// so far.
     pub(crate) fn move_coming(&mut self, label: &Label, body: &[u8], to: Destination) {
         self.peers[label.peer].let_go(Known::units(label.length));
         let coming = self.peers[label.peer].coming.as_mut();
@@ -213,7 +217,7 @@ impl Endpoint {
         coming.to = to;
     }
 
-    /// The rest of a message does not come any more.
+    /// The rest of a message will not come.
     #[cold]
     pub(crate) fn give_up_coming(&mut self, peer: Peer, why: Status, sink: &mut impl Sink) {
         let Some(coming) = self.take_coming(peer) else { return };

@@ -1,6 +1,6 @@
-//! A queue from whose middle things are taken: receives and messages that look for each other.
+//! A queue from whose middle entries are taken: receives and messages that wait for each other.
 
-/// Things in the order in which they came.
+/// Entries in the order in which they came.
 pub(crate) struct Queue<T> {
     slots: Vec<Slot<T>>,
     first: u32,
@@ -27,7 +27,7 @@ impl<T> Queue<T> {
         self.length
     }
 
-    /// Puts `value` behind all others; returns where it is.
+    /// Appends `value`; returns its place.
     #[inline]
     pub(crate) fn push(&mut self, value: T) -> u32 {
         let slot = Slot { value: Some(value), previous: self.last, next: NONE };
@@ -51,8 +51,8 @@ impl<T> Queue<T> {
         at
     }
 
-    /// Where the oldest is that is `wanted`.
-    // Always: what `wanted` looks at can stay in registers then.
+    /// The place of the oldest entry that is `wanted`.
+    // Always inlined: the operands of `wanted` can stay in registers then.
     #[inline(always)]
     pub(crate) fn find(&self, wanted: impl Fn(&T) -> bool) -> Option<u32> {
         let mut at = self.first;
@@ -65,13 +65,13 @@ impl<T> Queue<T> {
         None
     }
 
-    /// What is there.
+    /// The entry at a place.
     #[inline(always)]
     pub(crate) fn at(&mut self, at: u32) -> &mut T {
         self.slots[at as usize].value.as_mut().expect("it was found there")
     }
 
-    /// Takes out what is there.
+    /// Removes the entry at a place.
     #[inline(always)]
     pub(crate) fn take(&mut self, at: u32) -> T {
         let value = self.slots[at as usize].value.take().expect("it was found there");
@@ -96,7 +96,7 @@ impl<T> Queue<T> {
         self.length -= 1;
     }
 
-    /// Takes out all that are `unwanted`, oldest first.
+    /// Removes all entries that are `unwanted`, oldest first.
     pub(crate) fn drain(&mut self, unwanted: impl Fn(&T) -> bool) -> Vec<T> {
         let mut out = Vec::new();
         while let Some(at) = self.find(&unwanted) {
@@ -110,7 +110,7 @@ impl<T> Queue<T> {
 mod tests {
     use super::*;
 
-    /// Things come out from anywhere, the others stay in order, and places are used again.
+    /// Entries leave from any place, the others stay in order, and places are reused.
     #[test]
     fn order_survives_what_is_taken_from_the_middle() {
         let mut queue = Queue::new();

@@ -1,4 +1,4 @@
-//! Receives meet messages.
+//! Matching of receives and messages.
 
 use crate::endpoint::Endpoint;
 use crate::head::{ACKNOWLEDGE, DATA, Head, Kind, PIECES, TAGGED};
@@ -8,23 +8,23 @@ use crate::transfer::Offer;
 use crate::{Done, Outcome, Peer, Refusal, Sink, Span, Spans, Token, What};
 use bellwire_ring::memory::View;
 
-/// Which messages a receive is for.
+/// The messages that a receive accepts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Selection {
-    /// Only from there; `None`: from anybody.
+    /// Only from this peer; `None`: from any.
     pub from: Option<Peer>,
-    /// Tag, and the bits of it that do not matter; `None`: messages without a tag.
+    /// Tag, and a mask of its bits to ignore; `None`: messages without a tag.
     pub tag: Option<(u64, u64)>,
 }
 
-/// What to do with a message that is looked at before a receive is posted for it.
+/// What to do with a message that is peeked at before a receive is posted for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Peek {
     /// Nothing.
     Look,
-    /// Keeps it for [`Endpoint::receive_claimed`] with the same context.
+    /// Keep it for [`Endpoint::receive_claimed`] with the same context.
     Claim,
-    /// Throws it away.
+    /// Drop it.
     Discard,
 }
 
@@ -40,7 +40,7 @@ impl Matching {
     }
 }
 
-/// A receive that waits.
+/// A waiting receive.
 pub(crate) struct Posted {
     from: Option<Peer>,
     tag: u64,
@@ -49,10 +49,10 @@ pub(crate) struct Posted {
     pub(crate) token: Token,
 }
 
-/// Where a message goes.
+/// The destination of a message.
 enum Into {
     Spans(Spans),
-    /// The next free part of a buffer for many, by number.
+    /// The next free part of a buffer for many messages, by number.
     Many(u64),
 }
 
@@ -60,9 +60,9 @@ enum Into {
 pub(crate) struct Many {
     span: Span,
     used: usize,
-    /// Less than so many free bytes: it has ended.
+    /// With fewer free bytes than this it has ended.
     least: usize,
-    /// Messages that are coming.
+    /// Messages in flight into it.
     under_way: usize,
     ended: bool,
     token: Token,
@@ -75,7 +75,7 @@ pub(crate) struct Arrived {
     pub(crate) claimed: Option<u64>,
 }
 
-/// What a message says beside its bytes.
+/// Everything about a message except its bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Label {
     pub(crate) peer: Peer,
@@ -89,12 +89,12 @@ pub(crate) struct Label {
 
 enum Content {
     Here(Box<[u8]>),
-    /// Room for all of it, of which not all is filled.
+    /// Room for the whole message, partly filled.
     Coming(Box<[u8]>),
     Offered(Offer),
 }
 
-/// A receive that a message has met.
+/// A receive that a message has matched.
 pub(crate) struct Taken {
     pub(crate) into: Spans,
     pub(crate) token: Token,
@@ -102,24 +102,24 @@ pub(crate) struct Taken {
     pub(crate) many: Option<u64>,
 }
 
-/// Where a message goes whose pieces come one by one.
+/// The destination of a message in pieces.
 pub(crate) enum Destination {
     Receive(Taken),
-    /// To a place among those that found no receive.
+    /// A place among those that found no receive.
     Unexpected(u32),
-    /// Nowhere: it was thrown away.
+    /// Nowhere: it was dropped.
     Nowhere,
 }
 
 impl Arrived {
-    /// Bytes for a message that is coming.
+    /// Stores bytes of an incomplete message.
     pub(crate) fn write(&mut self, at: usize, bytes: &[u8]) {
         if let Content::Coming(body) = &mut self.content {
             body[at..at + bytes.len()].copy_from_slice(bytes);
         }
     }
 
-    /// It had its last bytes.
+    /// The last bytes have come.
     pub(crate) fn is_whole(&mut self) {
         if let Content::Coming(body) = &mut self.content {
             self.content = Content::Here(std::mem::take(body));
@@ -134,7 +134,7 @@ impl Posted {
         Posted { from: None, tag, ignore, into: Into::Spans(into), token }
     }
 
-    /// Where its message goes, if it is for one.
+    /// The destination, if the receive is for one message.
     #[inline]
     pub(crate) fn single(&self) -> Option<&Spans> {
         match &self.into {
@@ -143,7 +143,7 @@ impl Posted {
         }
     }
 
-    /// Where it goes, if it is for one message.
+    /// The destination and token, if the receive is for one message.
     pub(crate) fn into_spans(self) -> (Spans, Token) {
         let Into::Spans(into) = self.into else { unreachable!("buffers for many are not shared") };
         (into, self.token)
@@ -167,9 +167,10 @@ impl Selection {
 }
 
 impl Label {
-    /// That a receive has ended that began at `at`, with `length` bytes of the message where they belong.
-    // Always, as the next one: a structure that is put together in one function and taken apart in another travels through memory, in other
-    // pieces there than here.
+    /// The completion of a receive into memory at `at`, with `length` bytes of the message
+    /// delivered.
+    // Always inlined, like the next one. Otherwise the structure goes through memory, and its
+    // reader uses other widths than its writer, which defeats store forwarding.
     #[inline(always)]
     pub(crate) fn received(
         &self,
@@ -193,7 +194,8 @@ impl Label {
         }
     }
 
-    /// Of an eager message or an offer, from the words behind its head (`head.rs`). Without a word for it the length is 0, and the caller knows it.
+    /// The label of an eager message or an offer, from the words behind its head (`head.rs`). If no
+    /// word gives the length, it is 0, and the caller knows it.
     #[inline(always)]
     pub(crate) fn read(
         peer: Peer,
@@ -218,7 +220,7 @@ impl Label {
     }
 }
 
-// What programs post.
+// Calls of the program.
 impl Endpoint {
     /// Receives one message into `into`.
     ///
@@ -249,8 +251,9 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Receives many messages into `span`, one behind the other, until less than `least` bytes are free. Then the span is the program's
-    /// again, of which it is told once ([`What::BufferEnded`]).
+    /// Receives many messages into `span`, one behind the other, until less than `least` bytes are
+    /// free. Then the span belongs to the program again, which is reported once
+    /// ([`What::BufferEnded`]).
     ///
     /// # Errors
     /// As [`Endpoint::receive`].
@@ -286,7 +289,8 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Takes the oldest receive back whose token has this context; its end is told as [`Outcome::Cancelled`]. `false`: there is none.
+    /// Cancels the oldest receive whose token has this context; it completes with
+    /// [`Outcome::Cancelled`]. `false`: there is none.
     pub fn cancel(&mut self, context: u64, sink: &mut impl Sink) -> bool {
         for side in [1, 0] {
             let posted = &mut self.matching[side].posted;
@@ -298,7 +302,7 @@ impl Endpoint {
         false
     }
 
-    /// Takes all receives back. Returns how many.
+    /// Cancels all receives. Returns how many.
     pub(crate) fn cancel_all(&mut self, sink: &mut impl Sink) -> usize {
         let mut count = 0;
         for side in [1, 0] {
@@ -313,7 +317,7 @@ impl Endpoint {
     fn take_back(&mut self, side: usize, at: u32, sink: &mut impl Sink) {
         let posted = self.matching[side].posted.take(at);
         if let Into::Many(number) = posted.into {
-            // What came before stays, and the rest is given back.
+            // Delivered messages stay, and the rest of the buffer is given back.
             if let Some(many) = self.many.find(number) {
                 many.ended = true;
             }
@@ -332,7 +336,8 @@ impl Endpoint {
         });
     }
 
-    /// Looks for a message that has come and found no receive. What is there is told as [`What::Peeked`].
+    /// Looks for a message that has come and found no receive. The result is reported as
+    /// [`What::Peeked`].
     pub fn peek(&mut self, selection: Selection, how: Peek, token: Token, sink: &mut impl Sink) {
         let side = usize::from(selection.tag.is_some());
         let unexpected = &mut self.matching[side].unexpected;
@@ -365,7 +370,8 @@ impl Endpoint {
         sink.done(done);
     }
 
-    /// Receives the message that was [claimed](Peek::Claim) with the token's context; without `into` it is thrown away.
+    /// Receives the message that was [claimed](Peek::Claim) with the token's context; without
+    /// `into` it is dropped.
     ///
     /// # Errors
     /// [`Refusal::Failed`] if there is none.
@@ -402,9 +408,9 @@ impl Endpoint {
     }
 }
 
-// What peers send.
+// Messages of peers.
 impl Endpoint {
-    /// A message has come. `None`: it breaks the rules, and is thrown away.
+    /// A message has come. `None`: it is invalid, and is dropped.
     #[inline]
     pub(crate) fn arrive(&mut self, label: Label, body: &[u8], sink: &mut impl Sink) -> Option<()> {
         let Some(taken) = self.take_receive(&label, sink) else {
@@ -417,7 +423,7 @@ impl Endpoint {
         Some(())
     }
 
-    /// Where a message goes whose pieces are coming. `None`: it breaks the rules, and is thrown away.
+    /// The destination of a message in pieces. `None`: it is invalid, and is dropped.
     pub(crate) fn find_destination(
         &mut self,
         label: &Label,
@@ -433,7 +439,7 @@ impl Endpoint {
         })
     }
 
-    /// A message waits at its sender. `None`: it breaks the rules, and is thrown away.
+    /// A message waits at its sender. `None`: it is invalid, and is dropped.
     pub(crate) fn arrive_offer(
         &mut self,
         label: Label,
@@ -450,7 +456,8 @@ impl Endpoint {
         })
     }
 
-    /// The receive that a message meets, which waits no more unless it is for many and has room left. Such a message is under way until
+    /// The receive that matches a message. It is removed from the queue, unless it is for many
+    /// messages and has room left. A message for such a buffer is in flight until
     /// [`Endpoint::end_part`].
     #[inline]
     fn take_receive(&mut self, label: &Label, sink: &mut impl Sink) -> Option<Taken> {
@@ -468,13 +475,13 @@ impl Endpoint {
         Some(Taken { into, token, many: Some(number) })
     }
 
-    /// Keeps a message that found no receive. Returns where.
+    /// Keeps a message that found no receive. Returns its place.
     fn keep(&mut self, label: Label, content: Content) -> u32 {
         let unexpected = &mut self.matching[usize::from(label.tagged)].unexpected;
         unexpected.push(Arrived { label, content, claimed: None })
     }
 
-    /// Copies a message to where it belongs.
+    /// Copies a message to its destination.
     #[inline]
     fn deliver(&mut self, label: &Label, body: &[u8], taken: Taken, sink: &mut impl Sink) {
         taken.into.write_at(0, View::of(body));
@@ -483,7 +490,7 @@ impl Endpoint {
         self.received(label, length, taken, Outcome::Success, sink);
     }
 
-    /// A receive ends, with `length` bytes of its message where they belong.
+    /// Completes a receive, with `length` bytes of its message delivered.
     #[inline]
     pub(crate) fn received(
         &mut self,
@@ -500,7 +507,7 @@ impl Endpoint {
         }
     }
 
-    /// A message that came with its bytes is kept no longer.
+    /// Releases a message that came with its bytes.
     #[inline]
     pub(crate) fn consumed(&mut self, label: &Label) {
         if let Some(receipt) = self.peers[label.peer].consume(label) {
@@ -544,7 +551,8 @@ impl Endpoint {
         }
     }
 
-    /// Messages of a peer that is gone never come if their bytes are not here; those that are here can be received, unless `all` are to go.
+    /// Drops the messages of a peer that is gone, if their bytes are not here. The others can still
+    /// be received, unless `all` are to go.
     pub(crate) fn forget(&mut self, peer: Peer, all: bool) {
         for matching in &mut self.matching {
             let gone = |arrived: &Arrived| {
@@ -565,7 +573,8 @@ impl Endpoint {
 
 // Buffers for many messages.
 impl Endpoint {
-    /// The next part of the buffer that the receive at `at` posted, its token, and its number. The receive leaves with its last part.
+    /// The next part of the buffer that the receive at `at` posted, its token, and its number. With
+    /// the last part, the receive leaves the queue.
     fn part_of_many(&mut self, label: &Label, at: u32) -> (Spans, Token, u64) {
         let posted = &mut self.matching[usize::from(label.tagged)].posted;
         let Into::Many(number) = posted.at(at).into else { unreachable!("the caller looked") };
@@ -585,7 +594,7 @@ impl Endpoint {
         (part.into(), many.ended)
     }
 
-    /// A message is on its way into a buffer.
+    /// A message is in flight into a buffer.
     fn begin_part(&mut self, number: u64) {
         let many = self.many.find(number).expect("it lasts as long as its receive");
         many.under_way += 1;
@@ -600,7 +609,7 @@ impl Endpoint {
         }
     }
 
-    /// Gives a buffer back that takes no more messages, once the last has come.
+    /// Gives back a buffer that takes no more messages, once the last has come.
     fn end_many(&mut self, number: u64, sink: &mut impl Sink) {
         if let Some(token) = self.finish_many(number) {
             sink.done(Done {

@@ -1,4 +1,4 @@
-//! Sending: at once, or as an offer.
+//! Sending: eagerly, or as an offer.
 
 use crate::endpoint::{Endpoint, Operation};
 use crate::head::{ACKNOWLEDGE, DATA, EAGER_HEAD_BYTES, Kind, PIECES, TAGGED, Writer};
@@ -7,41 +7,43 @@ use crate::pieces::PIECES_BYTES;
 use crate::{Peer, Span, Spans, Token};
 use bellwire::{Error, Function, MemoryRegion, RemoteKey, Rights, Send, Status};
 
-/// Context of a descriptor whose message counts as sent already: if it fails, nobody has been told.
+/// Context of a descriptor whose message counts as sent already. If it fails, the program does not
+/// know yet.
 pub(crate) const FINISHED: u64 = 1;
 
-/// Parts that one message can have.
+/// Maximum number of parts of one message.
 pub(crate) const PARTS: usize = 4;
 
-/// What is to be sent.
+/// A message to send.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
-    /// To whom.
+    /// The receiver.
     pub to: Peer,
     /// For receives with tags; `None`: for those without.
     pub tag: Option<u64>,
-    /// A word beside the message.
+    /// A data word beside the message.
     pub data: Option<u64>,
-    /// The bytes, of at most four stretches.
+    /// The bytes, in at most four spans.
     pub body: &'a Spans,
-    /// Comes back in [`crate::Done`], if it has not finished when the call returns.
+    /// Comes back in [`crate::Done`], if the message has not finished when the call returns.
     pub token: Token,
-    /// When it counts as finished.
+    /// When it counts as sent.
     pub how: How,
 }
 
 /// When a message counts as sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum How {
-    /// When the call returns, in any case: the bytes are copied. For messages of up to [`Endpoint::inject_bytes`] bytes.
+    /// When the call returns: the bytes are copied. For messages of up to
+    /// [`Endpoint::inject_bytes`] bytes.
     Copied,
-    /// When its memory can be used again.
+    /// When its memory can be reused.
     Taken,
     /// When a receive has it.
     Delivered,
 }
 
-/// How far it is.
+/// The progress of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sent {
     /// It has finished; there will be no [`crate::Done`].
@@ -50,13 +52,13 @@ pub enum Sent {
     Later,
 }
 
-/// Why something was not taken.
+/// Why a call was refused.
 #[derive(Debug)]
 pub enum Refusal {
     /// There is no room now: make progress, and try again.
     Again,
-    /// Messages to this peer of which the call said that they had finished are lost with a link, and whatever is sent now would come in their place. Told
-    /// once; nothing was done.
+    /// A link lost messages to this peer that counted as sent. Messages that are sent now would
+    /// take their place. Reported once; nothing was done.
     Lost(Status),
     /// It cannot be done.
     Failed(Error),
@@ -75,7 +77,8 @@ impl Endpoint {
     /// Sends a message.
     ///
     /// # Errors
-    /// [`Refusal::Again`] without room; nothing was done then. [`Refusal::Lost`] after others were lost.
+    /// [`Refusal::Again`] without room; nothing was done then. [`Refusal::Lost`] after others were
+    /// lost.
     #[inline]
     pub fn send(&mut self, message: Message<'_>) -> Result<Sent, Refusal> {
         if self.peers[message.to].lost.is_some() {
@@ -97,7 +100,7 @@ impl Endpoint {
         Err(Refusal::Lost(lost.expect("the caller looked")))
     }
 
-    /// Sends all of a message in one packet, or its first piece of `length` bytes.
+    /// Sends a whole message in one packet, or its first piece of `length` bytes.
     #[inline(always)]
     pub(crate) fn send_at_once(
         &mut self,
@@ -150,7 +153,7 @@ impl Endpoint {
         Ok(if number.is_some() { Sent::Later } else { Sent::Now })
     }
 
-    /// Offers a message that is long, or more than the receiver wants to keep.
+    /// Offers a message that is long, or exceeds the credit.
     #[cold]
     fn offer(&mut self, message: Message<'_>) -> Result<Sent, Refusal> {
         let Message { to, tag, data, body, how, .. } = message;
@@ -266,7 +269,7 @@ impl Operation {
         }
     }
 
-    /// Ends it: nobody reads its memory any more.
+    /// Ends the operation: peers can no longer read its memory.
     pub(crate) fn release(mut self, function: &mut Function) -> Operation {
         self.release_regions(function);
         self

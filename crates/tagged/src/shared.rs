@@ -1,4 +1,5 @@
-//! Receives that several endpoints share: whichever gets a matching message first, takes the oldest.
+//! Receives that several endpoints share: the first endpoint that gets a matching message takes the
+//! oldest one.
 
 use crate::endpoint::Endpoint;
 use crate::queue::Queue;
@@ -15,13 +16,14 @@ pub struct SharedReceives {
 }
 
 impl SharedReceives {
-    /// At most `most` of each kind can wait.
+    /// `most`: maximum number of waiting receives of each kind.
     pub fn new(most: usize) -> SharedReceives {
         SharedReceives { posted: Arc::new(Mutex::new([Queue::new(), Queue::new()])), most }
     }
 
-    /// Receives one message into `into`, from any peer of any of the endpoints; with a tag, and the bits of it that do not matter, or without. Each of the endpoints
-    /// has to [look](Endpoint::look_at_shared) at it then: a message may have come before.
+    /// Receives one message into `into`, from any peer of any of the endpoints. `tag`: a tag and a
+    /// mask of its bits to ignore, or none. Each endpoint must then call
+    /// [`Endpoint::look_at_shared`], because a message may have come before.
     ///
     /// # Errors
     /// [`Refusal::Again`] if too many wait already.
@@ -39,7 +41,8 @@ impl SharedReceives {
         Ok(())
     }
 
-    /// Takes the oldest receive back whose token has this context: returns the token. `None`: there is none.
+    /// Cancels the oldest receive whose token has this context, and returns the token. `None`:
+    /// there is none.
     pub fn cancel(&self, context: u64) -> Option<Token> {
         let sides = &mut *self.posted();
         sides.iter_mut().rev().find_map(|posted| {
@@ -54,7 +57,7 @@ impl SharedReceives {
 }
 
 impl Endpoint {
-    /// Messages for which this endpoint has no receive of its own go to those of `receives`.
+    /// Lets messages without a receive of this endpoint's own take those of `receives`.
     pub fn share(&mut self, receives: &SharedReceives) {
         self.shared = Some(receives.clone());
     }
@@ -83,14 +86,14 @@ impl Endpoint {
         }
     }
 
-    /// The shared receive that a message goes to for which there is none of the endpoint's own.
+    /// The shared receive for a message that finds no receive of the endpoint's own.
     #[cold]
     pub(crate) fn take_shared(
         &mut self,
         label: &Label,
         sink: &mut impl Sink,
     ) -> Option<(Spans, Token)> {
-        // What came before goes before, if it was posted for it in the meantime.
+        // Earlier messages go first: a receive may have been posted for them meanwhile.
         self.look_at_shared(sink);
         let posted = &mut self.shared.as_ref()?.posted()[usize::from(label.tagged)];
         let at = posted.find(|posted| posted.takes(label))?;
@@ -98,7 +101,7 @@ impl Endpoint {
     }
 }
 
-/// What a message says that nobody has claimed.
+/// The label of a message that is not claimed.
 fn waiting(arrived: &crate::receive::Arrived) -> Option<&Label> {
     arrived.claimed.is_none().then_some(&arrived.label)
 }

@@ -1,6 +1,7 @@
-//! Things under way, by numbers that peers repeat to us: a number of something that has ended is noticed.
+//! Numbered entries in flight. Peers repeat the numbers to us, so numbers of entries that have
+//! ended are detected.
 
-/// Numbered things.
+/// Numbered entries.
 pub(crate) struct Slots<T> {
     slots: Vec<(u32, Option<T>)>,
     free: Vec<u32>,
@@ -23,7 +24,7 @@ impl<T> Slots<T> {
         self.length
     }
 
-    /// Its number, never zero.
+    /// Adds an entry. Returns its number, which is never zero.
     pub(crate) fn insert(&mut self, value: T) -> u64 {
         self.length += 1;
         let slot = match self.free.pop() {
@@ -52,7 +53,7 @@ impl<T> Slots<T> {
         value
     }
 
-    /// Numbers of all that are `wanted`.
+    /// Numbers of all entries that are `wanted`.
     pub(crate) fn numbers(&self, wanted: impl Fn(&T) -> bool) -> Vec<u64> {
         let slots = self.slots.iter().enumerate();
         slots
@@ -61,7 +62,7 @@ impl<T> Slots<T> {
             .collect()
     }
 
-    /// All of them.
+    /// All entries.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.slots.iter().filter_map(|(_, value)| value.as_ref())
     }
@@ -71,7 +72,7 @@ impl<T> Slots<T> {
 mod tests {
     use super::*;
 
-    /// A number stops meaning anything when its thing has ended, even if its place is used again.
+    /// A number is invalid once its entry has ended, even if its place is reused.
     #[test]
     fn dead_numbers_are_noticed() {
         let mut slots = Slots::new();

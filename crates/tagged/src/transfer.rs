@@ -1,4 +1,4 @@
-//! Fetching what a sender offered, straight to where it belongs.
+//! Fetching an offered message straight to its destination.
 
 use crate::endpoint::Endpoint;
 use crate::receive::{Label, Taken};
@@ -8,20 +8,20 @@ use bellwire::{
     Status,
 };
 
-/// What an offer says beside its label.
+/// The content of an offer, without its label.
 pub(crate) struct Offer {
     /// The sender's memory, part by part.
     pub(crate) keys: Vec<RemoteKey>,
 }
 
-/// A long message that is coming.
+/// An offered message that is being fetched.
 pub(crate) struct Transfer {
     label: Label,
     keys: Vec<RemoteKey>,
     taken: Taken,
-    /// Bytes to be fetched: as many as there is room for.
+    /// Bytes to fetch: as many as there is room for.
     total: usize,
-    /// Our memory, while the fetch is posted.
+    /// Our registered memory, while the fetch is posted.
     regions: Vec<MemoryRegion>,
 }
 
@@ -42,13 +42,13 @@ impl Endpoint {
             return;
         }
         let number = self.transfers.insert(transfer);
-        // Those that wait for room go first.
+        // Transfers that wait for room go first.
         if !self.unfetched.is_empty() || !self.post_fetch(number, sink) {
             self.unfetched.push_back(number);
         }
     }
 
-    /// Starts what had to wait. Returns how many were started.
+    /// Posts fetches that had to wait. Returns how many.
     pub(crate) fn fetch_waiting(&mut self, sink: &mut impl Sink) -> usize {
         let mut started = 0;
         while let Some(&number) = self.unfetched.front() {
@@ -119,14 +119,14 @@ impl Endpoint {
             failed => (0, Outcome::Failed(failed)),
         };
         self.received(&label, length, taken, outcome, sink);
-        // Afterwards: who sent it may expect our program to find it.
+        // After our own completion: the sender may expect our program to see the message.
         if let Some(number) = label.number {
             self.tell_finished(label.peer, number, u64::from(!status.is_success()));
         }
     }
 }
 
-/// One part costs no list.
+/// One part needs no list.
 pub(crate) fn remote(mut sources: Vec<RemoteSlice>) -> RemoteChain {
     match sources.len() {
         1 => sources.remove(0).into(),

@@ -14,7 +14,7 @@ fn both() -> Rights {
 }
 
 impl World {
-    /// The second side lets others use these bytes.
+    /// The second side exposes these bytes.
     fn expose(&mut self, bytes: &mut [u8], rights: Rights) {
         self.sides[1].endpoint.expose(KEY, span(bytes), rights).unwrap();
     }
@@ -23,7 +23,7 @@ impl World {
         Place { peer: self.peer(0, 1), key, offset }
     }
 
-    /// Writes from the first side to the second, until it has ended; how.
+    /// Writes from the first side to the second and waits for the end. Returns the outcome.
     fn write(&mut self, offset: u64, bytes: &mut [u8], data: Option<u64>, copied: bool) -> Outcome {
         let place = self.place(KEY, offset);
         self.sides[0].done.clear();
@@ -46,7 +46,7 @@ impl World {
         self.outcome()
     }
 
-    /// Adds to a 64-bit number; how that ended, and what the number was.
+    /// Adds to a 64-bit number. Returns the outcome, and the previous value.
     fn add(&mut self, offset: u64, operand: u64) -> (Outcome, u64) {
         let place = self.place(KEY, offset);
         self.sides[0].done.clear();
@@ -70,8 +70,8 @@ impl World {
 
 const WRONG_KEY: Outcome = Outcome::Failed(Status::WrongKey);
 
-/// What is written is there, and read back, at all lengths, copied or not, whether memory is reached directly or by packets; the owner hears of it
-/// only if it is to; nothing stays lent.
+/// Written bytes arrive and are read back, at all lengths, copied or not, whether memory is reached
+/// directly or by packets. The owner is told only on request, and no memory stays registered.
 #[test]
 fn memory_is_written_and_read() {
     for direct in [true, false] {
@@ -104,8 +104,8 @@ fn memory_is_written_and_read() {
     }
 }
 
-/// A key of nobody's, a place outside and a right that was not given are refused, and change nothing; a key that now means other memory is
-/// asked for again, and one that means none any more is refused.
+/// Unknown keys, offsets out of bounds and missing rights are refused, and change nothing. A key
+/// that now names other memory is asked for again; one that names none any more is refused.
 #[test]
 fn what_is_not_allowed_changes_nothing() {
     for direct in [true, false] {
@@ -127,7 +127,7 @@ fn what_is_not_allowed_changes_nothing() {
         assert_eq!(world.read(64, &mut []), Outcome::Success, "nothing, at the end");
         assert_eq!(memory, [1; 64]);
         assert_eq!(world.write(0, &mut bytes, None, false), Outcome::Success);
-        // The same key for other memory, which is longer.
+        // The same key for other, longer memory.
         world.sides[1].endpoint.withdraw(KEY);
         world.expose(&mut other, both());
         assert_eq!(world.write(96, &mut bytes, None, false), Outcome::Success);
@@ -151,7 +151,8 @@ fn what_is_not_allowed_changes_nothing() {
     }
 }
 
-/// Numbers change one after the other, by several peers and by the owner itself, and each is told what was there: no sum is lost.
+/// Several peers and the owner itself change numbers, and each is told the previous value. No
+/// addition is lost.
 #[test]
 fn no_change_is_lost() {
     let options = FabricOptions { busy_every: 3, ..FabricOptions::default() };
@@ -179,12 +180,13 @@ fn no_change_is_lost() {
     seen.sort_unstable();
     assert_eq!(seen, (0..300).collect::<Vec<u64>>());
     assert_eq!(memory[8..], 300_u64.to_le_bytes());
-    // Off its place it is refused.
+    // A misaligned change is refused.
     assert_eq!(world.add(4, 1).0, Outcome::Failed(Status::Misaligned));
     assert_eq!(memory[..8], [0; 8]);
 }
 
-/// What cannot be meant is refused at once: more than fits, bits of floating numbers, operands of another length.
+/// Invalid requests are refused at once: too long, bitwise changes of floating-point numbers,
+/// operands of another length.
 #[test]
 fn nonsense_is_refused_at_once() {
     let mut world = World::pair(true);
@@ -206,7 +208,7 @@ fn nonsense_is_refused_at_once() {
     assert!(!world.sides[0].endpoint.is_waiting_for_peers());
 }
 
-/// When the owner is gone, accesses end with that, those that wait for its answers too.
+/// When the owner is gone, accesses end with that status, also those that wait for its answers.
 #[test]
 fn the_end_of_the_owner_ends_accesses() {
     let mut world = World::pair(false);
@@ -234,7 +236,8 @@ fn the_end_of_the_owner_ends_accesses() {
     assert!(!world.sides[0].endpoint.is_waiting_for_peers());
 }
 
-/// A peer that keeps to no rules gets at nothing and ends nobody else's accesses: requests of any bytes, and answers that nobody asked for.
+/// Random requests and unrequested answers of a hostile peer reach no memory, and end no other
+/// peer's accesses.
 #[test]
 fn hostile_requests_change_nothing() {
     let mut world = World::pair(true);
@@ -281,7 +284,7 @@ fn hostile_requests_change_nothing() {
     assert_eq!(bytes, memory);
 }
 
-/// What an owner hears that watches.
+/// What a watching owner is told.
 #[derive(Default)]
 struct Ears(Vec<(u64, bool)>, Vec<Done>);
 
@@ -295,7 +298,8 @@ impl Sink for Ears {
     }
 }
 
-/// An owner that watches hears of each write, read and change of a peer before it has ended, and of none that was refused, whether memory is reached directly or by packets.
+/// A watching owner is told of each write, read and change of a peer before that has ended, and of
+/// no refused one. This holds whether memory is reached directly or by packets.
 #[test]
 fn an_owner_that_watches_hears_of_every_access() {
     for direct in [true, false] {

@@ -1,4 +1,4 @@
-//! Endpoints that speak with one peer only: how they find each other, and how they part.
+//! Connected endpoints: how they find each other, and how they part.
 
 mod world;
 
@@ -17,7 +17,7 @@ enum Told {
     Ended,
 }
 
-/// What is told of messages, and of connections.
+/// Records completions, and events of connections.
 struct Ears<'a>(&'a mut Vec<Done>, &'a mut Vec<Told>);
 
 impl Sink for Ears<'_> {
@@ -40,7 +40,7 @@ const LISTENER: usize = 1;
 const SERVER: usize = 2;
 const STRANGER: usize = 3;
 
-/// A client, a listener, an endpoint that will be connected, and somebody else.
+/// A client, a listener, an endpoint that will be connected, and a stranger.
 struct Hall {
     world: World,
     told: [Vec<Told>; 4],
@@ -59,7 +59,7 @@ impl Hall {
 
     fn settle(&mut self) {
         let mut quiet = 0;
-        // Some things are done only when nothing else has happened for a thousand looks.
+        // Periodic work is done only after a thousand idle polls.
         while quiet < 1500 {
             let mut done = 0;
             for (side, told) in self.world.sides.iter_mut().zip(&mut self.told) {
@@ -69,7 +69,7 @@ impl Hall {
         }
     }
 
-    /// Waits until something is told.
+    /// Waits for an event.
     fn wait(&mut self, at: usize) {
         let deadline = Instant::now() + Duration::from_secs(20);
         while self.told[at].is_empty() {
@@ -87,7 +87,7 @@ impl Hall {
         side.endpoint.disconnect(&mut Ears(&mut side.done, &mut self.told[at]));
     }
 
-    /// The client asks; the request as the listener hears it.
+    /// The client asks. Returns the request as the listener gets it.
     fn ask(&mut self, says: &[u8]) -> Request {
         self.endpoint(CLIENT).connect(at(LISTENER), says).unwrap();
         self.settle();
@@ -113,8 +113,8 @@ fn at(node: usize) -> FunctionAddress {
     FunctionAddress { node: node as u32, function: 0 }
 }
 
-/// A request is heard with its words, an endpoint of its own accepts it with words that the client hears, and messages go both ways, the first of them
-/// right behind the acceptance.
+/// A request arrives with its words. Another endpoint accepts it with words that the client gets.
+/// Messages go both ways, the first of them right behind the acceptance.
 #[test]
 fn a_request_is_accepted() {
     let mut hall = Hall::new();
@@ -151,8 +151,9 @@ fn a_request_is_accepted() {
     assert_eq!(hall.told[SERVER], [Told::Connected(vec![])]);
 }
 
-/// A request may be turned down with words, by the listener or another endpoint of its program; where nobody listens, or nobody is, without. Too many words are refused, and so is
-/// a second request while the first waits.
+/// The listener, or another endpoint of its program, may reject a request with words. Where nobody
+/// listens, or nobody is, it is refused without words. Too many words are refused, and so is a
+/// second request while the first waits.
 #[test]
 fn a_request_is_refused() {
     let mut hall = Hall::new();
@@ -171,7 +172,7 @@ fn a_request_is_refused() {
     let long = pattern(CONNECTION_BYTES + 1, 0);
     assert!(hall.endpoint(CLIENT).connect(at(LISTENER), &long).is_err());
     assert!(hall.endpoint(STRANGER).connect(at(LISTENER), b"").is_err(), "it is for anybody");
-    // What was refused can be tried again.
+    // A refused endpoint can ask again.
     let request = hall.ask(b"");
     hall.endpoint(SERVER).accept(&request, b"").unwrap();
     assert!(hall.endpoint(SERVER).accept(&request, b"").is_err(), "it is connected");
@@ -179,7 +180,8 @@ fn a_request_is_refused() {
     assert_eq!(hall.told[CLIENT].pop(), Some(Told::Connected(vec![])));
 }
 
-/// What was sent before the end comes before the end; then receives are cancelled, both sides are told once, and nothing more is sent or taken.
+/// Messages that were sent before the end arrive before it. Then receives are cancelled, both sides
+/// are told once, and nothing more is sent or taken.
 #[test]
 fn a_connection_ends_in_order() {
     let mut hall = Hall::connected();
@@ -199,7 +201,7 @@ fn a_connection_ends_in_order() {
     assert_eq!(hall.endpoint(SERVER).connected(), None);
 }
 
-/// Only the peer is listened to: what somebody else sends, or says of the connection, changes nothing.
+/// A stranger's messages, and its control messages about the connection, change nothing.
 #[test]
 fn strangers_are_not_heard() {
     let mut hall = Hall::connected();
@@ -211,7 +213,7 @@ fn strangers_are_not_heard() {
     hall.endpoint(STRANGER).seclude();
     hall.settle();
     assert!(hall.world.sides[..3].iter().all(|side| side.endpoint.unexpected() == 0));
-    // Of a request that it never heard it can grant, or refuse, nothing; this one is old.
+    // A stranger can neither accept nor reject a request that it never got; this one is old.
     let mut other = Hall::new();
     let foreign = other.ask(b"");
     hall.disconnect(CLIENT);
@@ -225,7 +227,7 @@ fn strangers_are_not_heard() {
     assert_eq!(hall.told[STRANGER], [Told::Refused(vec![])], "it must not believe in a connection");
 }
 
-/// A peer that dies ends its connection, told once, even if nothing was under way.
+/// A peer that dies ends its connection, which is reported once, even if nothing was in flight.
 #[test]
 fn a_dead_peer_ends_its_connection() {
     for (dead, left) in [(CLIENT, SERVER), (SERVER, CLIENT)] {
@@ -233,7 +235,7 @@ fn a_dead_peer_ends_its_connection() {
         let mut into = [0; 10];
         hall.world.receive(left, Selection { from: None, tag: None }, &mut into, 9);
         hall.world.fabric.kill(at(dead));
-        // Nobody is at its place any more.
+        // Its address is empty now.
         hall.world.sides[dead].endpoint = {
             let device = hall.world.fabric.device(9);
             Endpoint::open(&device, 0, &Options::default()).unwrap()

@@ -8,8 +8,8 @@ use bellwire_testkit::loopback::FabricOptions;
 use std::time::Duration;
 use world::{Side, World, any, pattern, span, token};
 
-/// Messages of every kind of length arrive whole, with tag, data and sender, whether the receive was there before them or came after, and
-/// whether memory can be reached directly or not.
+/// Messages of all lengths arrive whole, with tag, data and sender. The receive may be posted
+/// before or after, and memory may be directly reachable or not.
 #[test]
 fn messages_of_all_lengths_arrive() {
     for direct in [true, false] {
@@ -56,7 +56,8 @@ fn messages_of_all_lengths_arrive() {
     }
 }
 
-/// A message of several parts fills a receive of several parts, short and long; what does not fit is told.
+/// A message of several parts fills a receive of several parts, short and long. Bytes that do not
+/// fit are reported.
 #[test]
 fn parts_are_one_message() {
     for total in [90, 9000, 90_000] {
@@ -80,8 +81,8 @@ fn parts_are_one_message() {
     }
 }
 
-/// A receive takes the oldest message that has its tag but for the bits that do not matter, and its sender; messages without tags meet only receives
-/// without.
+/// A receive takes the oldest message from its sender whose tag matches under its mask. Messages
+/// without tags match only receives without.
 #[test]
 fn receives_choose() {
     let mut world = World::new(FabricOptions::default(), 3);
@@ -112,7 +113,8 @@ fn receives_choose() {
     assert_eq!(world.sides[1].endpoint.unexpected(), 0);
 }
 
-/// Messages that nobody receives take no more room than the window; the others wait at their sender, and all come in order once they are received.
+/// Unexpected messages take no more room than the window. The others wait at their sender, and all
+/// come in order once they are received.
 #[test]
 fn what_is_unexpected_is_bounded() {
     let mut world = World::new(FabricOptions { regions: 8192, ..FabricOptions::default() }, 2);
@@ -120,7 +122,7 @@ fn what_is_unexpected_is_bounded() {
     let mut bodies: Vec<Vec<u8>> = (0..count).map(|n| pattern(200, n as u8)).collect();
     let mut offered = 0;
     for (at, body) in bodies.iter_mut().enumerate().take(4000) {
-        // So many that offers wait in turn for their operations: the sender is told so.
+        // Enough that offers wait for a free operation; the sender is told so.
         offered += usize::from(world.send(body, Some(5), at as u64, How::Taken) == Sent::Later);
     }
     world.settle();
@@ -141,7 +143,7 @@ fn what_is_unexpected_is_bounded() {
     }
 }
 
-/// A message that is to be delivered completes when a receive has it, not when it has come.
+/// A delivery completes when a receive has the message, not when it has arrived.
 #[test]
 fn delivery_is_complete_when_it_is_received() {
     for length in [8, 10_000, 50_000] {
@@ -157,7 +159,8 @@ fn delivery_is_complete_when_it_is_received() {
     }
 }
 
-/// What is copied can be changed when the call has returned, however it travels, and nothing is told of it.
+/// The memory of a copied message can be reused after the call, however the message travels.
+/// Nothing is reported of it.
 #[test]
 fn copies_are_copies() {
     let mut world = World::pair(true);
@@ -175,7 +178,8 @@ fn copies_are_copies() {
     }
 }
 
-/// A buffer for many messages takes them one behind the other, short and long, and is given back after the last of them.
+/// A buffer for many messages takes them one behind the other, short and long, and is given back
+/// after the last.
 #[test]
 fn many_messages_fill_one_buffer() {
     for more in [0, PIECES_BYTES] {
@@ -183,14 +187,14 @@ fn many_messages_fill_one_buffer() {
     }
 }
 
-/// Those that are long are so by `more` bytes.
+/// Long messages are longer by `more` bytes.
 fn fill_one_buffer(more: usize) {
     let mut world = World::pair(true);
     let selection = Selection { from: None, tag: None };
     let lengths = [10, 3000 + more, 20, 2000 + more, 15, 4000];
     let mut sent: Vec<_> = lengths.iter().map(|&length| pattern(length, length as u8)).collect();
     let mut into = vec![0; 5230 + 2 * more];
-    // The first two are there before, and the last one finds no buffer.
+    // The first two come before the buffer, and the last one finds none.
     for bytes in &mut sent[..2] {
         world.send(bytes, None, 0, How::Taken);
     }
@@ -215,7 +219,7 @@ fn fill_one_buffer(more: usize) {
     assert_eq!(world.sides[1].endpoint.unexpected(), 1);
 }
 
-/// A receive that was cancelled takes nothing and is told once; one that is unknown cannot be.
+/// A cancelled receive takes nothing and completes once. An unknown one cannot be cancelled.
 #[test]
 fn receives_are_cancelled() {
     let mut world = World::pair(true);
@@ -231,7 +235,7 @@ fn receives_are_cancelled() {
     assert_eq!((first, second), (vec![0; 8], pattern(8, 1)));
 }
 
-/// A message can be looked at, kept for a certain receive, and thrown away, before it is received; short or long.
+/// Short and long messages can be peeked at, claimed and dropped before they are received.
 #[test]
 fn messages_are_looked_at() {
     for length in [16, 20_000, 50_000] {
@@ -270,7 +274,7 @@ fn messages_are_looked_at() {
     }
 }
 
-/// What waits for a peer that ends fails, and what was offered by one that ended cannot be received any more.
+/// When a peer ends, operations that wait for it fail, and its offers can no longer be received.
 #[test]
 fn the_end_of_a_peer_ends_what_waits_for_it() {
     let options = FabricOptions { patience: Duration::from_millis(50), ..FabricOptions::default() };
@@ -290,8 +294,8 @@ fn the_end_of_a_peer_ends_what_waits_for_it() {
     }
 }
 
-/// Another endpoint at the same address is another peer: what was meant for the former one fails, what it had sent is gone, and the new one has all of its
-/// window.
+/// Another endpoint at the same address is another peer. Operations for the previous one fail, its
+/// messages are gone, and the new one has its whole window.
 #[test]
 fn another_endpoint_at_an_address_begins_anew() {
     let options = FabricOptions { patience: Duration::from_millis(50), ..FabricOptions::default() };
@@ -310,7 +314,7 @@ fn another_endpoint_at_an_address_begins_anew() {
     let deadline = std::time::Instant::now() + Duration::from_secs(20);
     let mut sent = 0;
     while std::time::Instant::now() < deadline && sent < 3000 {
-        // Not before the old link is down on both sides.
+        // Only after the old link is down on both sides.
         world.turn();
         let to = world.peer(1, 0);
         let (body, how) = (span(&mut word).into(), How::Taken);
@@ -322,7 +326,8 @@ fn another_endpoint_at_an_address_begins_anew() {
     assert!(matches!(world.done(0, 1).outcome, Outcome::Failed(_)));
 }
 
-/// A peer that sends what no endpoint sends, or more than its window, gets nothing in beyond that; others are served as before.
+/// A peer that sends invalid messages, or more than its window, gets nothing in beyond the window.
+/// Other peers are served as before.
 #[test]
 fn hostile_peers_are_bounded() {
     let mut world = World::new(FabricOptions { packet_bytes: 1024, ..FabricOptions::default() }, 2);
@@ -335,13 +340,15 @@ fn hostile_peers_are_bounded() {
     let offer = 2_u64 | 1 << 8 | 5 << 16;
     let mut packets: Vec<Vec<u8>> = Vec::new();
     for n in 0..3000_u64 {
-        // An eager message with bytes; offers with too little, with a key that is none, with a sum that is wrong; the end of a stranger's operation; noise.
+        // An eager message with bytes; offers that are too short, with an invalid key, with a wrong
+        // sum; the end of a stranger's operation; noise.
         packets.push([eager(n as u32).to_le_bytes().as_slice(), &[n as u8; 900]].concat());
         packets.push(offer.to_le_bytes().to_vec());
         packets.push([offer, n, 100, 0, 0, 0].iter().flat_map(|word| word.to_le_bytes()).collect());
         packets
             .push([offer, n, 101, 1, 100, 7].iter().flat_map(|word| word.to_le_bytes()).collect());
-        // The beginning of a message in pieces, of all lengths; then something that could be its next piece, and mostly is none.
+        // The first piece of a message of any length, then something that could be its next piece,
+        // and mostly is not.
         let begins = u64::from(eager(0) as u32) | 32 << 8;
         packets.push([begins, n * n, n].iter().flat_map(|word| word.to_le_bytes()).collect());
         packets
@@ -349,7 +356,7 @@ fn hostile_peers_are_bounded() {
         packets.push([3_u64, n, n << 32].iter().flat_map(|word| word.to_le_bytes()).collect());
         packets.push(pattern(n as usize % 40, n as u8));
     }
-    // First the messages, so that the window is full.
+    // The messages go first, so that the window is full.
     packets.sort_by_key(|bytes| std::cmp::Reverse(bytes.len()));
     let mut most = 0;
     for bytes in packets {
@@ -363,7 +370,7 @@ fn hostile_peers_are_bounded() {
         most = most.max(world.sides[1].endpoint.unexpected());
     }
     world.settle();
-    // Noise that looks like the head of another endpoint takes with it what waited.
+    // Noise that looks like the head of another endpoint drops the waiting messages.
     assert!(most * 900 > WINDOW_BYTES / 2 && most * 900 <= WINDOW_BYTES, "{most} messages");
     assert!(world.sides[1].done.is_empty());
     let (mut bytes, mut into) = (pattern(5000, 1), vec![0; 5000]);
@@ -374,8 +381,9 @@ fn hostile_peers_are_bounded() {
     assert_eq!(into, bytes);
 }
 
-/// Any mix of lengths, tags, kinds of sending and times of receiving keeps every sender's order for every tag, over links that refuse, delay and
-/// reach no memory; all is received once and whole, and nothing is left over.
+/// Any mix of lengths, tags, ways to send and times to receive keeps every sender's order for every
+/// tag. The links refuse, delay, and offer no direct access. All is received once and whole, and
+/// nothing remains.
 #[test]
 fn every_order_is_kept() {
     for seed in 0..12_u64 {
@@ -427,7 +435,7 @@ fn every_order_is_kept() {
                 _ => drop(world.turn()),
             }
         }
-        // Receives for all that is left.
+        // Receives for all remaining messages.
         for from in senders {
             for tag in 0..3 {
                 let count = |list: &[(usize, u64, Vec<u8>)]| {

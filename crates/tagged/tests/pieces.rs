@@ -1,4 +1,4 @@
-//! Messages in pieces, while not all of them have come.
+//! Messages in pieces, while some pieces are missing.
 
 mod world;
 
@@ -21,7 +21,7 @@ fn narrow() -> World {
     World::new(options, 2)
 }
 
-/// Sends a message of which the first pieces have come, and not all: a receive that looks for it finds it.
+/// Sends a message, of which only the first pieces arrive. A receive that looks for it finds it.
 fn send_some(world: &mut World, bytes: &mut [u8], how: How) {
     world.send(bytes, Some(1), 1, how);
     for _ in 0..10_000 {
@@ -33,7 +33,7 @@ fn send_some(world: &mut World, bytes: &mut [u8], how: How) {
     panic!("nothing comes");
 }
 
-/// What waits for a receive can be received, claimed, thrown away, or fill a buffer for many, before all of it has come.
+/// An incomplete message can be received, claimed, dropped, or put into a buffer for many.
 #[test]
 fn a_receive_takes_over_what_is_coming() {
     for way in ["receive", "several parts", "too short", "claim", "discard", "many"] {
@@ -83,7 +83,8 @@ fn a_receive_takes_over_what_is_coming() {
     }
 }
 
-/// Messages whose ends find no room in the queue wait with them, are refused when there is too much, and come in order.
+/// Messages whose last pieces find no room in the queue wait, are refused when there are too many,
+/// and come in order.
 #[test]
 fn ends_that_find_no_room_come_later() {
     let mut world = narrow();
@@ -103,7 +104,7 @@ fn ends_that_find_no_room_come_later() {
             }
             world.turn();
         }
-        // It has been sent, so that its memory is the program's, wherever its end may be.
+        // The message counts as sent, so its memory is the program's, even if pieces still wait.
         bytes.fill(0);
     }
     // A queue of 1,024 descriptors has room for the packets of twelve messages.
@@ -118,7 +119,8 @@ fn ends_that_find_no_room_come_later() {
     }
 }
 
-/// A sender that ends in the middle of a message, or whose link breaks, fails the receive that had it, and takes away what had none.
+/// If a sender ends in the middle of a message, or its link breaks, the matched receive fails, and
+/// an unmatched message is dropped.
 #[test]
 fn the_end_of_a_sender_ends_its_message() {
     for (posted, lives) in [(true, true), (true, false), (false, true), (false, false)] {
@@ -167,8 +169,8 @@ fn the_end_of_a_sender_ends_its_message() {
     }
 }
 
-/// Messages that were taken for sent, and are lost with a link, are told of before another one goes: what came in their place would meet their
-/// receives. Told once for all of them; whoever goes on then is heard.
+/// Lost messages that counted as sent are reported before the next one goes: it would match their
+/// receives. They are reported once, and later sends succeed.
 #[test]
 fn what_is_lost_is_told_before_more_is_sent() {
     for length in [8, LENGTH] {

@@ -21,7 +21,8 @@ fn look(world: &mut World) {
     }
 }
 
-/// Whichever endpoint gets a message first takes the oldest receive that matches, short and long, with tags and without; an endpoint's own receives go first.
+/// The first endpoint that gets a message takes the oldest matching receive: short and long, with
+/// tags and without. An endpoint's own receives go first.
 #[test]
 fn the_first_message_takes_the_oldest_receive() {
     let (mut world, shared) = world();
@@ -46,14 +47,15 @@ fn the_first_message_takes_the_oldest_receive() {
         (sent[2].clone(), sent[3].clone())
     );
     assert_eq!((world.done(1, 0).length, world.done(2, 1).tag), (50_000, Some(5)));
-    // The last receive is for whoever comes, the other endpoint too.
+    // The last receive is for any message, also of the other endpoint.
     let body = span(&mut sent[4]).into();
     world.send_from(0, 1, &body, None, None, 101, How::Taken);
     world.settle();
     assert_eq!((world.done(1, 3).length, world.sides[1].endpoint.unexpected()), (200, 0));
 }
 
-/// Messages that came before their receive are found when one is posted, the oldest of a sender first; a receive that is taken back is for nobody, and no more than so many wait.
+/// Messages that came before their receive are found when one is posted, the oldest of a sender
+/// first. A cancelled receive takes nothing, and the number of waiting receives is limited.
 #[test]
 fn messages_may_be_early() {
     let (mut world, shared) = world();
@@ -66,7 +68,7 @@ fn messages_may_be_early() {
     let mut into = vec![vec![0; 100_000]; 3];
     for (context, into) in into.iter_mut().enumerate() {
         shared.receive(None, span(into).into(), token(context as u64)).unwrap();
-        // Not looking at once changes no order.
+        // A late look at the shared receives changes no order.
         if context != 0 {
             look(&mut world);
         }

@@ -1,4 +1,4 @@
-//! One check in a process of its own, perhaps with a fault planted in it.
+//! Runs one check in a process of its own, optionally with a planted fault.
 
 use crate::attack::{From, Numbers, amplify, here, places, steal};
 use crate::conformance::child::{Process, told};
@@ -12,14 +12,15 @@ use bellwire::{Device, DeviceOptions, Result};
 const CHECK: &str = "BELLWIRE_TEST_CHECK";
 /// Names the fault that is planted in it.
 const CANARY: &str = "BELLWIRE_CANARY";
-/// A check besides those of the conformance suite: opening and closing leaves no mapping behind.
+/// A check outside the conformance suite: opening and closing leaves no mapping behind.
 pub const NO_MAPPING_STAYS: &str = "no mapping stays";
-/// Another: over a network, messages to a peer that is stopped are not complete. It starts a process of its own.
+/// A check outside the suite: over a network, messages to a stopped peer do not complete. It starts
+/// a process of its own.
 pub const NO_DELIVERY_IS_GUESSED: &str = "no delivery is guessed";
-/// Another: on a hub, by AF_XDP, a bystander takes no frames of others.
+/// A check outside the suite: on a hub, by AF_XDP, a bystander takes no frames of others.
 pub const A_BYSTANDER_KEEPS_OUT: &str = "a bystander keeps out";
 
-/// Others: those of strangers.
+/// Checks outside the suite: those of strangers.
 pub const STRANGERS: [(&str, fn()); 3] = [
     ("a squatted function", || stranger::squatted_function(stranger::Squat::Bound)),
     ("a silent connection", stranger::a_silent_connection_is_closed),
@@ -37,10 +38,11 @@ pub const ATTACKS: [(&str, fn()); 7] = [
     ("many addresses", || places::addresses(Carrier::Udp, places::ALL_NAMES)),
 ];
 
-/// Whether check `TOPIC::CHECK` of the conformance suite succeeds on the shared-memory device, or one of the checks above, perhaps with a
-/// fault.
+/// Whether a check succeeds, optionally with a fault: `TOPIC::CHECK` of the conformance suite on
+/// the shared-memory device, or one of the checks above.
 pub fn succeeds(check: &str, fault: Option<&str>) -> bool {
-    // A check that hangs shows the fault too, and need not take long about it. A network needs 5 s to find that a peer is gone.
+    // A check that hangs shows the fault too, and needs only a short limit. A network needs 5 s to
+    // find that a peer is gone.
     let needs_time = [NO_DELIVERY_IS_GUESSED, A_BYSTANDER_KEEPS_OUT, "many silent connections"];
     let is_slow = needs_time.contains(&check) || ATTACKS.iter().any(|(known, _)| *known == check);
     let limit = if is_slow { "30000" } else { "4000" };
@@ -49,7 +51,7 @@ pub fn succeeds(check: &str, fault: Option<&str>) -> bool {
     Process::start("check", &environment).end().success()
 }
 
-/// The whole life of the child.
+/// The child's main function.
 pub fn play() {
     match told(CHECK).as_str() {
         NO_MAPPING_STAYS => no_mapping_stays(),
@@ -77,7 +79,7 @@ fn no_mapping_stays() {
     assert_eq!(Residue::count("nobody"), before);
 }
 
-/// Two addresses of loopback, which only this process uses.
+/// Two loopback addresses that only this process uses.
 struct OverUdp([String; 2]);
 
 impl OverUdp {

@@ -1,11 +1,12 @@
-//! What the fuzzers do with bytes from outside that no crate below can be given alone (`fuzz/` at the root of the project).
+//! Fuzz targets for bytes from outside that span several crates (`fuzz/` at the root of the
+//! project).
 
 use bellwire::{Address, Device, RemoteKey};
 use bellwire_ethernet::link_header::Mac;
 use bellwire_shm::name::{Access, Job};
 
-/// Gives the bytes to what reads names, addresses and keys, and to what reads frames of strangers. Nothing is opened. What is understood
-/// must be the same when it is written and read again.
+/// Feeds the bytes to the parsers of names, addresses and keys, and of strangers' frames. Nothing
+/// is opened. What is understood must be the same when it is written and read again.
 pub fn parse_outside(bytes: &[u8]) {
     bellwire_ethernet::testing::parse_strangers(bytes);
     if let Some(key) = RemoteKey::from_bytes(bytes) {

@@ -1,8 +1,10 @@
-//! A device inside one process, for testing the engine: small queues, odd answers, and accidents on demand.
+//! A device inside one process, for testing the engine: small queues, rare answers, and faults on
+//! demand.
 //!
-//! All functions of one [`Fabric`] can reach each other and themselves. What real devices do rarely, this one does as often as
-//! its [`FabricOptions`] say: queues of two packets, memory that cannot be reached directly, access that has to be asked for
-//! first, links that die. It tells peers of nothing that it need not, and reuses link numbers as soon as it may.
+//! All functions of one [`Fabric`] can reach each other and themselves. This device does often what
+//! real devices do rarely, as its [`FabricOptions`] say. Examples are queues of two packets, memory
+//! without direct access, access that must be requested first, and links that die. It tells peers
+//! nothing that is optional, and reuses link numbers as soon as possible.
 
 use bellwire::engine::Port;
 use bellwire::{Device, DeviceBackend, Error, FunctionAddress, FunctionOptions, RemoteKey};
@@ -25,17 +27,17 @@ pub struct FabricOptions {
     pub packet_bytes: usize,
     /// Packets that one direction of a link holds.
     pub link_packets: usize,
-    /// Queue pair numbers.
+    /// Maximum number of queue pairs.
     pub queue_pairs: usize,
-    /// Registered regions.
+    /// Maximum number of registered regions.
     pub regions: usize,
     /// Whether memory that was allocated can be reached directly.
     pub direct_allocated: bool,
     /// Whether memory that the program brought can be reached directly.
     pub direct_brought: bool,
-    /// One in so many direct accesses is told to come again later; 0: none.
+    /// One of this many direct accesses must be repeated later; 0: none.
     pub pending_every: u64,
-    /// One in so many packets is refused although there is room; 0: none.
+    /// One of this many packets is refused although there is room; 0: none.
     pub busy_every: u64,
     /// Longest time until an unanswered link counts as unreachable.
     pub patience: Duration,
@@ -67,20 +69,20 @@ pub struct Fabric {
 struct State {
     functions: HashMap<FunctionAddress, Node>,
     links: Vec<Wire>,
-    /// Counts accesses and packets, for the accidents.
+    /// Counts accesses and packets, to time the faults.
     clock: u64,
-    /// Whose requests are refused for now.
+    /// The function whose requests are refused for now.
     stuck: Option<FunctionAddress>,
 }
 
-/// One function that is open.
+/// One open function.
 #[derive(Default)]
 struct Node {
     gates: HashMap<u32, Gate>,
     exports: HashMap<u16, (RemoteKey, Memory, Rights)>,
-    /// By link number: which wire, and which end of it.
+    /// By link number: the wire, and our end of it.
     links: Vec<Option<(usize, usize)>>,
-    /// Something changed since the last look.
+    /// Something changed since the last poll.
     news: bool,
     bell: Option<Arc<OwnedFd>>,
     armed: bool,
@@ -92,14 +94,14 @@ struct Wire {
     condition: Condition,
     /// Packets towards each end.
     towards: [VecDeque<Packet>; 2],
-    /// The first packet towards this end is known not to fit.
+    /// The first packet towards this end was refused.
     stalled: [bool; 2],
     told: [bool; 2],
 }
 
 #[derive(Clone, Copy, PartialEq)]
 enum Condition {
-    /// Until when the other function may still appear.
+    /// Deadline for the other function to appear.
     Asking(Instant),
     Up,
     Down(Status),
@@ -123,7 +125,7 @@ impl Fabric {
         Fabric { state: Arc::new(Mutex::new(state)), options }
     }
 
-    /// Node `node` of it, as the API sees it.
+    /// Node `node` of it, as a device of the API.
     pub fn device(&self, node: u32) -> Device {
         let device = LoopbackDevice { fabric: self.clone(), node };
         Device::from_backend("loopback:test", Box::new(device)).expect("memory for one page")
@@ -139,8 +141,8 @@ impl Fabric {
         Loopback { fabric: self.clone(), address, bell, turn: 0, refused: Cell::new(false) }
     }
 
-    /// No link takes requests from `address` for now (`None`: all take them again); answers pass, as where the two have channels of their
-    /// own (C-27).
+    /// No link takes requests from `address` for now (`None`: all take them again). Answers pass,
+    /// as on devices with separate channels for the two (C-27).
     pub fn hold_requests(&self, address: Option<FunctionAddress>) {
         self.lock().stuck = address;
     }
@@ -155,7 +157,7 @@ impl Fabric {
         self.lock().end_links(|ends| ends == [a, b] || ends == [b, a], why);
     }
 
-    /// Packets that are on their way to `address`.
+    /// Packets in flight to `address`.
     pub fn packets_towards(&self, address: FunctionAddress) -> usize {
         let state = self.lock();
         let towards = |wire: &Wire| {
@@ -165,7 +167,7 @@ impl Fabric {
         counts.into_iter().sum()
     }
 
-    /// Keys that `address` has exported now.
+    /// Number of keys that `address` exports now.
     pub fn exports(&self, address: FunctionAddress) -> usize {
         self.lock().functions.get(&address).map_or(0, |node| node.exports.len())
     }
@@ -195,7 +197,7 @@ impl State {
         }
     }
 
-    /// The wire behind a function's link number, and the end that the function is at.
+    /// The wire behind a function's link number, and the function's end of it.
     fn wire(&mut self, address: FunctionAddress, link: LinkId) -> Option<(&mut Wire, usize)> {
         let node = self.functions.get(&address)?;
         let (wire, end) = (*node.links.get(link.0 as usize)?)?;
@@ -210,7 +212,8 @@ impl State {
         Some((wire, end))
     }
 
-    /// A number for one end of a wire: the one that was freed last, so that a stale one is noticed.
+    /// A number for one end of a wire. It is the one that was freed last, so that the use of a
+    /// stale one shows.
     fn attach(&mut self, address: FunctionAddress, wire: usize, end: usize) -> LinkId {
         let node = self.functions.get_mut(&address).expect("an open function");
         let place = match node.links.iter().rposition(Option::is_none) {
@@ -224,8 +227,9 @@ impl State {
         LinkId(place as u32)
     }
 
-    /// Whether an accident that happens once in `each` times happens now. As if by chance (SplitMix64, by Steele, Lea and Flood), because a
-    /// sequence with any regularity, a product with the golden ratio for one, hits the victim every time whose tries are in step with it.
+    /// Whether a fault with frequency 1 / `each` happens now. It is pseudo-random (SplitMix64, by
+    /// Steele, Lea and Flood). A regular sequence, such as multiples of the golden ratio, would
+    /// always hit the peer whose attempts are in step with it.
     fn is_due(&mut self, each: u64) -> bool {
         self.clock = self.clock.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.clock;
@@ -284,9 +288,10 @@ pub struct Loopback {
     fabric: Fabric,
     address: FunctionAddress,
     bell: Arc<OwnedFd>,
-    /// Whose turn it is among the links.
+    /// The next link in the round-robin.
     turn: usize,
-    /// Something was refused for now: it is to be tried again before we sleep, because nobody rings when there is room.
+    /// A packet was refused for now. Retry it before sleep, because no peer rings when there is
+    /// room.
     refused: Cell<bool>,
 }
 
@@ -399,7 +404,7 @@ impl Transport for Loopback {
         payload.resize(length, 0);
         body.read(0, &mut payload[head.len()..]);
         header.length = length as u32;
-        // Through the words, as a real device sends it.
+        // Through its words, as a real device sends it.
         let header = PacketHeader::from_words(header.to_words());
         wire.towards[to].push_back(Packet { header, payload });
         state.wake(peer);
@@ -432,7 +437,8 @@ impl Transport for Loopback {
     fn allocate(&mut self, length: usize, _rights: Rights) -> Result<Memory, Error> {
         let words = Box::new(Words(vec![0u64; length.div_ceil(8)].into_boxed_slice()));
         let start = NonNull::new(words.0.as_ptr().cast_mut().cast::<u8>()).expect("not null");
-        // SAFETY: the boxed words stay where they are until the owner is dropped, and nobody else names them.
+        // SAFETY: the boxed words stay where they are until the owner is dropped, and nothing else
+        // refers to them.
         Ok(unsafe { Memory::from_owner(start, length, true, Arc::from(words as Box<dyn Owner>)) })
     }
 
@@ -523,7 +529,7 @@ impl Transport for Loopback {
 }
 
 impl Loopback {
-    /// Gives a number to links that peers have made to us.
+    /// Gives numbers to links that peers have made to us.
     fn welcome(&mut self) {
         let mut state = self.fabric.lock();
         let known: Vec<usize> =
@@ -539,12 +545,12 @@ impl Loopback {
         }
     }
 
-    /// Takes one packet, or the news of a link's end. `false`: there was none.
+    /// Delivers one packet, or the end of a link. `false`: there was none.
     fn poll_link(&mut self, sink: &mut impl Sink, link: LinkId) -> bool {
         let mut state = self.fabric.lock();
         let links = &state.functions[&self.address].links;
         let Some((wire, end)) = links[link.0 as usize] else { return false };
-        // An earlier link to the same peer is heard to its end first.
+        // Packets of an earlier link to the same peer come first.
         let peer = state.links[wire].ends[1 - end];
         let earlier = links.iter().flatten().filter(|(other, _)| *other < wire);
         if earlier.into_iter().any(|&(other, end)| {
@@ -555,7 +561,7 @@ impl Loopback {
         }
         let Some((wire, end)) = state.wire(self.address, link) else { return false };
         let Some(packet) = wire.towards[end].pop_front() else {
-            // What a peer sent before its end is still delivered.
+            // Packets that a peer sent before its end are still delivered.
             if let Condition::Down(why) = wire.condition
                 && !std::mem::replace(&mut wire.told[end], true)
             {
@@ -589,7 +595,7 @@ impl Loopback {
         }
     }
 
-    /// Reaches a peer's memory, if this fabric allows it and the key does.
+    /// Accesses a peer's memory, if this fabric and the key allow it.
     fn reach(
         &mut self,
         link: LinkId,

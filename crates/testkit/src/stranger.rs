@@ -1,8 +1,8 @@
 //! Another user of the host: a process without privileges that takes names of ours, or connects and
 //! says nothing.
 //!
-//! The process changes its user by itself, which only root can. Without that the test fails and
-//! says that it did not run.
+//! The process changes its user by itself, which needs root. Without root the test fails and says
+//! that it did not run.
 
 use crate::conformance::child::{Process, ROLE, told};
 use crate::conformance::patience::{self, Patience};
@@ -28,14 +28,14 @@ const BIND: &str = "bind";
 const LISTEN: &str = "listen";
 /// Keeps connections to the name, says nothing, and replaces those that are closed.
 const SILENT: &str = "silent";
-/// The names, with a blank between.
+/// The names, separated by blanks.
 const NAMES: &str = "BELLWIRE_TEST_NAMES";
-/// A name that the process takes when it has done what it was told.
+/// A socket name that the process takes when it is ready.
 const READY: &str = "BELLWIRE_TEST_READY";
 
 /// Connections that a silent stranger keeps.
 const KEPT: usize = 500;
-/// Most connections that it makes in its life.
+/// Maximum number of connections that it makes in its life.
 const MADE: usize = 100_000;
 
 /// How a stranger takes names.
@@ -57,7 +57,7 @@ fn address(name: &str) -> SocketAddrUnix {
     SocketAddrUnix::new_abstract_name(name.as_bytes()).expect("a short name")
 }
 
-/// The whole life of a stranger.
+/// A stranger's main function.
 pub fn play() {
     become_somebody_else();
     let (role, names) = (told(ROLE), told(NAMES));
@@ -87,7 +87,7 @@ fn become_somebody_else() {
         libc::setgroups(0, std::ptr::null()) == 0
             && libc::setresgid(USER, USER, USER) == 0
             && libc::setresuid(USER, USER, USER) == 0
-            // A change of the user makes the kernel forget the signal.
+            // A change of the user clears this signal.
             && libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == 0
     };
     assert!(done, "NOT RUN: becoming another user needs root");
@@ -102,8 +102,8 @@ fn take(name: &str, listen: bool) -> OwnedFd {
     socket
 }
 
-/// Connects until it has as many as it keeps, or there is no room in the queue; but after the first
-/// [`KEPT`] only once, so that each connection comes alone.
+/// Connects until it keeps the full number, or the queue is full. After the first [`KEPT`] it
+/// connects only once, so that each connection comes alone.
 fn refill(held: &mut Vec<OwnedFd>, name: &SocketAddrUnix, made: &mut usize) {
     let first = *made < KEPT;
     while held.len() < KEPT && *made < MADE {
@@ -132,7 +132,7 @@ fn job(access: Access) -> Job {
     Job::new(&name, access).expect("a good name")
 }
 
-/// Starts a stranger, and waits until it has done what it is told.
+/// Starts a stranger, and waits until it is ready.
 fn start(role: &str, names: &str, job: &Job) -> Process {
     let ready = format!("bellwire-test.{}.{role}.ready", job.name);
     let environment = [(ROLE, role), (NAMES, names), (READY, &ready)];
@@ -152,7 +152,7 @@ fn start(role: &str, names: &str, job: &Job) -> Process {
     stranger
 }
 
-/// A stranger who holds `names` of `job`.
+/// A stranger that holds `names` of `job`.
 fn squat(how: Squat, names: &[String], job: &Job) -> Process {
     let role = match how {
         Squat::Bound => BIND,
@@ -161,8 +161,8 @@ fn squat(how: Squat, names: &[String], job: &Job) -> Process {
     start(role, &names.join(" "), job)
 }
 
-/// A node whose number is chosen is refused with the stranger's number; one that may be any is the
-/// next, and says why; and two nodes exchange messages beside the stranger.
+/// A node with a chosen number is refused, with the stranger's user number. A node with any number
+/// gets the next one, and says why. Two nodes exchange messages beside the stranger.
 pub fn squatted_nodes(how: Squat) {
     let job = job(Access::Owner);
     let _stranger = squat(how, &[job.node_socket(0), job.node_socket(1)], &job);
@@ -187,8 +187,8 @@ pub fn squatted_nodes(how: Squat) {
     exchange(left, right);
 }
 
-/// A function whose name a stranger holds is refused with the stranger's number, and never as our
-/// own; so is a link to it. The other functions of the node exchange messages.
+/// A function whose name a stranger holds is refused with the stranger's user number, and never as
+/// our own; so is a link to it. The other functions of the node exchange messages.
 pub fn squatted_function(how: Squat) {
     let job = job(Access::Owner);
     let squatted = FunctionAddress { node: 0, function: 1 };
@@ -248,7 +248,7 @@ fn exchange(mut left: Node, mut right: Node) {
     }
 }
 
-/// Our own names are never said to be a stranger's.
+/// Our own names are never reported as a stranger's.
 pub fn own_names_are_our_own() {
     let job = job(Access::Owner);
     let device = ShmDevice::open(&job.name, Access::Owner, Some(0)).expect("a node");
@@ -262,7 +262,7 @@ pub fn own_names_are_our_own() {
     assert!(!second.describe().contains("holds"), "{}", second.describe());
 }
 
-/// Reasons why links ended, and how many packets came.
+/// Reasons why links ended, and the number of received packets.
 #[derive(Default)]
 struct Seen {
     ends: Vec<Status>,
@@ -302,16 +302,16 @@ fn send(from: &mut ShmTransport, seen: &mut Seen, link: LinkId, number: u64) {
     }
 }
 
-/// Another user keeps 500 silent connections to a function that sleeps, and replaces each that is
+/// Another user keeps 500 silent connections to a sleeping function, and replaces each that is
 /// closed. The function wakes up a bounded number of times, and a proper peer connects and
 /// exchanges packets meanwhile.
 pub fn silent_connections() {
-    /// As many packets go each way.
+    /// The number of packets each way.
     const PACKETS: u64 = 100;
-    /// The stranger goes on until so many connections were closed.
+    /// The stranger goes on until this many connections were closed.
     const CLOSED: u64 = 5_000;
-    /// Most wake-ups in a tick of 250 ms: one for each connection before the listener rests, a few
-    /// to empty its queue.
+    /// Maximum number of wake-ups in a tick of 250 ms: one for each connection before the listener
+    /// is paused, a few to empty its queue.
     const WAKE_UPS: u64 = 160;
     const TICK: Duration = Duration::from_millis(250);
 
@@ -343,7 +343,7 @@ pub fn silent_connections() {
                 assert!(!patience.is_over(), "{:?}", sleeper.counter_rows());
             }
             let ticks = since.elapsed().as_nanos() / TICK.as_nanos();
-            // Each packet of the peer wakes the sleeper too, and a link takes a few.
+            // Each packet of the peer wakes the sleeper too, and a link takes a few wake-ups.
             let most = WAKE_UPS * (ticks as u64 + 2) + 4 * PACKETS;
             println!(
                 "{wake_ups} wake-ups in {ticks} ticks, of {most}: {:?}",
@@ -372,7 +372,7 @@ pub fn silent_connections() {
     });
 }
 
-/// A silent connection to a function that sleeps is closed, whoever made it; and then the function
+/// A silent connection to a sleeping function is closed, whichever user made it. Then the function
 /// sleeps on.
 pub fn a_silent_connection_is_closed() {
     let job = job(Access::Owner);
@@ -385,7 +385,7 @@ pub fn a_silent_connection_is_closed() {
     let patience = Patience::new();
     while is_open(&silent) {
         if sleeper.poll(&mut seen, 16) == 0 {
-            // Nothing but the strangers' clock ends this before the limit.
+            // Only the strangers' clock ends this sleep before the limit.
             sleeper.sleep(Some(patience::limit())).expect("sleeping works");
         }
         sleeper.poll(&mut seen, 16);

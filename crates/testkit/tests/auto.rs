@@ -1,4 +1,4 @@
-//! `auto` does what every device must do, whichever way each peer is reached, and takes the way that is right for each.
+//! `auto` does what every device must do, by every way to a peer, and takes the right way for each.
 
 use bellwire::{Device, DeviceOptions, Error, Operation, Result, Send};
 use bellwire_testkit::conformance::bytes::pattern;
@@ -10,14 +10,14 @@ use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Nodes at addresses of loopback, and ports that no other test uses.
+/// Nodes at loopback addresses, with ports that no other test uses.
 struct Auto {
     network: u32,
     port: u16,
     nodes: AtomicU32,
-    /// Every second node is one of `udp` alone, which nobody reaches by memory.
+    /// Every second node is one of `udp` alone, which no peer reaches by memory.
     mixed: bool,
-    /// Where another process opens its node.
+    /// The device name of another process's node.
     other: String,
 }
 
@@ -38,7 +38,7 @@ impl Auto {
     fn node(&self, kind: &str, number: u32, options: &DeviceOptions) -> Result<Device> {
         let mut options = options.clone();
         options.port = Some(self.port);
-        // A number that is an address is to be had at that address only.
+        // A number that is an address is available only at that address.
         let own = options.node.filter(|node| node >> 16 == 127 << 8 | self.network);
         let own = own.map(|own| Ipv4Addr::from(own).to_string());
         let address = own.unwrap_or_else(|| self.address(number));
@@ -69,7 +69,7 @@ mod near {
     bellwire_testkit::conformance_tests!(auto);
 }
 
-/// Peers are reached by memory or by UDP, one and one.
+/// Peers are reached by memory and by UDP, alternately.
 mod mixed {
     use super::Auto;
 
@@ -110,7 +110,7 @@ mod process {
     }
 }
 
-/// What only devices of one host can promise.
+/// Promises of devices of one host only.
 mod host {
     use super::{Auto, conformance};
 
@@ -150,7 +150,7 @@ fn told(node: &Node) -> (usize, usize) {
     (counts[0], counts[1])
 }
 
-/// A message from each to each.
+/// A message from each node to each other.
 #[track_caller]
 fn all_talk(stage: &mut Stage<'_>) {
     for from in 0..stage.nodes.len() {
@@ -168,7 +168,7 @@ fn all_talk(stage: &mut Stage<'_>) {
     }
 }
 
-/// Each pair of peers takes the way that both can take, and tells which.
+/// Each pair of peers takes the way that both can take, and reports it.
 #[test]
 fn each_peer_is_reached_by_its_own_way() {
     let fixture = Auto::new(false);
@@ -187,8 +187,8 @@ fn each_peer_is_reached_by_its_own_way() {
     assert!(limits.packet_bytes <= stage.nodes[2].function.limits().packet_bytes);
 }
 
-/// A peer that comes up while it is being sought is reached by memory, whoever asks first; and one that comes again as another kind
-/// is reached by the other way.
+/// A peer that comes up while it is sought is reached by memory, whichever side asks first. A peer
+/// that comes again as another kind is reached by the other way.
 #[test]
 fn the_way_is_found_anew_for_each_life() {
     let fixture = Auto::new(false);
@@ -198,7 +198,7 @@ fn the_way_is_found_anew_for_each_life() {
     let mut stage = Stage { fixture: &fixture, nodes, case: String::new() };
     for (life, kind) in ["auto:udp", "udp", "auto:udp", "auto:udp", "udp"].into_iter().enumerate() {
         let device = fixture.node(kind, 1, &options).expect("a node opens");
-        // Asked for before it is there.
+        // Requested before the peer is there.
         let to = bellwire::Address::new(device.node(), 0, 1);
         let pair = stage.nodes[A].queue_pair;
         let send = Send::immediate(b"early").to(to);
@@ -219,7 +219,7 @@ fn the_way_is_found_anew_for_each_life() {
             patience.spend(|| format!("life {life}: {}", stage.nodes[A].device.describe()));
         }
         stage.nodes.pop();
-        // Its end is noticed, or the next life would be told of it.
+        // Waits until its end is noticed; otherwise the next life would get the report.
         let mut patience = Patience::new();
         while told(&stage.nodes[A]) != (0, 0) {
             stage.nodes[A].function.progress().expect("progress");
@@ -228,7 +228,8 @@ fn the_way_is_found_anew_for_each_life() {
     }
 }
 
-/// A function has one owner on the host, names that mean nothing are refused, and so is what the network refuses.
+/// A function has one owner on the host. Invalid names are refused, and so is what the network
+/// refuses.
 #[test]
 fn bad_names_and_taken_functions_are_refused() {
     let fixture = Auto::new(false);
@@ -260,7 +261,7 @@ fn greeting(node: &mut Node) -> bellwire::Address {
     }
 }
 
-/// Sends messages to an echo and gets them back, the last of which ends it.
+/// Sends messages to an echo and gets them back; the last one ends it.
 #[track_caller]
 fn talk(node: &mut Node, peer: bellwire::Address) {
     for (number, length) in [8, 5_000, 100_000].into_iter().enumerate() {
@@ -298,7 +299,8 @@ fn open(device: &str) -> Node {
     Node::of(Device::open(device).expect("a node opens"), 0, &Default::default())
 }
 
-/// Between hosts: a process on our host is reached by memory and one on another by the network, at the same time.
+/// Between hosts: a process on our host is reached by memory, and one on another host by the
+/// network, at the same time.
 #[test]
 fn one_peer_is_here_and_one_elsewhere() {
     let network = Network::pair(Carrier::Udp);
@@ -336,8 +338,8 @@ fn functions_of_one_interface_meet_in_memory() {
     });
 }
 
-/// Another host with the node number of a process here is refused while that one lives, and is the one that is meant if it is
-/// the one that was looked up.
+/// Another host has the node number of a process here. It is refused while that process lives. If
+/// it was looked up by its address, it is the one that is reached.
 #[test]
 fn another_host_with_the_same_number_is_not_confused() {
     const NUMBER: u32 = 4711;
@@ -350,7 +352,8 @@ fn another_host_with_the_same_number_is_not_confused() {
         let _here = echo(&network, 0, &here, node.address());
         let peer = greeting(&mut node);
         assert_eq!(peer.node, NUMBER);
-        // Its own greeting was heard; that of somebody elsewhere who claims its number is not.
+        // The own process's greeting was taken. The greeting of a process elsewhere that claims its
+        // number is not.
         node.receive(48, 0);
         let impostor = echo(&network, 1, &there, node.address());
         let patience = Patience::of(Duration::from_secs(4));
@@ -379,7 +382,7 @@ fn another_host_with_the_same_number_is_not_confused() {
     });
 }
 
-/// As [`talk`], when a receive that nobody came for is still posted.
+/// Like [`talk`], with a receive still posted that no message came for.
 fn talk_with_posted(node: &mut Node, peer: bellwire::Address) {
     let send = Send::buffer(pattern(5, 48)).to(peer).with_immediate(1);
     node.function.post_send(node.queue_pair, send).expect("room");

@@ -1,24 +1,25 @@
-//! Planted faults that the conformance suite, and the crash tests, must notice.
+//! Planted faults that the conformance suite and the crash tests must notice.
 //!
-//! Each test runs a check twice in processes of its own: as it is, where it must succeed, and with the fault, where it must fail.
+//! Each test runs a check twice in processes of its own. Without the fault it must succeed, and
+//! with the fault it must fail.
 
 use bellwire_testkit::check::{
     A_BYSTANDER_KEEPS_OUT, NO_DELIVERY_IS_GUESSED, NO_MAPPING_STAYS, succeeds,
 };
 
-/// `fault` must be what makes `check` fail.
+/// `fault` must make `check` fail.
 fn notices(check: &str, fault: &str) {
     assert!(succeeds(check, None), "{check} fails although nothing is planted");
     assert!(!succeeds(check, Some(fault)), "{check} does not notice {fault}");
 }
 
-/// A key that was given up still opens its region.
+/// A deregistered key still opens its region.
 #[test]
 fn a_stale_key() {
     notices("fault::stale_keys", "stale-key");
 }
 
-/// A region ends a word later than it does.
+/// A region's bound is one word too far.
 #[test]
 fn wrong_bounds() {
     notices("fault::forged_lengths", "wrong-bounds");
@@ -30,14 +31,14 @@ fn ignored_rights() {
     notices("fault::missing_rights", "rights-ignored");
 }
 
-/// Senders do not look whether a queue pair exists, or takes messages now.
+/// Senders do not check whether a queue pair exists, or takes messages now.
 #[test]
 fn an_ignored_gate() {
     notices("fault::no_such_queue_pair", "gate-ignored");
     notices("flow::a_stopped_queue_pair_holds_up_nobody_else", "gate-ignored");
 }
 
-/// A queue pair that was stopped once stays stopped: the credit to go on is dropped.
+/// A stopped queue pair stays stopped: its GO is dropped.
 #[test]
 fn a_dropped_go() {
     notices("flow::a_receiver_that_does_not_receive", "gate-missed-go");
@@ -62,13 +63,13 @@ fn a_wrong_tail_pointer() {
     notices("message::early_messages_wait", "damq-order");
 }
 
-/// A message is shown to the program before others that it has not heard of.
+/// An inbox is shown a message before earlier ones.
 #[test]
 fn a_message_out_of_turn() {
     notices("inbox::messages_keep_their_order", "shown-too-early");
 }
 
-/// A batch of which a part found no room is offered whole again.
+/// A batch that found room for a part is offered again from its start.
 #[test]
 fn a_batch_from_its_start() {
     notices("batch::messages_keep_their_order", "batch-starts-again");
@@ -80,7 +81,7 @@ fn an_unnoticed_death() {
     notices("connection::a_peer_that_goes_away", "death-unnoticed");
 }
 
-/// A forked child may use what is its parent's.
+/// A forked child may use its parent's function.
 #[test]
 fn an_unnoticed_fork() {
     notices("fork::a_forked_child_is_refused", "fork-unnoticed");
@@ -98,7 +99,7 @@ fn a_guessed_delivery() {
     notices(NO_DELIVERY_IS_GUESSED, "complete-on-taking");
 }
 
-/// Nobody is said to hold a name.
+/// The user who holds a name is not named.
 #[test]
 fn an_unnamed_stranger() {
     notices("a squatted function", "stranger-unnamed");
@@ -110,7 +111,7 @@ fn a_silent_connection_that_is_kept() {
     notices("a silent connection", "silent-kept");
 }
 
-/// A listener is woken by each connection, however many bring nothing.
+/// A listener is woken by each connection, even if many bring nothing.
 #[test]
 fn a_listener_that_never_rests() {
     notices("many silent connections", "listener-never-rests");

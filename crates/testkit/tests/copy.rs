@@ -1,7 +1,8 @@
-//! `bellwire copy` between hosts that are network namespaces: what arrives is what was sent, whoever is killed meanwhile.
+//! `bellwire copy` between hosts that are network namespaces: what arrives is what was sent, even
+//! if a side is killed meanwhile.
 //!
-//! As in `network.rs` the tests make their networks themselves, which needs root and iproute2: without them each test fails and says
-//! that it did not run.
+//! As in `network.rs` the tests make their networks themselves, which needs root and iproute2.
+//! Without them each test fails and says that it did not run.
 
 use bellwire_testkit::conformance::Patience;
 use bellwire_testkit::conformance::bytes::pattern;
@@ -13,10 +14,10 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Everything that a copy can go over. AF_XDP is a way of frames too, but the tests of `eth` show it.
+/// The carriers of a copy. AF_XDP is a way of frames too, but the tests of `eth` show it.
 const CARRIERS: [Carrier; 2] = [Carrier::Packet, Carrier::Udp];
 
-/// A folder that is removed with all that is in it when this is dropped.
+/// A folder that is removed with its contents when this is dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -55,7 +56,7 @@ fn connect(network: &Network, source: &Path) -> std::process::Command {
     command
 }
 
-/// Sends to whoever listens.
+/// Sends to the listener.
 fn send(network: &Network, source: &Path) -> Output {
     let mut command = connect(network, source);
     network.hosts[0].run(|| command.output()).expect("it starts")
@@ -78,14 +79,14 @@ fn end_of(mut listener: Running) -> Option<i32> {
     }
 }
 
-/// Bytes of the one unfinished copy in `folder`, if there is one. Its name depends on where it comes from.
+/// Bytes of the one unfinished copy in `folder`, if there is one. Its name depends on its source.
 fn unfinished(folder: &Path) -> Option<u64> {
     let children = fs::read_dir(folder).expect("ours").map(|child| child.expect("ours"));
     let is_part = |child: &fs::DirEntry| child.path().extension() == Some("bellwire-part".as_ref());
     let mut parts = children.filter(is_part);
     let part = parts.next()?;
     assert!(parts.next().is_none(), "there are two");
-    // It may have got its last name meanwhile.
+    // It may have been renamed meanwhile.
     Some(part.metadata().map_or(0, |metadata| metadata.len()))
 }
 
@@ -112,7 +113,7 @@ fn a_copy_on_one_host_goes_over_its_interface() {
     }
 }
 
-/// A file and a tree go from host to host, and both sides exit with 0 when all is there.
+/// A file and a tree go from host to host, and both sides exit with 0 when everything has arrived.
 #[test]
 fn files_and_trees_go_from_host_to_host() {
     for carrier in CARRIERS {
@@ -150,15 +151,16 @@ fn files_and_trees_go_from_host_to_host() {
     }
 }
 
-/// Who is to be killed.
+/// Which side is killed.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Victim {
     Sender,
     Listener,
 }
 
-/// After `kill -9` of either side half-way nothing has the final name. A sender that dies does not end the listener, and one that is
-/// left alone says so; the same command again goes on from what was there.
+/// After `kill -9` of either side half-way, nothing has the final name. A dead sender does not end
+/// the listener, and a sender without a listener reports it. The same command again resumes the
+/// copy.
 #[test]
 fn a_killed_copy_between_hosts_is_resumed() {
     for (carrier, victim) in
@@ -189,7 +191,7 @@ fn a_killed_copy_between_hosts_is_resumed() {
             if !done.exists() {
                 break listener;
             }
-            // It was over before we came to it: more data.
+            // The copy finished before the kill: try with more data.
             drop(listener);
             fs::remove_file(&done).expect("it is there");
             mib *= 2;

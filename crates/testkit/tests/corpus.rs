@@ -1,11 +1,11 @@
-//! What the fuzzers found worth keeping goes through what the fuzzers run.
+//! Replays the fuzzers' corpus.
 
 use bellwire_testkit::fuzz::parse_outside;
 use std::fs;
 use std::path::Path;
 
-/// No file of the corpus makes a reader of names, addresses, keys or frames of strangers panic, or understand what it would write
-/// otherwise.
+/// No file of the corpus makes a parser of names, addresses, keys or strangers' frames panic. What
+/// is understood is understood again when it is written.
 #[test]
 fn outsiders_stand_the_corpus() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/parse_outside");

@@ -1,4 +1,5 @@
-//! Crashes at every step, and what they leave behind. `BELLWIRE_LONG=1` tries more passages and more rounds.
+//! Crashes at every step, and what they leave behind. `BELLWIRE_LONG=1` tries more passages and
+//! more rounds.
 
 use bellwire_testkit::crash::{Outcome, Passage, Scenario, steps_of_the_sources, survive};
 use std::sync::Mutex;
@@ -7,14 +8,15 @@ fn is_long() -> bool {
     std::env::var_os("BELLWIRE_LONG").is_some()
 }
 
-/// A process that is killed at any passage of any step, in any role: every descriptor of the survivor completes, nothing stays
-/// behind, and the next run is clean.
+/// A process is killed at any passage of any step, in any role. Every descriptor of the survivor
+/// completes, nothing stays behind, and the next run is clean.
 #[test]
 fn killed_at_every_step() {
     at_every_step(false);
 }
 
-/// A process that stops at any passage of any step, in any role, and is continued later, loses nothing.
+/// A process that stops at any passage of any step, in any role, and is continued later, loses
+/// nothing.
 #[test]
 fn stopped_at_every_step() {
     at_every_step(true);
@@ -33,7 +35,7 @@ fn at_every_step(stop: bool) {
         }
     }
     let (plans, reached) = (Mutex::new(plans.into_iter()), Mutex::new(Vec::new()));
-    // They mostly sleep.
+    // Several at once, because they mostly sleep.
     std::thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| {
@@ -54,7 +56,8 @@ fn at_every_step(stop: bool) {
     }
 }
 
-/// Thousands of connections and functions that come and go leave no descriptor, mapping or page behind.
+/// Thousands of connections and functions that come and go leave no descriptor, mapping or page
+/// behind.
 #[test]
 fn coming_and_going_leaves_nothing() {
     bellwire_testkit::crash::churn(if is_long() { 100_000 } else { 10_000 });

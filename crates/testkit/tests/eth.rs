@@ -1,8 +1,9 @@
-//! The Ethernet device does what every device must do, by both ways of frames, in networks that the tests make themselves.
+//! The Ethernet device does what every device must do, by both ways of frames, in networks that the
+//! tests make themselves.
 //!
-//! A network is a namespace that nobody else sees, with a bridge and a veth pair for each node. It vanishes with the last thread
-//! and socket in it, however a test ends. Making one needs root and iproute2: without them each test fails and says that it did
-//! not run, so that nobody takes it for passed.
+//! A network is a private namespace with a bridge and a veth pair for each node. It vanishes with
+//! the last thread and socket in it, however a test ends. Making one needs root and iproute2.
+//! Without them each test fails and says that it did not run, so that it does not count as passed.
 
 use bellwire::{Device, DeviceOptions, Error, FrameWay, Function, Result, Send};
 use bellwire_ethernet::testing::{enter_new_namespace, ip, thread_number};
@@ -16,12 +17,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// Nodes on a bridge in a namespace that this thread is in from now on.
+/// Nodes on a bridge in a namespace, which this thread enters for good.
 struct Bridged {
     way: FrameWay,
     mtu: usize,
     nodes: AtomicU32,
-    /// Where another process opens its node.
+    /// The device name of another process's node.
     other: String,
 }
 
@@ -51,7 +52,7 @@ impl Bridged {
         .expect("a veth pair");
     }
 
-    /// As another process will open it.
+    /// Adds the interface that another process will open.
     fn with_other(self) -> Bridged {
         self.plug_in(999);
         self
@@ -185,8 +186,8 @@ fn other_drivers_carry_frames_too() {
     }
 }
 
-/// On a link that floods, a function takes no frame of others and answers none, and the others connect and talk: by either way, and by
-/// the one that is found to be the faster.
+/// On a link that floods, a function takes no frame of others and answers none, while the others
+/// connect and talk. This holds for either way, and for the way that is measured to be faster.
 // shows: H-02, H-03
 #[test]
 fn a_bystander_on_a_hub_keeps_out() {
@@ -202,8 +203,8 @@ fn jumbo_frames_carry_every_size() {
     conformance::run(conformance::message::every_size_and_memory, &network);
 }
 
-/// A device tells which way was taken and why; a way that was asked for and is not to be had is an error with the reason; and
-/// what is no usable interface is refused with what to do.
+/// A device reports which way it took and why. A requested way that is not available is an error
+/// with the reason. An unusable interface is refused with what to do.
 #[test]
 fn the_way_is_told_and_never_changed_silently() {
     let network = Bridged::new(FrameWay::Xdp, 1500);
@@ -211,7 +212,8 @@ fn the_way_is_told_and_never_changed_silently() {
     let function = device.open_function(0).unwrap();
     let told = device.describe();
     assert!(told.contains("by AF_XDP, generic") && told.contains("it was asked for"), "{told}");
-    // The hook has one owner: who insists on it elsewhere is refused, who does not gets the other way.
+    // The hook has one owner: a second function that requires it is refused, and one that does not
+    // gets the other way.
     let insisting = Device::open("eth:n0?io=xdp").unwrap().open_function(1).err().unwrap();
     assert!(matches!(insisting, Error::DeviceUnavailable { .. }), "{insisting}");
     let easy = Device::open("eth:n0").unwrap();
@@ -231,8 +233,8 @@ fn the_way_is_told_and_never_changed_silently() {
     assert!(down.contains("ip link set n0 up"), "{down}");
 }
 
-/// The program is detached when its owner ends in any way: the hook can be had again after a function is closed, and after its
-/// process was killed.
+/// The program is detached however its owner ends: the hook is free again after a function is
+/// closed, and after its process was killed.
 // shows: H-05
 #[test]
 fn nothing_stays_attached() {
@@ -248,7 +250,7 @@ fn nothing_stays_attached() {
     let environment = [(ROLE, "echo"), (DEVICE, network.other.as_str()), (PEER, peer.as_str())];
     let child = Process::start("process", &environment);
     let mut stage = Stage { fixture: &network, nodes: vec![parent], case: String::new() };
-    // It has the hook: its first message came by it.
+    // The child has the hook: its first message came through it.
     stage.success(0);
     device.open_function(0).map(drop).expect_err("the child has it");
     child.signal(libc::SIGKILL);
@@ -285,8 +287,8 @@ fn an_interface_may_go_down_for_a_while() {
     }
 }
 
-/// Two namespaces joined by a veth pair, this thread in one and another thread in the other: runs `far` there with the flag that
-/// tells it to end, and `near` here.
+/// Two namespaces joined by a veth pair, this thread in one and another thread in the other. Runs
+/// `far` there, with the flag that tells it to end, and `near` here.
 fn two_hosts(
     far: impl FnOnce(&AtomicBool, &dyn Fn(u32)) + std::marker::Send,
     near: impl FnOnce(u32) + std::marker::Send,
@@ -328,8 +330,8 @@ fn poll_until(over: &AtomicBool, function: &mut Function) {
     }
 }
 
-/// A TCP connection and messages use the same interface at the same time: the program in the link layer takes what is ours and
-/// leaves the rest to the kernel, and both arrive whole.
+/// A TCP connection and messages use the same interface at the same time. The program in the link
+/// layer takes our frames and leaves the rest to the kernel, and both arrive whole.
 // shows: H-02, H-03
 #[test]
 fn tcp_and_messages_share_an_interface() {
@@ -399,7 +401,7 @@ fn tcp_and_messages_share_an_interface() {
     }
 }
 
-/// A node is found by its Ethernet address, by its IP address, and without anything but its number.
+/// A node is found by its Ethernet address, by its IP address, and by its number alone.
 #[test]
 fn nodes_are_found_by_any_of_their_addresses() {
     two_hosts(

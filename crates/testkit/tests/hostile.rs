@@ -12,20 +12,20 @@ fn attack(attack: Attack) {
     withstand(attack, time, seed);
 }
 
-/// A peer that scribbles over the memory of its own link cannot disturb the others.
+/// A peer that overwrites the memory of its own link cannot disturb the others.
 #[test]
 fn scribbling_over_its_own_link() {
     attack(Attack::Pair);
 }
 
-/// A peer that scribbles over everything that it can write, the victim's pool and doorbell included, cannot crash or hang the victim,
-/// nor reach another function of it.
+/// A peer overwrites everything that it can write, including the victim's pool and doorbell. It
+/// cannot crash or hang the victim, nor reach another function of it.
 #[test]
 fn scribbling_over_everything() {
     attack(Attack::Pool);
 }
 
-/// Whatever comes over the control socket, with whatever descriptors, cannot disturb the others.
+/// Garbage on the control socket, with any descriptors, cannot disturb the others.
 #[test]
 fn garbage_on_the_control_socket() {
     attack(Attack::Socket);

@@ -1,9 +1,9 @@
-//! The engine does what every device must do, over a device that helps and over one that makes things hard.
+//! The engine does what every device must do, over a cooperative device and over a difficult one.
 
 use bellwire_testkit::conformance::Loopback;
 use bellwire_testkit::loopback::FabricOptions;
 
-/// Everything can be reached directly, and there is room.
+/// All memory is directly reachable, and there is room.
 mod plain {
     fn plain() -> super::Loopback {
         super::Loopback::new(super::FabricOptions::default())
@@ -11,7 +11,8 @@ mod plain {
     bellwire_testkit::conformance_tests!(plain);
 }
 
-/// Nothing can be reached directly, links hold two small packets, and every third packet has to be tried again.
+/// No memory is directly reachable, links hold two small packets, and every third packet must be
+/// retried.
 mod stubborn {
     fn stubborn() -> super::Loopback {
         super::Loopback::new(super::FabricOptions {

@@ -1,4 +1,5 @@
-//! The simulated device does what every device must do, in virtual time, and what only it does.
+//! The simulated device does what every device must do, in virtual time, and also what only it
+//! does.
 
 use bellwire::{
     Address, Completion, Device, DeviceOptions, Error, Function, Get, Operation, Put, Result,
@@ -12,7 +13,7 @@ use bellwire_testkit::conformance::{self, Fixture, Named, Node};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A machine that nobody else uses.
+/// A machine of this test alone.
 struct Chpp(Named, PathBuf);
 
 impl Fixture for Chpp {
@@ -23,12 +24,13 @@ impl Fixture for Chpp {
     }
 }
 
-/// The paper's interfaces with as many hosts as its addresses allow, so that the largest checks find room.
+/// The paper's interfaces with the maximum number of hosts that its addresses allow, so that the
+/// largest checks find room.
 fn chpp() -> Chpp {
     Chpp(Named::new("model:chpp"), config("sixteen-hosts", &[("ports = 4 ", "ports = 16 ")]))
 }
 
-/// The prototype with some of its text replaced, as a file.
+/// A file with the prototype's text and some replacements.
 fn config(name: &str, changes: &[(&str, &str)]) -> PathBuf {
     let mut text = PROTOTYPE.to_owned();
     for (from, to) in changes {
@@ -36,7 +38,8 @@ fn config(name: &str, changes: &[(&str, &str)]) -> PathBuf {
         text = text.replace(from, to);
     }
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name).with_extension("toml");
-    // Tests write the same; a name of its own until it is whole keeps others from reading half of it.
+    // Several tests write the same file. Each writes under a name of its own first, so that no test
+    // reads half a file.
     let own = path.with_extension(format!("{:?}", std::thread::current().id()));
     std::fs::write(&own, text).expect("a place for the configuration");
     std::fs::rename(&own, &path).expect("the same place");
@@ -45,7 +48,7 @@ fn config(name: &str, changes: &[(&str, &str)]) -> PathBuf {
 
 bellwire_testkit::conformance_tests_of_one_process!(chpp);
 
-/// What functions of one host share.
+/// Checks of functions that share a host.
 mod host {
     use super::{chpp, conformance};
 
@@ -76,7 +79,8 @@ mod host {
     }
 }
 
-/// Two functions over linked controllers, in a ring of eight with two hosts each, do what they do over one.
+/// Two functions over linked controllers, in a ring of eight with two hosts each, do the same as
+/// over one.
 // shows: C-02
 #[test]
 fn linked_controllers_carry_everything() {
@@ -88,8 +92,9 @@ fn linked_controllers_carry_everything() {
     conformance::run(conformance::thread::two_nodes_in_two_threads, &chpp);
 }
 
-/// A message of 8 bytes takes what the machine takes for a NAP of 8 bytes with its data inside the descriptor (Table 3), plus the stated
-/// costs of the two programs, plus what the tail behind it and the last look cost: no more than 100 ns.
+/// The latency of an 8-byte message is the sum of three parts. First, the machine's time for a NAP
+/// of 8 bytes with its data inside the descriptor (Table 3). Second, the stated costs of the two
+/// programs. Third, at most 100 ns for the tail and the last poll.
 // shows: C-17
 #[test]
 fn a_short_message_takes_what_the_machine_and_the_software_take() {
@@ -101,7 +106,7 @@ fn a_short_message_takes_what_the_machine_and_the_software_take() {
     let [mut from, mut to] = [(); 2].map(|()| Node::open(&named));
     to.receive(8, 1);
     let there = to.address();
-    // The first message finds everything new; the second is the one.
+    // The first message finds cold state; the bounds hold for both.
     for _ in 0..2 {
         to.receive(8, 1);
         let pair = from.queue_pair;
@@ -125,7 +130,7 @@ fn a_short_message_takes_what_the_machine_and_the_software_take() {
     }
 }
 
-/// What a program sees of a completion, whatever carried it.
+/// What a program sees of a completion, on any device.
 type Seen = (usize, String, Status, u64, usize, Option<u64>, Vec<u8>);
 
 fn seen(node: usize, done: Completion) -> Seen {
@@ -138,7 +143,8 @@ fn seen(node: usize, done: Completion) -> Seen {
     (node, format!("{:?}", done.operation), status, context, length, value, bytes)
 }
 
-/// A program with two nodes that does some of everything, with and without errors; all its completions, in the order of their contexts.
+/// A program with two nodes that uses a bit of everything, with and without errors. Returns all its
+/// completions, in the order of their contexts.
 fn program(fixture: &dyn Fixture) -> Vec<Seen> {
     let mut nodes = [(); 2].map(|()| Node::open(fixture));
     let addresses = [0, 1].map(|who: usize| nodes[who].address());
@@ -182,7 +188,7 @@ fn program(fixture: &dyn Fixture) -> Vec<Seen> {
         }
         patience.spend(|| format!("{} of {expected} completions", all.len()));
     }
-    // What was put is there when its completion is.
+    // After its completion a put's bytes are there.
     let get = Get::new(key.slice(0, 45_000), vec![0; 45_000]).context(600);
     nodes[0].function.post_get(pair, get).expect("room");
     loop {
@@ -196,7 +202,8 @@ fn program(fixture: &dyn Fixture) -> Vec<Seen> {
     all
 }
 
-/// The same program has the same completions, with the same bytes and errors, over shared memory and over the simulated interface.
+/// The same program has the same completions, with the same bytes and errors, over shared memory
+/// and over the simulated interface.
 // shows: C-33
 #[test]
 fn a_program_sees_the_same_as_over_shared_memory() {
@@ -208,7 +215,8 @@ fn a_program_sees_the_same_as_over_shared_memory() {
     }
 }
 
-/// The trace of a run of two programs in two threads, which exchange messages of all lengths, and what each saw and when.
+/// The trace of a run of two programs in two threads that exchange messages of all lengths, and
+/// each program's events with their times.
 fn trace(seed: u64) -> (u64, Vec<String>) {
     let jitter = config("jitter", &[("memory_jitter = \"0 ns\"", "memory_jitter = \"60 ns\"")]);
     let fixture = Chpp(Named::new("model:chpp"), jitter);
@@ -245,8 +253,9 @@ fn trace(seed: u64) -> (u64, Vec<String>) {
     (hash, diaries)
 }
 
-/// Two threads that exchange messages, in all wait modes, do the same at the same virtual times in every run with the same seed; with
-/// another seed, which draws other memory latencies, they do not.
+/// Two threads exchange messages, in all wait modes. With the same seed they do the same at the
+/// same virtual times in every run. With another seed, which draws other memory latencies, they do
+/// not.
 #[test]
 fn a_seed_fixes_what_two_threads_do() {
     let (first, again, other) = (trace(5), trace(5), trace(6));
@@ -256,7 +265,8 @@ fn a_seed_fixes_what_two_threads_do() {
     assert_ne!(first.1, other.1, "the seed must make a difference");
 }
 
-/// A program that only polls, and to which nobody can ever send anything, is told so by `poll` and by `progress`.
+/// A program that only polls, and that can never receive anything, learns so from `poll` and
+/// `progress`.
 #[test]
 fn polling_for_nothing_ends() {
     let mut options = DeviceOptions::default();
@@ -275,8 +285,8 @@ fn polling_for_nothing_ends() {
     assert!(matches!(told, Err(Error::Standstill { .. })), "{told:?}");
 }
 
-/// A thread that has a function open, and waits for something else than the device, holds up nobody; it comes back later, and finds
-/// what was sent to it.
+/// A thread with an open function that waits for something else than the device delays no other
+/// thread. When it comes back, it finds the messages that were sent to it.
 #[test]
 fn who_is_away_holds_up_nobody() {
     let named = Named::new("model:chpp");
@@ -285,7 +295,7 @@ fn who_is_away_holds_up_nobody() {
     let (release, released) = std::sync::mpsc::channel::<()>();
     let absent = std::thread::spawn(move || {
         away.receive(8, 9);
-        // It has begun, and is waited for from now on.
+        // Its function has begun, so the others wait for it from now on.
         away.function.progress().expect("progress");
         released.recv().expect("the others finish");
         let done = away.function.wait(away.completions, Wait::Block, Duration::from_secs(5));
@@ -306,8 +316,8 @@ fn who_is_away_holds_up_nobody() {
     assert_eq!(absent.join().expect("it comes back").0, 9);
 }
 
-/// Who opens a machine that is open already may say how it is, but not that it is otherwise; names, files and functions that there are
-/// not are refused with the reason.
+/// A program that opens an open machine may repeat its configuration, but not contradict it. Names,
+/// files and functions that do not exist are refused with the reason.
 #[test]
 fn openings_of_one_name_agree() {
     let named = Named::new("model:chpp");

@@ -1,8 +1,10 @@
-//! Real faults on real wires: interfaces that go down, peers and namespaces that vanish, frames that are lost, repeated,
-//! damaged, delayed or sent by somebody hostile, and much traffic at once. All carriers go through all of it.
+//! Real faults on real wires: interfaces go down, peers and namespaces vanish, and traffic is
+//! heavy. Frames are lost, duplicated, damaged, delayed, or sent by an attacker. Each test runs on
+//! all carriers.
 //!
-//! The tests make their networks themselves, out of namespaces and veth pairs without a name outside of this process (see
-//! `bellwire_testkit::network`). That needs root and iproute2: without them each test fails and says that it did not run.
+//! The tests make their networks themselves, out of namespaces and veth pairs without a name
+//! outside of this process (see `bellwire_testkit::network`). That needs root and iproute2: without
+//! them each test fails and says that it did not run.
 
 use bellwire::{Address, Device, Get, Operation, Put, RemoteKey, Rights, Send, Status};
 use bellwire_testkit::conformance::bytes::pattern;
@@ -45,7 +47,8 @@ with_each_carrier! {
     hostile_frames
 }
 
-/// A program in the link layer, or a packet socket, takes what is ours and leaves TCP alone; so does UDP, behind the kernel's own.
+/// A program in the link layer, or a packet socket, takes our frames and leaves TCP alone. So does
+/// UDP, behind the kernel's own stack.
 mod tcp_goes_on_beside {
     use super::{Carrier, run::tcp_goes_on_beside};
 
@@ -75,7 +78,8 @@ fn keep_going(stage: &mut Stage<'_>, traffic: &mut Traffic, time: Duration) {
     }
 }
 
-/// Waits until a node has no sends, puts, gets or atomics left. Returns their contexts and how each ended; `None`s are left out.
+/// Waits until a node has no sends, puts, gets or atomics left. Returns their contexts and
+/// statuses.
 #[track_caller]
 fn all_complete(node: &mut Node, others: &mut [Node]) -> Vec<(u64, Status)> {
     let (pair, mut ended) = (node.queue_pair, Vec::new());
@@ -99,7 +103,8 @@ fn all_complete(node: &mut Node, others: &mut [Node]) -> Vec<(u64, Status)> {
 /// Descriptors that [`post_everything`] posts.
 const POSTED: usize = 12;
 
-/// Posts messages, short ones and such that the peer has to fetch, puts and gets: none can succeed without the peer.
+/// Posts short messages, messages that the peer must fetch, puts and gets: none can succeed without
+/// the peer.
 #[track_caller]
 fn post_everything(node: &mut Node, to: Address, key: RemoteKey) {
     let pair = node.queue_pair;
@@ -122,7 +127,7 @@ fn post_everything(node: &mut Node, to: Address, key: RemoteKey) {
     }
 }
 
-/// Each descriptor of [`post_everything`] completed once, because nobody is there.
+/// Each descriptor of [`post_everything`] completed once, with an error.
 #[track_caller]
 fn assert_all_failed(mut ended: Vec<(u64, Status)>) {
     ended.sort_unstable_by_key(|(context, _)| *context);
@@ -132,7 +137,7 @@ fn assert_all_failed(mut ended: Vec<(u64, Status)>) {
     assert!(ended.iter().all(|&(_, status)| gone(status)), "{ended:?}");
 }
 
-/// The first message of an echo that was just started: where it is, and the keys of its memory.
+/// The first message of a new echo. Returns its address, and the keys of its memory.
 #[track_caller]
 fn greeting(node: &mut Node) -> (Address, [RemoteKey; 2]) {
     node.receive(48, 0);
@@ -174,7 +179,7 @@ fn round_trip(node: &mut Node, peer: Address, seed: u64, length: usize) {
     }
 }
 
-/// The checks of traffic notice a message that is not what it should be.
+/// The canary of the traffic's checks: a wrong byte in a message is noticed.
 #[test]
 #[should_panic(expected = "message 3 from 0 to 1 is another one")]
 fn a_false_message_is_noticed() {
@@ -197,9 +202,10 @@ fn sixteen_hosts_all_to_all() {
     }
 }
 
-/// Sixteen hosts send to one, which takes less than they have, all of the time: everything arrives in order, each gets its fair share
-/// once all are under way, and what is sent again stays a small part of what is sent. All have equal shares of one thread, so that the
-/// network and the protocol decide, not a scheduler.
+/// Sixteen hosts always have more to send to one than it takes. All messages arrive in order, each
+/// host gets its fair share once all are active, and retransmissions stay a small part of the
+/// traffic. All hosts have equal shares of one thread, so that network and protocol decide, not a
+/// scheduler.
 #[test]
 fn sixteen_to_one_is_fair_and_does_not_collapse() {
     const MESSAGES: u64 = 1_000;
@@ -214,11 +220,11 @@ fn sixteen_to_one_is_fair_and_does_not_collapse() {
         let (mut posted, mut counts) = ([0; 16], [0; 16]);
         let (mut under_way, mut at_first_end) = (None, None);
         (0..128).for_each(|_| receiver.receive(BYTES, 0));
-        // Who is always the first of all would always be the first to find room.
+        // The turn rotates: the first in a fixed order would always be the first to find room.
         let mut turn = 0;
         let mut patience = Patience::new();
         while counts.iter().any(|&count| count < MESSAGES) {
-            // Nobody runs ahead while others are still being introduced.
+            // No host runs ahead before all have delivered one message.
             let allowed = if counts.iter().all(|&count| count > 0) { MESSAGES } else { 1 };
             turn += 1;
             for number in (0..16).map(|index| (index + turn) % 16) {
@@ -269,19 +275,20 @@ fn sixteen_to_one_is_fair_and_does_not_collapse() {
     }
 }
 
-/// Whether each has at least one of so many parts of what the first has.
+/// Whether the smallest count is at least the largest divided by `parts`.
 fn is_fair(counts: &[u64], parts: u64) -> bool {
     counts.iter().min().unwrap_or(&0) * parts >= *counts.iter().max().unwrap_or(&0)
 }
 
-/// The check of fairness notices who gets less than half.
+/// The canary of the fairness check: a share below half is noticed.
 #[test]
 fn unfairness_is_noticed() {
     assert!(is_fair(&[100, 50, 70], 2));
     assert!(!is_fair(&[100, 49, 70], 2));
 }
 
-/// A process that is killed leaves no program in the link layer, and its interface can be opened again at once.
+/// A killed process leaves no program in the link layer, and its interface can be opened again at
+/// once.
 // shows: H-05
 #[test]
 fn nothing_stays_attached_after_a_crash() {
@@ -301,8 +308,9 @@ fn nothing_stays_attached_after_a_crash() {
     }
 }
 
-/// `bellwire perf` measures between two hosts, named by address, and every byte that it compares is right: round trips one after
-/// the other, and messages one behind the other (the paper's programs pingpong and burst).
+/// `bellwire perf` measures between two hosts, named by address, and every byte that it compares is
+/// right. It measures round trips, and streams of messages (the paper's programs pingpong and
+/// burst).
 // shows: H-28
 #[test]
 fn perf_runs_between_hosts() {
@@ -322,8 +330,8 @@ fn perf_runs_between_hosts() {
     }
 }
 
-/// A neighbour who says that a node is somewhere else, at an address that nobody has or at that of another node, teaches nothing before
-/// anybody asks, and costs time if he answers questions: the node is asked for again, and found.
+/// A neighbour claims that a node is at an unused address, or at another node's. Unasked claims
+/// have no effect. False answers only cost time: we ask for the node again, and find it.
 #[test]
 fn forged_places_are_outlived() {
     const NOBODY: [u8; 6] = [2, 0, 0, 0, 0x99, 0x99];
@@ -338,7 +346,7 @@ fn forged_places_are_outlived() {
             assert!(!lie(), "nobody has asked");
             let send = Send::buffer(pattern(1, 5_000)).to(to).with_immediate(1);
             peer.receive(5_000, 0);
-            // Heard before anything is asked.
+            // Received before anything is asked.
             (0..1_000).for_each(|_| assert!(node.poll().is_none()));
             node.function.post_send(node.queue_pair, send).expect("room");
             let (mut looks, mut patience, mut was_asked) = (0, Patience::new(), false);
@@ -371,7 +379,7 @@ fn address_of(network: &Network, host: usize) -> [u8; 6] {
     std::array::from_fn(|_| bytes.next().expect("six bytes"))
 }
 
-/// What `ip` tells about the interface of a host.
+/// What `ip` reports of the interface of a host.
 fn ip_tells(network: &Network, host: usize) -> String {
     let ask = || Command::new("ip").args(["-d", "link", "show", WIRE]).output();
     let output = network.hosts[host].run(ask).expect("ip");
@@ -382,7 +390,8 @@ fn ip_tells(network: &Network, host: usize) -> String {
 mod run {
     use super::*;
 
-    /// An interface that is down for 300 ms in the middle of a stream costs time and nothing else, three times in turn.
+    /// An interface that is down for 300 ms in the middle of a stream, three times, costs time and
+    /// nothing else.
     pub fn an_interface_is_down_for_a_while(carrier: Carrier) {
         let network = Network::pair(carrier);
         let mut stage = network.stage();
@@ -397,8 +406,8 @@ mod run {
         traffic.finish(&mut stage);
     }
 
-    /// If it is down for longer than a peer may be silent (5 s: PROTOCOL.md, "Liveness"), every descriptor completes with an error,
-    /// the next connection works, and so does everything else.
+    /// If it is down for longer than a peer may be silent (5 s: PROTOCOL.md, "Liveness"), every
+    /// descriptor completes with an error. The next connection works, and so does everything else.
     pub fn an_interface_is_down_for_too_long(carrier: Carrier) {
         let network = Network::pair(carrier);
         let mut stage = network.stage();
@@ -419,8 +428,8 @@ mod run {
         Traffic::both_ways(5).finish(&mut stage);
     }
 
-    /// A peer that is killed is told of, with every descriptor; one that is started again at its address is talked to, and gets
-    /// nothing that was meant for the one before.
+    /// A killed peer is reported with every descriptor. A peer that is started again at its address
+    /// can talk, and gets nothing that was meant for the previous one.
     pub fn peers_are_killed_and_come_again(carrier: Carrier) {
         let network = Network::pair(carrier);
         let mut node = network.node(0);
@@ -435,7 +444,8 @@ mod run {
             child.end();
             let since = Instant::now();
             post_everything(&mut node, peer, key);
-            // Every other time the next one is there before anybody has noticed, and its greeting ends the old link.
+            // Every other time the next peer is there before the death is noticed, and its greeting
+            // ends the old link.
             let next = (life % 2 == 1).then(|| network.echo(1, here));
             if next.is_some() {
                 node.receive(48, 0);
@@ -457,14 +467,15 @@ mod run {
             eprintln!("{carrier:?}: the {how}: told after {:?}", since.elapsed());
             assert_all_failed(ended);
             if let Some(next) = next {
-                // Had it been given anything of the old messages, it would return that first.
+                // If it had received anything of the old messages, it would return that first.
                 round_trip(&mut node, peer, 77, 1196);
                 end_echo(next, &mut node, peer);
             }
         }
     }
 
-    /// A wire that is removed while messages go over it ends every descriptor with an error: nothing hangs, nothing panics.
+    /// If a wire is removed while messages are in flight, every descriptor ends with an error:
+    /// nothing hangs, nothing panics.
     pub fn a_wire_is_removed(carrier: Carrier) {
         let network = Network::pair(carrier);
         let mut stage = network.stage();
@@ -491,8 +502,8 @@ mod run {
         assert!(told.contains("ip link show") || told.contains("ip address show"), "{told}");
     }
 
-    /// A namespace whose name goes away stays with its processes (that is all that `ip netns del` does to them); it goes with the last of
-    /// them, and takes the wire along, under the hands of whoever is at the other end. He gets errors.
+    /// A namespace that loses its name stays with its processes (`ip netns del` does only that). It
+    /// vanishes with the last of them, and takes the wire along. The other end then gets errors.
     pub fn a_namespace_is_removed(carrier: Carrier) {
         let mut network = Network::pair(carrier);
         let mut node = network.node(0);
@@ -512,7 +523,8 @@ mod run {
         assert_all_failed(all_complete(&mut node, &mut []));
     }
 
-    /// A network that loses 1 % of all frames, repeats and damages as many, and lets others overtake 1 %, costs time and nothing else.
+    /// A network that loses, duplicates, damages and reorders 1 % of all frames each costs time and
+    /// nothing else.
     pub fn a_bad_network(carrier: Carrier) {
         let faults =
             Faults { seed: 5, lose: 10, repeat: 10, damage: 10, delay: 10, ..Faults::default() };
@@ -525,8 +537,8 @@ mod run {
         eprintln!("{carrier:?}: {:?}", relay.done());
     }
 
-    /// Tens of thousands of frames that no honest node sends disturb nobody: a process that gets them in the middle of its work
-    /// does that work, counts them, and neither grows nor keeps anything.
+    /// Tens of thousands of hostile frames disturb nothing. A process that gets them in the middle
+    /// of its work finishes that work, counts them, and neither grows nor keeps anything.
     pub fn hostile_frames(carrier: Carrier) {
         let faults = Faults { seed: 11, hostile: 4, ..Faults::default() };
         let (network, relay) = Network::relayed(carrier, faults);
@@ -540,7 +552,7 @@ mod run {
                 number += 1;
             }
         };
-        // What is allocated once is not growth.
+        // Warm up first: one-time allocations are not growth.
         work(&mut node, 8_000);
         let before = Footprint::of(victim.id());
         work(&mut node, 40_000);
@@ -561,7 +573,8 @@ mod run {
         end_echo(victim, &mut node, peer);
     }
 
-    /// TCP and messages use one interface at once, both ways, and both arrive whole; if iperf3 is installed, it keeps going too.
+    /// TCP and messages use one interface at once, both ways, and both arrive whole. If iperf3 is
+    /// installed, it keeps going too.
     pub fn tcp_goes_on_beside(carrier: Carrier) {
         let network = Network::pair(carrier);
         let mut stage = network.stage();
@@ -599,7 +612,7 @@ mod run {
     }
 }
 
-/// Tells an echo to end, and sees that it does so well.
+/// Tells an echo to end, and checks that it succeeds.
 #[track_caller]
 fn end_echo(child: Process, node: &mut Node, peer: Address) {
     let send = Send::immediate(b"").to(peer).with_immediate(0);
@@ -609,7 +622,7 @@ fn end_echo(child: Process, node: &mut Node, peer: Address) {
     child.succeed();
 }
 
-/// What a process holds.
+/// The resources of a process.
 #[derive(Debug)]
 struct Footprint {
     bytes: u64,
@@ -628,7 +641,7 @@ impl Footprint {
 /// A counter of each open function's device, as the process shows it to `bellwire stat`.
 fn shown_by(process: i32, counter: &str) -> Vec<u64> {
     let files = bellwire::stat::files_of(process as u32).expect("our child");
-    // A function that closes takes its file along.
+    // A closing function removes its file.
     let texts = files.iter().filter_map(|file| std::fs::read_to_string(file).ok());
     let value = |text: String| {
         let found = text.split(&format!("\"{counter}\":")).nth(1)?.to_owned();
@@ -650,7 +663,7 @@ impl Drop for RaiseOnDrop<'_> {
 /// Length of one block of TCP data, in bytes.
 const BLOCK: usize = 64 << 10;
 
-/// Sends blocks with known contents until told to end.
+/// Sends blocks with known contents until the flag is set.
 fn send_until(mut stream: TcpStream, is_over: &AtomicBool, bytes: &AtomicU64) {
     let mut block = 0;
     while !is_over.load(Ordering::Relaxed) {
@@ -660,7 +673,7 @@ fn send_until(mut stream: TcpStream, is_over: &AtomicBool, bytes: &AtomicU64) {
     }
 }
 
-/// Compares all blocks with what they should be.
+/// Compares all blocks with the expected contents.
 fn receive_all(mut stream: TcpStream) {
     let (mut block, mut room) = (0, vec![0; BLOCK]);
     loop {
@@ -687,7 +700,7 @@ impl Iperf {
             network.hosts[host].run(|| command.spawn()).ok().map(Running)
         };
         let server = start(1, &["-s", "-1"])?;
-        // It has to listen first.
+        // It must listen first.
         std::thread::sleep(Duration::from_millis(300));
         let client = start(0, &["-c", &ip_of(1).to_string(), "-t", "2"])?;
         Some(Iperf { server, client })

@@ -1,6 +1,7 @@
-//! How frames are received: into a mapped ring, before the kernel's stack, without a call, a wake-up or a second copy; and what the
-//! ways to receive that the HPCL paper compares itself with cost in calls, copies and memory. (What they cost in time,
-//! `bellwire-bench network` measures.) Networks are made by the tests, for which they need root and iproute2.
+//! How frames are received: into a mapped ring, before the kernel's stack, without a system call, a
+//! wake-up or a second copy. Further tests count the calls, copies and memory of the ways to
+//! receive that the HPCL paper compares itself with. (`bellwire-bench network` measures their
+//! time.) The tests make their networks themselves, for which they need root and iproute2.
 
 use bellwire::{Device, Error, Operation, Send, Wait};
 use bellwire_ethernet::frame_io::FrameIo;
@@ -20,7 +21,7 @@ use std::time::Duration;
 const FUNCTION: u8 = 1;
 const FRAMES: usize = 100;
 
-/// What carries frames on a host, and the host's address.
+/// The frame I/O on a host, and the host's address.
 fn open<Io>(
     network: &Network,
     host: usize,
@@ -51,7 +52,8 @@ fn send(io: &mut impl FrameIo<Path = Mac>, to: Mac) {
     }
 }
 
-/// Sends frames while the receiver makes no call. They are all there at its first look, whose own count is that of calls.
+/// Sends frames while the receiver makes no system call. All of them are there at its first poll,
+/// and its own counter of calls shows none.
 fn receive_without_calls<Io: FrameIo<Path = Mac>>(
     network: &Network,
     way: impl Fn(&Interface) -> std::io::Result<Io>,
@@ -90,8 +92,8 @@ fn receive_without_calls<Io: FrameIo<Path = Mac>>(
     far
 }
 
-/// Frames get in although the receiver makes no call; it finds them in the mapped ring, without a call; and they were copied once
-/// on their way there, which is all that is copied before the bytes get where they belong.
+/// Frames arrive although the receiver makes no call: it finds them in the mapped ring. They were
+/// copied once on their way there, and are not copied again before the bytes go where they belong.
 // shows: H-07, H-20, H-21
 #[test]
 fn frames_get_in_without_a_call_and_with_one_copy() {
@@ -99,7 +101,8 @@ fn frames_get_in_without_a_call_and_with_one_copy() {
     receive_without_calls(&Network::pair(Carrier::Xdp), xdp);
 }
 
-/// What a program is handed lies in the memory that the kernel wrote to: a mapping of the packet socket's ring.
+/// A received frame lies in the memory that the kernel wrote to: a mapping of the packet socket's
+/// ring.
 // shows: H-20, H-21
 #[test]
 fn frames_are_handed_out_of_the_ring() {
@@ -125,7 +128,7 @@ fn frames_are_handed_out_of_the_ring() {
     }
 }
 
-/// Datagrams that the IP of a host says it has received.
+/// The number of datagrams that a host's IP stack reports as received.
 fn datagrams(network: &Network, host: usize) -> u64 {
     let table = network.hosts[host].run(|| std::fs::read_to_string("/proc/thread-self/net/snmp"));
     let table = table.expect("the kernel counts");
@@ -154,15 +157,15 @@ fn ping_pong(network: &Network, rounds: u64) {
     }
 }
 
-/// Frames of `eth` leave the kernel in the link layer and never come to its network stack, by either way; those of `udp`, the variant
-/// that goes through the stack's soft interrupt, all do.
+/// Frames of `eth` leave the kernel in the link layer and never reach its network stack, by either
+/// way. Those of `udp`, the variant through the stack's soft interrupt, all do.
 // shows: H-24, B-24
 #[test]
 fn frames_do_not_pass_the_stack() {
     const ROUNDS: u64 = 200;
     for carrier in [Carrier::Packet, Carrier::Xdp, Carrier::Udp] {
         let network = Network::pair(carrier);
-        // Whatever a new interface does by itself.
+        // Lets the datagrams pass that a new interface causes by itself.
         ping_pong(&network, 2);
         let before = datagrams(&network, 1);
         ping_pong(&network, ROUNDS);
@@ -175,7 +178,7 @@ fn frames_do_not_pass_the_stack() {
     }
 }
 
-/// How often this thread gave its processor up by itself, that is, slept in a call.
+/// How often this thread slept in a call (voluntary context switches).
 fn sleeps() -> i64 {
     // SAFETY: zeros are a value of this plain structure, which the kernel then writes.
     let usage = unsafe {
@@ -186,7 +189,7 @@ fn sleeps() -> i64 {
     usage.ru_nvcsw
 }
 
-/// Two threads send each other messages in turn and wait in one way for them; how often both slept.
+/// Two threads send each other messages in turn and wait in one mode. Returns how often both slept.
 fn sleeps_of_ping_pong(network: &Network, wait: Wait, rounds: u64) -> i64 {
     let nodes = [0, 1].map(|host| network.node(host));
     let addresses = nodes.each_ref().map(Node::address);
@@ -207,7 +210,7 @@ fn sleeps_of_ping_pong(network: &Network, wait: Wait, rounds: u64) -> i64 {
             }
         }
         let slept = sleeps() - before;
-        // What was sent last is on its way.
+        // Sends the last message out.
         for _ in 0..100 {
             node.function.progress().expect("progress");
             std::thread::sleep(Duration::from_millis(1));
@@ -222,7 +225,8 @@ fn sleeps_of_ping_pong(network: &Network, wait: Wait, rounds: u64) -> i64 {
     })
 }
 
-/// Who waits by polling gets messages without ever being woken; who leaves it to interrupts is woken for about each of them.
+/// A program that waits by polling gets messages without a wake-up. One that waits for interrupts
+/// is woken about once for each message.
 // shows: H-08, B-23
 #[test]
 fn who_polls_is_never_woken() {
@@ -231,13 +235,13 @@ fn who_polls_is_never_woken() {
         let network = Network::pair(carrier);
         let polling = sleeps_of_ping_pong(&network, Wait::Spin, ROUNDS);
         let blocking = sleeps_of_ping_pong(&network, Wait::Block, ROUNDS);
-        // A page that has to come, or the like, makes a thread sleep, too.
+        // Page faults and the like make a thread sleep, too.
         assert!(polling < ROUNDS as i64 / 10, "{carrier:?}: {polling} sleeps of who polls");
         assert!(blocking > ROUNDS as i64 / 2, "{carrier:?}: {blocking} sleeps of who blocks");
     }
 }
 
-/// Who finds a message that is there already does not sleep for it, though ready to.
+/// A program that is ready to sleep does not sleep for a message that is there already.
 // shows: H-09
 #[test]
 fn nobody_sleeps_for_a_message_that_is_there() {
@@ -256,7 +260,7 @@ fn nobody_sleeps_for_a_message_that_is_there() {
                 stage.nodes[0].function.progress().expect("progress");
             }
             if number == 0 {
-                // The first one makes the link, for which both are needed.
+                // The first one makes the link, which needs both nodes.
                 let mut patience = Patience::new();
                 while stage.nodes[1].poll().is_none() {
                     stage.nodes[0].function.progress().expect("progress");
@@ -274,9 +278,10 @@ fn nobody_sleeps_for_a_message_that_is_there() {
     }
 }
 
-/// The operations of HPCL's character device in their present form. Open: a function, which then belongs to its opener alone. Ioctl:
-/// what the kernel tells of the interface. Mmap: the ring that is received from. Poll: a descriptor that says when there is something.
-/// Release: by dropping it, and then others may open it.
+/// The operations of HPCL's character device in their present form. Open: a function, which belongs
+/// to its opener alone. Ioctl: the kernel's data of the interface. Mmap: the receive ring. Poll: a
+/// descriptor that is readable when there is something. Release: dropping the function, after which
+/// others may open it.
 // shows: H-04
 #[test]
 fn the_operations_of_a_device() {
@@ -328,8 +333,8 @@ fn the_operations_of_a_device() {
     }
 }
 
-/// Buffers that are made for each message cost one and a copy for each; the ring makes none for any, and hands out what the kernel
-/// wrote.
+/// A buffer for each message costs an allocation and a copy each. The ring allocates none, and
+/// hands out the memory that the kernel wrote.
 // shows: B-25
 #[test]
 fn buffers_made_for_each_message_cost_more() {
@@ -369,8 +374,8 @@ fn buffers_made_for_each_message_cost_more() {
     assert_eq!(belongs[8], FRAMES as u8 - 1);
 }
 
-/// Buffers for each connection: with sockets of TCP, memory for receiving and descriptors to wait for grow with the peers. A function
-/// has one ring and the same descriptors for all of them.
+/// Buffers for each connection: with TCP sockets, receive memory and descriptors to wait for grow
+/// with the peers. A function has one ring and the same descriptors for all of them.
 // shows: B-26
 #[test]
 fn buffers_for_each_connection_grow_with_peers() {
@@ -387,7 +392,7 @@ fn buffers_for_each_connection_grow_with_peers() {
             })
             .collect();
         let bytes: usize = near.iter().map(receive_buffer_bytes).sum();
-        // Each has to be asked on its own whether there is something.
+        // Each socket must be checked on its own.
         let checks = near.into_iter().filter_map(|mut one| one.read(&mut [0; 1]).ok()).count();
         assert!(
             bytes >= 4 * before[0] && checks >= 4 * before[1],
@@ -408,7 +413,7 @@ fn buffers_for_each_connection_grow_with_peers() {
             other.stage(to, 64);
             other.flush();
         }
-        // One look for all.
+        // One poll for all.
         io.receive(64, |from, _| {
             heard.insert(from);
         });
@@ -417,8 +422,9 @@ fn buffers_for_each_connection_grow_with_peers() {
     assert_eq!(io.wait_fds().len(), waits);
 }
 
-/// The HPCL paper's pingpong and burst run on the real devices next to TCP, over loopback and between two namespaces that the command makes,
-/// and put ratios beside the paper's and the model's; without the right to make namespaces it says what to do.
+/// The HPCL paper's pingpong and burst run on the real devices next to TCP, over loopback and
+/// between two namespaces that the command makes. The report has ratios beside the paper's and the
+/// model's. Without the privilege to make namespaces it says what to do.
 // shows: H-26, H-27, H-28, B-22, B-23
 #[test]
 fn the_papers_programs_on_real_devices() {

@@ -1,5 +1,5 @@
-//! Several interfaces carry one channel: `eth:ONE+ANOTHER`. Two hosts with two wires between them, in networks that the tests make
-//! themselves, for which they need root and iproute2.
+//! Several interfaces carry one channel: `eth:ONE+ANOTHER`. Two hosts with two wires between them,
+//! in networks that the tests make themselves, for which they need root and iproute2.
 
 use bellwire::{Device, Error};
 use bellwire_testkit::conformance::{Node, Stage};
@@ -18,15 +18,15 @@ fn sent(network: &Network, host: usize, before: [u64; 2]) -> [u64; 2] {
     [0, 1].map(|number| now[number] - before[number])
 }
 
-/// Sends so many messages more both ways.
+/// Sends this many further messages both ways.
 #[track_caller]
 fn exchange(stage: &mut Stage<'_>, traffic: &mut Traffic, messages: u64) {
     traffic.messages += messages;
     traffic.finish(stage);
 }
 
-/// Frames of one pair of queue pairs go by both interfaces in about equal parts, though only one place of the peer is known at first,
-/// and every message comes once, whole and in order.
+/// Frames of one pair of queue pairs use both interfaces about equally, though only one place of
+/// the peer is known at first. Every message comes once, whole and in order.
 // shows: H-29
 #[test]
 fn one_channel_goes_by_both_interfaces() {
@@ -36,7 +36,8 @@ fn one_channel_goes_by_both_interfaces() {
         traffic.finish(&mut stage);
         let since = Instant::now();
         for host in [0, 1] {
-            // An interface that was switched on just now, or was lost a frame by, is used with care for a second.
+            // For a second, an interface that was just switched on, or that has lost a frame,
+            // carries few frames.
             loop {
                 let before = sent(&network, host, [0; 2]);
                 exchange(&mut stage, &mut traffic, 50);
@@ -51,8 +52,9 @@ fn one_channel_goes_by_both_interfaces() {
     }
 }
 
-/// An interface goes down in the middle of a transfer: the other one carries on, and nothing is lost or comes twice. When it comes
-/// again, frames go by it again. The same with the other one, at the other host.
+/// An interface goes down in the middle of a transfer: the other one carries on, and nothing is
+/// lost or duplicated. When it is up again, frames use it again. The same with the other one, at
+/// the other host.
 // shows: H-29
 #[test]
 fn one_interface_goes_down_and_the_other_carries_on() {
@@ -65,7 +67,7 @@ fn one_interface_goes_down_and_the_other_carries_on() {
             traffic.messages += 200;
             traffic.until(&mut stage, |traffic| traffic.received() >= half);
             network.ip(host, &format!("link set {} down", BOTH[interface]));
-            // All of the rest arrives while it is down.
+            // All remaining messages arrive while it is down.
             traffic.finish(&mut stage);
             network.ip(host, &format!("link set {} up", BOTH[interface]));
             let since = Instant::now();
@@ -78,7 +80,8 @@ fn one_interface_goes_down_and_the_other_carries_on() {
     }
 }
 
-/// A node with two interfaces and one with only the first of these talk, and find each other by IP address.
+/// A node with two interfaces and one with only the first of these talk, and find each other by IP
+/// address.
 #[test]
 fn a_peer_with_one_interface_is_reached_by_that() {
     for address in ["10.9.0.2", "10.9.1.2"] {
@@ -106,7 +109,7 @@ fn a_peer_with_one_interface_is_reached_by_that() {
     }
 }
 
-/// Names that cannot be meant are refused with what is wrong.
+/// Invalid names are refused with the reason.
 #[test]
 fn bad_names_are_refused() {
     let network = Network::doubled(Carrier::Packet);

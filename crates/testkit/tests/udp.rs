@@ -1,4 +1,4 @@
-//! The UDP device does what every device must do, and what only it does.
+//! The UDP device does what every device must do, and also what only it does.
 
 use bellwire::{Device, DeviceOptions, Error, Result, Send, Wait};
 use bellwire_testkit::conformance::{self, Fixture, Node, Stage};
@@ -6,18 +6,19 @@ use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Nodes at addresses of loopback, and ports that no other test uses.
+/// Nodes at loopback addresses, with ports that no other test uses.
 struct Udp {
     network: u32,
     port: u16,
     nodes: AtomicU32,
-    /// Where another process opens its node.
+    /// The device name of another process's node.
     other: String,
 }
 
 fn udp() -> Udp {
     static COUNT: AtomicU16 = AtomicU16::new(0);
-    // Each test has ports for 256 functions; as addresses differ between processes, runs do not meet.
+    // Each test has ports for 256 functions. Addresses differ between processes, so runs do not
+    // meet.
     let port = 20_000 + 256 * (COUNT.fetch_add(1, Ordering::Relaxed) % 150);
     let network = 1 + std::process::id() % 120;
     let other = format!("udp:127.{network}.255.1?port={port}");
@@ -30,7 +31,7 @@ impl Fixture for Udp {
         let mut options = options.clone();
         options.port = Some(self.port);
         let (network, high, low) = (self.network, node / 250, 1 + node % 250);
-        // A number that is an address is to be had at that address only.
+        // A number that is an address is available only at that address.
         let own = options.node.filter(|node| node >> 16 == 127 << 8 | network).map(Ipv4Addr::from);
         let address = own.map_or(format!("127.{network}.{high}.{low}"), |own| own.to_string());
         Device::open_with(&format!("udp:{address}"), &options)
@@ -47,7 +48,8 @@ impl Fixture for Udp {
 
 bellwire_testkit::conformance_tests!(udp);
 
-/// Checks with a second process. Those that need several processes under one name are for devices of one host.
+/// Checks with a second process. Checks of several processes under one name are for devices of one
+/// host.
 mod process {
     use super::{conformance, udp};
 
@@ -82,7 +84,7 @@ mod process {
     }
 }
 
-/// A wrong key moves a counter at the target, and more memory than there is is refused.
+/// A wrong key increments a counter at the target, and a region larger than the memory is refused.
 mod host {
     use super::{conformance, udp};
 
@@ -102,8 +104,8 @@ mod host {
     }
 }
 
-/// A node's number is its address, another one if that was asked for, and either is found by the name of its host; an error
-/// lists what was tried.
+/// A node's number is its address, or another one on request, and either is found by the name of
+/// its host. An error lists what was tried.
 #[test]
 fn nodes_are_found_by_name() {
     let network = udp();
@@ -121,7 +123,7 @@ fn nodes_are_found_by_name() {
     assert!(matches!(error, Error::Unreachable { .. }) && told.contains(&name), "{told}");
     let error = near.device.lookup("no.such.host.invalid", 0, Duration::from_millis(50));
     assert!(error.unwrap_err().to_string().contains("no.such.host.invalid"));
-    // Now somebody has its function open, and polls it.
+    // Now another program has its function open, and polls it.
     let mut far = Node::of(far, 0, &Default::default());
     let found = std::thread::scope(|scope| {
         let asking = scope.spawn(|| near.device.lookup(&name, 0, Duration::from_secs(20)));
@@ -131,7 +133,7 @@ fn nodes_are_found_by_name() {
         asking.join().unwrap()
     });
     assert_eq!(found.unwrap(), 77);
-    // And from then on it is reached by that number.
+    // From then on it is reached by that number.
     let to = far.address();
     assert_eq!(to.node, 77);
     let mut stage = Stage { fixture: &network, nodes: vec![near, far], case: String::new() };
@@ -142,7 +144,7 @@ fn nodes_are_found_by_name() {
     stage.success(0);
 }
 
-/// A port has one owner, and what is no address of this host is refused with a reason.
+/// A port has one owner, and an address of another host is refused with a reason.
 #[test]
 fn places_have_one_owner() {
     let network = udp();
@@ -160,7 +162,7 @@ fn places_have_one_owner() {
     }
 }
 
-/// Weights, which nobody keeps here, are refused and not ignored.
+/// Weights, which this device does not support, are refused and not ignored.
 #[test]
 fn weights_are_refused() {
     let device = udp().open(&DeviceOptions::default()).unwrap();
@@ -172,7 +174,7 @@ fn weights_are_refused() {
     device.open_function(0).expect("nothing is left of it");
 }
 
-/// A capture holds every frame both ways, with headers that Wireshark can follow.
+/// A capture holds every frame both ways, with headers that Wireshark can parse.
 #[test]
 fn captures_hold_both_ways() {
     let network = udp();
@@ -213,7 +215,7 @@ fn captures_hold_both_ways() {
     assert!(messages >= 5, "each message, and some again: {messages}");
 }
 
-/// A receiver that sleeps is woken by a message, also after a while without any.
+/// A message wakes a sleeping receiver, also after a while without any.
 #[test]
 fn sleepers_are_woken() {
     let network = udp();

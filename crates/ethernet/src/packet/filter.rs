@@ -1,14 +1,15 @@
-//! The filter in the kernel: frames for this station and one function, or for everybody.
+//! The filter in the kernel: frames for this station and one function, or for all.
 //!
-//! Our EtherType is not in it, because the socket is bound to that. Nor is our address: the kernel has compared the destination with
-//! the interface's address at that moment.
+//! The filter does not compare the EtherType, because the socket is bound to it. Nor does it
+//! compare addresses: the kernel has compared the destination with the interface's current address.
 
 use crate::link_header::{EVERY_FUNCTION, FUNCTION_OFFSET};
 use crate::socket;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// Lets only frames for `function` or for all functions into the socket, and of these only those for this station or all stations.
+/// Lets frames into the socket only if they are for `function` or all functions, and for this
+/// station or broadcast.
 pub(super) fn attach(fd: BorrowedFd<'_>, function: u8) -> io::Result<()> {
     let step = |code: u32, yes: u8, no: u8, value: u32| libc::sock_filter {
         code: code as u16,
@@ -22,7 +23,7 @@ pub(super) fn attach(fd: BorrowedFd<'_>, function: u8) -> io::Result<()> {
     let give = libc::BPF_RET | libc::BPF_K;
     let kind = (libc::SKF_AD_OFF + libc::SKF_AD_PKTTYPE) as u32;
     let mut program = [
-        // What is for another station, or for a group, comes by too if the interface listens to everything.
+        // A promiscuous interface also brings frames for other stations and for groups.
         step(load_word, 0, 0, kind),
         step(equal, 1, 0, u32::from(libc::PACKET_HOST)),
         step(equal, 0, 4, u32::from(libc::PACKET_BROADCAST)),

@@ -1,9 +1,10 @@
 //! Frames by AF_PACKET: any interface of any driver (H-01), jumbo frames included.
 //!
-//! The kernel writes received frames into a mapped ring (TPACKET_V2: version 3 holds frames back until a timer fires), and hands
-//! them to us in the link layer, before any network protocol (H-24). It sends from our batch by `send` or `sendmmsg`; a mapped
-//! transmit ring was measured to be slower. A filter in the kernel keeps each function's frames apart, so that several processes
-//! share an interface.
+//! The kernel writes received frames into a mapped ring. The ring is TPACKET_V2, because version 3
+//! holds frames back until a timer fires. The frames come from the link layer, before any network
+//! protocol (H-24). The kernel sends from our batch by `send` or `sendmmsg`; a mapped transmit ring
+//! was measured to be slower. A filter in the kernel separates the functions, so that several
+//! processes share an interface.
 
 mod filter;
 mod ring;
@@ -32,17 +33,17 @@ pub struct PacketIo {
 }
 
 impl PacketIo {
-    /// Frames of `function` on `interface`.
+    /// Opens `function` on `interface`.
     ///
     /// # Errors
     /// `PermissionDenied` without CAP_NET_RAW, or what else the kernel says.
     pub fn open(interface: &Interface, function: u8) -> io::Result<PacketIo> {
-        // Of no protocol until it is bound, so that nothing arrives before the filter is in place.
+        // Protocol 0 until it is bound, so that nothing arrives before the filter is in place.
         let socket = socket::open(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
         Self::with_socket(socket, interface, function)
     }
 
-    /// As [`PacketIo::open`], over a packet socket that somebody with the right to make one has handed in.
+    /// Like [`PacketIo::open`], over a packet socket that a privileged process handed in.
     ///
     /// # Errors
     /// What the kernel says, for instance if it is not a packet socket.
@@ -53,14 +54,15 @@ impl PacketIo {
     ) -> io::Result<PacketIo> {
         let fd = socket.as_fd();
         filter::attach(fd, function)?;
-        // Frames that we send are not frames that we receive. Older kernels show them to sockets of all protocols only.
+        // Ignores our own outgoing frames. Kernels without the option show these only to sockets of
+        // all protocols.
         let _ = socket::set(fd, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1i32);
         let ring = Ring::map(fd, interface.mtu + LINK_HEADER_BYTES)?;
         socket::enlarge_buffers(fd, 4 << 20);
         // SAFETY: zeros are a valid address.
         let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
         address.sll_family = libc::AF_PACKET as u16;
-        // For our EtherType alone: what others receive does not even pass our filter (H-03).
+        // Only our EtherType, so that frames of others do not even reach our filter (H-03).
         address.sll_protocol = ETHERTYPE.to_be();
         address.sll_ifindex = interface.index as i32;
         socket::bind(fd, &address, size_of::<libc::sockaddr_ll>())?;
@@ -99,7 +101,8 @@ impl PacketIo {
                     return false;
                 }
                 Err(_) => {
-                    // The interface is down, or its MTU has shrunk: as good as lost on its way.
+                    // The interface is down, or its MTU has shrunk. The protocol treats the frame
+                    // as lost.
                     self.counters.send_failed += 1;
                     self.batch.remove(1);
                 }
@@ -124,7 +127,8 @@ impl PacketIo {
             header.msg_iovlen = 1;
             headers[number].write(libc::mmsghdr { msg_hdr: header, msg_len: 0 });
         }
-        // SAFETY: the first `count` headers were written; all that they point to lives until the end of this function.
+        // SAFETY: the first `count` headers were written; all that they point to lives until the
+        // end of this function.
         unsafe { socket::send_many(self.socket.as_fd(), headers.as_mut_ptr().cast(), count) }
     }
 }
@@ -140,7 +144,7 @@ impl FrameIo for PacketIo {
 
     #[inline]
     fn room(&mut self) -> Option<&mut [u8]> {
-        // What the kernel has taken all of has room again.
+        // Once the kernel has taken the whole batch, the batch has room again.
         if !self.batch.has_room() && !self.send_batch() {
             return None;
         }

@@ -1,5 +1,6 @@
-//! The mapped receive ring of a packet socket (packet(7), Documentation/networking/packet_mmap.rst): slots of one size; the kernel
-//! marks a slot as ours when it has written a frame, and we mark it as the kernel's when we are done.
+//! The mapped receive ring of a packet socket (packet(7),
+//! Documentation/networking/packet_mmap.rst). All slots have one size. The kernel marks a slot as
+//! ours when it has written a frame; we give the slot back when we are done.
 
 use crate::socket;
 use std::io;
@@ -8,10 +9,10 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Bytes of all slots together, about.
+/// Approximate size of all slots together, in bytes.
 const RING_BYTES: usize = 4 << 20;
 const PAGE_BYTES: usize = 4096;
-/// What the kernel puts before a frame: its header, an address, and what aligns the frame.
+/// What precedes a frame in its slot: the kernel's header, an address, and padding.
 const PREFIX_BYTES: usize =
     size_of::<libc::tpacket2_hdr>() + size_of::<libc::sockaddr_ll>() + 3 * libc::TPACKET_ALIGNMENT;
 
@@ -30,12 +31,12 @@ unsafe impl Send for Ring {}
 /// A received frame, in place.
 pub(super) struct Slot<'a> {
     pub bytes: &'a [u8],
-    /// Frames were lost before this one, because the ring was full.
+    /// The ring was full, and frames before this one were lost.
     pub lost: bool,
 }
 
 impl Ring {
-    /// Gives the socket a ring for frames of at most `largest` bytes.
+    /// Maps a ring for frames of at most `largest` bytes.
     pub fn map(fd: BorrowedFd<'_>, largest: usize) -> io::Result<Ring> {
         let version = libc::tpacket_versions::TPACKET_V2 as i32;
         socket::set(fd, libc::SOL_PACKET, libc::PACKET_VERSION, &version)?;
@@ -83,7 +84,8 @@ impl Ring {
 
     fn status(&self, number: usize) -> &AtomicU32 {
         let at = offset_of!(libc::tpacket2_hdr, tp_status);
-        // SAFETY: inside the slot, aligned because slots are, and only ever read and written as an atomic on both sides.
+        // SAFETY: inside the slot, aligned because slots are, and only ever read and written as an
+        // atomic on both sides.
         unsafe { &*self.slot(number).add(at).as_ptr().cast::<AtomicU32>() }
     }
 
@@ -96,13 +98,14 @@ impl Ring {
             return None;
         }
         let slot = self.slot(self.next);
-        // SAFETY: the kernel has written a header there, and writes nothing to the slot until it is released.
+        // SAFETY: the kernel has written a header there, and writes nothing to the slot until it is
+        // released.
         let header = unsafe { slot.cast::<libc::tpacket2_hdr>().read() };
         let start = header.tp_mac as usize;
         let length = (header.tp_snaplen as usize).min(self.slot_bytes.saturating_sub(start));
         // SAFETY: start and length were cut to the slot, and nobody writes to it while it is ours.
         let bytes = unsafe { std::slice::from_raw_parts(slot.add(start).as_ptr(), length) };
-        // What the kernel had no place for.
+        // The kernel truncated the frame: the slot is too short for it.
         let cut = header.tp_snaplen < header.tp_len;
         Some(Slot {
             bytes: if cut { &[] } else { bytes },

@@ -1,4 +1,4 @@
-//! What the protocol and the engine hand each other: packets that came, and bytes to be sent.
+//! The interface between protocol and engine: received packets, and bytes to send.
 
 use crate::links::Links;
 use crate::route::Route;
@@ -30,7 +30,7 @@ impl<S: Sink, R: Route> reliable::Sink for Intake<'_, S, R> {
         let Some((number, link)) =
             self.links.number_of(peer).and_then(|n| Some((n, self.links.at(n)?)))
         else {
-            // The news of this link comes right behind.
+            // The event that adds this link comes right after.
             return reliable::Verdict::Stalled;
         };
         match self.sink.packet(LinkId(number), link.peer, words, View::of(payload)) {

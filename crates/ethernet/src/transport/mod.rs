@@ -1,10 +1,11 @@
 //! One open function: the reliable protocol between the engine and the network.
 //!
 //! ```text
-//!   send --> Endpoint::send --(now if the line is idle, else with the next poll)--> pump: frames into the network's buffers
+//!   send --> Endpoint::send --(idle line: now, else next poll)--> pump: frames into kernel buffers
 //!   poll --> FrameIo::receive --> Endpoint::handle_frame --> Sink::packet, in the frame's buffer
 //! ```
-//! Small packets that are sent while others are under way share frames, because frames are what the network is short of.
+//! Small packets that are sent while others are in flight are coalesced into frames, because frames
+//! are the network's scarce resource.
 
 mod intake;
 mod whereabouts;
@@ -40,37 +41,40 @@ use whereabouts::{ASK_PAUSE_NS, TOLD};
 /// The name of no place, for frames that are only counted.
 const NOWHERE: PathId = PathId(u64::MAX);
 
-/// Longest payload of a packet, whatever the network's frames carry, so that all devices agree: in one frame over loopback, in
-/// many elsewhere (H-25).
+/// Longest payload of a packet in bytes, whatever the network's frames carry, so that all devices
+/// agree. It fits one frame over loopback, and takes many elsewhere (H-25).
 pub const PACKET_BYTES: usize = 60 << 10;
-/// Queue pairs that have gates.
+/// Maximum number of queue pairs with gates.
 pub const QUEUE_PAIRS: usize = 16_384;
-/// Registered regions.
+/// Maximum number of registered regions.
 pub const REGIONS: usize = 4_096;
-/// Links of one function.
+/// Maximum number of links of one function.
 pub const LINKS: usize = 1_024;
 
-/// Bytes of packets that wait in one channel of a link to be sent or acknowledged: some hundred messages that fill a frame.
+/// Bytes of packets in one channel of a link that wait to be sent or acknowledged: some hundred
+/// messages that fill a frame.
 const SEND_BYTES: u32 = 1 << 20;
-/// Questions for our place that wait to be answered, at most.
+/// Maximum number of questions for our place that wait for an answer.
 const ANSWERS: usize = 64;
-/// Time between two looks at what is not worth a look at every poll, in ns.
+/// Time between two rounds of work that not every poll needs to do, in ns.
 const TICK_NS: u64 = 1_000_000;
-/// Without a frame for so long, in ns, a line is quiet: small packets need not wait for each other.
+/// Without a frame for this time, in ns, a line is quiet: small packets need not wait for each
+/// other.
 const QUIET_NS: u64 = 10_000;
-/// So many frames that can be filled are sent at once even while the line is busy: they share a system call.
+/// This many full frames are sent at once even while the line is busy: they share a system call.
 const BATCH: usize = 8;
-/// After so long without a look for frames and without a packet sent, in ns, news may have come.
+/// After this time in ns without a receive and without a send, events may have come.
 const LOOK_NS: u64 = 10_000;
-/// Bounds of the time after which what was not acknowledged is sent again, in ns. Losses are noticed by what comes behind them;
-/// this is for the last frames of a burst, and a peer that the system lets wait for its turn is not a loss.
+/// Bounds of the retransmission timeout, in ns. Later frames reveal most losses; the timeout serves
+/// the last frames of a burst. A peer that waits for a processor is not a loss.
 const TIMEOUT_NS: [u64; 2] = [20_000_000, 500_000_000];
-/// Delay that is not taken for congestion, in ns: peers are processes, which wait for a processor some milliseconds now and then,
-/// and a window that shrinks at each such time never grows again.
+/// Delay that does not count as congestion, in ns. Peers are processes, which wait for a processor
+/// some milliseconds now and then. A window that shrank each time would never grow again.
 const TARGET_DELAY_NS: u64 = 10_000_000;
-/// What is due so soon, in ns, is not worth a sleep: acknowledgements that wait for a frame to ride on, mostly.
+/// A deadline this near, in ns, is not worth a sleep. Mostly it is an acknowledgement that waits
+/// for a frame to ride on.
 const NEAR_NS: u64 = 30_000;
-/// How long a function that is closed waits for its peers to have all that it sent, in ns.
+/// How long a closed function waits until its peers have all that it sent, in ns.
 const LINGER_NS: u64 = 500_000_000;
 
 /// One function of a device that carries frames.
@@ -84,27 +88,28 @@ pub struct EthernetTransport<Io: FrameIo, R: Route<Path = Io::Path>> {
     discovery: Discovery<Io::Path>,
     pub(crate) links: Links,
     gates: HashMap<u32, Gate>,
-    /// News that came up outside of a poll.
+    /// Events that came up outside of a poll.
     pub(crate) events: VecDeque<Event>,
-    /// Nodes that are known to be at a further place.
+    /// Nodes that were found at a further place.
     further: Vec<(u32, Io::Path)>,
-    /// Where nodes were told to be while links wait for them.
+    /// Announced places of nodes, while links wait for them.
     told: Vec<(u32, Io::Path)>,
-    /// When nodes are next asked for, that may be at further places.
+    /// When to ask next for nodes that may be at further places.
     next_round_ns: u64,
-    /// Who asked for our place, what to answer, and which function of his.
+    /// Questions for our place: the asking station, the answer, and the station's function.
     answers: Vec<(Io::Path, SeekBody, u8)>,
     capture: Option<Arc<Capture>>,
-    /// The kernel took not all that was staged.
+    /// The kernel did not take all staged frames.
     pub(crate) unsent: bool,
-    /// The engine took no packet from ourselves when it was last offered one.
+    /// The engine refused the last packet from ourselves that it was offered.
     own_stalled: bool,
     next_tick_ns: u64,
     /// When frames were last sent, or there were none to send.
     pumped_ns: u64,
-    /// When it was last looked for frames, or a packet sent: a program that sends without a pause learns of news when it polls.
+    /// Time of the last receive or send. A program that sends without a pause learns of events when
+    /// it polls.
     looked_ns: Cell<u64>,
-    /// That look found frames, which are not read yet.
+    /// Frames were ready at that time and are not read yet.
     unread: Cell<bool>,
     rows: Vec<(&'static str, u64)>,
 }
@@ -113,7 +118,8 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
     /// Function `address` over `io`.
     ///
     /// # Errors
-    /// What the kernel says when it is asked for descriptors, or [`Error::OutOfRange`] if the network's frames are too short.
+    /// What the kernel says when it is asked for descriptors, or [`Error::OutOfRange`] if the
+    /// network's frames are too short.
     pub(crate) fn new(
         address: FunctionAddress,
         io: Io,
@@ -177,7 +183,8 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         }
         while let Some(room) = self.io.room() {
             let Some(frame) = self.endpoint.poll_transmit(now_ns, room) else { break };
-            // Places that only answers go to may be forgotten before; then it is as good as lost on its way.
+            // Places that only answers go to may be forgotten before. The frame then counts as
+            // lost.
             let Some(to) = self.discovery.place(frame.path) else { continue };
             if let Some(capture) = &self.capture {
                 let bytes = &room[..frame.length];
@@ -196,7 +203,8 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         self.pumped_ns = if staged { self.clock.now_ns() } else { now_ns };
     }
 
-    /// Takes in frames and what they complete. Returns how much happened.
+    /// Receives frames and delivers the packets that they complete. Returns packets, plus one if
+    /// there were frames.
     fn take_frames(&mut self, sink: &mut impl Sink, budget: usize, now_ns: u64) -> usize {
         let Self {
             io,
@@ -212,7 +220,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
             ..
         } = self;
         let mut intake = Intake { links, sink, discovery, route, now_ns, packets: 0 };
-        // Those who were refused come first: else whose frames come next would take the room that they wait for.
+        // Retry stalled packets before new frames take their room.
         if endpoint.has_deliverable() {
             endpoint.deliver(&mut intake);
         }
@@ -241,17 +249,19 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
             let places = intake.discovery.places();
             let path = match places.known(from) {
                 Some(path) => path,
-                // Who has not been heard yet has no name before a frame of his is sound.
+                // A new station gets a name only with its first valid frame.
                 None if !reliable::is_sound_frame(bytes) => NOWHERE,
                 None => places.name(from, || endpoint.paths()),
             };
             endpoint.handle_frame(path, bytes, now_ns, &mut intake);
             while let Some(event) = endpoint.poll_event() {
-                // Packets of a new link may be in the very next frame; the rest can wait.
+                // The next frame may carry packets of a new link, so the engine hears of the link
+                // first. Other events can wait.
                 match event {
                     Event::Up { peer, address } => {
                         intake.links.came_up(peer, address);
-                        // Wherever it was told to be: it is here.
+                        // The peer is at the place that it answered from, whatever place was
+                        // announced.
                         let place = endpoint.place_of(peer);
                         if let Some(place) = place.and_then(|path| intake.discovery.place(path)) {
                             intake.route.heard(address.node, place);
@@ -271,11 +281,11 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
                 capture.frame(Direction::Received, &header, &bytes);
             }
         }
-        // Acknowledgements make room to send, and that is worth another look at what waits.
+        // Acknowledgements make room to send, so the caller retries what waits.
         packets + usize::from(frames > 0)
     }
 
-    /// Hands out what the protocol has to tell. Returns how much that was.
+    /// Handles the protocol's events. Returns their number.
     fn take_events(&mut self, sink: &mut impl Sink) -> usize {
         let mut told = 0;
         while let Some(event) = self.events.pop_front().or_else(|| self.endpoint.poll_event()) {
@@ -284,7 +294,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
                 Event::Up { peer, address } => self.links.came_up(peer, address),
                 Event::Gates { .. } => {}
                 Event::Down { peer, why, address } => match self.links.number_of(peer) {
-                    // Where it was told to be is somebody else.
+                    // Another node is at the announced place.
                     Some(number) if why == Why::NotHere && self.links.seek_again(number) => {
                         self.route.forget(address.node);
                         self.endpoint.close(peer, self.clock.now_ns());
@@ -311,7 +321,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         told
     }
 
-    /// Hands out packets that we sent to ourselves.
+    /// Delivers packets that we sent to ourselves.
     #[cold]
     fn take_own(&mut self, sink: &mut impl Sink, budget: usize) -> usize {
         let Some(number) = self.links.own() else { return 0 };
@@ -340,7 +350,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         packets
     }
 
-    /// Whether frames wait to be read that nobody has looked for in a while.
+    /// Whether unread frames wait. Asks the kernel at most once in [`LOOK_NS`].
     fn has_unread(&self, now_ns: u64) -> bool {
         if now_ns >= self.looked_ns.get() + LOOK_NS && !self.unread.get() {
             self.looked_ns.set(now_ns);
@@ -353,7 +363,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
     #[inline]
     fn gate_at(&self, id: PeerId, queue_pair: u32, now_ns: u64) -> Option<Gate> {
         Some(match self.endpoint.gate(id, queue_pair)? {
-            // The news that it has closed may be here already.
+            // An unread frame may say that it has closed.
             GateState::Open if self.has_unread(now_ns) => return None,
             GateState::Open => Gate::Open,
             GateState::Stopped => Gate::Stopped,
@@ -361,7 +371,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         })
     }
 
-    /// Queues a packet, and sends it at once unless others had better go with it.
+    /// Queues a packet, and sends it at once unless it should be coalesced with others.
     #[inline]
     fn send_to(
         &mut self,
@@ -374,21 +384,22 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         let channel = if header.is_answer() { Channel::Response } else { Channel::Request };
         self.endpoint.send(id, channel, header.to_words(), head, &Bytes(body))?;
         self.looked_ns.set(now_ns);
-        // A program that has posted its last message may not look again for long, so on a quiet line none waits.
+        // A program that has posted its last message may not poll again for long. So on a quiet
+        // line no packet waits.
         if now_ns >= self.pumped_ns + QUIET_NS || self.endpoint.is_urgent(id, BATCH) {
             self.pump(now_ns);
         }
         Ok(())
     }
 
-    /// Whether packets from ourselves wait that the engine may take.
+    /// Whether packets from ourselves wait, and the engine may take them.
     pub(crate) fn has_own(&self) -> bool {
         let own = self.links.own().and_then(|number| self.links.at(number));
         let waits = matches!(own, Some(Link { state: State::Own(queue), .. }) if !queue.is_empty());
         waits && !self.own_stalled
     }
 
-    /// When to look again though nothing comes, in ns of the clock.
+    /// When to poll again even if nothing comes, in ns of the clock.
     pub(crate) fn next_deadline_ns(&self) -> u64 {
         let mut next = self.endpoint.next_deadline();
         for &number in &self.links.unsettled {
@@ -506,7 +517,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
         self.endpoint.set_gate(queue_pair, state);
         if gate == Gate::Closed {
             self.gates.remove(&queue_pair);
-            // At once, so that as few as possible are sent what nobody will receive.
+            // At once, so that peers send as little as possible that nobody will receive.
             self.pump(self.clock.now_ns());
         } else {
             self.gates.insert(queue_pair, gate);
@@ -529,7 +540,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
                 let id = *id;
                 match self.send_to(id, header, head, body, self.clock.now_ns()) {
                     Ok(()) => Ok(()),
-                    // Why it is down is told by the next poll.
+                    // The next poll reports why it is down.
                     Err(SendError::Busy | SendError::Down) => Err(Refusal::Busy),
                     // A peer that takes shorter packets speaks another version.
                     Err(SendError::TooLong { .. }) => Err(Refusal::Down(Status::ProtocolViolation)),
@@ -628,7 +639,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
-        // What is there already wakes at once.
+        // If something is there already, this returns at once.
         let mut woken = Vec::new();
         self.sleeper
             .sleep(&self.io.wait_fds(), timeout, |place| woken.push(place))
@@ -639,8 +650,8 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Transport for EthernetTransport<Io,
 }
 
 impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
-    /// Sends all that is due before a sleep. Gives the time until which to sleep, `Some(None)` for ever; `None`: there is something
-    /// to do first.
+    /// Sends all that is due before a sleep. Returns the time until which to sleep, `Some(None)`
+    /// for ever; `None`: something must be done first.
     fn settle_down(&mut self) -> Option<Option<u64>> {
         if self.has_own() {
             return None;
@@ -653,17 +664,17 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         if !self.events.is_empty() || next_ns <= now_ns + NEAR_NS {
             return None;
         }
-        // Nobody tells when the kernel takes more again, so it is tried in a while.
+        // The kernel does not signal that it takes more again, so retry after a tick.
         let next_ns = if self.unsent { next_ns.min(now_ns + TICK_NS) } else { next_ns };
         Some((next_ns != u64::MAX).then_some(next_ns))
     }
 }
 
 impl<Io: FrameIo, R: Route<Path = Io::Path>> Drop for EthernetTransport<Io, R> {
-    /// Peers are told, and get what was sent to them, if they take it soon.
+    /// Tells peers, and waits a bounded time until they have what was sent to them.
     fn drop(&mut self) {
         let until_ns = self.clock.now_ns() + LINGER_NS;
-        // What was delivered is acknowledged while that can still be told from what comes too late.
+        // Acknowledges what was delivered before packets arrive that the engine will not read.
         self.endpoint.flush();
         self.pump(self.clock.now_ns());
         for number in self.links.numbers() {
@@ -680,7 +691,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Drop for EthernetTransport<Io, R> {
             }
             let Self { io, endpoint, discovery, .. } = self;
             io.receive(64, |from, bytes| {
-                // Nobody new is listened to.
+                // Frames of unknown stations are ignored.
                 if let Some(path) = discovery.places().known(from) {
                     endpoint.handle_frame(path, bytes, now_ns, &mut nobody);
                 }
@@ -693,8 +704,8 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> Drop for EthernetTransport<Io, R> {
     }
 }
 
-/// What can be asked of the kernel for I/O, as an error of a device: with the capability that is missing and the command that
-/// gives it.
+/// A failed request to the kernel as an error of a device. `hint` names the missing capability and
+/// the command that gives it.
 pub(crate) fn unavailable(device: &str, what: &str, error: &io::Error, hint: &str) -> Error {
     Error::DeviceUnavailable {
         device: device.to_owned(),

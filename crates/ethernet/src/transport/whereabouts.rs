@@ -1,7 +1,8 @@
 //! Where peers are: asking for them, answering, and what becomes of links meanwhile.
 //!
-//! Whoever answers first is believed first, but not for good: as long as nobody answers the link's own question at that place, it is asked
-//! again where the node is, and the link's question goes wherever that is told to be. So a wrong answer costs time, and no more.
+//! The first answer is believed, but not for good. While nobody answers the link's own request at
+//! that place, we keep asking where the node is. The request then goes to each announced place. So
+//! a wrong answer costs time, and no more.
 
 use super::EthernetTransport;
 use crate::frame_io::FrameIo;
@@ -13,17 +14,19 @@ use bellwire_device::{FunctionAddress, LinkId, Sink, Status};
 use bellwire_protocol::discovery::seek::{self, Said};
 use bellwire_protocol::reliable::{FunctionId, PathId, PeerId};
 
-/// Places that were told and are not looked at yet, at most.
+/// Maximum number of announced places that are not tried yet.
 pub(super) const TOLD: usize = 64;
 /// Time between two rounds of questions for further places of nodes, in ns.
 const ROUND_NS: u64 = 1_000_000_000;
 /// First and longest pause between two questions for a node's place, in ns.
 pub(super) const ASK_PAUSE_NS: [u64; 2] = [2_000_000, 200_000_000];
-/// How long a peer may leave the question of a link unanswered until it is asked where its node is, in ns.
+/// How long a peer may leave a link's request unanswered before we ask again where its node is, in
+/// ns.
 const DOUBT_NS: u64 = 20_000_000;
 
 impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
-    /// Sends a question or an answer about places. It is lost if there is no room now: it will be asked again.
+    /// Sends a question or an answer about places. If there is no room now it is lost, and asked
+    /// again later.
     pub(super) fn say(&mut self, to: Io::Path, said: Said, function: u8) {
         let Some(room) = self.io.room() else { return };
         seek::emit(said, self.address.function, function, room);
@@ -36,7 +39,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         self.unsent = true;
     }
 
-    /// Asks at their old places for nodes that somebody says are elsewhere now.
+    /// Checks nodes that are said to have moved: asks at their old places.
     #[cold]
     pub(super) fn ask_old_places(&mut self, now_ns: u64) {
         while let Some((place, body)) = self.discovery.poll_question(now_ns) {
@@ -44,7 +47,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         }
     }
 
-    /// Looks for nodes that are being sought, and tells of links that are down.
+    /// Seeks the nodes of unsettled links, and reports links that are down.
     #[cold]
     pub(super) fn settle_links(&mut self, sink: &mut impl Sink) -> usize {
         let now_ns = self.clock.now_ns();
@@ -100,13 +103,13 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
             let path = self.name(further);
             self.endpoint.add_path(id, path);
         }
-        // Now is a good time to ask whether there are more.
+        // Ask soon whether there are more places.
         self.next_round_ns = 0;
         self.next_tick_ns = 0;
         Some(id)
     }
 
-    /// Lets links use further places of their nodes that have been told (H-29).
+    /// Lets links use further announced places of their nodes (H-29).
     #[cold]
     pub(super) fn add_paths(&mut self) {
         for (node, place) in std::mem::take(&mut self.further) {
@@ -117,7 +120,8 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         }
     }
 
-    /// Somebody told where the peer of a link is that has just been asked there: perhaps it is elsewhere.
+    /// The place of this link's peer is unconfirmed: if it does not answer there, it may be
+    /// elsewhere.
     pub(super) fn doubt(&mut self, number: u32, patience_ns: u64, now_ns: u64) {
         if self.route.everybody().is_some() {
             self.links.asked.push(Asked {
@@ -129,7 +133,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         }
     }
 
-    /// Asks again where nodes are that do not answer, and lets the protocol ask wherever they were told to be.
+    /// Asks again for nodes that do not answer, and lets the protocol try each announced place.
     #[cold]
     pub(super) fn ask_again(&mut self, now_ns: u64) {
         for (node, place) in std::mem::take(&mut self.told) {
@@ -158,7 +162,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         self.links.asked = asked;
     }
 
-    /// Gives a link the paths by other interfaces, which are forgotten with the guesses.
+    /// Gives a link the paths through other interfaces, which are forgotten with the guesses.
     fn add_others(&mut self, id: PeerId, peer: FunctionAddress) {
         let others = self.route.others(peer);
         if others.is_empty() {
@@ -176,7 +180,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         discovery.places().name(place, || endpoint.paths())
     }
 
-    /// Asks everybody for the place of a node.
+    /// Asks for the place of a node by broadcast.
     fn ask_for(&mut self, node: u32) {
         if let Some(everybody) = self.route.everybody() {
             let body = self.discovery.question(node, self.clock.now_ns());
@@ -184,7 +188,7 @@ impl<Io: FrameIo, R: Route<Path = Io::Path>> EthernetTransport<Io, R> {
         }
     }
 
-    /// Asks for all nodes that may be at further places than are known, some second after the last time.
+    /// Asks once in [`ROUND_NS`] for all nodes that may have further places.
     pub(super) fn ask_for_further_places(&mut self, now_ns: u64) {
         if now_ns < self.next_round_ns {
             return;

@@ -3,7 +3,7 @@
 use std::mem::size_of;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// An address as the kernel reads it, and its length there.
+/// An address as the kernel reads it, and its length in bytes.
 pub(super) fn to_native(address: SocketAddr) -> (libc::sockaddr_storage, usize) {
     // SAFETY: zeros are a valid storage of an address.
     let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
@@ -36,12 +36,13 @@ pub(super) fn to_native(address: SocketAddr) -> (libc::sockaddr_storage, usize) 
     (storage, length)
 }
 
-/// An address that the kernel wrote, if it is one of IP.
+/// Converts an address that the kernel wrote; `None` if it is not an IP address.
 pub(super) fn from_native(storage: &libc::sockaddr_storage) -> Option<SocketAddr> {
     let place = std::ptr::from_ref(storage);
     match i32::from(storage.ss_family) {
         libc::AF_INET => {
-            // SAFETY: the family says which structure it is; the storage is large enough and aligned for it.
+            // SAFETY: the family says which structure it is; the storage is large enough and
+            // aligned for it.
             let native = unsafe { &*place.cast::<libc::sockaddr_in>() };
             let ip = Ipv4Addr::from(u32::from_be(native.sin_addr.s_addr));
             Some(SocketAddr::new(IpAddr::V4(ip), u16::from_be(native.sin_port)))
@@ -57,7 +58,8 @@ pub(super) fn from_native(storage: &libc::sockaddr_storage) -> Option<SocketAddr
     }
 }
 
-/// Headers of IP (RFC 791, RFC 8200) and UDP (RFC 768) as they are on the wire, but for check values, which are left out.
+/// Headers of IP (RFC 791, RFC 8200) and UDP (RFC 768) as they are on the wire, but without check
+/// values.
 pub(super) fn headers(from: SocketAddr, to: SocketAddr, length: usize) -> Vec<u8> {
     const UDP: u8 = 17;
     const HOPS: u8 = 64;
@@ -65,7 +67,7 @@ pub(super) fn headers(from: SocketAddr, to: SocketAddr, length: usize) -> Vec<u8
     let mut bytes = match (from.ip(), to.ip()) {
         (IpAddr::V4(from), IpAddr::V4(to)) => {
             let [high, low] = (20 + udp).to_be_bytes();
-            // Version and header length, no service, length; not to be cut.
+            // Version and header length, no service, length; do not fragment.
             let mut bytes = vec![0x45, 0, high, low, 0, 0, 0x40, 0, HOPS, UDP, 0, 0];
             bytes.extend(from.octets());
             bytes.extend(to.octets());

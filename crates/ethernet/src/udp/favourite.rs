@@ -1,11 +1,14 @@
-//! The peer that a function hears most has a socket of its own, connected to it: the kernel then neither looks for a route for each
-//! datagram nor copies addresses, which takes a tenth off the way.
+//! The peer that a function hears most has a socket of its own, connected to it. The kernel then
+//! neither looks up a route for each datagram nor copies addresses, which saves a tenth of the
+//! time.
 //!
-//! The two sockets share our address. The second one binds while both have SO_REUSEPORT, which the kernel grants to sockets of one
-//! user only. SO_REUSEADDR would let any user bind at that moment. Afterwards both are without it, so that the address is
-//! refused to a second function of the same user too.
+//! The two sockets share our address. The second one binds while both have SO_REUSEPORT, which the
+//! kernel grants to sockets of one user only. SO_REUSEADDR would let any user bind at that moment.
+//! Afterwards both are without it, so that the address is refused to a second function of the same
+//! user too.
 //!
-//! It also has a buffer of its own, which is more than its share once others send much: then it is no favourite any more.
+//! The favourite also has a receive buffer of its own. Once others send much that is more than its
+//! share, and it stops being the favourite.
 
 use super::address::to_native;
 use super::prepare;
@@ -14,31 +17,32 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// So many datagrams in a row from one peer make it the favourite.
+/// This many consecutive datagrams from one peer make it the favourite.
 const STREAK: usize = 32;
-/// At least so many datagrams come from others before another one is: a change costs several system calls.
+/// A change costs several system calls. So at least this many datagrams of others come between two
+/// changes.
 const PAUSE: usize = 1024;
-/// What a favourite is worth at most. Each of its datagrams adds one to that, each of somebody else's takes two away; a favourite that
-/// is worth nothing goes back to the socket for all.
+/// Upper limit of a favourite's worth. Each of its datagrams adds one, each datagram of another
+/// peer subtracts two. A favourite of worth 0 goes back to the common socket.
 const WORTH: usize = 64;
 
 /// The favourite, if there is one.
 pub(super) struct Favourite {
     connected: Option<(OwnedFd, SocketAddr)>,
-    /// Who was heard last on the socket for all, and how often in a row.
+    /// The last peer on the common socket, and the length of its streak.
     streak: Option<(SocketAddr, usize)>,
-    /// Datagrams heard there since the last change.
+    /// Datagrams on the common socket since the last change.
     heard: usize,
     worth: usize,
 }
 
-/// What should become of the favourite.
+/// What to do with the favourite.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Change {
     None,
-    /// Take this one.
+    /// Choose this peer.
     To(SocketAddr),
-    /// Have none.
+    /// Dismiss it.
     Away,
 }
 
@@ -51,7 +55,7 @@ impl Favourite {
         self.connected.is_some()
     }
 
-    /// The socket, and who is at its other end.
+    /// The socket, and its peer.
     #[inline]
     pub fn parts(&self) -> Option<(BorrowedFd<'_>, SocketAddr)> {
         self.connected.as_ref().map(|(socket, peer)| (socket.as_fd(), *peer))
@@ -63,7 +67,7 @@ impl Favourite {
         self.parts().filter(|(_, known)| *known == peer).map(|(socket, _)| socket)
     }
 
-    /// A datagram came from `peer` on the socket for all.
+    /// A datagram came from `peer` on the common socket.
     pub fn hears(&mut self, peer: SocketAddr) -> Change {
         let before = match self.streak {
             Some((known, count)) if known == peer => count,
@@ -87,12 +91,12 @@ impl Favourite {
         self.worth = WORTH.min(self.worth + datagrams);
     }
 
-    /// Has no favourite from now on.
+    /// Dismisses the favourite.
     pub fn dismiss(&mut self) {
         (self.connected, self.streak, self.heard) = (None, None, 0);
     }
 
-    /// Makes `peer` the favourite of the function whose socket for all is `all`, at `address`.
+    /// Makes `peer` the favourite. `all` is the function's common socket, bound to `address`.
     pub fn choose(
         &mut self,
         all: BorrowedFd<'_>,
@@ -107,8 +111,8 @@ impl Favourite {
     }
 }
 
-/// A socket at `address`, where `all` is too, connected to `peer`. `sharing`: the option by which both have one address. `after` is told
-/// of each [`STEPS`] that is done: tests look there what others can do.
+/// Opens a socket connected to `peer` and bound to `address`, which `all` has too. `sharing`: the
+/// option by which both share the address. `after` is called after each of [`STEPS`], for tests.
 pub(super) fn connected(
     all: BorrowedFd<'_>,
     address: SocketAddr,
@@ -123,7 +127,7 @@ pub(super) fn connected(
     let domain = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
     let own = socket::open(domain, libc::SOCK_DGRAM, 0)?;
     prepare(own.as_fd(), address)?;
-    // Until it is connected it takes whatever comes, which would be mistaken for the peer's.
+    // Until it is connected it would receive datagrams of any source, and take them for the peer's.
     take_nothing(own.as_fd())?;
     share(own.as_fd(), true)?;
     after(prepared);
@@ -134,7 +138,7 @@ pub(super) fn connected(
     after(bound);
     let result = result.and_then(|()| connect(own.as_fd(), peer));
     after(ready);
-    // From here on a second owner of the address is refused again, one of our user as well.
+    // From here on a second owner of the address is refused again, also one of our user.
     share(all, false)?;
     share(own.as_fd(), false)?;
     after(separate);
@@ -143,11 +147,11 @@ pub(super) fn connected(
     Ok(own)
 }
 
-/// What [`connected`] has done when it says so: the new socket is prepared, both share, it is bound, it is connected, both share
-/// no longer.
+/// The steps of [`connected`]: the new socket is prepared, both share, it is bound, it is
+/// connected, both share no longer.
 pub(super) const STEPS: [&str; 5] = ["prepared", "shared", "bound", "connected", "separate"];
 
-/// Has the kernel drop all that comes (socket(7), SO_ATTACH_FILTER).
+/// Makes the kernel drop every incoming datagram (socket(7), SO_ATTACH_FILTER).
 fn take_nothing(socket: BorrowedFd<'_>) -> io::Result<()> {
     let give = (libc::BPF_RET | libc::BPF_K) as u16;
     let mut program = [libc::sock_filter { code: give, jt: 0, jf: 0, k: 0 }];

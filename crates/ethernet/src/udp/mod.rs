@@ -1,9 +1,10 @@
 //! Frames inside UDP datagrams: no privileges, any route.
 //!
-//! One socket for each function, and one more for the peer that it hears most (`favourite.rs`). A batch leaves with one `sendmmsg`,
-//! and equal frames for the same peer as one segmented datagram (UDP_SEGMENT) that passes the kernel's stack once; on the way in
-//! UDP_GRO does the same. Datagrams are never cut by
-//! IP (they would be lost whole with any of their parts), so a frame is at most what the route carries.
+//! Each function has one socket, and one more for the peer that it hears most (`favourite.rs`). A
+//! batch leaves with one `sendmmsg`. Equally long frames to one peer leave as one segmented
+//! datagram (UDP_SEGMENT), which passes the kernel's stack once. On the way in UDP_GRO does the
+//! same. IP never fragments these datagrams: a lost fragment would lose the whole datagram. So a
+//! frame is at most what the route carries.
 
 mod address;
 mod favourite;
@@ -27,12 +28,12 @@ const HEADERS: (usize, usize) = (20 + 8, 40 + 8);
 /// Longest payload of an IP datagram, whatever the interface carries.
 const LONGEST: usize = 65_535 - 40 - 8;
 
-/// Socket buffers that are asked for, in bytes: what may arrive while the program is busy.
+/// Requested size of the socket buffers, in bytes: what may arrive while the program is busy.
 const SOCKET_BYTES: i32 = 4 << 20;
 
-/// Datagrams of one receiving call, at most.
+/// Maximum number of datagrams of one receiving call.
 const RECEIVE_DATAGRAMS: usize = 16;
-/// While nothing came from others than the favourite peer, their socket is looked at once in so many polls.
+/// While only the favourite sends, one of this many polls reads the common socket.
 const OTHERS_POLLS: u32 = 16;
 
 /// Bytes of a control message that carries one integer.
@@ -44,23 +45,23 @@ pub struct UdpIo {
     favourite: Favourite,
     address: SocketAddr,
     frame_bytes: usize,
-    /// The kernel cuts one long datagram into frames: until it says that it does not.
+    /// The kernel cuts one long datagram into frames. False once the kernel has refused.
     segments: bool,
-    /// The kernel may hand several frames as one.
+    /// The kernel may coalesce several frames into one datagram.
     coalesces: bool,
     batch: Batch<SocketAddr>,
     /// [`RECEIVE_DATAGRAMS`] buffers of `buffer_bytes`.
     buffers: Box<[u8]>,
     buffer_bytes: usize,
-    /// Datagrams that the next look asks for: at others' socket, and at the favourite's.
+    /// Datagrams that the next receive asks for: at the common socket, and at the favourite's.
     ask: [usize; 2],
-    /// Looks until others' socket has its turn.
+    /// Polls until the common socket is read again.
     turn: u32,
     counters: IoCounters,
 }
 
 impl UdpIo {
-    /// A socket at `address`. `mtu`: what the interface carries, in bytes.
+    /// Opens a socket at `address`. `mtu`: what the interface carries, in bytes.
     ///
     /// # Errors
     /// What the kernel says: the address is taken by another process, or is not one of this host.
@@ -89,7 +90,7 @@ impl UdpIo {
         })
     }
 
-    /// Where peers send to.
+    /// The address that peers send to.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -114,18 +115,19 @@ impl UdpIo {
                     self.counters.send_full += 1;
                     return false;
                 }
-                // Nobody listened there some time ago, says the connected socket, once; this frame was not even tried.
+                // The connected socket reports an earlier refusal, once; the kernel did not try
+                // this frame.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
                 Err(error)
                     if self.segments
                         && self.batch.frames().len() > 1
                         && matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EIO)) =>
                 {
-                    // This route cannot segment: one by one from now on.
+                    // This route cannot segment: send frames one by one from now on.
                     self.segments = false;
                 }
                 Err(_) => {
-                    // As good as lost on its way: the protocol repeats it or gives the peer up.
+                    // The frame counts as lost: the protocol retransmits it or gives the peer up.
                     self.counters.send_failed += 1;
                     self.batch.remove(1);
                 }
@@ -190,7 +192,8 @@ impl UdpIo {
             count += 1;
         }
         self.counters.send_calls += 1;
-        // SAFETY: the first `count` headers were written, and point to runs that live until the end of this function.
+        // SAFETY: the first `count` headers were written, and point to runs that live until the end
+        // of this function.
         let sent = unsafe {
             let socket = direct.unwrap_or(self.socket.as_fd());
             socket::send_many(socket, headers.as_mut_ptr().cast(), count)?
@@ -200,8 +203,8 @@ impl UdpIo {
         Ok(frames.sum())
     }
 
-    /// The frames from `first` on that can be one segmented datagram: for one peer, all as long as the first but the last, which
-    /// may be shorter.
+    /// The frames from `first` on that can be one segmented datagram: to one peer, and of one
+    /// length except for the last, which may be shorter.
     fn run(&self, first: usize) -> Run {
         let frames = self.batch.frames();
         let Staged { to, start, length: segment } = frames[first];
@@ -233,7 +236,7 @@ impl UdpIo {
         }
     }
 
-    /// Takes what others than the favourite peer sent, and perhaps makes one of them the favourite.
+    /// Receives from the common socket, and may make a sender the favourite.
     fn receive_from_others(&mut self, take: &mut impl FnMut(SocketAddr, &[u8])) -> usize {
         let ask = self.ask[0];
         let mut places = [const { MaybeUninit::<Place>::uninit() }; RECEIVE_DATAGRAMS];
@@ -252,7 +255,8 @@ impl UdpIo {
             headers[number].write(libc::mmsghdr { msg_hdr: header, msg_len: 0 });
         }
         self.counters.receive_calls += 1;
-        // SAFETY: the first `ask` headers were written; each points to its place and to a buffer, which the kernel writes.
+        // SAFETY: the first `ask` headers were written; each points to its place and to a buffer,
+        // which the kernel writes.
         let result = unsafe {
             libc::recvmmsg(
                 self.socket.as_raw_fd(),
@@ -292,14 +296,14 @@ impl UdpIo {
                 wanted => change = wanted,
             }
         }
-        // Without a port it is only asked who is there.
+        // A socket without a port only asks for nodes, and needs no favourite.
         if change != Change::None && self.address.port() != 0 {
             self.change_favourite(change, take);
         }
         frames
     }
 
-    /// Takes what the favourite peer sent.
+    /// Receives from the favourite's socket.
     #[inline]
     fn receive_from_favourite(&mut self, take: &mut impl FnMut(SocketAddr, &[u8])) -> usize {
         let Some((socket, peer)) = self.favourite.parts() else { return 0 };
@@ -318,7 +322,8 @@ impl UdpIo {
             // SAFETY: the header points to a place and a buffer, which the kernel writes.
             let length =
                 unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, libc::MSG_DONTWAIT) };
-            // Nothing more; or the news that nobody listens there any more, which the protocol finds out itself.
+            // Nothing more, or the report that nobody listens there any more. The protocol finds
+            // that out itself.
             let Ok(length) = usize::try_from(length) else { break };
             datagrams += 1;
             if header.msg_flags & libc::MSG_TRUNC != 0 || length == 0 {
@@ -337,17 +342,18 @@ impl UdpIo {
         frames
     }
 
-    /// Changes the favourite. What the one before sent is taken first, as far as it has come.
+    /// Changes the favourite. Datagrams that have arrived from the previous one are received first.
     #[cold]
     fn change_favourite(&mut self, change: Change, take: &mut impl FnMut(SocketAddr, &[u8])) {
-        // Bounded, because a fast sender could keep us here for ever; what is lost is sent again.
+        // Bounded, because a fast sender could keep us here for ever. Lost frames are
+        // retransmitted.
         for _ in 0..64 {
             if self.receive_from_favourite(take) == 0 {
                 break;
             }
         }
         match change {
-            // If it fails, everything goes on as before.
+            // If it fails, the common socket goes on as before.
             Change::To(peer) => {
                 let _ = self.favourite.choose(self.socket.as_fd(), self.address, peer);
             }
@@ -367,7 +373,7 @@ impl FrameIo for UdpIo {
 
     #[inline]
     fn room(&mut self) -> Option<&mut [u8]> {
-        // What the kernel has taken all of has room again.
+        // Once the kernel has taken the whole batch, the batch has room again.
         if !self.batch.has_room() && !self.send_batch() {
             return None;
         }
@@ -391,7 +397,7 @@ impl FrameIo for UdpIo {
             self.turn -= 1;
         } else {
             let others = self.receive_from_others(&mut take);
-            // As long as others send they are looked at each time.
+            // While other peers send, every poll reads the common socket.
             self.turn = if self.favourite.exists() && others == 0 { OTHERS_POLLS } else { 0 };
             frames += others;
         }
@@ -461,12 +467,13 @@ impl Place {
     }
 }
 
-/// Sets a new socket up. Tells whether the kernel may hand several frames as one.
+/// Sets a new socket up. Returns whether the kernel may coalesce received frames.
 fn prepare(socket: BorrowedFd<'_>, address: SocketAddr) -> io::Result<bool> {
     if address.is_ipv6() {
         socket::set(socket, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, &1i32)?;
     }
-    // Whoever cuts datagrams multiplies their loss: forbid it, and do not believe what routers say about the route.
+    // Fragmentation multiplies the loss of datagrams: forbid it, and ignore what routers say about
+    // the path MTU.
     let (level, name, probe) = match address {
         SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE),
         SocketAddr::V6(_) => {
@@ -478,7 +485,8 @@ fn prepare(socket: BorrowedFd<'_>, address: SocketAddr) -> io::Result<bool> {
     Ok(socket::set(socket, libc::SOL_UDP, libc::UDP_GRO, &1i32).is_ok())
 }
 
-/// How many datagrams to ask for after `got` of `asked`: few on a quiet line, where a call that finds nothing only costs time.
+/// How many datagrams to ask for after `got` of `asked`. A quiet line needs few: asking for more
+/// costs time.
 fn next_ask(asked: usize, got: usize) -> usize {
     if got == asked { (2 * asked).min(RECEIVE_DATAGRAMS) } else { got.max(1) }
 }
@@ -488,9 +496,11 @@ fn empty_header() -> libc::msghdr {
     unsafe { std::mem::zeroed() }
 }
 
-/// Writes the request to cut the datagram into pieces of `segment` bytes; returns the length of the control messages.
+/// Writes the request to cut the datagram into segments of `segment` bytes. Returns the length of
+/// the control messages.
 fn write_segment(control: &mut Control, segment: u16) -> usize {
-    // SAFETY: the buffer has room for one header and an integer, and is aligned for them; CMSG_* only compute in it.
+    // SAFETY: the buffer has room for one header and an integer, and is aligned for them; CMSG_*
+    // only compute in it.
     unsafe {
         let header = control.0.as_mut_ptr().cast::<libc::cmsghdr>();
         (*header).cmsg_level = libc::SOL_UDP;
@@ -501,7 +511,7 @@ fn write_segment(control: &mut Control, segment: u16) -> usize {
     }
 }
 
-/// How long the frames are that the kernel handed as one datagram, if it did.
+/// The length of the frames in a coalesced datagram; `None` if it was not coalesced.
 fn read_segment(message: &libc::msghdr, place: &Place) -> Option<usize> {
     let control = &place.control.0[..message.msg_controllen.min(CONTROL_BYTES)];
     let header = size_of::<libc::cmsghdr>();
@@ -561,7 +571,8 @@ mod tests {
         assert!(io.flush());
     }
 
-    /// The favourite's socket takes nobody else's datagrams, and does not let anybody else have our address.
+    /// The favourite's socket takes no datagrams of others, and does not give our address to
+    /// others.
     #[test]
     fn a_favourite_takes_nothing_from_others() {
         let [mut a, mut b] = pair("127.0.0.1:0", "127.0.0.1:0", 1500);
@@ -584,7 +595,7 @@ mod tests {
             assert_eq!(collect(&mut c, 1), [(b.address, vec![number; 40])]);
             assert_eq!(collect(&mut a, 1), [(b.address, vec![number; 40])]);
         }
-        // The favourite goes away: what is sent to it is lost, and nothing else.
+        // When the favourite goes away, only datagrams to it are lost.
         let gone = a.address;
         drop(a);
         for number in 0..50u8 {
@@ -594,7 +605,8 @@ mod tests {
         }
     }
 
-    /// Sends until it arrives: a datagram that the kernel has not sorted yet when the favourite changes may be lost with it, as UDP may.
+    /// Sends until the datagram arrives. A change of the favourite may lose a datagram that the
+    /// kernel has not assigned to a socket yet; UDP permits that.
     fn insist(from: &mut UdpIo, to: &mut UdpIo, what: u8) {
         for _ in 0..10 {
             send(from, to.address, what);
@@ -610,7 +622,8 @@ mod tests {
         panic!("ten of ten were lost");
     }
 
-    /// A favourite whom others equal is none any more; once it is alone again, it is one again.
+    /// A favourite is dismissed once others send as much. Once it is alone again, it becomes the
+    /// favourite again.
     #[test]
     fn a_favourite_among_many_is_dismissed() {
         let [mut a, mut b] = pair("127.0.0.1:0", "127.0.0.1:0", 1500);
@@ -622,12 +635,13 @@ mod tests {
             insist(&mut c, &mut b, number);
         }
         assert!(!b.favourite.exists(), "others sent as much");
-        // More than a new favourite waits for.
+        // More datagrams than a new favourite needs.
         (0..1200_usize).for_each(|number| insist(&mut a, &mut b, number as u8));
         assert!(b.favourite.exists(), "it is alone again");
     }
 
-    /// Frames of many lengths, alone and in batches that the kernel cuts and joins, arrive whole, in IPv4 and in IPv6.
+    /// Frames of many lengths arrive whole, in IPv4 and IPv6: alone, and in batches that the kernel
+    /// cuts and coalesces.
     // shows: H-20
     #[test]
     fn frames_arrive_as_they_were_sent() {

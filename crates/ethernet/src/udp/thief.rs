@@ -1,5 +1,5 @@
-//! Tests: what another user of this host can do to the port of a function. The kernel knows users by thread, so that the other user is
-//! a thread of the test.
+//! Tests: what another user of this host can do to the port of a function. The kernel knows users
+//! by thread, so the other user is a thread of the test.
 
 use super::UdpIo;
 use super::address::to_native;
@@ -22,7 +22,7 @@ const OTHER_USER: libc::uid_t = 65_533;
 const SHARING: [&[i32]; 4] =
     [&[], &[libc::SO_REUSEADDR], &[libc::SO_REUSEPORT], &[libc::SO_REUSEADDR, libc::SO_REUSEPORT]];
 
-/// Binds a new socket with each choice of [`SHARING`] to the address, and gives it up again.
+/// Binds a new socket to the address with each choice of [`SHARING`], and closes it again.
 fn try_all(address: SocketAddr) -> [io::Result<()>; 4] {
     SHARING.map(|options| {
         let domain = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
@@ -45,9 +45,10 @@ fn all_bound(attempts: &[io::Result<()>]) -> bool {
     attempts.iter().all(Result::is_ok)
 }
 
-/// Makes the calling thread one of another user.
+/// Switches the calling thread to another user.
 fn become_another_user() {
-    // SAFETY: system calls that answer, or change this thread alone: libc's setresuid, which changes all threads, is not used.
+    // SAFETY: system calls that answer, or change this thread alone. libc's setresuid would change
+    // all threads, so it is not used.
     unsafe {
         assert_eq!(libc::geteuid(), 0, "NOT RUN: to be another user needs root");
         let [user, group] = [libc::SYS_setresuid, libc::SYS_setresgid];
@@ -59,7 +60,7 @@ fn become_another_user() {
     }
 }
 
-/// Another user, who tries an address when asked to.
+/// Another user, who tries an address on request.
 struct Thief {
     ask: Sender<SocketAddr>,
     answers: Receiver<[io::Result<()>; 4]>,
@@ -86,7 +87,7 @@ impl Thief {
     }
 }
 
-/// Another user, who tries an address again and again until this is finished.
+/// Another user, who tries an address in a loop until this ends.
 struct Loop {
     over: &'static AtomicBool,
     rounds: &'static AtomicU64,
@@ -115,7 +116,7 @@ impl Loop {
         self.rounds.load(Ordering::Relaxed)
     }
 
-    /// Waits until it has made another whole round, or cannot.
+    /// Waits until it has made another whole round, or has ended.
     fn goes_on(&self) {
         let (since, before) = (Instant::now(), self.rounds());
         while self.rounds() < before + 2 && !self.thread.is_finished() {
@@ -124,14 +125,14 @@ impl Loop {
         }
     }
 
-    /// What it got that it should not.
+    /// Ends the loop. Returns what it got although it should not.
     fn ends(self) -> Option<String> {
         self.over.store(true, Ordering::Relaxed);
         self.thread.join().expect("NOT RUN: to be another user needs root")
     }
 }
 
-/// Loopback addresses of both kinds. Tests are in namespaces of their own, where all ports are free.
+/// Loopback addresses of both kinds. Each test has its own namespace, where all ports are free.
 const LOOPBACK: [&str; 2] = ["127.0.0.1", "::1"];
 const VICTIM: u16 = 7000;
 const PEERS: u16 = 7001;
@@ -147,8 +148,9 @@ fn open(ip: &str, port: u16) -> UdpIo {
     UdpIo::open(SocketAddr::new(ip, port), 1500).expect("a free port")
 }
 
-/// Walks through a change of the favourite with `sharing` and has another user try the address after each step. Returns the steps at which
-/// that user was not refused, and those at which our own user was not.
+/// Walks through a change of the favourite with `sharing`. Another user tries the address after
+/// each step. Returns the steps at which that user was not refused, and those at which our own user
+/// was not.
 fn walk(thief: &Thief, ip: &str, sharing: i32) -> [Vec<&'static str>; 2] {
     let all = open(ip, VICTIM);
     let address = all.address;
@@ -171,8 +173,9 @@ fn walk(thief: &Thief, ip: &str, sharing: i32) -> [Vec<&'static str>; 2] {
     taken
 }
 
-/// At no step of a change of the favourite can another user bind to our address, by whatever option. A second function of our own user
-/// is refused too, but at the steps at which our two sockets share.
+/// At no step of a change of the favourite can another user bind to our address, by any option. A
+/// second function of our own user is refused too, except at the steps at which our two sockets
+/// share.
 #[test]
 fn no_step_of_a_change_lets_another_user_in() {
     in_a_namespace();
@@ -184,7 +187,8 @@ fn no_step_of_a_change_lets_another_user_in() {
     }
 }
 
-/// The walk notices a change that shares by SO_REUSEADDR, as it did once: the canary of the test above.
+/// The canary of the test above: it notices a change that shares by SO_REUSEADDR, as an earlier
+/// version did.
 #[test]
 fn a_change_that_lets_others_in_is_noticed() {
     in_a_namespace();
@@ -195,7 +199,7 @@ fn a_change_that_lets_others_in_is_noticed() {
     }
 }
 
-/// Datagrams of `from` until `to` has it as its favourite.
+/// Sends datagrams from `from` until it is the favourite of `to`.
 fn court(from: &mut UdpIo, to: &mut UdpIo) {
     let since = Instant::now();
     while to.favourite.socket_to(from.address).is_none() {
@@ -214,8 +218,8 @@ fn court(from: &mut UdpIo, to: &mut UdpIo) {
 /// Changes of the favourite that the test waits for.
 const CHANGES: usize = 40;
 
-/// Two peers take turns to send so much that each becomes the favourite, while another user binds in a loop. It is refused each time,
-/// and the function goes on: it hears the third peer and both others.
+/// Two peers take turns as the favourite while another user tries to bind in a loop. Every attempt
+/// is refused, and the function still hears both peers and a third one.
 #[test]
 fn a_thief_gets_nothing_while_favourites_change() {
     in_a_namespace();
@@ -245,7 +249,7 @@ fn a_thief_gets_nothing_while_favourites_change() {
             victim.receive(64, |who, bytes| heard |= who == from && bytes == [9; 40]);
         }
     }
-    // The thief could have bound to what is free.
+    // Control: the thief can bind to a free address.
     let asked = Thief::new();
     assert!(all_refused(&asked.tries(address)), "it is the victim's");
     drop(victim);

@@ -1,7 +1,9 @@
-//! Frames by AF_XDP: a program in the link layer puts our frames into memory of ours, and all others go their usual way.
+//! Frames by AF_XDP: a program in the link layer puts our frames into our memory, and all others go
+//! their usual way.
 //!
-//! With a driver that can, the card itself writes to and reads from our memory; else the kernel copies once each way. One
-//! function of an interface can have it; others of the same interface use [`crate::packet`].
+//! If the driver can, the card itself writes to and reads from our memory. Otherwise the kernel
+//! copies once each way. One function of an interface can have it; others of the same interface use
+//! [`crate::packet`].
 
 mod program;
 mod ring;
@@ -24,7 +26,8 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use umem::Umem;
 
-/// Frames that one queue may have received and not handed over, and that may be on their way out: a power of two.
+/// Entries of a ring, a power of two. They limit the received frames of a queue that wait for us,
+/// and the frames to send that wait for the kernel.
 const RING_ENTRIES: u32 = 1024;
 
 /// How long a queue may stay busy after its last owner has closed it.
@@ -61,17 +64,18 @@ impl Mode {
 pub struct XdpIo {
     _attached: Attached,
     queues: Vec<Queue>,
-    /// Frames that the program leaves to the kernel's stack and that are for us after all: those for all functions.
+    /// Frames for all functions: the program leaves these to the kernel's stack, and this socket
+    /// receives them.
     side: PacketIo,
     umem: Umem,
-    /// Chunks for sending that nobody uses.
+    /// Free chunks for sending.
     free: Vec<u64>,
     mode: Mode,
     own: Mac,
     frame_bytes: usize,
-    /// Frames were produced that the kernel was not told of.
+    /// Frames were produced, and the kernel was not told yet.
     staged: bool,
-    /// Drive the card from here rather than wait for its interrupts (H-08).
+    /// Drive the card by polling instead of waiting for its interrupts (H-08).
     drives: bool,
     counters: IoCounters,
     life: Arc<()>,
@@ -87,11 +91,13 @@ struct Queue {
 }
 
 impl XdpIo {
-    /// Frames of `function` on all queues of `interface`.
+    /// Opens `function` on all queues of `interface`.
     ///
     /// # Errors
-    /// `PermissionDenied` without CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF; `ResourceBusy` if another program or process has the
-    /// interface's hook; `Unsupported` if the interface's frames do not fit in a page, or the driver cannot do this mode.
+    /// - `PermissionDenied` without CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF.
+    /// - `ResourceBusy` if another program or process has the interface's hook.
+    /// - `Unsupported` if the interface's frames do not fit in a page, or the driver lacks this
+    ///   mode.
     pub fn open(interface: &Interface, function: u8, mode: Mode) -> io::Result<XdpIo> {
         let largest = interface.mtu + LINK_HEADER_BYTES;
         let chunk_bytes = umem::chunk_bytes(largest).ok_or_else(|| {
@@ -110,7 +116,8 @@ impl XdpIo {
             let open = || Queue::open(&umem, interface.index, number, first, mode);
             let mut queue = match open() {
                 Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
-                    // If the hook is taken, too, that is its owner's queue. If not, the queue is free as soon as the kernel comes to it.
+                    // If the hook is taken too, its owner has the queue. If not, the kernel will
+                    // release the queue soon.
                     if attached.is_none() {
                         attached = Some(attach()?);
                     }
@@ -125,7 +132,7 @@ impl XdpIo {
             queue.fill.publish_produced();
             queues.push(queue);
         }
-        // Only now, when it is known that the sockets can be had.
+        // Attach only once all sockets are open.
         let attached = attached.map_or_else(attach, Ok)?;
         for (number, queue) in (0..).zip(&queues) {
             attached.serve(number, queue.socket.as_fd())?;
@@ -153,12 +160,12 @@ impl XdpIo {
         self.mode
     }
 
-    /// Tells whether this still exists.
+    /// Alive as long as this exists.
     pub(crate) fn life(&self) -> Weak<()> {
         Arc::downgrade(&self.life)
     }
 
-    /// Takes back the chunks of frames that were sent.
+    /// Takes back the chunks of sent frames.
     fn reclaim(&mut self) {
         let ring = &mut self.queues[0].sent;
         let before = self.free.len();
@@ -171,7 +178,7 @@ impl XdpIo {
         }
     }
 
-    /// Tells the kernel that there is something to send. It takes a few dozen frames at each call.
+    /// Tells the kernel that there is something to send. Each call sends a few dozen frames.
     fn kick(&mut self) -> bool {
         let queue = &self.queues[0];
         for _ in 0..RING_ENTRIES {
@@ -182,7 +189,7 @@ impl XdpIo {
             match socket::send(queue.socket.as_fd(), &[]) {
                 Ok(_) => {}
                 Err(error) if error.raw_os_error() == Some(libc::EBUSY) || is_for_later(&error) => {
-                    // EAGAIN also means that this was all for one call.
+                    // EAGAIN also means that this call has sent its share.
                     if error.raw_os_error() != Some(libc::EAGAIN) {
                         self.counters.send_full += 1;
                         return false;
@@ -198,8 +205,9 @@ impl XdpIo {
     }
 }
 
-/// Opens a queue whose last owner has closed it. The kernel lets go of it later, in a worker, after everybody who may still look at the
-/// socket has finished: some milliseconds, or many if the processors are busy.
+/// Opens a queue whose last owner has closed it. The kernel releases the queue later, in a worker,
+/// once all readers of the socket have finished. That takes some milliseconds, or many if the
+/// processors are busy.
 #[cold]
 fn when_free(open: impl Fn() -> io::Result<Queue>) -> io::Result<Queue> {
     let since = Instant::now();
@@ -249,7 +257,7 @@ impl Queue {
         address.sxdp_ifindex = interface;
         address.sxdp_queue_id = number;
         match first {
-            // All queues share the memory, and the first one's mode.
+            // All queues share the memory and the mode of the first one.
             Some(first) => {
                 address.sxdp_flags = libc::XDP_SHARED_UMEM;
                 address.sxdp_shared_umem_fd = first.as_raw_fd() as u32;
@@ -263,7 +271,7 @@ impl Queue {
         Ok(Queue { received, fill, sent, send, socket })
     }
 
-    /// Asks the kernel to leave the card to us while we poll, instead of to its interrupts.
+    /// Asks the kernel to prefer our polling to the card's interrupts.
     fn prefers_polling(&self) -> bool {
         const BUSY_POLL_US: i32 = 20;
         const BUSY_POLL_FRAMES: i32 = 64;
@@ -275,9 +283,9 @@ impl Queue {
             && set(libc::SO_BUSY_POLL_BUDGET, BUSY_POLL_FRAMES)
     }
 
-    /// Lets the kernel look at the card now.
+    /// Makes the kernel poll the card now.
     fn look(&self) {
-        // SAFETY: receives nothing, into nothing: for these sockets it is a call to look at the queue.
+        // SAFETY: receives nothing into nothing. For these sockets the call polls the queue.
         unsafe {
             let (fd, flags) = (self.socket.as_raw_fd(), libc::MSG_DONTWAIT);
             libc::recv(fd, std::ptr::null_mut(), 0, flags);
@@ -338,7 +346,8 @@ impl FrameIo for XdpIo {
         for queue in &mut self.queues {
             let before = frames;
             while frames < budget {
-                // A waiting frame is taken as it is; the card is asked only when there is none (H-09).
+                // A waiting frame is taken as it is; the card is asked only when there is none
+                // (H-09).
                 let Some(found) = queue.received.front() else { break };
                 let bytes = self.umem.bytes(found.addr, found.len as usize).unwrap_or(&[]);
                 memory::fetch(bytes);
@@ -407,7 +416,8 @@ mod tests {
     use crate::testing::{enter_new_namespace, ip};
     use std::sync::mpsc::channel;
 
-    /// A queue that is still busy, though nobody has the hook, is waited for; one whose owner has the hook is not to be had.
+    /// A queue that is still busy without an attached program is retried. If its owner has the
+    /// hook, opening fails.
     #[test]
     fn a_queue_that_is_let_go_is_waited_for() {
         enter_new_namespace()

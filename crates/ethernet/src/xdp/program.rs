@@ -1,12 +1,15 @@
-//! The XDP program: a dispatcher in the link layer (H-02, H-24) of two dozen instructions, assembled by hand.
+//! The XDP program: a dispatcher in the link layer (H-02, H-24) of two dozen instructions,
+//! assembled by hand.
 //!
-//! It takes frames of our EtherType for our function, whose destination is our address or everybody. They go to the socket of the queue
-//! that they came on. All others take their way through the kernel as if there were no program (H-03). A link that floods, for
-//! instance a hub, brings frames for other stations too: nobody has compared their destination before the program.
+//! It takes frames of our EtherType for our function, whose destination is our address or
+//! broadcast. They go to the socket of the queue that they came on. All others pass through the
+//! kernel as if there were no program (H-03). A link that floods, for instance a hub, brings frames
+//! for other stations too, and nothing has compared their destination before the program.
 //!
 //! Our address is the one that the interface had when the program was made.
 //!
-//! The program is attached by a link, which the kernel removes with its last descriptor: at exit, and after a crash as well.
+//! The program is attached by a link, which the kernel removes with its last descriptor: at exit,
+//! and after a crash as well.
 
 use crate::interface::Interface;
 use crate::link_header::{FUNCTION_OFFSET, Mac};
@@ -18,9 +21,9 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 /// Which hook of the kernel runs the program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hook {
-    /// The driver's, before the kernel has made a buffer of its own for the frame.
+    /// The driver's hook, before the kernel allocates a buffer for the frame.
     Driver,
-    /// The link layer's, behind any driver.
+    /// The link layer's hook, with any driver.
     Generic,
 }
 
@@ -36,8 +39,9 @@ impl Attached {
     /// Attaches the program for `function` to the interface.
     ///
     /// # Errors
-    /// `PermissionDenied` without CAP_NET_ADMIN and CAP_BPF; `ResourceBusy` if a program is attached already; what else the
-    /// kernel says, for instance that the driver has no hook.
+    /// - `PermissionDenied` without CAP_NET_ADMIN and CAP_BPF.
+    /// - `ResourceBusy` if a program is attached already.
+    /// - What else the kernel says, for instance that the driver has no hook.
     pub fn attach(interface: &Interface, function: u8, hook: Hook) -> io::Result<Attached> {
         let sockets = create_map(interface.queues)?;
         let program = load(&instructions(sockets.as_raw_fd(), function, interface.mac))?;
@@ -45,7 +49,7 @@ impl Attached {
         Ok(Attached { _link: link, _program: program, sockets })
     }
 
-    /// From now on frames of `queue` go to `socket`.
+    /// Directs frames of `queue` to `socket` from now on.
     pub fn serve(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
         let value = socket.as_raw_fd() as u32;
         let update = MapUpdate {
@@ -71,7 +75,7 @@ const XDP_FLAGS_DRV_MODE: u32 = 1 << 2;
 const XDP_PASS: i32 = 2;
 const BPF_FUNC_REDIRECT_MAP: i32 = 51;
 
-// As the parts of `union bpf_attr` in linux/bpf.h.
+// Parts of `union bpf_attr` in linux/bpf.h.
 
 #[repr(C)]
 struct MapCreate {
@@ -126,7 +130,8 @@ struct Instruction {
 }
 
 fn bpf<T>(command: i32, attributes: &T) -> io::Result<i32> {
-    // SAFETY: the kernel reads `size_of::<T>()` bytes of attributes, and what these point to; callers keep that alive.
+    // SAFETY: the kernel reads `size_of::<T>()` bytes of attributes, and what these point to;
+    // callers keep that alive.
     let result = unsafe {
         libc::syscall(
             libc::SYS_bpf,
@@ -185,7 +190,7 @@ fn create_link(program: &OwnedFd, interface: u32, hook: Hook) -> io::Result<Owne
     bpf(BPF_LINK_CREATE, &create).map(descriptor)
 }
 
-/// The program for one function of the station `own`, with the map of sockets in it.
+/// The program for one function of the station `own`. Its map of sockets is `map`.
 fn instructions(map: i32, function: u8, own: Mac) -> [Instruction; 23] {
     let make = |operation: u8, target: u8, source: u8, offset: i16, number: i32| Instruction {
         operation,
@@ -195,16 +200,16 @@ fn instructions(map: i32, function: u8, own: Mac) -> [Instruction; 23] {
     };
     let [word, half, byte] = [0x61, 0x69, 0x71];
     let (set, copy, add, call, leave) = (0xb7, 0xbf, 0x07, 0x85, 0x95);
-    // The last one compares 32 bits: the others would take a number of 32 bits for a signed one.
+    // The last one compares 32 bits: the others sign-extend a 32-bit immediate.
     let (if_above, if_not, if_is, if_word_not) = (0x2d, 0x55, 0x15, 0x56);
     let end = FUNCTION_OFFSET as i32 + 1;
     let ethertype = i32::from(ETHERTYPE.to_be());
     let [a, b, c, d, e, f] = own.0;
     let own_start = i32::from_ne_bytes([a, b, c, d]);
     let own_end = i32::from(u16::from_ne_bytes([e, f]));
-    // The canary: no jump away for another destination.
+    // The canary: no jump for another destination.
     let other = |offset| if planted(EVERY_STATION) { 0 } else { offset };
-    // Offsets of jumps count from the next instruction; the one to pass the frame on is number 21.
+    // Jump offsets count from the next instruction; instruction 21 passes the frame on.
     [
         make(word, 2, 1, 0, 0),                       // r2 = context.data
         make(word, 3, 1, 4, 0),                       // r3 = context.data_end
@@ -217,8 +222,8 @@ fn instructions(map: i32, function: u8, own: Mac) -> [Instruction; 23] {
         make(if_not, 5, 0, 12, i32::from(function)),  // if it is not ours, pass it on
         make(word, 4, 2, 0, 0),                       // r4 = destination, four bytes
         make(half, 5, 2, 4, 0),                       // r5 = destination, the other two
-        make(if_word_not, 4, 0, 1, -1), // if it is not everybody's, compare it with ours
-        make(if_is, 5, 0, 2, 0xffff),   // if it is everybody's, take the frame
+        make(if_word_not, 4, 0, 1, -1), // if it is not broadcast, compare it with ours
+        make(if_is, 5, 0, 2, 0xffff),   // if it is broadcast, take the frame
         make(if_word_not, 4, 0, other(7), own_start), // if it is not ours, pass it on
         make(if_not, 5, 0, other(6), own_end), // if it is not ours, pass it on
         make(word, 2, 1, 16, 0),        // r2 = context.rx_queue_index
@@ -232,7 +237,7 @@ fn instructions(map: i32, function: u8, own: Mac) -> [Instruction; 23] {
     ]
 }
 
-/// The fault that the program takes frames for other stations.
+/// The fault: the program takes frames for other stations.
 const EVERY_STATION: &str = "every-station";
 
 #[cfg(test)]
@@ -242,7 +247,8 @@ mod tests {
 
     const BPF_PROG_TEST_RUN: i32 = 10;
     const XDP_DROP: i32 = 1;
-    /// Places of instructions: the two jumps away for another destination, and what to do without a socket.
+    /// Indices of instructions: the two jumps for another destination, and the action without a
+    /// socket.
     const COMPARES: [usize; 2] = [13, 14];
     const NO_SOCKET: usize = 18;
 
@@ -261,7 +267,8 @@ mod tests {
     const OWN: Mac = Mac([0x02, 0x80, 0x90, 0xa0, 0xfe, 0xff]);
     const FUNCTION: u8 = 3;
 
-    /// A program that drops what it would give to a socket, so that it shows what it takes.
+    /// A program that drops frames instead of passing them to a socket, so that the result shows
+    /// which it takes.
     fn dropper(change: impl FnOnce(&mut [Instruction])) -> OwnedFd {
         let map = create_map(1).expect("NOT RUN: a map of sockets needs root");
         let mut program = instructions(map.as_raw_fd(), FUNCTION, OWN);
@@ -283,7 +290,8 @@ mod tests {
             repeat: 1,
             duration_ns: 0,
         };
-        // SAFETY: the kernel reads the attributes and the frame, and writes its result to the attributes, which are ours.
+        // SAFETY: the kernel reads the attributes and the frame, and writes its result to the
+        // attributes, which are ours.
         let done = unsafe {
             let bytes = std::mem::size_of::<TestRun>() as u32;
             libc::syscall(libc::SYS_bpf, BPF_PROG_TEST_RUN, &raw mut run, bytes)
@@ -296,7 +304,7 @@ mod tests {
         }
     }
 
-    /// A frame as short as the wire allows.
+    /// A frame of minimum length.
     fn frame(to: Mac, function: u8) -> Vec<u8> {
         let mut frame = vec![0; 60];
         link_header::emit(&mut frame, to, Mac([2, 0, 0, 0, 0, 9]));
@@ -304,7 +312,8 @@ mod tests {
         frame
     }
 
-    /// Addresses that are neither ours nor everybody's: ours and everybody's with each bit changed, a group, none.
+    /// Addresses that are neither ours nor broadcast: both with each single bit changed, a group,
+    /// zeros.
     fn others() -> Vec<Mac> {
         let changed = |mac: Mac| {
             (0..48).map(move |bit| {
@@ -314,7 +323,7 @@ mod tests {
             })
         };
         let [first, second] = [OWN, Mac::BROADCAST];
-        // Half of the one and half of the other.
+        // Half of one and half of the other.
         let mixed = [
             Mac([0xff, 0xff, 0xff, 0xff, OWN.0[4], OWN.0[5]]),
             Mac([OWN.0[0], OWN.0[1], OWN.0[2], OWN.0[3], 0xff, 0xff]),
@@ -323,7 +332,8 @@ mod tests {
         changed(first).chain(changed(second)).chain(mixed).chain(more).collect()
     }
 
-    /// The program takes frames for this station or for everybody, of our EtherType, for its function. It passes on all others.
+    /// The program takes frames of our EtherType, for its function, and for this station or
+    /// broadcast. It passes on all others.
     // shows: H-02, H-03
     #[test]
     fn only_frames_for_this_station_are_taken() {
@@ -344,7 +354,8 @@ mod tests {
         }
     }
 
-    /// The test above notices a program without the comparison of addresses, and one with half of it.
+    /// The canary: the test above notices a program that compares no address, and one that compares
+    /// half of it.
     #[test]
     fn a_missing_comparison_is_noticed() {
         let taken = |removed: &[usize]| {

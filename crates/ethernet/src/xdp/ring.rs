@@ -1,5 +1,5 @@
-//! The rings that a program and the kernel share (Documentation/networking/af_xdp.rst): one side produces, the other consumes, and
-//! each publishes its count.
+//! The rings that a program and the kernel share (Documentation/networking/af_xdp.rst). One side
+//! produces, the other consumes, and each publishes its count.
 
 use std::io;
 use std::marker::PhantomData;
@@ -14,9 +14,9 @@ pub(super) struct Ring<T> {
     mapped: usize,
     offsets: libc::xdp_ring_offset,
     entries: u32,
-    /// Our count: of what we have consumed, or produced.
+    /// Our count of consumed or produced entries.
     own: u32,
-    /// Their count when we last looked.
+    /// The kernel's count when we last read it.
     theirs: u32,
     kind: PhantomData<T>,
 }
@@ -25,7 +25,7 @@ pub(super) struct Ring<T> {
 unsafe impl<T> Send for Ring<T> {}
 
 impl<T: Copy> Ring<T> {
-    /// Maps a ring of `entries` (a power of two) that the socket has at `page`.
+    /// Maps the socket's ring of `entries` (a power of two) at offset `page`.
     pub fn map(
         fd: BorrowedFd<'_>,
         offsets: libc::xdp_ring_offset,
@@ -53,7 +53,8 @@ impl<T: Copy> Ring<T> {
     }
 
     fn word(&self, offset: u64) -> &AtomicU32 {
-        // SAFETY: the kernel told the offset; the word lies in the mapping, and both sides use it as an atomic only.
+        // SAFETY: the kernel told the offset; the word lies in the mapping, and both sides use it
+        // as an atomic only.
         unsafe { &*self.start.add(offset as usize).as_ptr().cast::<AtomicU32>() }
     }
 
@@ -63,9 +64,9 @@ impl<T: Copy> Ring<T> {
         unsafe { self.start.add(self.offsets.desc as usize).cast::<T>().add(index) }
     }
 
-    /// Whether the kernel wants to be called before it goes on.
+    /// Whether the kernel needs a system call to go on.
     pub fn needs_wakeup(&self) -> bool {
-        // Relaxed: a hint, which the kernel sets before it sleeps and which is looked at again.
+        // Relaxed: a hint, which the kernel sets before it sleeps and which is read again.
         self.word(self.offsets.flags).load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0
     }
 
@@ -89,7 +90,7 @@ impl<T: Copy> Ring<T> {
         self.own != self.word(self.offsets.producer).load(Ordering::Acquire)
     }
 
-    /// As the consumer: one entry more is consumed, and told so by [`Ring::publish_consumed`].
+    /// As the consumer: consumes one entry. [`Ring::publish_consumed`] tells the kernel.
     #[inline]
     pub fn consume(&mut self) {
         self.own = self.own.wrapping_add(1);
@@ -101,7 +102,8 @@ impl<T: Copy> Ring<T> {
         self.word(self.offsets.consumer).store(self.own, Ordering::Release);
     }
 
-    /// As the producer: adds an entry, told by [`Ring::publish_produced`]. `false`: the ring is full.
+    /// As the producer: adds an entry. [`Ring::publish_produced`] tells the kernel. `false`: the
+    /// ring is full.
     #[inline]
     pub fn produce(&mut self, value: T) -> bool {
         if self.own.wrapping_sub(self.theirs) == self.entries {
@@ -111,7 +113,8 @@ impl<T: Copy> Ring<T> {
                 return false;
             }
         }
-        // SAFETY: the kernel has consumed what was there before, and reads it again only after the count is published.
+        // SAFETY: the kernel has consumed what was there before, and reads it again only after the
+        // count is published.
         unsafe { self.entry(self.own).write(value) };
         self.own = self.own.wrapping_add(1);
         true
@@ -123,7 +126,7 @@ impl<T: Copy> Ring<T> {
         self.word(self.offsets.producer).store(self.own, Ordering::Release);
     }
 
-    /// As the producer: whether the kernel has consumed all that was published.
+    /// As the producer: whether the kernel has consumed all published entries.
     pub fn is_consumed(&self) -> bool {
         // Acquire: as in `produce`.
         self.word(self.offsets.consumer).load(Ordering::Acquire) == self.own

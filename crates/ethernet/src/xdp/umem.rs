@@ -1,11 +1,12 @@
-//! The memory that frames lie in (UMEM): chunks of one size, locked, shared with the kernel or with the card itself (H-20).
+//! The memory that frames lie in (UMEM): chunks of one size, locked, shared with the kernel or with
+//! the card itself (H-20).
 
 use std::io;
 use std::ptr::NonNull;
 
-/// What the kernel keeps free before a received frame.
+/// Headroom that the kernel keeps before a received frame.
 const HEADROOM_BYTES: usize = 256;
-/// Chunks have 2 KiB, or a page for what does not fit in there.
+/// Chunks have 2 KiB, or a page if frames do not fit in 2 KiB.
 const CHUNK_BYTES: [usize; 2] = [2048, 4096];
 
 pub(super) struct Umem {
@@ -42,7 +43,7 @@ impl Umem {
         Ok(Umem { start, chunk_bytes, chunks })
     }
 
-    /// How the kernel is told of it.
+    /// The registration for the kernel.
     pub fn registration(&self) -> libc::xdp_umem_reg_v1 {
         libc::xdp_umem_reg_v1 {
             addr: self.start.as_ptr() as u64,
@@ -57,11 +58,13 @@ impl Umem {
         address & !(self.chunk_bytes as u64 - 1)
     }
 
-    /// `length` bytes at `address`, which the kernel has handed over; `None` if they do not lie in one chunk.
+    /// `length` bytes at `address`, which the kernel has handed over; `None` if they do not lie in
+    /// one chunk.
     #[inline]
     pub fn bytes(&self, address: u64, length: usize) -> Option<&[u8]> {
         let at = self.place(address, length)?;
-        // SAFETY: inside the mapping; the chunk is ours until it is given back, and then nothing borrows it.
+        // SAFETY: inside the mapping; the chunk is ours until it is given back, and then nothing
+        // borrows it.
         Some(unsafe { std::slice::from_raw_parts(at.as_ptr(), length) })
     }
 
@@ -87,7 +90,8 @@ impl Umem {
 
 impl Drop for Umem {
     fn drop(&mut self) {
-        // SAFETY: the mapping that `new` made; the sockets that shared it are closed before (see the order of fields there).
+        // SAFETY: the mapping that `new` made. The sockets that shared it were closed before (see
+        // the order of fields there).
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.chunk_bytes * self.chunks) };
     }
 }

@@ -5,13 +5,13 @@ use bellwire::FunctionAddress;
 use bellwire_tagged::*;
 use bellwire_testkit::loopback::{Fabric, FabricOptions};
 
-/// Endpoints, and what has completed at them.
+/// An endpoint, and what has completed at it.
 pub struct Side {
     pub endpoint: Endpoint,
     pub done: Vec<Done>,
 }
 
-/// All of them.
+/// All sides.
 pub struct World {
     pub fabric: Fabric,
     pub sides: Vec<Side>,
@@ -32,7 +32,7 @@ pub fn pattern(length: usize, seed: u8) -> Vec<u8> {
 
 /// The memory of a vector that the test keeps until all is done.
 pub fn span(bytes: &mut [u8]) -> Span {
-    // SAFETY: tests keep their vectors, and look at them when what they were posted for has completed.
+    // SAFETY: tests keep their vectors, and look at them after the operations have completed.
     unsafe { Span::new(bytes.as_mut_ptr(), bytes.len()) }
 }
 
@@ -47,7 +47,7 @@ impl World {
         World { fabric, sides }
     }
 
-    /// Two sides; memory is reached directly, or by packets only.
+    /// Two sides; memory is reached directly, or only by packets.
     pub fn pair(direct: bool) -> World {
         let options = FabricOptions { direct_brought: direct, ..FabricOptions::default() };
         World::new(options, 2)
@@ -65,7 +65,7 @@ impl World {
         let mut quiet = 0;
         for _ in 0..1_000_000 {
             quiet = if self.turn() == 0 { quiet + 1 } else { 0 };
-            // The engine may be at work without anything completing.
+            // The engine may be at work without any completion.
             if quiet == 500 {
                 return;
             }
@@ -77,7 +77,7 @@ impl World {
         self.sides[of].endpoint.peer(FunctionAddress { node: at, function: 0 })
     }
 
-    /// Posts a message from the first side to the second, trying again as long as there is no room.
+    /// Posts a message from the first side to the second. Retries while there is no room.
     pub fn send(&mut self, bytes: &mut [u8], tag: Option<u64>, context: u64, how: How) -> Sent {
         self.send_from(0, 1, &span(bytes).into(), tag, None, context, how)
     }

@@ -1,4 +1,4 @@
-//! Where the second processes of tests begin.
+//! The program in which the tests' second processes begin.
 
 fn main() {
     let kind = std::env::args().nth(1).unwrap_or_default();

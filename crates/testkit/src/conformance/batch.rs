@@ -46,12 +46,13 @@ impl Plan {
     }
 }
 
-/// Messages of all lengths and forms, posted some at a time, with receives early or late and a backlog that overflows, taken by receives or where
-/// they lie: each is told once, whole and in turn, at both ends.
+/// Messages of all lengths and forms, posted together, complete once, whole and in order at both
+/// ends. Receives come early or late, the backlog overflows, and an inbox takes some messages in
+/// place.
 pub fn messages_keep_their_order(fixture: &dyn Fixture) {
     const MESSAGES: usize = 4_000;
     let mut stage = Stage::pair(fixture);
-    // The least that both nodes can have; the second one is opened anew with it.
+    // The smallest that both nodes allow; the second node is reopened with it.
     let packets = stage.nodes.iter().map(|node| node.function.limits().packet_bytes);
     let mut options = FunctionOptions::default();
     options.backlog_bytes = 4 * packets.max().expect("two nodes");
@@ -82,7 +83,7 @@ pub fn messages_keep_their_order(fixture: &dyn Fixture) {
         };
         untold.extend((sent..sent + posted).filter(|&number| plans[number].signaled));
         sent += posted;
-        // Late at times, so that the backlog fills up and its messages wait in their link.
+        // Sometimes late, so that the backlog fills up and its messages wait in their link.
         if random.below(8) == 0 {
             for _ in 0..random.below(150) {
                 if waiting < 200 {
@@ -133,7 +134,8 @@ pub fn messages_keep_their_order(fixture: &dyn Fixture) {
     assert_eq!((receiver.messages_received, receiver.bytes_received), (MESSAGES as u64, bytes));
 }
 
-/// A message that is refused stops the call: those before it are posted, it and those behind it stay as they are.
+/// A refused message stops the call: those before it are posted, and it and those behind it stay
+/// unposted.
 pub fn a_refusal_leaves_the_rest(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     let to = stage.nodes[B].address();
@@ -164,7 +166,7 @@ pub fn a_refusal_leaves_the_rest(fixture: &dyn Fixture) {
     stage.nodes[A].function.post_sends(ours, &mut []).expect("nothing to do");
 }
 
-/// Where the completion queue has no room for all, those that have room are posted.
+/// If the completion queue has no room for all, those that have room are posted.
 pub fn a_small_completion_queue_takes_what_fits(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     let to = stage.nodes[B].address();

@@ -1,9 +1,9 @@
-//! Data to send, the sizes and places to send it from and to, and the proof that nothing else changed.
+//! Test data, its sizes and places, and the check that nothing else has changed.
 
 use super::stage::Node;
 use bellwire::{Buffer, Limits, MemoryRegion, Rights};
 
-/// Bytes that are the same for the same seed, and differ at nearly every place for another.
+/// Bytes that depend on the seed only, and differ at nearly every place for another seed.
 pub fn pattern(seed: u64, length: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(length + 8);
     let mut word = seed;
@@ -35,7 +35,7 @@ impl Random {
     }
 }
 
-/// The size classes, in bytes: around nothing, words, the header's line, packets, and long messages.
+/// The size classes, in bytes: around zero, words, the header's line, packets, and long messages.
 pub fn sizes(limits: &Limits) -> Vec<usize> {
     let eager = limits.eager_bytes;
     let mut sizes = vec![0, 1, 7, 8, 31, 32, 33, 64, eager - 1, eager, eager + 1];
@@ -47,18 +47,18 @@ pub fn sizes(limits: &Limits) -> Vec<usize> {
 /// The longest of [`sizes`].
 pub const LONGEST: usize = (1 << 20) + 3;
 
-/// Where bytes lie.
+/// The kind of memory that bytes lie in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// In a vector of the program.
     Vector,
-    /// In a vector of the program that was registered, so many bytes after an aligned address.
+    /// In a vector of the program that was registered, this many bytes after an aligned address.
     Registered(usize),
-    /// In memory that the library allocated, so many bytes after an aligned address.
+    /// In memory that the library allocated, this many bytes after an aligned address.
     Allocated(usize),
 }
 
-/// All kinds of memory and alignments; for long data a few of them.
+/// All kinds of memory and alignments; a few of them for long data.
 pub fn kinds(length: usize) -> &'static [Kind] {
     use Kind::{Allocated, Registered, Vector};
     const ALL: [Kind; 9] = [
@@ -77,7 +77,7 @@ pub fn kinds(length: usize) -> &'static [Kind] {
 
 /// Bytes on either side of a destination that must not change.
 const GUARD: usize = 64;
-/// What they hold.
+/// The value of the guard bytes.
 const GUARDIAN: u8 = 0xd6;
 
 /// One region of each kind at one node, big enough for every size class with guards around it.
@@ -99,7 +99,7 @@ impl Ground {
         }
     }
 
-    /// The region of a kind and the place in it, guards in front; `None` for vectors.
+    /// The region of a kind and the offset in it, behind the guard; `None` for vectors.
     pub fn place(&self, kind: Kind) -> Option<(&MemoryRegion, usize)> {
         match kind {
             Kind::Vector => None,
@@ -133,8 +133,8 @@ impl Ground {
         }
     }
 
-    /// Whether the buffer, a [`Ground::destination`] of `length` bytes, begins with `expected`, the rest of it is as it was, and
-    /// so are the bytes around it (C-08).
+    /// Asserts that the buffer, a [`Ground::destination`] of `length` bytes, begins with
+    /// `expected`. The rest of it and the bytes around it must be unchanged (C-08).
     #[track_caller]
     pub fn assert_received(&self, kind: Kind, buffer: &Buffer, expected: &[u8], story: &str) {
         let length = buffer.len();

@@ -24,7 +24,7 @@ pub fn the_same_number_talks(fixture: &dyn Fixture) {
                 assert_eq!(stage.nodes[to].address_of(members[to][index]), address);
                 let send = Send::immediate(b"hello").to(address);
                 stage.nodes[from].function.post_send(members[from][index], send).expect("posted");
-                // Its own messages come back to the same queue.
+                // Messages to itself arrive at the same queue.
                 for who in [from, to] {
                     let done = stage.success(who);
                     let other = if done.context == 1 { from } else { to };
@@ -35,7 +35,7 @@ pub fn the_same_number_talks(fixture: &dyn Fixture) {
             }
         }
     }
-    // Who is not in a channel reaches nobody there.
+    // A node that is not in a channel reaches nobody there.
     stage.nodes[2].function.destroy_queue_pair(members[2][1]).expect("it exists");
     let absent = Address::channel(stage.nodes[2].device.node(), 0, numbers[1]);
     let send = Send::immediate(b"anybody?").to(absent);
@@ -43,8 +43,8 @@ pub fn the_same_number_talks(fixture: &dyn Fixture) {
     assert_eq!(stage.next(A).status, Status::NoSuchQueuePair);
 }
 
-/// A second owner of a number on the same node is refused, whichever function asks, until the first gives it up; other nodes are
-/// not concerned.
+/// A second owner of a number on the same node is refused, whichever function asks, until the first
+/// gives it up. Other nodes are not affected.
 // shows: H-22
 pub fn a_second_owner_is_refused(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
@@ -64,7 +64,8 @@ pub fn a_second_owner_is_refused(fixture: &dyn Fixture) {
     stage.nodes[A].function.open_channel(5, &options[A]).expect("free when its owner is gone");
 }
 
-/// One wait serves all peers: a receive gives the first message to come, whoever sent it, and says who that was.
+/// One wait serves all peers: a receive takes the first message of any sender, and its completion
+/// names the sender.
 // shows: H-23
 pub fn one_wait_for_all_peers(fixture: &dyn Fixture) {
     const PEERS: usize = 8;
@@ -86,7 +87,8 @@ pub fn one_wait_for_all_peers(fixture: &dyn Fixture) {
     }
 }
 
-/// A barrier made of channel messages: nobody leaves before all have entered, and an exchange of all with all comes to its end.
+/// A barrier made of channel messages: no node leaves before all have entered. An exchange of all
+/// with all finishes.
 // shows: C-54, H-30
 pub fn barriers_and_exchanges(fixture: &dyn Fixture) {
     const NODES: usize = 16;
@@ -131,7 +133,7 @@ pub fn barriers_and_exchanges(fixture: &dyn Fixture) {
     }
 }
 
-/// What does not belong to a channel, or to a connection, is not taken, and is counted.
+/// Messages that do not belong to a channel, or to a connection, are dropped and counted.
 // shows: H-22
 pub fn strangers_are_not_heard(fixture: &dyn Fixture) {
     let mut stage = Stage::of(fixture, 3);

@@ -12,15 +12,16 @@ const PROGRAM: &str = "bellwire-testkit-child";
 pub const ROLE: &str = "BELLWIRE_TEST_ROLE";
 /// Names the device that it opens.
 pub const DEVICE: &str = "BELLWIRE_TEST_DEVICE";
-/// Whom it should talk to.
+/// Names the peer of the child.
 pub const PEER: &str = "BELLWIRE_TEST_PEER";
 
-/// A child process, which is killed when this is dropped, or when the test that started it dies.
+/// A child process. It is killed when this is dropped, or when the test that started it dies.
 #[derive(Debug)]
 pub struct Process(Child);
 
 impl Process {
-    /// Starts a child for one kind of tests, as [`crate::play`] knows them, with the given environment.
+    /// Starts a child for one kind of tests, as [`crate::play`] knows them, with the given
+    /// environment.
     pub fn start(kind: &str, environment: &[(&str, &str)]) -> Process {
         use std::os::unix::process::CommandExt;
         let mut command = Command::new(program());
@@ -29,7 +30,7 @@ impl Process {
         // SAFETY: between fork and exec, one system call that allocates nothing.
         unsafe {
             command.pre_exec(|| {
-                // The signal comes when the thread that started the child ends, at the latest.
+                // The signal comes at the latest when the thread that started the child ends.
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
                 Ok(())
             })
@@ -44,7 +45,8 @@ impl Process {
 
     /// Sends a signal.
     pub fn signal(&self, signal: i32) {
-        // SAFETY: a signal to our own child, which has not been waited for and whose number is therefore still its own.
+        // SAFETY: a signal to our own child, which has not been waited for, so its number is still
+        // its own.
         unsafe { libc::kill(self.id(), signal) };
     }
 
@@ -53,13 +55,13 @@ impl Process {
         self.0.try_wait().expect("our own child")
     }
 
-    /// Waits for its end, in good time, and tells how it was.
+    /// Waits for its end, within [`limit`], and returns the status.
     #[track_caller]
     pub fn end(&mut self) -> ExitStatus {
         self.end_within(limit())
     }
 
-    /// Waits for its end, at most so long, and tells how it was.
+    /// Waits for its end, at most for `limit`, and returns the status.
     #[track_caller]
     pub fn end_within(&mut self, limit: Duration) -> ExitStatus {
         let since = Instant::now();
@@ -87,7 +89,7 @@ impl Drop for Process {
     }
 }
 
-/// Where the program is: beside the folder of the running test, or what runs is the program itself.
+/// Path of the program: beside the folder of the running test, or the running program itself.
 fn program() -> PathBuf {
     let running = std::env::current_exe().expect("a running test");
     let places = running.ancestors().skip(1).take(2);
@@ -103,7 +105,7 @@ pub fn is_stopped(id: i32) -> bool {
     state.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
 }
 
-/// What a child was told in an environment variable.
+/// The value of a child's environment variable.
 #[track_caller]
 pub fn told(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| panic!("a child needs {name}"))

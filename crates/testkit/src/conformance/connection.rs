@@ -1,4 +1,4 @@
-//! Connections: asked for, accepted, refused, ended, lost.
+//! Connections: requested, accepted, rejected, ended, lost.
 
 use super::bytes::pattern;
 use super::stage::{A, B, Stage};
@@ -22,8 +22,8 @@ fn outcome(stage: &mut Stage<'_>, who: usize) -> Result<Vec<u8>, Error> {
     })
 }
 
-/// Two queue pairs connect with private data both ways, talk without naming a destination, and disconnect; then sends are refused,
-/// and they can be connected again.
+/// Two queue pairs connect with private data both ways, talk without naming a destination, and
+/// disconnect. Then sends are refused, and both can be connected again.
 // shows: M-01, M-03, M-04
 pub fn connect_talk_disconnect(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
@@ -62,7 +62,7 @@ pub fn connect_talk_disconnect(fixture: &dyn Fixture) {
             assert_eq!(stage.success(who).peer, peer);
             assert_eq!(stage.success(1 - who).operation, Operation::Receive);
         }
-        // What is posted when it ends comes back: here as flushed, there as gone.
+        // Descriptors that are posted at the end come back: flushed here, and as gone there.
         stage.nodes[A].receive(10, 21);
         stage.nodes[B].receive(10, 22);
         stage.nodes[A].function.disconnect(ours).expect("connected");
@@ -82,7 +82,7 @@ pub fn connect_talk_disconnect(fixture: &dyn Fixture) {
     }
 }
 
-/// Connecting without a second thread: `connect` and `wait_request` wait for each other in two threads, in every wait mode.
+/// `connect` and `wait_request` wait for each other in two threads, in every wait mode.
 pub fn connect_waits(fixture: &dyn Fixture) {
     for how in [Wait::Spin, Wait::Adaptive, Wait::Block] {
         let mut listening = Node::open(fixture);
@@ -139,7 +139,8 @@ pub fn rejections(fixture: &dyn Fixture) {
     stage.connect((A, pair), (B, stage.nodes[B].queue_pair));
 }
 
-/// Who is not answered in time is told so: if the node does not exist, if nobody listens, and if the listener does not answer.
+/// An attempt without an answer times out: if the node does not exist, if nobody listens, and if
+/// the listener does not answer.
 pub fn deadlines(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     let pair = stage.nodes[A].queue_pair;
@@ -152,7 +153,7 @@ pub fn deadlines(fixture: &dyn Fixture) {
         (Address { queue_pair: 900, ..address }, "no answer"),
     ] {
         stage.case = who.to_owned();
-        // By the device's clock, which is not the real one on all devices.
+        // By the device's clock, which is virtual on some devices.
         let since = stage.nodes[A].function.now();
         stage.nodes[A].function.start_connect(pair, to, b"", patience).expect("asked");
         let error = outcome(&mut stage, A).expect_err("nobody accepts");
@@ -160,7 +161,7 @@ pub fn deadlines(fixture: &dyn Fixture) {
         assert!(waited >= patience, "not before its time: {who}");
         assert!(matches!(error, Error::Unreachable { peer, .. } if peer == to), "{who}: {error:?}");
     }
-    // An answer that comes too late connects nobody.
+    // An answer that comes too late connects nothing.
     let request = stage.until("the old request", |stage| {
         stage.nodes[B].function.poll_request(silent).expect("listening")
     });
@@ -179,7 +180,7 @@ pub fn deadlines(fixture: &dyn Fixture) {
     }
 }
 
-/// A listener that comes late is still found, because the request is repeated until its deadline.
+/// A late listener is still found, because the request is repeated until its deadline.
 pub fn a_late_listener_is_found(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     let pair = stage.nodes[A].queue_pair;
@@ -200,7 +201,8 @@ pub fn a_late_listener_is_found(fixture: &dyn Fixture) {
     outcome(&mut stage, A).expect("connected");
 }
 
-/// Both sides of a connection hear when the other's function is closed: everything that was posted completes, with its buffer.
+/// Both sides of a connection learn when the other's function is closed: all posted descriptors
+/// complete, with their buffers.
 pub fn a_peer_that_goes_away(fixture: &dyn Fixture) {
     let mut stage = Stage::connected(fixture);
     let pair = stage.nodes[A].queue_pair;
@@ -211,7 +213,7 @@ pub fn a_peer_that_goes_away(fixture: &dyn Fixture) {
     for context in 0..3 {
         function.post_receive(pair, vec![0; 16], context).expect("room");
     }
-    // Nobody receives these, so they are under way when the peer goes.
+    // Nobody receives these, so they are in flight when the peer goes.
     for context in 3..6 {
         function.post_send(pair, Send::buffer(vec![1; long]).context(context)).expect("room");
     }
@@ -235,8 +237,8 @@ pub fn a_peer_that_goes_away(fixture: &dyn Fixture) {
     assert!(matches!(error, Error::WrongState { .. }), "{error:?}");
 }
 
-/// Posted descriptors of an unconnected queue pair complete too when their target is closed, and the queue pair goes on with
-/// others.
+/// Posted descriptors of an unconnected queue pair also complete when their target is closed. The
+/// queue pair goes on with other targets.
 pub fn a_target_that_goes_away(fixture: &dyn Fixture) {
     let mut stage = Stage::of(fixture, 3);
     let pair = stage.nodes[A].queue_pair;
@@ -271,7 +273,7 @@ pub fn a_target_that_goes_away(fixture: &dyn Fixture) {
     stage.success(B);
 }
 
-/// Destroying a queue pair gives everything back that was posted to it, and tells its peer.
+/// Destroying a queue pair gives back everything that was posted to it, and tells its peer.
 // shows: M-04
 pub fn destroying_gives_everything_back(fixture: &dyn Fixture) {
     let mut stage = Stage::connected(fixture);

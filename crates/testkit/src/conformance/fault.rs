@@ -1,5 +1,5 @@
-//! Descriptors that were accepted and cannot be carried out: the completion says what, whom, how far and why, and nothing has
-//! changed at the target.
+//! Accepted descriptors that fail: the completion gives operation, peer, length and reason, and
+//! nothing has changed at the target.
 
 use super::bytes::{Ground, Kind, pattern};
 use super::stage::{A, B, Stage};
@@ -26,7 +26,8 @@ fn assert_untouched(region: &MemoryRegion, story: &str) {
     super::bytes::assert_same(&found, &pattern(5, BYTES), story);
 }
 
-/// The four one-sided operations on what a key names; each must fail with `status`, and give its buffer back unchanged.
+/// Runs the four one-sided operations on a key. Each must fail with `status`, and give its buffer
+/// back unchanged.
 #[track_caller]
 fn all_fail(stage: &mut Stage<'_>, key: RemoteKey, offset: u64, length: usize, status: Status) {
     for operation in [Operation::Put, Operation::Get, Operation::FetchAdd, Operation::CompareSwap] {
@@ -71,7 +72,8 @@ fn fails(
     }
 }
 
-/// A key with any wrong bit, or of another region, changes nothing and raises nothing at the target's program.
+/// A key with any wrong bit, or of another region, changes nothing and raises no event at the
+/// target.
 pub fn wrong_keys(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     let regions = regions(&mut stage, Rights::all());
@@ -101,8 +103,8 @@ pub fn wrong_keys(fixture: &dyn Fixture) {
     }
 }
 
-/// A key is dead as soon as its region was deregistered, also for who has used it before, and stays dead when the place is used
-/// again.
+/// A key is invalid as soon as its region is deregistered, also for a peer that has used it before.
+/// It stays invalid when the place is reused.
 pub fn stale_keys(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     for used_before in [false, true] {
@@ -118,7 +120,7 @@ pub fn stale_keys(fixture: &dyn Fixture) {
                 stage.nodes[A].function.post_put(queue_pair, put).expect("accepted");
                 stage.success(A);
             }
-            // A handle that the program keeps shows what happens to the memory afterwards.
+            // The program keeps a handle, to see what happens to the memory afterwards.
             let kept = region.clone();
             stage.nodes[B].function.deregister(region).expect("nothing uses it");
             all_fail(&mut stage, key, 16, 100, Status::WrongKey);
@@ -211,7 +213,8 @@ fn works(stage: &mut Stage<'_>, operation: Operation, key: RemoteKey) {
     stage.success(A);
 }
 
-/// One bad part in the middle of a chain fails the whole: what it says to have moved has moved, and nothing lies outside.
+/// One bad part in the middle of a chain fails the whole chain. The completion gives the length
+/// that was moved, and nothing outside was written.
 pub fn a_chain_with_one_bad_part(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     let queue_pair = stage.nodes[A].queue_pair;
@@ -245,7 +248,8 @@ pub fn a_chain_with_one_bad_part(fixture: &dyn Fixture) {
     }
 }
 
-/// A message longer than its receive is cut: the receiver keeps what fits and is told; so is the sender of a long one.
+/// A message longer than its receive is truncated: the receiver keeps what fits and is told; so is
+/// the sender of a long one.
 pub fn long_messages_are_truncated(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     let to = stage.nodes[B].address();
@@ -286,8 +290,8 @@ pub fn long_messages_are_truncated(fixture: &dyn Fixture) {
     }
 }
 
-/// Sends and events for a queue pair that does not exist, or no longer, complete with that error and their buffer; the next ones
-/// are not affected.
+/// Sends and events for a queue pair that never existed, or was destroyed, complete with that error
+/// and their buffer. Later ones are not affected.
 pub fn no_such_queue_pair(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     let gone = stage.nodes[B].another();

@@ -1,4 +1,5 @@
-//! Flow control: who is slow holds others back, and nothing is lost, doubled or blocked.
+//! Flow control: a slow receiver holds its senders back, and nothing is lost, duplicated or
+//! blocked.
 
 use super::Fixture;
 use super::bytes::{Random, assert_same, pattern};
@@ -6,12 +7,13 @@ use super::stage::{A, B, Stage, accepted};
 use bellwire::{Completion, Error, Operation, QueuePairOptions, Rights, Send, Status};
 use bellwire_ring::memory::View;
 
-/// Posts messages that carry their number, until one is refused because the queue is full. Returns how many were accepted.
+/// Posts messages that carry their number, until one is refused because the queue is full. Returns
+/// how many were accepted.
 fn flood(stage: &mut Stage<'_>, who: usize, to: bellwire::Address, size: usize, from: u64) -> u64 {
     let queue_pair = stage.nodes[who].queue_pair;
     let mut number = from;
     let mut idle = 0;
-    // Being full is for good only once the nodes have nothing to do any more.
+    // The queue counts as full only once the nodes are idle.
     while idle < 300 {
         let send = Send::buffer(numbered(number, size)).to(to).with_immediate(number).unsignaled();
         match stage.nodes[who].function.post_send(queue_pair, send) {
@@ -41,8 +43,9 @@ fn assert_numbered(done: &mut Completion, number: u64, size: usize, story: &str)
     assert_same(&bytes, &numbered(number, size), story);
 }
 
-/// A receiver that does not receive holds its sender back: the queue is full at the post, never silently blocked; when it
-/// receives, the sender goes on, and every message arrives once and in order.
+/// Back-pressure: a receiver that does not receive fills its sender's queue, and posts are refused,
+/// never silently blocked. When it receives, the sender goes on, and every message arrives once and
+/// in order.
 // shows: C-21, D-20, H-15, H-16, M-13
 pub fn a_receiver_that_does_not_receive(fixture: &dyn Fixture) {
     for size in [0, 8, 1000, usize::MAX] {
@@ -75,7 +78,8 @@ pub fn a_receiver_that_does_not_receive(fixture: &dyn Fixture) {
     }
 }
 
-/// A receiver that takes one message at a time gets all of thousands, once and in order, whether a descriptor had them as one piece or as two.
+/// A receiver that takes one message at a time gets thousands, once and in order, posted in one
+/// piece or in two.
 // shows: D-19
 pub fn a_slow_receiver(fixture: &dyn Fixture) {
     const MESSAGES: u64 = 5_000;
@@ -115,8 +119,8 @@ pub fn a_slow_receiver(fixture: &dyn Fixture) {
     }
 }
 
-/// Messages that were accepted before a queue pair was stopped, on another queue pair, or of another sender, are not held up by
-/// the one that is stopped; one-sided operations neither.
+/// A stopped queue pair blocks no other traffic: neither messages on another queue pair or of
+/// another sender, nor one-sided operations.
 // shows: D-18
 pub fn a_stopped_queue_pair_holds_up_nobody_else(fixture: &dyn Fixture) {
     let mut stage = Stage::of(fixture, 3);
@@ -150,7 +154,8 @@ pub fn a_stopped_queue_pair_holds_up_nobody_else(fixture: &dyn Fixture) {
     }
 }
 
-/// Many senders into one queue pair: every message arrives exactly once, and in each sender's order.
+/// Many senders into one queue pair: every message arrives exactly once, and in each sender's
+/// order.
 // shows: C-31, D-14
 pub fn many_senders_to_one_receiver(fixture: &dyn Fixture) {
     const SENDERS: usize = 12;
@@ -192,8 +197,8 @@ pub fn many_senders_to_one_receiver(fixture: &dyn Fixture) {
     assert_eq!(received, [EACH; SENDERS], "equal delivery, exactly once");
 }
 
-/// While a program takes no completions, none is lost: posts are refused when the queue has no entry left to promise, arrivals
-/// wait, and all goes on once completions are taken.
+/// While a program takes no completions, none is lost. Posts are refused when the queue has no
+/// entry left to reserve, and arrivals wait. All goes on once completions are taken.
 // shows: C-16
 pub fn a_full_completion_queue_loses_nothing(fixture: &dyn Fixture) {
     const DEPTH: usize = 8;
@@ -207,7 +212,7 @@ pub fn a_full_completion_queue_loses_nothing(fixture: &dyn Fixture) {
     let sharing = node.function.create_queue_pair(&sharing).expect("a queue pair");
     let region = node.function.allocate(64, Rights::all()).expect("allocated");
     let [to_own, to_sharing] = [own, sharing].map(|pair| stage.nodes[B].address_of(pair));
-    // Posts reserve entries: there are as many as the queue has, and no more.
+    // Posts reserve entries: exactly as many as the queue has.
     for context in 0..DEPTH as u64 {
         stage.nodes[B].receive_on(own, 8, context);
     }
@@ -216,7 +221,7 @@ pub fn a_full_completion_queue_loses_nothing(fixture: &dyn Fixture) {
     let send = Send::immediate(b"no room for its completion").to(stage.nodes[A].address());
     let refused = stage.nodes[B].function.post_send(own, send).expect_err("full");
     assert!(matches!(refused.error, Error::QueueFull { depth: DEPTH, .. }), "{:?}", refused.error);
-    // Shared receives and events reserve nothing, and wait for an entry when their time comes.
+    // Shared receives and events reserve nothing; they wait for an entry when they complete.
     for context in 0..64 {
         stage.nodes[B].function.post_shared_receive(shared, vec![0; 8], context).expect("room");
     }
@@ -259,7 +264,8 @@ pub fn a_full_completion_queue_loses_nothing(fixture: &dyn Fixture) {
     assert_eq!(events, (3..40).step_by(4).collect::<Vec<_>>());
 }
 
-/// No more operations than the function was opened for are under way at peers; the next ones wait their turn, and all finish.
+/// At most as many operations as the function was opened for are in flight at peers. Further ones
+/// wait their turn, and all finish.
 // shows: C-33, H-12
 pub fn operations_under_way_are_limited(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
@@ -278,7 +284,8 @@ pub fn operations_under_way_are_limited(fixture: &dyn Fixture) {
     });
     stage.rest();
     for received in 0..100 {
-        // Each long message that is not received is an operation under way, and a message that waits there.
+        // Each long message that is not received is an operation in flight, and a message that
+        // waits at the receiver.
         let waiting = stage.nodes[B].function.query(theirs).unwrap().backlog_messages;
         assert!(waiting <= limits.outstanding, "{waiting} under way");
         assert!(received > 0 || waiting == limits.outstanding, "{waiting} under way");

@@ -5,7 +5,8 @@ use super::{Fixture, Node};
 use bellwire::{Error, Get, Put, QueuePairOptions, Rights, Send, Wait};
 use std::time::{Duration, Instant};
 
-/// Every call of a forked child is refused by name, nothing that the child does or drops disturbs the parent, and the parent goes on.
+/// Every call of a forked child is refused by name. The parent goes on, whatever the child does or
+/// drops.
 pub fn a_forked_child_is_refused(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     let to = stage.nodes[B].address();
@@ -19,8 +20,9 @@ pub fn a_forked_child_is_refused(fixture: &dyn Fixture) {
         stage.success(B);
     };
     hello(&mut stage);
-    // SAFETY: other threads of the test harness may hold locks of the allocator, which the C library keeps usable in a child;
-    // the child prints nothing, allocates little, and leaves by `_exit`.
+    // SAFETY: other threads of the test harness may hold locks of the allocator, which the C
+    // library keeps usable in a child. The child prints nothing, allocates little, and leaves by
+    // `_exit`.
     match unsafe { libc::fork() } {
         0 => {
             let refused = every_call_is_refused(&mut stage.nodes[A], to, key);

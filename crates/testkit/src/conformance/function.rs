@@ -11,8 +11,8 @@ fn open(fixture: &dyn Fixture) -> Device {
     fixture.open(&DeviceOptions::default()).expect("a node opens")
 }
 
-/// There are eight functions unless more are asked for; each can be opened by itself, once at a time, with four queue pairs and
-/// more.
+/// There are eight functions by default. Each can be opened by itself, once at a time, with at
+/// least four queue pairs.
 // shows: C-38
 pub fn eight_by_default(fixture: &dyn Fixture) {
     let device = open(fixture);
@@ -34,7 +34,7 @@ pub fn eight_by_default(fixture: &dyn Fixture) {
     drop(all);
 }
 
-/// A node's numbers of functions are its own, and closing one function leaves the others as they are.
+/// Function numbers belong to their node, and closing one function leaves the others as they are.
 // shows: C-32
 pub fn closing_one_leaves_the_others(fixture: &dyn Fixture) {
     let mut stage = Stage::of(fixture, 1);
@@ -45,7 +45,7 @@ pub fn closing_one_leaves_the_others(fixture: &dyn Fixture) {
     let pair = stage.nodes[A].queue_pair;
     let to: Vec<_> = stage.nodes.iter().map(Node::address).collect();
     let full = stage.nodes[A].function.limits().eager_bytes + 1;
-    // Function 1 has as much under way as it may, and its queue is full as well.
+    // Function 1 has the maximum in flight, and its queue is full as well.
     let busy = stage.nodes[2].queue_pair;
     while accepted(stage.nodes[2].function.post_send(busy, Send::buffer(vec![1; full]).to(to[A]))) {
     }
@@ -72,8 +72,8 @@ pub fn closing_one_leaves_the_others(fixture: &dyn Fixture) {
     }
 }
 
-/// One function's key opens nothing through another function, of the same node or of its peer, and handles of one function mean
-/// nothing to another.
+/// A function's key opens nothing through another function, of the same node or of its peer.
+/// Handles of one function are invalid in another.
 // shows: C-39
 pub fn functions_are_isolated(fixture: &dyn Fixture) {
     let mut stage = Stage::of(fixture, 1);
@@ -82,7 +82,7 @@ pub fn functions_are_isolated(fixture: &dyn Fixture) {
         stage.nodes.push(Node::of(device.clone(), number, &FunctionOptions::default()));
     }
     let pair = stage.nodes[A].queue_pair;
-    // Regions of both, with the same index as far as the library numbers them alike.
+    // Regions of both, with the same index if the library numbers them alike.
     let keys: Vec<_> = [1, 2]
         .map(|who| {
             let region = stage.nodes[who].function.allocate(4096, Rights::all()).expect("room");
@@ -107,7 +107,7 @@ pub fn functions_are_isolated(fixture: &dyn Fixture) {
         let got = stage.success(A).buffer.unwrap().into_vec();
         assert_eq!(got, Some(vec![own as u8 + 1; 64]));
     }
-    // Queue pairs of the same number are different queue pairs.
+    // Queue pairs with the same number are different queue pairs.
     let [first, second] = [1, 2].map(|who| stage.nodes[who].address());
     assert_eq!(first.queue_pair, second.queue_pair, "numbers start anew in each function");
     for who in [1, 2] {
@@ -119,7 +119,7 @@ pub fn functions_are_isolated(fixture: &dyn Fixture) {
         assert_eq!(done.buffer.unwrap().into_bytes(done.length), [who as u8]);
         stage.success(A);
     }
-    // Handles do not carry over.
+    // Handles are not valid across functions.
     let theirs = stage.nodes[1].queue_pair;
     let function = &mut stage.nodes[2].function;
     let error = function.query(theirs).expect_err("another function's");
@@ -174,7 +174,8 @@ pub fn options_are_checked(fixture: &dyn Fixture) {
     }
 }
 
-/// A function can be closed and opened again any number of times; peers that knew the old one reach the new one.
+/// A function can be closed and opened again any number of times; peers of the old one reach the
+/// new one.
 pub fn functions_can_be_reopened(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     for round in 0..20 {

@@ -20,8 +20,8 @@ pub fn functions_as_configured(fixture: &dyn Fixture) {
     assert!(matches!(none, Error::OutOfRange { .. }), "{none:?}");
 }
 
-/// When functions of weights 3 and 1 both have more to deliver than the receiver takes, it takes about three times as much of the
-/// first.
+/// When functions of weights 3 and 1 both offer more than the receiver takes, it takes about three
+/// times as much of the first.
 // shows: C-40
 pub fn weights_share_the_receiver(fixture: &dyn Fixture) {
     let shares = shares(fixture, &[48, 16], 4_000);
@@ -29,7 +29,8 @@ pub fn weights_share_the_receiver(fixture: &dyn Fixture) {
     assert!((2.0..4.5).contains(&ratio), "weights 48 and 16 gave {shares:?}");
 }
 
-/// Eight functions of equal weight that all have more to deliver than the receiver takes get about an eighth each.
+/// When eight functions of equal weight all offer more than the receiver takes, each gets about an
+/// eighth.
 // shows: C-41
 pub fn equal_weights_share_equally(fixture: &dyn Fixture) {
     let shares = shares(fixture, &[16; 8], 8_000);
@@ -40,7 +41,8 @@ pub fn equal_weights_share_equally(fixture: &dyn Fixture) {
     }
 }
 
-/// Messages delivered per function, when functions of these weights of one node all keep more ready than is taken.
+/// Messages delivered per function, when functions of these weights of one node all keep more ready
+/// than is taken.
 fn shares(fixture: &dyn Fixture, weights: &[u8], deliveries: usize) -> Vec<usize> {
     let mut stage = Stage::of(fixture, 1);
     let device = fixture.open(&DeviceOptions::default()).expect("a node opens");
@@ -59,7 +61,7 @@ fn shares(fixture: &dyn Fixture, weights: &[u8], deliveries: usize) -> Vec<usize
         while accepted(function.post_send(pair, Send::immediate(&bytes).to(to).unsignaled())) {}
         function.progress().expect("progress");
     };
-    // Everybody meets the receiver before the count begins.
+    // The count begins once the receiver knows all senders.
     let mut warm = 0;
     while warm < 40 * weights.len() || counts.iter().sum::<usize>() < deliveries {
         for who in 1..=weights.len() {
@@ -83,7 +85,7 @@ fn shares(fixture: &dyn Fixture, weights: &[u8], deliveries: usize) -> Vec<usize
             } else {
                 counts[from] += 1;
             }
-            // The senders are never the ones who are waited for.
+            // The receiver never waits for a sender.
             for who in 1..=weights.len() {
                 refill(&mut stage, who);
             }
@@ -92,7 +94,7 @@ fn shares(fixture: &dyn Fixture, weights: &[u8], deliveries: usize) -> Vec<usize
     counts
 }
 
-/// A wrong key moves a counter at the target, whoever carries the operation out.
+/// A wrong key increments a counter at the target, whichever side carries the operation out.
 // shows: C-09
 pub fn wrong_keys_are_counted(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
@@ -117,7 +119,8 @@ pub fn wrong_keys_are_counted(fixture: &dyn Fixture) {
     }
 }
 
-/// More memory than there is, is refused with the amount and the reason, at once and not by a signal later.
+/// A region larger than the memory is refused at once, with the amount and the reason, and never by
+/// a signal later.
 pub fn absurd_regions(fixture: &dyn Fixture) {
     let mut stage = Stage::of(fixture, 1);
     let function = &mut stage.nodes[A].function;

@@ -1,4 +1,4 @@
-//! Messages that a program takes where they lie.
+//! Messages that a program takes in place.
 
 use super::Fixture;
 use super::bytes::{Random, assert_same, pattern};
@@ -6,14 +6,14 @@ use super::stage::{A, B, Stage, accepted};
 use bellwire::{Address, CompletionQueue, Inbox, Operation, QueuePair, Send};
 use bellwire_ring::memory::View;
 
-/// Takes some of what it is shown.
+/// An inbox that takes some of the messages that it is shown.
 pub struct Picky {
     takes: Box<dyn FnMut(usize) -> bool>,
-    /// What it has taken, until the check looks.
+    /// The messages that it has taken, until the check reads them.
     pub shown: Vec<Shown>,
 }
 
-/// What an inbox has taken.
+/// A message that an inbox has taken.
 #[allow(missing_docs)]
 pub struct Shown {
     pub queue_pair: QueuePair,
@@ -23,7 +23,7 @@ pub struct Shown {
 }
 
 impl Picky {
-    /// Takes a message if `takes` says so of its length.
+    /// Takes a message if `takes` returns true for its length.
     pub fn new(takes: impl FnMut(usize) -> bool + 'static) -> Picky {
         Picky { takes: Box::new(takes), shown: Vec::new() }
     }
@@ -47,8 +47,8 @@ impl Inbox for Picky {
     }
 }
 
-/// Whole messages and long ones, taken where they lie or not, with receives posted early or late: all are told once, whole, and in the order in
-/// which they were sent; what is not taken meets its receive as if nobody had asked.
+/// Short and long messages, taken in place or not, with receives posted early or late, are reported
+/// once, whole and in order. A message that the inbox does not take meets its receive as usual.
 pub fn messages_keep_their_order(fixture: &dyn Fixture) {
     const MESSAGES: usize = 3_000;
     let mut stage = Stage::pair(fixture);
@@ -88,7 +88,7 @@ pub fn messages_keep_their_order(fixture: &dyn Fixture) {
         stage.nodes[A].function.progress().expect("progress");
         let node = &mut stage.nodes[B];
         let done = node.function.poll_with(node.completions, &mut inbox).expect("a queue");
-        // What was taken in this look came before what had to wait for a receive.
+        // Messages that this poll took in place precede those that had to wait for a receive.
         for Shown { queue_pair, from: peer, immediate, bytes } in inbox.shown.drain(..) {
             assert_eq!((queue_pair, peer), (theirs, from));
             assert_eq!(immediate, Some(told as u64), "{}", stage.story());
@@ -111,7 +111,7 @@ pub fn messages_keep_their_order(fixture: &dyn Fixture) {
     assert_eq!(counters.receives_completed, (MESSAGES - shown) as u64);
 }
 
-/// An inbox is shown what is for the queue that is polled, and nothing else; without a receive, too.
+/// An inbox is shown only messages for the polled queue, with or without a receive.
 pub fn other_queues_are_not_shown(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     let other = stage.nodes[B].function.create_completion_queue(16).expect("a queue");
@@ -131,7 +131,7 @@ pub fn other_queues_are_not_shown(fixture: &dyn Fixture) {
         let function = &mut stage.nodes[B].function;
         (function.poll_with(queue, &mut inbox).expect("a queue"), inbox.shown.pop())
     };
-    // Progress without an inbox would set the message aside.
+    // Progress without an inbox would move the message to the backlog.
     let mut patience = super::Patience::new();
     let shown = loop {
         stage.nodes[A].function.progress().expect("progress");
@@ -143,7 +143,8 @@ pub fn other_queues_are_not_shown(fixture: &dyn Fixture) {
         patience.spend(|| format!("nothing is shown; {}", stage.story()));
     };
     assert_eq!((shown.queue_pair, shown.immediate), (own, None));
-    // The third may come only now; nobody takes it in place, because the second one's queue is not polled.
+    // The third may come only now. It is not taken in place, because the second one's queue is not
+    // polled.
     stage.rest();
     let (done, shown) = poll(&mut stage, other);
     assert_eq!(done.map(|done| (done.context, done.queue_pair)), Some((5, elsewhere)));

@@ -1,12 +1,13 @@
-//! Sends and receives: every size class, kind of memory and alignment, and what completions say.
+//! Sends and receives: every size class, kind of memory and alignment, and the content of
+//! completions.
 
 use super::bytes::{Ground, assert_same, kinds, pattern, sizes};
 use super::stage::{A, B, Stage};
 use super::{Buffer, Fixture};
 use bellwire::{Operation, QueuePairOptions, Rights, Send, Status};
 
-/// Data inside the descriptor arrives, in every size up to the eager limit, even if its place is used for something else as
-/// soon as the post returns.
+/// Data inside the descriptor arrives, in every size up to the eager limit, even if its memory is
+/// reused as soon as the post returns.
 // shows: C-17
 pub fn immediate_data_of_every_size(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
@@ -29,8 +30,8 @@ pub fn immediate_data_of_every_size(fixture: &dyn Fixture) {
     }
 }
 
-/// Messages of every size class arrive whole, from every kind of memory and alignment to every other, and change nothing beside
-/// their destination. Short ones travel eagerly and long ones by rendezvous.
+/// Messages of every size class arrive whole, between all kinds of memory and alignments, and
+/// change nothing beside their destination. Short ones travel eagerly and long ones by rendezvous.
 // shows: C-08, C-53, D-21
 pub fn every_size_and_memory(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
@@ -72,7 +73,8 @@ pub fn every_size_and_memory(fixture: &dyn Fixture) {
     }
 }
 
-/// A message that is shorter than its receive leaves the rest of the buffer as it was, whatever the sizes.
+/// A message that is shorter than its receive leaves the rest of the buffer unchanged, in all
+/// sizes.
 pub fn a_short_message_leaves_the_rest(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     let to = stage.nodes[B].address();
@@ -97,7 +99,8 @@ pub fn a_short_message_leaves_the_rest(fixture: &dyn Fixture) {
     }
 }
 
-/// A completion says what finished, for whom, how far and with which immediate value; the receiver's names the sender.
+/// A completion gives operation, context, length and immediate value; the receiver's names the
+/// sender.
 // shows: H-10
 pub fn completions_tell_everything(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
@@ -191,7 +194,7 @@ pub fn unsignaled_sends_are_silent(fixture: &dyn Fixture) {
     assert_eq!(failed.buffer.and_then(Buffer::into_vec), Some(vec![9; 8]), "the buffer comes back");
 }
 
-/// A message that comes before its receive waits for it, whatever its size, and is received when the program gets to it.
+/// A message that comes before its receive waits for it, in all sizes.
 // shows: M-09
 pub fn early_messages_wait(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
@@ -221,7 +224,8 @@ pub fn early_messages_wait(fixture: &dyn Fixture) {
     }
 }
 
-/// Queue pairs can share one receive queue: whoever gets a message takes the oldest buffer, and the completion says who it was.
+/// Queue pairs can share one receive queue: each message takes the oldest buffer, and the
+/// completion names its queue pair.
 pub fn shared_receives_serve_many_queue_pairs(fixture: &dyn Fixture) {
     const PAIRS: usize = 5;
     let mut stage = Stage::pair(fixture);
@@ -250,7 +254,7 @@ pub fn shared_receives_serve_many_queue_pairs(fixture: &dyn Fixture) {
             stage.success(A);
         }
     }
-    // Messages that come first wait, and take buffers in the order of their arrival at each queue pair.
+    // Early messages wait, and take buffers in the order of their arrival at each queue pair.
     for round in 0..3 {
         for (number, &address) in addresses.iter().enumerate() {
             let value = (number * 10 + round) as u64;
@@ -274,7 +278,8 @@ pub fn shared_receives_serve_many_queue_pairs(fixture: &dyn Fixture) {
     assert_eq!(next, [3; PAIRS]);
 }
 
-/// One completion queue serves several queue pairs, and one queue pair can have a queue for each side.
+/// One completion queue serves several queue pairs, and one queue pair can have a queue for each
+/// side.
 // shows: M-01, M-02
 pub fn completion_queues_are_shared_or_split(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
@@ -301,7 +306,8 @@ pub fn completion_queues_are_shared_or_split(fixture: &dyn Fixture) {
     }
 }
 
-/// A queue pair may send to itself, to another one of its function, and to another function of its node.
+/// A queue pair may send to itself, to another one of its function, and to another function of its
+/// node.
 pub fn a_node_talks_to_itself(fixture: &dyn Fixture) {
     let mut stage = Stage::of(fixture, 1);
     let device = stage.nodes[0].device.clone();

@@ -14,18 +14,20 @@
 //! # fn main() {}
 //! ```
 //!
-//! Each check becomes a test of its own, `TOPIC::CHECK`. A check panics when it fails, and never hangs: its watchdog tells who
-//! waits for what. Checks run in parallel, each with a fixture of its own, and never measure how fast anything is.
+//! Each check becomes a test of its own, `TOPIC::CHECK`. A check panics when it fails, and never
+//! hangs: its watchdog reports which side waits for what. Checks run in parallel, each with a
+//! fixture of its own, and never measure how fast anything is.
 //!
 //! | topic | what its checks are about |
 //! |---|---|
 //! | [`message`] | sends and receives: sizes, kinds of memory, alignment, completions |
 //! | [`onesided`] | puts, gets, chains, atomics, events |
-//! | [`refusal`] | what is refused when it is posted |
-//! | [`fault`] | what is accepted and cannot be carried out: keys, bounds, rights, absent peers |
+//! | [`refusal`] | refusals when a descriptor is posted |
+//! | [`fault`] | accepted descriptors that fail: keys, bounds, rights, absent peers |
 //! | [`order`] | order |
 //! | [`flow`] | flow control |
 //! | [`batch`] | messages that are posted together |
+//! | [`inbox`] | messages that a program takes in place |
 //! | [`channel`] | channels |
 //! | [`connection`] | connections |
 //! | [`function`] | functions of a device |
@@ -67,7 +69,7 @@ use crate::loopback::{Fabric, FabricOptions};
 use bellwire::{Buffer, Device, DeviceOptions, Result};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Where a check gets its nodes from: one network, which nobody else uses.
+/// Provides the nodes of a check: one network that nobody else uses.
 pub trait Fixture: Sync {
     /// Opens a further node.
     fn open(&self, options: &DeviceOptions) -> Result<Device>;
@@ -77,12 +79,13 @@ pub trait Fixture: Sync {
         None
     }
 
-    /// Whether a message that was sent is on its way for a while before it is in the peer's memory.
+    /// Whether a sent message is in flight for a while before it is in the peer's memory.
     fn delivers_later(&self) -> bool {
         false
     }
 
-    /// Panics if a device whose first function was just opened is not what this fixture is about, for instance by a silent fallback.
+    /// Panics if a device whose first function was just opened is not the one that this fixture
+    /// tests, for instance after a silent fallback.
     fn assert_opened(&self, _: &Device) {}
 }
 
@@ -117,7 +120,7 @@ pub struct Loopback {
 }
 
 impl Loopback {
-    /// A fabric of its own, with as many queue pairs and regions as real devices have.
+    /// A fabric with as many queue pairs and regions as real devices have.
     pub fn new(options: FabricOptions) -> Loopback {
         let options = FabricOptions { queue_pairs: 16_384, regions: 4_096, ..options };
         Loopback { fabric: Fabric::new(options), nodes: AtomicU32::new(0) }
@@ -130,7 +133,8 @@ impl Fixture for Loopback {
     }
 }
 
-/// Hands a list of topics and their checks to another macro. A check that is not in the lists fails a test of this crate.
+/// Hands a list of topics and their checks to another macro. A check that is not in the lists fails
+/// a test of this crate.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! conformance_checks {
@@ -171,7 +175,7 @@ macro_rules! conformance_checks {
     };
 }
 
-/// As `conformance_checks!`, for devices that the processes of a host open by name.
+/// Like `conformance_checks!`, for devices that the processes of a host open by name.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! conformance_host_checks {
@@ -183,7 +187,7 @@ macro_rules! conformance_host_checks {
     };
 }
 
-/// As `conformance_checks!`, for devices that reach other processes.
+/// Like `conformance_checks!`, for devices that reach other processes.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! conformance_process_checks {
@@ -195,7 +199,7 @@ macro_rules! conformance_process_checks {
     };
 }
 
-/// Makes a test of each check; `$fixture` names a function that makes a [`Fixture`].
+/// Makes a test of each check; `$fixture` names a function that returns a [`Fixture`].
 #[macro_export]
 macro_rules! conformance_tests {
     ($fixture:ident) => {
@@ -203,7 +207,8 @@ macro_rules! conformance_tests {
     };
 }
 
-/// Makes a test of each check that needs several processes, or functions that share a host's device.
+/// Makes a test of each check that needs several processes, or functions that share a host's
+/// device.
 #[macro_export]
 macro_rules! conformance_host_tests {
     ($fixture:ident) => {
@@ -212,8 +217,8 @@ macro_rules! conformance_host_tests {
     };
 }
 
-/// For a device that exists inside one process: a test of each check, and for each check with further processes a test that says in the
-/// output that it is left out, and why.
+/// For a device inside one process: makes a test of each check. For each check with several
+/// processes it makes a test that prints that it is left out, and why.
 #[macro_export]
 macro_rules! conformance_tests_of_one_process {
     ($fixture:ident) => {

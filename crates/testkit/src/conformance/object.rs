@@ -1,4 +1,4 @@
-//! Handles and limits: what exists, what no longer does, and what there is no more of.
+//! Handles and limits: what exists, what was destroyed, and what is exhausted.
 
 use super::bytes::pattern;
 use super::stage::{A, B, Stage};
@@ -6,8 +6,8 @@ use super::{Buffer, Fixture, Node};
 use bellwire::{Error, MemoryRegion, Put, QueuePairOptions, Rights, Send, Status, Wait};
 use std::time::Duration;
 
-/// Handles of things that were destroyed, or that belong to another function, are refused by every call; a new thing in the same
-/// place does not answer to them.
+/// Every call refuses handles of destroyed objects and of other functions. A new object in the same
+/// place does not answer to an old handle.
 pub fn stale_and_foreign_handles(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     let to = stage.nodes[B].address();
@@ -64,7 +64,7 @@ pub fn stale_and_foreign_handles(fixture: &dyn Fixture) {
     }
 }
 
-/// What others still use cannot be destroyed; when they are gone, it can, and what was in it comes back.
+/// An object in use cannot be destroyed. Afterwards it can, and its contents come back.
 // shows: M-04
 pub fn things_in_use_stay(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
@@ -111,7 +111,8 @@ pub fn things_in_use_stay(fixture: &dyn Fixture) {
     assert_eq!(first.map(|bytes| bytes.as_ptr()), Some(place), "the same allocation");
 }
 
-/// Creates until it is refused; the refusal names the limit, and one more fits as soon as one is given back.
+/// Creates until it is refused. The refusal names the limit, and one more fits as soon as one is
+/// given back.
 #[track_caller]
 fn fill<T>(
     limit: usize,
@@ -135,7 +136,8 @@ fn fill<T>(
     }
 }
 
-/// Every printed limit is a clear error when it is reached, nothing breaks, and what is given back can be used again.
+/// Every printed limit is a clear error when it is reached, nothing breaks, and objects that are
+/// given back can be used again.
 pub fn limits_are_clear_errors(fixture: &dyn Fixture) {
     let mut stage = Stage::of(fixture, 1);
     let node = &mut stage.nodes[A];
@@ -200,7 +202,8 @@ pub fn empty_regions(fixture: &dyn Fixture) {
     function.allocate(1, Rights::all()).expect("one is enough");
 }
 
-/// The numbers of queue pairs count from 1, are not used again, and a message for a number that is gone does not reach another.
+/// Numbers of queue pairs count from 1 and are not reused. A message for a destroyed queue pair
+/// reaches no other.
 pub fn numbers_are_not_reused(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     assert_eq!(stage.nodes[B].queue_pair.number, 1, "the first");
@@ -225,9 +228,10 @@ pub fn numbers_are_not_reused(fixture: &dyn Fixture) {
     }
 }
 
-/// Closing a function or dropping a region's last handle with descriptors in flight is safe at any time.
+/// Closing a function, or dropping a region's last handle, is safe at any time with descriptors in
+/// flight.
 pub fn anything_can_be_dropped(fixture: &dyn Fixture) {
-    // A node that goes while its peer does not look waits for it a while.
+    // A closing node waits for a while if its peer does not poll.
     for round in 0..12 {
         let mut stage = Stage::pair(fixture);
         let to = stage.nodes[B].address();

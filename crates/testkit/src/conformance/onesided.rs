@@ -1,18 +1,19 @@
-//! Puts, gets, chains, atomics and events: memory reached without the program that owns it.
+//! Puts, gets, chains, atomics and events: remote memory access without the owner's program.
 
 use super::bytes::{Ground, Kind, Random, assert_same, kinds, pattern, sizes};
 use super::stage::{A, B, Stage};
 use super::{Buffer, Fixture};
 use bellwire::{Error, Get, Operation, Put, RemoteKey, RemoteSlice, Rights, Send, Status};
 
-/// The part of a ground's region at a place of this kind, as a peer names it; `None` for vectors, which have no key.
+/// A part of a ground's region for a place of this kind, as a peer names it; `None` for vectors,
+/// which have no key.
 fn remote(ground: &Ground, kind: Kind, length: usize) -> Option<RemoteSlice> {
     let (region, offset) = ground.place(kind)?;
     Some(region.remote_key().slice(offset as u64, length as u64))
 }
 
-/// Puts of every size class land whole, from every kind of memory and alignment in every kind of region, and change nothing
-/// beside their destination.
+/// Puts of every size class land whole, from every kind of memory and alignment in every kind of
+/// region, and change nothing beside their destination.
 // shows: C-08, C-22
 pub fn put_every_size_and_memory(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
@@ -40,8 +41,8 @@ pub fn put_every_size_and_memory(fixture: &dyn Fixture) {
     assert!(stage.nodes[B].poll().is_none(), "the target's program takes no part");
 }
 
-/// Gets of every size class bring what was there, from every kind of region and alignment to every kind of memory, and change
-/// nothing beside their destination.
+/// Gets of every size class return the region's bytes, from every kind of region and alignment to
+/// every kind of memory. They change nothing beside their destination.
 // shows: C-08
 pub fn get_every_size_and_memory(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
@@ -67,8 +68,8 @@ pub fn get_every_size_and_memory(fixture: &dyn Fixture) {
     assert!(stage.nodes[B].poll().is_none(), "the target's program takes no part");
 }
 
-/// A put of data inside the descriptor lands like any other and gives no buffer back, a silent one completes only if it fails, and
-/// one that is too long for a descriptor is refused.
+/// A put of data inside the descriptor lands like any other and gives no buffer back. A silent one
+/// completes only if it fails. One that is too long for a descriptor is refused.
 // shows: C-17
 pub fn puts_can_be_immediate_and_silent(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
@@ -133,8 +134,9 @@ fn cuts(random: &mut Random, total: usize, most: usize) -> Vec<usize> {
     parts
 }
 
-/// Source and destination lists that differ in number and sizes of their entries, but not in total, are transferred right, by
-/// put and by get, from and to all kinds of memory; every buffer comes back, in order.
+/// Source and destination lists may differ in number and sizes of entries, if their totals are
+/// equal. Puts and gets transfer them right, from and to all kinds of memory, and every buffer
+/// comes back in order.
 // shows: C-28
 pub fn chains_are_cut_anew(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
@@ -151,7 +153,8 @@ pub fn chains_are_cut_anew(fixture: &dyn Fixture) {
         let remotes = cuts(&mut random, total, [1, 40, 2, 5][round % 4]);
         stage.case = format!("round {round}: {} parts here, {} there", locals.len(), remotes.len());
         let bytes = pattern(round as u64, total);
-        // Every other entry here is part of a region; the entries there alternate between two regions.
+        // Every other local entry is part of a region; the remote entries alternate between two
+        // regions.
         let mut at = 0;
         let mut local = Vec::new();
         for (number, &length) in locals.iter().enumerate() {
@@ -210,13 +213,15 @@ pub fn chains_are_cut_anew(fixture: &dyn Fixture) {
     }
 }
 
-/// Fetch-add and compare-swap change one word, tell what was there, and wrap around; swaps that do not match change nothing.
+/// Fetch-add and compare-swap change one word, return its previous value, and wrap around. Swaps
+/// that do not match change nothing.
 pub fn atomics_change_one_word(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     let there = Ground::new(&mut stage.nodes[B], Rights::REMOTE_ATOMIC);
     let queue_pair = stage.nodes[A].queue_pair;
     let to = stage.nodes[B].function.address();
-    // A vector's bytes may start anywhere, but a word's place is counted from the start of its region.
+    // A vector may start at any address, but a word's alignment counts from the start of its
+    // region.
     for region in [&there.allocated, &there.registered] {
         for offset in [0, 8, 64, 4088, 4096, region.len() / 8 * 8 - 8] {
             stage.case = format!("{region:?} at {offset}");
@@ -259,7 +264,8 @@ fn word(region: &bellwire::MemoryRegion, offset: usize) -> u64 {
     u64::from_le_bytes(bytes)
 }
 
-/// Many nodes that add to one word at the same time lose no addition, and no two are told the same value.
+/// Many nodes add to one word at the same time: no addition is lost, and no two get the same
+/// previous value.
 pub fn atomics_from_many_nodes_add_up(fixture: &dyn Fixture) {
     const NODES: usize = 4;
     const EACH: usize = 500;
@@ -288,8 +294,8 @@ pub fn atomics_from_many_nodes_add_up(fixture: &dyn Fixture) {
     }
 }
 
-/// A put that asks for it raises exactly one event, at the queue pair that it names, when all its bytes are in memory; other puts
-/// raise none.
+/// A put with an event raises exactly one, at the queue pair that it names, when all its bytes are
+/// in memory. Other puts raise none.
 // shows: C-14
 pub fn events_tell_of_puts(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
@@ -306,7 +312,7 @@ pub fn events_tell_of_puts(fixture: &dyn Fixture) {
                 let bytes = pattern(size as u64 + 1, size);
                 let landed = there.destination(into, size);
                 let destination = remote(&there, into, size).expect("a region");
-                // A silent one first, which no event may tell of.
+                // A silent one first, which must raise no event.
                 let silent = Put::new(vec![5; size], destination);
                 stage.nodes[A].function.post_put(queue_pair, silent).expect("posted");
                 let put = Put::new(bytes.clone(), destination).event(target.number, immediate);
@@ -327,7 +333,8 @@ pub fn events_tell_of_puts(fixture: &dyn Fixture) {
     assert!(stage.nodes[B].poll().is_none(), "one event for each put that asked");
 }
 
-/// On connected queue pairs, one-sided operations go to the peer, and events to the peer's queue pair.
+/// On connected queue pairs, one-sided operations go to the peer, and events to the peer's queue
+/// pair.
 pub fn connected_pairs_reach_memory_too(fixture: &dyn Fixture) {
     let mut stage = Stage::connected(fixture);
     let rights = Rights::all();
@@ -350,7 +357,7 @@ pub fn connected_pairs_reach_memory_too(fixture: &dyn Fixture) {
     }
 }
 
-/// The two ends of a region are reached from both sides at once: what each writes, the other reads.
+/// Both sides access a region at once: each reads what the other writes.
 pub fn memory_is_shared_both_ways(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     let rights = Rights::REMOTE_READ | Rights::REMOTE_WRITE;
@@ -376,8 +383,8 @@ pub fn memory_is_shared_both_ways(fixture: &dyn Fixture) {
     }
 }
 
-/// Memory can be registered, handed over in a message, used, and taken back, many times; the vector that was registered comes
-/// back with what was put there.
+/// Memory can be registered, handed over in a message, used and taken back many times. The
+/// registered vector comes back with the data that was put there.
 // shows: M-05
 pub fn regions_come_and_go(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);

@@ -1,11 +1,13 @@
-//! Order: what one queue pair sends to another is received in the order of posting, however it travels.
+//! Order: messages from one queue pair to another are received in the order of posting, however
+//! they travel.
 
 use super::Fixture;
 use super::bytes::{Random, assert_same, pattern};
 use super::stage::{A, B, Stage, accepted};
 use bellwire::{Operation, Put, Rights, Send};
 
-/// Short messages are received in the order in which one queue pair sent them to another, with receives posted now and then.
+/// Short messages are received in the order in which one queue pair sent them to another, with
+/// receives posted at random times.
 // shows: H-11
 pub fn short_messages(fixture: &dyn Fixture) {
     const MESSAGES: usize = 10_000;
@@ -41,7 +43,8 @@ pub fn short_messages(fixture: &dyn Fixture) {
     }
 }
 
-/// Short and long messages between two queue pairs keep their order, whether the receives come first or last.
+/// Short and long messages between two queue pairs keep their order, whether the receives come
+/// first or last.
 // shows: C-53, H-25
 pub fn short_and_long_messages(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
@@ -83,7 +86,8 @@ pub fn short_and_long_messages(fixture: &dyn Fixture) {
     }
 }
 
-/// Short messages to one peer complete in order, one completion each, and the completion queue wraps round many times.
+/// Short messages to one peer complete in order, one completion each, and the completion queue
+/// wraps around many times.
 // shows: C-13
 pub fn completions_of_short_sends(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
@@ -107,7 +111,7 @@ pub fn completions_of_short_sends(fixture: &dyn Fixture) {
             assert_eq!(done.context, finished, "in the order of posting");
             finished += 1;
         }
-        // Nobody else looks at these.
+        // Nobody else takes these.
         while stage.nodes[B].function.query(stage.nodes[B].queue_pair).unwrap().backlog_messages > 0
         {
             stage.nodes[B].receive(8, 0);
@@ -116,7 +120,8 @@ pub fn completions_of_short_sends(fixture: &dyn Fixture) {
     }
 }
 
-/// What a put wrote is in memory when a message that was posted after it is received, short or long, and when its event comes.
+/// When a message is received that was posted after a put, the put's bytes are in memory, for short
+/// and long messages. The same holds when the put's event comes.
 // shows: C-23
 pub fn puts_before_messages(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
@@ -157,8 +162,8 @@ pub fn puts_before_messages(fixture: &dyn Fixture) {
     }
 }
 
-/// However the messages of many queue pairs are mixed, those of each come out in the order in which they went in, from the
-/// backlog too.
+/// Messages of many queue pairs are mixed; those of each are received in the order of posting, also
+/// from the backlog.
 // shows: D-02
 pub fn many_queue_pairs_interleaved(fixture: &dyn Fixture) {
     const PAIRS: usize = 16;

@@ -1,10 +1,11 @@
-//! Watchdogs: a check that hangs says who waits for what, instead of hanging.
+//! Watchdogs: a check that hangs fails, and says who waits for what.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// How long anything may take before it counts as a hang. Generous: machines are slow at times, and no test measures speed.
-/// `BELLWIRE_TEST_LIMIT_MS` changes it, for tests that are started to fail.
+/// How long anything may take before it counts as a hang. It is generous, because machines are slow
+/// at times and no test measures speed. `BELLWIRE_TEST_LIMIT_MS` changes it, for tests that are
+/// started to fail.
 pub fn limit() -> Duration {
     static LIMIT_MS: OnceLock<u64> = OnceLock::new();
     let chosen = || std::env::var(LIMIT).ok().and_then(|limit| limit.parse().ok());
@@ -29,7 +30,7 @@ impl Default for Patience {
 }
 
 impl Patience {
-    /// Turns between two looks at the clock.
+    /// Turns between two readings of the clock.
     const STRIDE: u32 = 64;
 
     /// Starts waiting, for [`limit`].
@@ -42,13 +43,14 @@ impl Patience {
         Patience { since: Instant::now(), limit, turns: 0 }
     }
 
-    /// One more turn without success. Lets others run now and then; panics with `story` when patience has run out.
+    /// One more turn without success. Sometimes yields the processor; panics with `story` when
+    /// patience has run out.
     #[track_caller]
     pub fn spend(&mut self, story: impl FnOnce() -> String) {
         self.turns = self.turns.wrapping_add(1);
         if self.turns.is_multiple_of(Self::STRIDE) {
             assert!(!self.is_over(), "nothing for {:?}: {}", self.limit, story());
-            // Whoever waits for long need not keep a processor from others.
+            // A long wait sleeps, to leave the processor to others.
             match self.turns {
                 ..20_000 => std::thread::yield_now(),
                 _ => std::thread::sleep(Duration::from_micros(200)),

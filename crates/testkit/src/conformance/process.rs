@@ -10,7 +10,7 @@ use bellwire::{
 };
 use std::time::{Duration, Instant};
 
-/// A child in `role`, told where the parent is.
+/// Starts a child in `role` and tells it the parent's address.
 fn start(fixture: &dyn Fixture, role: &str, peer: Address) -> Process {
     let name = fixture.name().expect("a device that other processes can open");
     let peer = peer.to_string();
@@ -46,7 +46,8 @@ fn success(node: &mut Node, operation: Operation) -> Completion {
     done
 }
 
-/// Says hello with the keys of its memory, then returns every message, until an empty one with immediate 0 comes.
+/// Says hello with the keys of its memory, then returns every message, until an empty one with
+/// immediate 0 comes.
 fn echo(mut node: Node, parent: Address) {
     let pair = node.queue_pair;
     let ground = Ground::new(&mut node, Rights::all());
@@ -116,8 +117,8 @@ pub fn messages(fixture: &dyn Fixture) {
     dismiss(&mut node, peer, child);
 }
 
-/// Puts, gets and atomics reach the memory of another process, of both kinds, at every size class and alignment, while its
-/// program does nothing about them.
+/// Puts, gets and atomics reach the memory of another process, of both kinds, at every size class
+/// and alignment, while its program is idle.
 // shows: C-22
 pub fn memory(fixture: &dyn Fixture) {
     let mut node = Node::open(fixture);
@@ -129,7 +130,7 @@ pub fn memory(fixture: &dyn Fixture) {
         for (number, key) in keys.into_iter().enumerate() {
             for (&from, at) in kinds(size).iter().zip([0, 1, 8, 63, 64, 100, 127, 7, 33]) {
                 let story = format!("{size} bytes from {from:?} to {at} of region {number}");
-                // A wider window, so that what lies beside is seen too.
+                // A wider window, so that the bytes beside it are checked too.
                 let window = key.slice(0, (size + 130) as u64);
                 let clear = Put::new(vec![0x3c; size + 130], window);
                 node.function.post_put(pair, clear).expect("room");
@@ -173,7 +174,7 @@ pub fn memory(fixture: &dyn Fixture) {
     dismiss(&mut node, peer, child);
 }
 
-/// Sends a numbered message 3,000 times to the parent, and leaves when the parent says so.
+/// Sends 3,000 numbered messages to the parent, and exits when the parent says so.
 fn count(mut node: Node, parent: Address) {
     let pair = node.queue_pair;
     let mut number = 0u64;
@@ -197,8 +198,8 @@ fn count(mut node: Node, parent: Address) {
     success(&mut node, Operation::Receive);
 }
 
-/// Several processes with a queue pair each send to one at the same time: each message arrives exactly once, in its sender's
-/// order, and at the queue pair that it was for.
+/// Several processes with a queue pair each send to one process at the same time. Each message
+/// arrives exactly once, in its sender's order, at its queue pair.
 // shows: C-11, C-31
 pub fn many_processes_to_one(fixture: &dyn Fixture) {
     const CHILDREN: usize = 4;
@@ -277,12 +278,12 @@ fn caller(mut node: Node, parent: Address) {
     node.receive(8, 0);
     assert_eq!(success(&mut node, Operation::Receive).length, 7);
     node.function.disconnect(pair).expect("connected");
-    // The parent leaves first, so that its hearing of the disconnection is not its hearing of our end.
+    // The parent leaves first. So it hears of the disconnection, and not of our end.
     let listener = node.function.listen(3).expect("free");
     node.function.wait_request(listener, Wait::Block, limit()).expect("the parent's good-bye");
 }
 
-/// Two processes connect, talk and disconnect; both are told when it ends.
+/// Two processes connect, talk and disconnect; both learn of the end.
 // shows: M-03
 pub fn connections(fixture: &dyn Fixture) {
     let mut node = Node::open(fixture);
@@ -320,8 +321,8 @@ fn victim(mut node: Node, parent: Address) {
     std::thread::sleep(limit());
 }
 
-/// When a peer is killed, or stops and is killed, every descriptor that was posted for it completes with an error, its buffer
-/// comes back, and the node's number is free again.
+/// When a peer is killed, or stopped and then killed, every descriptor that was posted for it
+/// completes with an error. Its buffer comes back, and the node's number is free again.
 pub fn a_killed_peer(fixture: &dyn Fixture) {
     let mut node = Node::open(fixture);
     let pair = node.queue_pair;
@@ -373,12 +374,13 @@ pub fn node_numbers_are_owned(fixture: &dyn Fixture) {
     dismiss(&mut node, peer, child);
 }
 
-/// Forks, and shows that the child can use nothing of its parent's but can open the device anew, and that the parent is unhurt.
+/// Forks. The child can use nothing of its parent, but can open the device anew; the parent is not
+/// affected.
 fn forker(mut node: Node, parent: Address) {
     let pair = node.queue_pair;
     node.function.post_send(pair, Send::immediate(b"before").to(parent)).expect("room");
     success(&mut node, Operation::Send);
-    // SAFETY: the test harness aside, which waits for this thread, the process has one thread.
+    // SAFETY: the process has one thread, except for the test harness, which waits for this thread.
     match unsafe { libc::fork() } {
         0 => {
             let refused = node.function.post_send(pair, Send::immediate(b"never").to(parent));
@@ -409,8 +411,8 @@ fn forker(mut node: Node, parent: Address) {
     }
 }
 
-/// A forked child is a process of its own: it cannot use its parent's function, can open the device anew, and both then talk to a
-/// third process.
+/// A forked child is a process of its own: it cannot use its parent's function, but can open the
+/// device anew. Both then talk to a third process.
 pub fn forked_children_open_their_own(fixture: &dyn Fixture) {
     let mut node = Node::open(fixture);
     let pair = node.queue_pair;
@@ -433,16 +435,17 @@ pub fn forked_children_open_their_own(fixture: &dyn Fixture) {
     child.succeed();
 }
 
-/// Messages to a peer that is stopped are complete when they are in its memory and not before: on a device that delivers later none
-/// is, and when the peer is killed all complete with that error, their buffers come back, and those that would have been silent are
-/// told of. On a device that writes to the peer's memory all were delivered.
+/// Messages to a stopped peer complete only when they are in its memory. On a device that delivers
+/// later none completes. When the peer is killed, all complete with that error, the silent ones
+/// too, and their buffers come back. On a device that writes to the peer's memory all were
+/// delivered.
 pub fn a_silent_peer(fixture: &dyn Fixture) {
     const POSTED: u64 = 24;
     let mut node = Node::open(fixture);
     let pair = node.queue_pair;
     for how in [Wait::Spin, Wait::Block] {
         let (mut child, peer, _) = meet(fixture, &mut node);
-        // Both know each other, and the way is free.
+        // Both know each other, and nothing is in flight.
         node.receive(8, 0);
         node.function.post_send(pair, Send::immediate(b"here").to(peer)).expect("room");
         let mut back = [wait(&mut node), wait(&mut node)];

@@ -1,4 +1,4 @@
-//! What is refused when it is posted: nothing has happened then, and the descriptor comes back.
+//! Refusals at the post: nothing has happened, and the descriptor comes back.
 
 use super::bytes::Ground;
 use super::stage::{A, B, Stage};
@@ -24,7 +24,7 @@ macro_rules! refuses {
     }};
 }
 
-/// Lists with unequal sums are refused, whichever is longer, and not a byte is moved.
+/// Lists with unequal totals are refused, whichever is longer, and not a byte is moved.
 // shows: C-29
 pub fn unequal_sums(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
@@ -85,13 +85,14 @@ pub fn bad_chains(fixture: &dyn Fixture) {
     let two = vec![key.slice(0, 1), other.slice(0, 1)];
     refuses!(function.post_put(queue_pair, Put::new(vec![1; 2], two.clone())), Error::BadChain(_));
     refuses!(function.post_get(queue_pair, Get::new(two, vec![1; 2])), Error::BadChain(_));
-    // As many entries as are allowed pass.
+    // Exactly the maximum number of entries is accepted.
     let put = Put::new(many(entries), remotes(entries));
     function.post_put(queue_pair, put).expect("the limit itself is allowed");
     stage.success(A);
 }
 
-/// Parts outside their key's region, and words that are outside or misaligned, are refused at once, overflow included.
+/// Parts outside their key's region, and words that are outside or misaligned, are refused at once,
+/// also if the sum overflows.
 pub fn out_of_range(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     let region = stage.nodes[B].function.allocate(100, Rights::all()).expect("allocated");
@@ -112,7 +113,7 @@ pub fn out_of_range(fixture: &dyn Fixture) {
         let error = function.post_compare_swap(queue_pair, at, 0, 1, 0).expect_err("refused");
         assert!(matches!(error, Error::OutOfRange { .. }), "at {offset}: {error:?}");
     }
-    // The last word, the last byte and nothing at the very end are inside.
+    // The last word, the last byte and zero bytes at the very end are inside.
     function.post_fetch_add(queue_pair, key.at(88), 1, 0).expect("inside");
     function.post_put(queue_pair, Put::new(vec![1; 1], key.slice(99, 1))).expect("inside");
     function.post_put(queue_pair, Put::new(vec![0; 0], key.slice(100, 0))).expect("inside");
@@ -121,7 +122,7 @@ pub fn out_of_range(fixture: &dyn Fixture) {
     }
 }
 
-/// What is longer than the printed limits is refused, and comes back.
+/// Descriptors that are longer than the printed limits are refused, and come back.
 pub fn too_long(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     let to = stage.nodes[B].address();
@@ -131,7 +132,8 @@ pub fn too_long(fixture: &dyn Fixture) {
     let long = vec![1; limits.eager_bytes + 1];
     let send = Send::immediate(&long).to(to);
     refuses!(function.post_send(queue_pair, send), Error::TooLong { .. });
-    // A list may name the same bytes many times, and a key claim any length, so that nobody needs that much memory.
+    // A list may name the same bytes many times, and a key may claim any length. So the test needs
+    // little memory.
     let region = function.register(vec![0; (1 << 30) + 4096], Rights::empty()).expect("registered");
     let entries = limits.message_bytes / region.len() + 1;
     assert!(entries <= limits.chain_entries, "the limit can be exceeded: {limits:?}");
@@ -169,15 +171,15 @@ pub fn destinations(fixture: &dyn Fixture) {
     let function = &mut stage.nodes[A].function;
     let put = Put::new(vec![1; 8], key).event(theirs.number + 1, None);
     refuses!(function.post_put(ours, put), Error::BadDestination(_));
-    // Memory of somebody else than the peer is out of a connected pair's reach.
+    // A connected pair reaches only its peer's memory.
     let own = function.allocate(8, Rights::all()).unwrap().remote_key();
     refuses!(function.post_put(ours, Put::new(vec![1; 8], own)), _);
     refuses!(function.post_get(ours, Get::new(own, vec![1; 8])), _);
     function.post_fetch_add(ours, own.at(0), 1, 0).expect_err("refused");
 }
 
-/// A full queue is a named error at the post, the descriptor comes back unchanged, and there is room again as soon as something
-/// has finished.
+/// A full queue is a named error at the post, and the descriptor comes back unchanged. There is
+/// room again as soon as a descriptor has finished.
 pub fn full_queues(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     let node = &mut stage.nodes[A];
@@ -245,7 +247,7 @@ pub fn foreign_memory(fixture: &dyn Fixture) {
     }
 }
 
-/// A channel's member sends to its own number only, and nobody else sends to it.
+/// A channel's member sends to its own number only, and no other queue pair sends to it.
 pub fn destinations_of_channels(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     let node = &mut stage.nodes[A];

@@ -4,7 +4,7 @@ use super::Fixture;
 use super::stage::{A, B, Stage};
 use bellwire::{Address, Send};
 
-/// Thousands of queue pairs on each side: each gets its own messages, in order, and none of another's.
+/// Thousands of queue pairs on each side: each gets its own messages, in order, and no others.
 // shows: D-22
 pub fn thousands_of_queue_pairs(fixture: &dyn Fixture) {
     const PAIRS: usize = 4_096;
@@ -89,7 +89,7 @@ pub fn allow_descriptors(needed: usize) {
     if limit.current.is_some_and(|current| current < needed as u64) {
         let wanted = limit.maximum.map_or(needed as u64, |maximum| maximum.min(needed as u64));
         let raised = Rlimit { current: Some(wanted), maximum: limit.maximum };
-        // If it fails, opening says so.
+        // If it fails, the open fails and says so.
         let _ = setrlimit(Resource::Nofile, raised);
     }
 }

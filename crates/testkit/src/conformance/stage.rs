@@ -1,4 +1,4 @@
-//! Nodes in one thread, driven in turn: the plainest way to run both sides of a check.
+//! Nodes in one thread, driven in turn: the simplest way to run both sides of a check.
 
 use super::{Fixture, Patience};
 use bellwire::{
@@ -11,7 +11,7 @@ pub const A: usize = 0;
 /// The second node of a stage.
 pub const B: usize = 1;
 
-/// Depth of the completion queue that each node begins with.
+/// Depth of each node's first completion queue.
 pub const COMPLETIONS: usize = 16_384;
 
 /// One node with one function, one completion queue and one queue pair on it.
@@ -50,12 +50,12 @@ impl Node {
         Node { device, function, completions, queue_pair }
     }
 
-    /// Where peers send to.
+    /// The address that peers send to.
     pub fn address(&self) -> Address {
         self.address_of(self.queue_pair)
     }
 
-    /// Where peers send to, for another queue pair of this function.
+    /// The address of another queue pair of this function.
     pub fn address_of(&self, queue_pair: QueuePair) -> Address {
         self.function.query(queue_pair).expect("it exists").address
     }
@@ -86,12 +86,13 @@ impl Node {
         self.function.post_receive(queue_pair, vec![0xee; bytes], context).expect("room for it");
     }
 
-    /// The next completion that is there already, or that one poll brings.
+    /// The next completion, after one poll at most.
     pub fn poll(&mut self) -> Option<Completion> {
         self.function.poll(self.completions).expect("the queue exists")
     }
 
-    /// Makes progress until every send of a queue pair has finished: who stops driving a function must not leave any behind.
+    /// Makes progress until every send of a queue pair has finished. A function that is no longer
+    /// driven must not have any left.
     #[track_caller]
     pub fn flush(&mut self, queue_pair: QueuePair) {
         let mut patience = Patience::new();
@@ -101,7 +102,7 @@ impl Node {
         }
     }
 
-    /// What the function counted, after a look at whether the counts agree with each other.
+    /// The function's counters, after a check that they agree with each other.
     #[track_caller]
     pub fn counters(&self) -> Counters {
         let counters = self.function.counters();
@@ -110,7 +111,7 @@ impl Node {
     }
 }
 
-/// Whether a descriptor was accepted. The only reason not to be is that a queue is full.
+/// Whether a descriptor was accepted. Panics if the reason for a refusal is not a full queue.
 #[track_caller]
 pub fn accepted<D>(result: Result<(), Refused<D>>) -> bool {
     match result {
@@ -120,7 +121,8 @@ pub fn accepted<D>(result: Result<(), Refused<D>>) -> bool {
     }
 }
 
-/// The laws that the documentation of the counters states, for every queue pair and at any time.
+/// Asserts the laws that the documentation of the counters states, for every queue pair and at any
+/// time.
 #[track_caller]
 pub fn assert_laws(function: &Function, counters: &Counters) {
     for queue_pair in function.list() {
@@ -150,13 +152,14 @@ pub fn assert_laws(function: &Function, counters: &Counters) {
     }
 }
 
-/// Some nodes of one fixture, driven by one thread. When it ends, the counters of all nodes must agree with themselves.
+/// Some nodes of one fixture, driven by one thread. On drop, each node's counters must agree with
+/// each other.
 pub struct Stage<'f> {
-    /// Where the nodes come from.
+    /// The source of the nodes.
     pub fixture: &'f dyn Fixture,
     /// The nodes.
     pub nodes: Vec<Node>,
-    /// What is being tried, for the story of a failure.
+    /// The current case, for the text of a failure.
     pub case: String,
 }
 
@@ -203,13 +206,14 @@ impl<'f> Stage<'f> {
         self.nodes[to.0].function.stop_listening(listener).expect("it listened");
     }
 
-    /// Lets every node make progress once; returns how much they did together.
+    /// Lets every node make progress once. Returns how much they did together.
     pub fn turn(&mut self) -> usize {
         let progress = |node: &mut Node| node.function.progress().expect("progress");
         self.nodes.iter_mut().map(progress).sum()
     }
 
-    /// Lets all nodes make progress until `answer` gives something. Panics, with a story, if it never does.
+    /// Lets all nodes make progress until `answer` returns a value. Panics, with a story, if it
+    /// never does.
     #[track_caller]
     pub fn until<T>(
         &mut self,
@@ -247,8 +251,8 @@ impl<'f> Stage<'f> {
         done
     }
 
-    /// Lets all nodes make progress until none has had anything to do for a while. Only for showing that something does *not*
-    /// happen: nothing may depend on it having happened.
+    /// Lets all nodes make progress until all have been idle for a while. Use it only to show that
+    /// something does *not* happen: nothing may depend on it having happened.
     pub fn rest(&mut self) {
         let mut quiet = 0;
         let mut patience = Patience::new();
@@ -258,10 +262,10 @@ impl<'f> Stage<'f> {
         }
     }
 
-    /// What is going on, for the story of a failure.
+    /// The state of the nodes, for the text of a failure.
     pub fn story(&self) -> String {
         let mut story = format!("case: {}", self.case);
-        // Of hundreds of nodes, a few say enough.
+        // A few of hundreds of nodes suffice.
         for (number, node) in self.nodes.iter().enumerate().take(3) {
             let rows: Vec<_> = node.function.counters().rows().filter(|(_, n)| *n != 0).collect();
             let state = node.function.query(node.queue_pair);

@@ -33,8 +33,8 @@ pub fn devices_are_shared_and_functions_move(fixture: &dyn Fixture) {
     }
 }
 
-/// Two threads drive two functions of each of two devices at full speed, with everything there is: nothing is lost, nothing is
-/// mixed up.
+/// Two threads drive two functions of each of two devices at full speed, with all operations:
+/// nothing is lost or mixed up.
 pub fn two_functions_in_two_threads(fixture: &dyn Fixture) {
     let devices = [(); 2].map(|()| fixture.open(&Default::default()).expect("a node opens"));
     std::thread::scope(|scope| {
@@ -49,12 +49,13 @@ pub fn two_functions_in_two_threads(fixture: &dyn Fixture) {
     });
 }
 
-/// Two nodes in two threads exchange everything there is.
+/// Two nodes in two threads use all operations.
 pub fn two_nodes_in_two_threads(fixture: &dyn Fixture) {
     exchange(Node::open(fixture), Node::open(fixture), 9);
 }
 
-/// Messages of all lengths both ways, puts with events, gets and atomics, between two nodes in two threads.
+/// Messages of all lengths both ways, puts with events, gets and atomics, between two nodes in two
+/// threads.
 fn exchange(first: Node, second: Node, seed: u64) {
     let mut nodes = [first, second];
     let addresses = [0, 1].map(|who| nodes[who].address());
@@ -99,7 +100,7 @@ fn side(node: &mut Node, peer: Address, theirs: [RemoteKey; 2], seed: u64) {
         node.receive(100_000, round);
         let send = Send::buffer(pattern(round ^ (seed << 32), size(round))).to(peer).context(0);
         node.function.post_send(pair, send).expect("room");
-        // Its own half of the peer's region, so that nobody else writes there.
+        // Each thread has its own half of the peer's region, so that no other thread writes there.
         let key = theirs[round as usize % 2];
         let at = 64 + (seed & 1) * 40_000;
         let put = Put::new(pattern(round, 300), key.slice(at, 300)).context(1);
@@ -109,7 +110,8 @@ fn side(node: &mut Node, peer: Address, theirs: [RemoteKey; 2], seed: u64) {
         let mut open = 3;
         let mut waited = false;
         let mut get = Some(get);
-        // A round is over when its own operations are, and the peer's message of the round has come.
+        // A round is over when its own operations are, and the peer's message of the round has
+        // come.
         while open > 0 || heard <= round || told <= round || get.is_some() {
             let done = node.function.wait(node.completions, Wait::Adaptive, limit());
             let done = done.unwrap_or_else(|error| panic!("round {round}: {error}"));
@@ -146,7 +148,8 @@ fn side(node: &mut Node, peer: Address, theirs: [RemoteKey; 2], seed: u64) {
     }
 }
 
-/// Many threads, each with its own node, send to one: everything arrives exactly once and in each sender's order.
+/// Many threads, each with its own node, send to one node: every message arrives exactly once and
+/// in its sender's order.
 // shows: C-31
 pub fn many_threads_to_one(fixture: &dyn Fixture) {
     const THREADS: usize = 6;
@@ -160,7 +163,7 @@ pub fn many_threads_to_one(fixture: &dyn Fixture) {
                 let pair = node.queue_pair;
                 for number in 0..EACH {
                     let bytes = number.to_le_bytes();
-                    // One completion in a hundred tells that there is room.
+                    // One completion in a hundred shows that there is room.
                     let mut send = Send::immediate(&bytes).to(to).with_immediate(number);
                     if number % 100 != 99 {
                         send = send.unsignaled();

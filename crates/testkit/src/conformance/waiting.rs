@@ -14,11 +14,11 @@ fn processor_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// A wait for nothing ends with an error when its time is over, not before, in every mode; `Adaptive` and `Block` use next to no
-/// processor time meanwhile.
+/// In every mode a wait without an event ends with an error when its time is over, not before.
+/// `Adaptive` and `Block` use almost no processor time meanwhile.
 pub fn sleepers_sleep(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
-    // A peer that is known, and silent, makes a difference to a device that polls.
+    // A known but silent peer matters to a device that polls.
     stage.nodes[A].receive(8, 0);
     let to = stage.nodes[A].address();
     let pair = stage.nodes[B].queue_pair;
@@ -27,22 +27,22 @@ pub fn sleepers_sleep(fixture: &dyn Fixture) {
     for how in [Wait::Block, Wait::Adaptive, Wait::Spin] {
         let node = &mut stage.nodes[A];
         for timeout in [Duration::ZERO, Duration::from_millis(1), Duration::from_millis(400)] {
-            // By the device's clock, which is not the real one on all devices.
+            // By the device's clock, which is virtual on some devices.
             let (begun, since, busy) = (node.function.now(), Instant::now(), processor_time());
             let result = node.function.wait(node.completions, how, timeout);
             assert!(matches!(result, Err(Error::TimedOut { .. })), "{how:?}: {result:?}");
             assert!(node.function.now() - begun >= timeout, "{how:?}: not before its time");
             if timeout >= Duration::from_millis(400) && how != Wait::Spin {
                 let part = (processor_time() - busy).as_secs_f64() / since.elapsed().as_secs_f64();
-                // A spinning thread would be near 1, even if it had to share its processor.
+                // A spinning thread would be near 1, even on a shared processor.
                 assert!(part < 0.25, "{how:?} was busy {:.0} % of its sleep", 100.0 * part);
             }
         }
     }
 }
 
-/// Two nodes in two threads wake each other thousands of times, from `how`, with pauses of all lengths in between. A lost wake-up
-/// shows as a wait that times out.
+/// Two nodes in two threads wake each other thousands of times, from `how`, with pauses of all
+/// lengths in between. A lost wake-up shows as a wait that times out.
 fn wake_each_other(fixture: &dyn Fixture, how: Wait, rounds: u64) {
     let mut nodes = [Node::open(fixture), Node::open(fixture)];
     let addresses = [A, B].map(|who| nodes[who].address());
@@ -75,7 +75,7 @@ fn wake_each_other(fixture: &dyn Fixture, how: Wait, rounds: u64) {
     });
 }
 
-/// Does nothing for a random time: mostly next to none, sometimes long enough for the peer to fall asleep.
+/// Pauses for a random time: mostly almost zero, sometimes long enough for the peer to fall asleep.
 fn pause(random: &mut Random) {
     match random.below(20) {
         0 => std::thread::sleep(Duration::from_micros(random.below(200) as u64)),
@@ -84,7 +84,8 @@ fn pause(random: &mut Random) {
     }
 }
 
-/// No wake-up is lost over thousands of sleeps in the kernel, at all distances between falling asleep and being woken.
+/// No wake-up is lost over thousands of sleeps in the kernel, at all delays between falling asleep
+/// and waking.
 pub fn no_wake_up_is_lost_blocking(fixture: &dyn Fixture) {
     wake_each_other(fixture, Wait::Block, 4_000);
 }
@@ -94,8 +95,8 @@ pub fn no_wake_up_is_lost_adapting(fixture: &dyn Fixture) {
     wake_each_other(fixture, Wait::Adaptive, 4_000);
 }
 
-/// A sleeper is woken by whatever it can wait for: messages of every length, events of puts, requests and their answers, and the
-/// end of its own operations.
+/// Every event wakes a sleeper: messages of every length, events of puts, requests and their
+/// answers, and the end of its own operations.
 pub fn everything_wakes(fixture: &dyn Fixture) {
     let mut waiting = Node::open(fixture);
     let mut acting = Node::open(fixture);
@@ -150,24 +151,26 @@ pub fn everything_wakes(fixture: &dyn Fixture) {
         }
         let pair = node.queue_pair;
         let listener = node.function.listen(600).expect("free");
-        // The last atomic needs us once more, if this device has us carry it out.
+        // On some devices this side carries out the last atomic.
         let request =
             node.function.wait_request(listener, Wait::Block, limit()).expect("a request");
         node.function.accept(request, pair, b"").expect("accepted");
         node.receive(8, 33);
-        // The acceptance may still have to wait for room, so whoever is about to wait for the other thread drives it on.
+        // The acceptance may still wait for room, so make progress while waiting for the other
+        // thread.
         while !actor.is_finished() {
             node.function.progress().expect("progress");
             std::thread::yield_now();
         }
         drop(actor.join().expect("the other side"));
-        // Its end wakes too.
+        // The peer's end wakes too.
         let gone = node.function.wait(node.completions, Wait::Block, limit()).expect("its end");
         assert_eq!((gone.status, gone.context), (Status::PeerGone, 33));
     });
 }
 
-/// A sender that sleeps because its receiver said STOP is woken when the receiver takes messages again.
+/// A sender that sleeps because its receiver said STOP is woken when the receiver takes messages
+/// again.
 // shows: H-16
 pub fn a_sleeping_sender_goes_on(fixture: &dyn Fixture) {
     const MESSAGES: u64 = 3_000;
@@ -225,8 +228,8 @@ pub fn a_sleeping_sender_goes_on(fixture: &dyn Fixture) {
     });
 }
 
-/// The descriptor that a function offers composes with `poll(2)`: armed, it becomes readable when there is something to do, and
-/// nothing is missed between arming and waiting.
+/// A function's descriptor works with `poll(2)`. Once armed, it becomes readable when there is
+/// something to do, and no event is missed between arming and waiting.
 pub fn the_descriptor_composes_with_poll(fixture: &dyn Fixture) {
     const ROUNDS: u64 = 1_500;
     let mut nodes = [Node::open(fixture), Node::open(fixture)];
@@ -257,7 +260,7 @@ pub fn the_descriptor_composes_with_poll(fixture: &dyn Fixture) {
     });
 }
 
-/// The next completion, waited for by `poll(2)` among other descriptors.
+/// Waits for the next completion by `poll(2)` among other descriptors.
 #[track_caller]
 fn by_poll(node: &mut Node, story: &str) -> bellwire::Completion {
     let since = Instant::now();
@@ -268,7 +271,7 @@ fn by_poll(node: &mut Node, story: &str) -> bellwire::Completion {
         if node.function.arm().expect("armed") {
             let fd = node.function.wait_fd();
             let mut fds = [PollFd::new(&fd, PollFlags::IN)];
-            // Devices may need a look now and then while links are being set up; the limit is the watchdog's.
+            // Devices may need polls while links are being set up; the watchdog has the limit.
             let second = rustix::time::Timespec { tv_sec: 5, tv_nsec: 0 };
             let ready = rustix::event::poll(&mut fds, Some(&second)).expect("poll(2)");
             assert!(
@@ -280,7 +283,7 @@ fn by_poll(node: &mut Node, story: &str) -> bellwire::Completion {
     }
 }
 
-/// A sender that waits by `poll(2)` while its receiver says STOP is told when it can go on.
+/// A sender that waits by `poll(2)` while its receiver says STOP is woken when it can go on.
 pub fn a_polling_sender_goes_on(fixture: &dyn Fixture) {
     const MESSAGES: u64 = 3_000;
     let mut sender = Node::open(fixture);
@@ -314,11 +317,11 @@ pub fn a_polling_sender_goes_on(fixture: &dyn Fixture) {
     });
 }
 
-/// An armed function that has nothing to do leaves its descriptor silent; a message makes it readable.
+/// The descriptor of an armed, idle function stays silent; a message makes it readable.
 pub fn an_armed_descriptor_is_silent(fixture: &dyn Fixture) {
     let mut stage = Stage::pair(fixture);
     let [from, to] = [A, B].map(|who| stage.nodes[who].address());
-    // They have met.
+    // The link is up.
     stage.nodes[B].receive(8, 0);
     let pair = stage.nodes[A].queue_pair;
     stage.nodes[A].function.post_send(pair, Send::immediate(b"hello").to(to)).expect("room");
@@ -334,7 +337,7 @@ pub fn an_armed_descriptor_is_silent(fixture: &dyn Fixture) {
         stage.until("the receiver to have nothing to do", |stage| {
             stage.nodes[B].function.arm().expect("armed").then_some(())
         });
-        // It is alone now: `until` does not drive anybody after its answer.
+        // Only this node is driven now: `until` stops driving nodes after its answer.
         assert!(!readable(&stage, 3), "nothing has come");
         stage.nodes[A].function.post_send(pair, Send::immediate(b"wake").to(to)).expect("room");
         let mut patience = super::Patience::new();

@@ -1,4 +1,4 @@
-//! Connecting and disconnecting again and again leaves nothing behind.
+//! Repeated connecting and disconnecting leaves nothing behind.
 
 use super::residue::Residue;
 use super::{CHURN, CRASH};
@@ -8,10 +8,11 @@ use crate::conformance::{Fixture, Named, Node};
 use bellwire::{Device, DeviceOptions, Result, Send, Status};
 use std::time::Duration;
 
-/// Tells how often.
+/// Gives the number of rounds.
 const ROUNDS: &str = "BELLWIRE_TEST_ROUNDS";
 
-/// Connects and disconnects `rounds` times in a process of its own. Panics if it kept anything.
+/// Connects and disconnects `rounds` times in a process of its own. Panics if the process kept
+/// anything.
 pub fn churn(rounds: u64) {
     let network = Named::new("shm");
     let rounds = rounds.to_string();
@@ -21,7 +22,7 @@ pub fn churn(rounds: u64) {
     assert!(status.success(), "the process failed: {status}; its words are above");
 }
 
-/// The device that this process was told.
+/// The device that the environment names.
 struct Told;
 
 impl Fixture for Told {
@@ -30,15 +31,15 @@ impl Fixture for Told {
     }
 }
 
-/// The whole life of the process.
+/// The process's main function.
 pub fn play() {
     let rounds: u64 = told(ROUNDS).parse().expect("a number");
     let device = told(DEVICE);
     let job = device.split_once(':').expect("a device name").1.to_owned();
     let empty = Residue::count(&job);
     let mut stage = Stage::pair(&Told);
-    // What is made once and kept is there after a few rounds of each kind, and after every place for queue pairs was used,
-    // for they are taken in turn.
+    // Warm up first: objects that are made once and kept exist after a few rounds of each kind.
+    // Places for queue pairs are used in turn, so each must have been used once.
     for node in &mut stage.nodes {
         for _ in 0..node.function.limits().queue_pairs {
             let pair = node.another_with(|options| options.send_depth(2));
@@ -53,7 +54,8 @@ pub fn play() {
     functions(&mut stage, rounds / 10);
     assert_eq!(Residue::count(&job), before, "after {} functions", rounds / 10);
     let grown = private_kib().saturating_sub(memory);
-    // Some slack for what is fragmented; a leak of a hundred bytes a round would show at the long count.
+    // Some slack for fragmentation. A leak of a hundred bytes a round would show with the long
+    // count.
     assert!(grown < 1024 + rounds / 20, "{grown} KiB more after {rounds} rounds");
     drop(stage);
     assert_eq!(Residue::count(&job), empty, "when all is closed");
@@ -96,10 +98,11 @@ fn functions(stage: &mut Stage<'_>, rounds: u64) {
     }
 }
 
-/// Memory of this process alone, in KiB, without what is free and only kept by the allocator, which has its own mind about how much that is.
+/// Private memory of this process, in KiB, without free memory that the allocator keeps: its amount
+/// varies.
 fn private_kib() -> u64 {
     #[cfg(target_env = "gnu")]
-    // SAFETY: it gives back what nobody uses.
+    // SAFETY: it only gives back free memory.
     unsafe {
         libc::malloc_trim(0)
     };

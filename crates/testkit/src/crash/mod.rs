@@ -1,8 +1,10 @@
-//! Crashes: a process dies, or stops for a while, at every step that the device's sources name, in every role.
+//! Crashes: a process dies, or stops for a while, at every step that the device's sources name, in
+//! every role.
 //!
-//! Three processes take part. The test starts a *survivor*, alone in its process so that its descriptors and mappings can be
-//! counted exactly. The survivor starts the *subject*, which carries out the same workout with it and at the planned step kills or
-//! stops itself (`BELLWIRE_STEP`, see `bellwire_ring::steps`).
+//! Three processes take part. The test starts a *survivor*, alone in its process so that its
+//! descriptors and mappings can be counted exactly. The survivor starts the *subject*. Both carry
+//! out the same workout, and at the planned step the subject kills or stops itself
+//! (`BELLWIRE_STEP`, see `bellwire_ring::steps`).
 //!
 //! | scenario | the subject |
 //! |---|---|
@@ -10,8 +12,9 @@
 //! | [`Scenario::Target`] | listens, and the survivor connects to it |
 //! | [`Scenario::Crossing`] | has the lower address, and both begin at once, without a connection |
 //!
-//! After a kill every descriptor that the survivor had posted completes, with its buffer; after a stop and a continuation both finish
-//! the workout with all data right. In either case nothing stays behind, and the next run under the same names is clean.
+//! After a kill every descriptor that the survivor had posted completes, with its buffer. After a
+//! stop and a continuation both finish the workout with all data right. In either case nothing
+//! stays behind, and the next run under the same names is clean.
 
 mod churn;
 mod residue;
@@ -25,7 +28,7 @@ pub use residue::Residue;
 pub use steps::{Passage, steps_of_the_sources};
 pub use survivor::{Outcome, survive};
 
-/// Who begins.
+/// Which side begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scenario {
     /// The subject connects to the survivor.
@@ -37,7 +40,7 @@ pub enum Scenario {
 }
 
 impl Scenario {
-    /// All of them.
+    /// All scenarios.
     pub const ALL: [Scenario; 3] = [Scenario::Initiator, Scenario::Target, Scenario::Crossing];
 
     fn parse(text: &str) -> Scenario {
@@ -52,11 +55,11 @@ const CRASH: &str = "crash";
 const SURVIVOR: &str = "survivor";
 /// Role of the process that crashes.
 const SUBJECT: &str = "subject";
-/// Role of the process that connects again and again.
+/// Role of the process that connects and disconnects repeatedly.
 const CHURN: &str = "churn";
-/// Names the scenario to both.
+/// Names the scenario for both.
 const SCENARIO: &str = "BELLWIRE_TEST_SCENARIO";
-/// Names the passage at which the subject crashes to the survivor.
+/// Tells the survivor at which passage the subject crashes.
 const PASSAGE: &str = "BELLWIRE_TEST_PASSAGE";
 
 /// Plays the role that the environment names.

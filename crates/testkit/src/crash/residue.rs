@@ -1,13 +1,14 @@
-//! What a process and its host hold that a crash could leave behind.
+//! Resources of a process and its host that a crash could leave behind.
 
 use std::fs;
 
-/// A count of things that must be the same before and after.
+/// A count of resources that must be the same before and after.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Residue {
-    /// Open descriptors of this process: what each refers to, and the memory behind it, in 512-byte blocks.
+    /// Open descriptors of this process: what each refers to, and the memory behind it, in 512-byte
+    /// blocks.
     pub descriptors: Vec<(String, u64)>,
-    /// Mappings of shared memory in this process: what each is, and its bytes.
+    /// Mappings of shared memory in this process: the name of each, and its bytes.
     pub mappings: Vec<(String, usize)>,
     /// Names in `/dev/shm` that could be ours, and Unix sockets with our job's name.
     pub names: Vec<String>,
@@ -33,11 +34,11 @@ fn descriptors() -> Vec<(String, u64)> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc/self/fd").expect("procfs").flatten() {
         let Ok(target) = fs::read_link(entry.path()) else { continue };
-        // Without a socket's own number, which is always another.
+        // Without the socket's inode number, which always differs.
         let target = target.to_string_lossy();
         let kind = target.split('[').next().unwrap_or_default().to_owned();
         let blocks = fs::metadata(entry.path()).map_or(0, |file| file.st_blocks());
-        // The one that lists the others does not count.
+        // The descriptor of this listing does not count.
         if !kind.starts_with("/proc/") {
             found.push((kind, blocks));
         }
@@ -54,7 +55,7 @@ fn shared_mapping(line: &str) -> Option<(String, usize)> {
     Some((name.to_owned(), end? - start?))
 }
 
-/// Whether `line` names `job`, and not another whose name begins alike.
+/// Whether `line` names `job`, and not another job with the same beginning.
 fn names(line: &str, job: &str) -> bool {
     line.match_indices(job).any(|(at, _)| {
         let next = line[at + job.len()..].chars().next();

@@ -1,17 +1,17 @@
-//! The steps that the sources name, and one passage of one of them.
+//! The steps that the sources name, and one passage of one step.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
-/// What the subject does where, in the form of `BELLWIRE_STEP`.
+/// A crash at a passage of a step, in the form of `BELLWIRE_STEP`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Passage {
     /// The step.
     pub step: String,
-    /// At which passage, from 1.
+    /// The passage, counted from 1.
     pub count: u64,
-    /// Whether it stops itself, to be continued, instead of killing itself.
+    /// Whether it stops itself, to be continued later, instead of killing itself.
     pub stop: bool,
 }
 
@@ -35,7 +35,8 @@ impl Passage {
     }
 }
 
-/// The names in all calls of `step` in the sources of all crates but this one, so that a new step cannot be forgotten.
+/// The names in all calls of `step` in the sources of all crates except this one, so that no new
+/// step is forgotten.
 pub fn steps_of_the_sources() -> BTreeSet<String> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the folder of all crates");
     let mut steps = BTreeSet::new();
@@ -64,7 +65,7 @@ fn calls(text: &str) -> impl Iterator<Item = &str> {
 mod tests {
     use super::*;
 
-    /// Passages survive the environment, and step names are found in code.
+    /// A passage survives formatting and parsing, and step names are found in code.
     #[test]
     fn passages_and_steps_are_read() {
         let passage = Passage { step: "ring".to_owned(), count: 7, stop: true };

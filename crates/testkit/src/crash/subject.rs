@@ -1,4 +1,5 @@
-//! The process that crashes: plays its part in the workout, and leaves the crash to the steps in the device.
+//! The process that crashes: it plays its part in the workout, and the steps in the device crash
+//! it.
 
 use super::Scenario;
 use super::workout::Workout;
@@ -7,11 +8,12 @@ use crate::conformance::child::{DEVICE, told};
 use crate::conformance::patience::limit;
 use bellwire::{Address, Device, DeviceOptions, Wait};
 
-/// The subject's node number, below the survivor's so that its attempts to connect go first.
+/// The subject's node number. It is below the survivor's, so that its attempts to connect take
+/// precedence.
 pub const SUBJECT_NODE: u32 = 3;
 /// The survivor's node number.
 pub const SURVIVOR_NODE: u32 = 5;
-/// The number that either of them listens on.
+/// The number that both listen on.
 pub const LISTENER: u32 = 40;
 
 /// A node with this number.
@@ -22,12 +24,12 @@ pub fn open(number: u32) -> Node {
     Node::of(device, 0, &Default::default())
 }
 
-/// Where a node listens, or its queue pair.
+/// The address of a node's listener or queue pair.
 pub fn at(node: u32, queue_pair: u32) -> Address {
     Address::new(node, 0, queue_pair)
 }
 
-/// The whole life of a subject.
+/// The subject's main function.
 pub fn play(scenario: Scenario) {
     let mut node = open(SUBJECT_NODE);
     let pair = node.queue_pair;

@@ -1,4 +1,4 @@
-//! The process that survives, and what it must have seen.
+//! The process that survives, and its checks.
 
 use super::residue::Residue;
 use super::steps::Passage;
@@ -15,19 +15,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Whether the subject came to the passage.
+/// Whether the subject reached the passage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// It did, and the survivor and everything else was as it should be.
+    /// It did, and all checks passed.
     Survived,
-    /// It finished the workout without passing the step so often.
+    /// It finished the workout with fewer passages of the step.
     NotReached,
 }
 
-/// Exit code of a survivor whose subject never came to the passage.
+/// Exit code of a survivor whose subject never reached the passage.
 const NOT_REACHED: i32 = 70;
 
-/// Runs one survivor with one subject. Panics if anything is not as it should be; the survivor's words are on the error output.
+/// Runs one survivor with one subject. Panics if a check fails; the survivor's message is on
+/// stderr.
 pub fn survive(scenario: Scenario, passage: &Passage) -> Outcome {
     let network = Named::new("shm");
     let (scenario, passage) = (format!("{scenario:?}"), passage.to_string());
@@ -45,7 +46,7 @@ pub fn survive(scenario: Scenario, passage: &Passage) -> Outcome {
     }
 }
 
-/// The whole life of a survivor.
+/// The survivor's main function.
 pub fn play() {
     let device = told(DEVICE);
     let job = device.split_once(':').expect("a device name").1;
@@ -64,7 +65,7 @@ pub fn play() {
     }
 }
 
-/// One run with a new subject. Returns whether it came to the passage.
+/// One run with a new subject. Returns whether it reached the passage.
 fn meet(scenario: Scenario, passage: Option<&Passage>) -> bool {
     let mut environment = vec![
         (ROLE.to_owned(), SUBJECT.to_owned()),
@@ -99,7 +100,7 @@ fn meet(scenario: Scenario, passage: Option<&Passage>) -> bool {
             let there = subject::at(SUBJECT_NODE, LISTENER);
             node.function.start_connect(pair, there, b"", Duration::from_secs(4)).expect("asked");
             let connected = until(&child, || {
-                // A look, and a short sleep.
+                // A poll, and a short sleep.
                 let _ = node.function.wait(node.completions, Wait::Block, Duration::from_millis(2));
                 match node.function.poll_connection(pair) {
                     Ok(bellwire::ConnectionProgress::Waiting) => None,
@@ -114,7 +115,8 @@ fn meet(scenario: Scenario, passage: Option<&Passage>) -> bool {
             None
         }
         Scenario::Crossing => {
-            // Its function listens, and it does not look there before it has asked for a link to us.
+            // The subject's function listens, and asks us for a link before it checks its own
+            // listener.
             let there = subject::at(SUBJECT_NODE, pair.number);
             let present = until(&child, || is_listening(there).then_some(()));
             if present.is_none() {
@@ -125,7 +127,8 @@ fn meet(scenario: Scenario, passage: Option<&Passage>) -> bool {
     };
     let mut workout = Workout::new(node, to, || child.ended());
     if scenario == Scenario::Crossing {
-        // We ask, and do not look at the answer, nor at its question, until it has met ours.
+        // We ask for a link, and then read nothing until our request and the subject's have
+        // crossed.
         workout.after_first_post(|| {
             let since = Instant::now();
             while since.elapsed() < Duration::from_millis(150) && !child.has_crashed() {
@@ -136,7 +139,7 @@ fn meet(scenario: Scenario, passage: Option<&Passage>) -> bool {
     let result = workout.run(false);
     match result {
         Ok(()) => {
-            // The one who is called leaves last, so that the caller's end is not taken for a crash.
+            // The called side leaves last, so that the caller's end does not look like a crash.
             let reached = child.conclude(passage);
             workout.drain();
             reached
@@ -152,7 +155,7 @@ fn meet(scenario: Scenario, passage: Option<&Passage>) -> bool {
     }
 }
 
-/// Whether somebody listens at the function of `there`.
+/// Whether a process listens at the function of `there`.
 fn is_listening(there: Address) -> bool {
     let device = told(DEVICE);
     let listening = bellwire_shm::name::listening().expect("procfs");
@@ -161,7 +164,7 @@ fn is_listening(there: Address) -> bool {
     })
 }
 
-/// Asks again until there is an answer, or the child has ended.
+/// Repeats `ask` until it returns a value, or the child has ended.
 fn until<T>(child: &Watched, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
     let mut patience = Patience::new();
     loop {
@@ -176,7 +179,7 @@ fn until<T>(child: &Watched, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
     }
 }
 
-/// A child that is continued by another thread a while after it has stopped.
+/// A child. After it has stopped, a thread continues it after a while.
 struct Watched {
     child: RefCell<Process>,
     continued: Arc<AtomicBool>,
@@ -193,9 +196,10 @@ impl Watched {
         let thread = std::thread::spawn(move || {
             while !flags.1.load(Ordering::SeqCst) {
                 if is_stopped(id) {
-                    // Time for the survivor to meet a peer that does not answer.
+                    // Time for the survivor to use a peer that does not answer.
                     std::thread::sleep(Duration::from_millis(60));
-                    // SAFETY: a signal to our own child, which has not been waited for: it is stopped.
+                    // SAFETY: a signal to our own child, which has not been waited for: it is
+                    // stopped.
                     unsafe { libc::kill(id, libc::SIGCONT) };
                     flags.0.store(true, Ordering::SeqCst);
                 }
@@ -215,7 +219,7 @@ impl Watched {
         self.ended() || is_stopped(self.child.borrow().id())
     }
 
-    /// Waits for its end, and tells whether it came to the passage; it must have ended in no other way than planned.
+    /// Waits for its end, which must be as planned. Returns whether it reached the passage.
     fn conclude(&self, passage: Option<&Passage>) -> bool {
         let status = self.child.borrow_mut().end();
         let killed = status.signal() == Some(libc::SIGKILL);

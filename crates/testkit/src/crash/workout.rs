@@ -1,4 +1,4 @@
-//! The workout: everything that two nodes do with each other, the same on both sides, asleep whenever there is nothing to do.
+//! The workout: all operations between two nodes, the same on both sides, asleep whenever idle.
 
 use crate::conformance::bytes::{assert_same, pattern};
 use crate::conformance::{Node, Patience};
@@ -12,7 +12,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Ended;
 
-/// How long one sleep lasts before a look at whether the peer still exists.
+/// How long one sleep lasts before a check whether the peer still exists.
 const NAP: Duration = Duration::from_millis(20);
 /// Bytes in each region.
 const REGION: usize = 128 << 10;
@@ -21,13 +21,13 @@ const REGION: usize = 128 << 10;
 pub struct Workout<'g> {
     /// Our node.
     pub node: Node,
-    /// Whom we talk to, unless we are connected.
+    /// The peer's address, unless we are connected.
     pub to: Option<Address>,
     /// Whether the peer's process is known to have ended.
     pub gone: Box<dyn FnMut() -> bool + 'g>,
-    /// Descriptors that a completion is still due for.
+    /// Descriptors without a completion yet.
     open: u64,
-    /// Messages taken so far.
+    /// Messages received so far.
     heard: u64,
     after_first_post: Option<Box<dyn FnOnce() + 'g>>,
     regions: [MemoryRegion; 2],
@@ -51,12 +51,12 @@ impl<'g> Workout<'g> {
         }
     }
 
-    /// Does something once, after the first post and before any look at what came of it.
+    /// Runs something once, after the first post and before any poll.
     pub fn after_first_post(&mut self, something: impl FnOnce() + 'g) {
         self.after_first_post = Some(Box::new(something));
     }
 
-    /// All of it. `second`: this side puts into the second half of the peer's regions.
+    /// Runs all of it. `second`: this side puts into the second half of the peer's regions.
     pub fn run(&mut self, second: bool) -> Result<(), Ended> {
         let keys = self.exchange_keys()?;
         for round in 0..2 {
@@ -71,7 +71,7 @@ impl<'g> Workout<'g> {
         self.exchange_messages(&[1])
     }
 
-    /// Tells each other the keys of the regions.
+    /// Exchanges the keys of the regions.
     fn exchange_keys(&mut self) -> Result<[RemoteKey; 2], Ended> {
         let mut keys = self.regions[0].remote_key().to_bytes().to_vec();
         keys.extend(self.regions[1].remote_key().to_bytes());
@@ -120,7 +120,7 @@ impl<'g> Workout<'g> {
             let bytes = pattern(round + length as u64, length);
             let part = key.slice(half + 8, length as u64);
             let put = Put::new(bytes.clone(), part).context(1);
-            // Both sides made their queue pairs alike, so that they have the same number.
+            // Both sides made their queue pairs alike, so these have the same number.
             let put = put.event(pair.number, Some(round));
             let posted = self.node.function.post_put(pair, put);
             self.posted(posted)?;
@@ -140,7 +140,7 @@ impl<'g> Workout<'g> {
         Ok(())
     }
 
-    /// One side sends more than the other has receives for; then it is all received.
+    /// One side sends more than the other has receives for; then all is received.
     fn flood(&mut self, sending: bool) -> Result<(), Ended> {
         const MESSAGES: u64 = 200;
         if sending {
@@ -189,7 +189,7 @@ impl<'g> Workout<'g> {
         }
     }
 
-    /// Takes completions until one is as asked, which it returns.
+    /// Takes completions until one satisfies `asked`. Returns that one.
     fn finish(&mut self, asked: impl Fn(&Completion) -> bool) -> Result<Completion, Ended> {
         loop {
             let done = self.next()?;
@@ -199,7 +199,7 @@ impl<'g> Workout<'g> {
         }
     }
 
-    /// The next completion that is no event, asleep until it comes.
+    /// The next completion except events, asleep until it comes.
     fn next(&mut self) -> Result<Completion, Ended> {
         let mut patience = Patience::new();
         loop {
@@ -241,8 +241,8 @@ impl<'g> Workout<'g> {
         }
     }
 
-    /// After the peer's end: everything that was posted completes. Receives of an unconnected queue pair, which somebody else could
-    /// still use, come back when it is destroyed.
+    /// After the peer's end: every posted descriptor completes. Receives of an unconnected queue
+    /// pair could still serve other peers, so they come back when it is destroyed.
     pub fn drain(&mut self) {
         let pair = self.node.queue_pair;
         let mut patience = Patience::new();
@@ -281,7 +281,7 @@ impl<'g> Workout<'g> {
     }
 }
 
-/// Why a post was refused: only because the peer is gone.
+/// Asserts that a post was refused only because the peer is gone.
 fn ended(error: Error) -> Ended {
     match error {
         Error::WrongState { .. } => Ended,

@@ -11,12 +11,12 @@ use bellwire_shm::ShmDevice;
 use bellwire_shm::testing::{Intruder, Reply};
 use std::time::{Duration, Instant};
 
-/// Whom to attack: function 0 of the victim.
+/// The target: function 0 of the victim.
 pub const VICTIM: FunctionAddress = FunctionAddress { node: VICTIM_NODE, function: 0 };
-/// Who the attacker says it is.
+/// The address that the attacker claims to have.
 pub const ATTACKER: FunctionAddress = FunctionAddress { node: ATTACKER_NODE, function: 0 };
 
-/// The whole life of an attacker.
+/// The attacker's main function.
 pub fn play(attack: Attack, time: Duration, seed: u64) {
     let device = told(DEVICE);
     let job = device.split_once(':').expect("a device name").1;
@@ -36,7 +36,7 @@ pub fn play(attack: Attack, time: Duration, seed: u64) {
     }
 }
 
-/// A link, properly made. `None`: not this time.
+/// A proper link. `None`: this attempt failed.
 pub fn intrude(job: &str, until: Instant) -> Option<Intruder> {
     let mut intruder = Intruder::connect(job, VICTIM).ok()??;
     super::socket::send(intruder.socket(), &Intruder::hello(ATTACKER), &intruder.descriptors());
@@ -50,7 +50,8 @@ pub fn intrude(job: &str, until: Instant) -> Option<Intruder> {
     None
 }
 
-/// Makes a link and writes all over it until it is closed, or until then. Whether there was a link.
+/// Makes a link and writes random words over its memory until it is closed, or until the deadline.
+/// Returns whether there was a link.
 fn scribble(job: &str, pool: bool, random: &mut Random, until: Instant) -> bool {
     let Some(mut intruder) = intrude(job, until) else { return false };
     let style = random.below(4);
@@ -76,7 +77,7 @@ fn scribble(job: &str, pool: bool, random: &mut Random, until: Instant) -> bool 
 /// Writes one word somewhere, in one of several styles.
 fn write(part: View<'_>, style: usize, random: &mut Random) {
     let words = part.len() / 8;
-    // Control words stand at the beginning of a segment.
+    // Control words are at the beginning of a segment.
     let word = match random.below(3) {
         0 => random.below(words.min(64)),
         1 => random.below(words.min(512)),
@@ -90,11 +91,11 @@ fn write(part: View<'_>, style: usize, random: &mut Random) {
     };
     random.below(1);
     let value = match style {
-        // Anything.
+        // Any value.
         0 => random.0,
-        // Something near what stands there.
+        // A value near the current one.
         1 => old().wrapping_add(random.0 % 5).wrapping_sub(2),
-        // One bit.
+        // One flipped bit.
         2 => old() ^ 1 << (random.0 % 64),
         // Small numbers, and the largest.
         _ => [0, 1, 2, 3, 255, 65_535, u64::MAX, u64::MAX - 1][random.0 as usize % 8],
@@ -113,7 +114,7 @@ impl Sink for Abyss {
     fn link_down(&mut self, _: LinkId, _: FunctionAddress, _: Status) {}
 }
 
-/// Sends packets that a proper engine would not send, over links that the device makes properly.
+/// Sends packets that a proper engine would not send, over proper links of the device.
 fn packets(job: &str, random: &mut Random, until: Instant) {
     let mut sent = 0u64;
     while Instant::now() < until {
@@ -126,7 +127,7 @@ fn packets(job: &str, random: &mut Random, until: Instant) {
             let (header, payload) = packet(random);
             let limit = transport.limits().packet_bytes;
             let payload = &payload[..payload.len().min(limit)];
-            // What comes before decides what a random packet means, so some are sent many times over.
+            // Earlier packets decide what a random packet means, so some are sent many times.
             for _ in 0..1 + random.below(3) {
                 match transport.send(link, header, &[], View::of(payload)) {
                     Ok(()) => {
@@ -149,7 +150,7 @@ fn packets(job: &str, random: &mut Random, until: Instant) {
     assert!(sent > 100, "only {sent} packets left the attacker");
 }
 
-/// Some packet: any kind, sometimes with plausible fields.
+/// A packet of any kind, sometimes with plausible fields.
 fn packet(random: &mut Random) -> (PacketHeader, Vec<u8>) {
     let small = |random: &mut Random| match random.below(4) {
         0 => random.below(10) as u64,

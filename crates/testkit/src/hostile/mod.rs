@@ -1,18 +1,25 @@
-//! Hostile peers: a process of the same user that keeps to the protocol until it has what it wants, and then does not.
+//! Hostile peers: a process of the same user that follows the protocol up to a point, and then
+//! attacks.
 //!
-//! The *victim* runs alone in its process: two nodes that exchange messages, puts and gets without a pause, and that also talk to
-//! the attacker, whatever comes of it. The victim starts the *attacker*, and ends when that has ended.
+//! The *victim* runs alone in its process: two nodes that exchange messages, puts and gets without
+//! a pause. They also talk to the attacker, whatever the result. The victim starts the *attacker*,
+//! and ends when the attacker has ended.
 //!
-//! | attack | what the attacker does | what the victim's own traffic must be |
+//! | attack | what the attacker does | the victim's other traffic |
 //! |---|---|---|
-//! | [`Attack::Pair`] | writes random bytes over the memory of its own link: control blocks, host chunks, its pool, its board | right |
-//! | [`Attack::Pool`] | the same, and over the victim's doorbell and pool | alive; right for another function of the same node, and for all once the function was opened anew |
-//! | [`Attack::Socket`] | sends wrong records and wrong descriptors at every stage, hangs up, keeps silent | right |
-//! | [`Attack::Packets`] | sends packets with random headers and payloads through a proper link | right |
+//! | [`Attack::Pair`] | writes random bytes over the memory of its own link | is right |
+//! | [`Attack::Pool`] | the same, and over the victim's doorbell and pool | goes on (see below) |
+//! | [`Attack::Socket`] | sends wrong records and descriptors, hangs up, keeps silent | is right |
+//! | [`Attack::Packets`] | sends random headers and payloads through a proper link | is right |
 //!
-//! A pool is shared by all senders of a function, so who can write to it can alter what other peers of *this function* send while it
-//! lies there, and can keep the function from being woken. That is the price of credits without private reserves; functions do not
-//! share pools.
+//! The memory of a link is its control blocks, its host chunks, the attacker's pool and its board.
+//! Attacks on the socket come at every stage. Under [`Attack::Pool`] the victim stays alive.
+//! Another function of the same node works right, and all functions do once the attacked one was
+//! opened anew.
+//!
+//! All senders of a function share its pool. So a process that can write to it can alter what other
+//! peers of *this function* send while that lies there. It can also suppress the function's
+//! wake-ups. That is the price of credits without private reserves; functions do not share pools.
 
 mod attacker;
 mod socket;
@@ -25,9 +32,9 @@ use std::time::Duration;
 /// What the attacker does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Attack {
-    /// Scribbles over what its link alone uses.
+    /// Writes random words over its own link's memory.
     Pair,
-    /// Scribbles over the victim's pool and doorbell too.
+    /// Also over the victim's pool and doorbell.
     Pool,
     /// Garbage on the control socket.
     Socket,
@@ -41,12 +48,13 @@ const VICTIM: &str = "victim";
 const ATTACKER: &str = "attacker";
 /// Names the attack.
 const ATTACK: &str = "BELLWIRE_TEST_ATTACK";
-/// How long it lasts, in milliseconds.
+/// Gives the duration, in milliseconds.
 const TIME_MS: &str = "BELLWIRE_TEST_TIME_MS";
-/// Where the attacker's random choices begin.
+/// Seeds the attacker's random choices.
 const SEED: &str = "BELLWIRE_TEST_SEED";
 
-/// Runs one attack for `time`. Panics if the victim panics, hangs, crashes or loses anything that it must not lose.
+/// Runs one attack for `time`. Panics if the victim panics, hangs, crashes or loses anything that
+/// it must not lose.
 pub fn withstand(attack: Attack, time: Duration, seed: u64) {
     let network = Named::new("shm");
     let (attack, time, seed) =

@@ -12,7 +12,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// Sends bytes with up to eight descriptors; whether anybody was there to take them.
+/// Sends bytes with up to eight descriptors. Returns whether they were taken.
 pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> bool {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
@@ -23,7 +23,7 @@ pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> boo
     rustix::net::sendmsg(socket, &[IoSlice::new(bytes)], &mut ancillary, flags).is_ok()
 }
 
-/// One attack after the other until the time is over; each of them at least once.
+/// Runs one attack after the other until the time is over, each at least once.
 pub fn attack(job: &str, random: &mut Random, until: Instant) {
     every_wrong_bit(job);
     let mut round = 0;
@@ -38,7 +38,7 @@ pub fn attack(job: &str, random: &mut Random, until: Instant) {
             5 => after_the_welcome(job, random),
             6 => shrinking(job),
             _ => {
-                // Keeps silent, and keeps the connection.
+                // Keeps the connection, and says nothing.
                 silent.extend(Intruder::connect(job, VICTIM).ok().flatten());
                 if silent.len() > 20 {
                     silent.clear();
@@ -49,7 +49,7 @@ pub fn attack(job: &str, random: &mut Random, until: Instant) {
     }
 }
 
-/// A connection on which something was said.
+/// A connection with one message sent.
 fn say(job: &str, bytes: &[u8], fds: impl Fn(&Intruder) -> Vec<OwnedFd>) -> Option<Intruder> {
     let intruder = Intruder::connect(job, VICTIM).ok()??;
     let fds = fds(&intruder);
@@ -73,7 +73,8 @@ fn strange_bytes(job: &str, random: &mut Random) -> Option<Intruder> {
     say(job, &bytes, if random.below(2) == 0 { none } else { proper })
 }
 
-/// A Hello with one bit wrong, for each of its bits, each on a connection that stays until the victim has answered or hung up.
+/// A Hello with one bit flipped, for each of its bits. Each connection stays until the victim has
+/// answered or hung up.
 fn every_wrong_bit(job: &str) {
     let hello = Intruder::hello(ATTACKER);
     for bit in 0..8 * hello.len() {
@@ -84,7 +85,7 @@ fn every_wrong_bit(job: &str) {
         let mut intruder = loop {
             match say(job, &wrong, proper) {
                 Some(intruder) => break intruder,
-                // Too many wait for the victim.
+                // Too many connections wait for the victim.
                 None => wait("connection"),
             }
         };
@@ -134,7 +135,7 @@ fn wrong_descriptors(job: &str, random: &mut Random) -> Option<Intruder> {
     })
 }
 
-/// Something that is no segment of `bytes` bytes that can be trusted.
+/// A descriptor that is no trustworthy segment of `bytes` bytes.
 fn wrong_descriptor(kind: usize, bytes: usize) -> OwnedFd {
     let open = |path: &str| OwnedFd::from(std::fs::File::open(path).expect("it exists"));
     match kind {
@@ -161,7 +162,7 @@ fn memfd(bytes: usize, seals: SealFlags) -> OwnedFd {
     fd
 }
 
-/// A Hello in the name of somebody else: of nobody, or of the victim itself.
+/// A Hello in another's name: of a node that does not exist, or of the victim itself.
 fn wrong_identity(job: &str, random: &mut Random) -> Option<Intruder> {
     let from = [
         FunctionAddress { node: u32::MAX, function: 255 },
@@ -171,7 +172,7 @@ fn wrong_identity(job: &str, random: &mut Random) -> Option<Intruder> {
     say(job, &Intruder::hello(from), proper)
 }
 
-/// Makes a link properly, and then says what nobody asked for.
+/// Makes a proper link, and then sends unrequested messages.
 fn after_the_welcome(job: &str, random: &mut Random) {
     let deadline = Instant::now() + Duration::from_millis(300);
     let Some(mut intruder) = intrude(job, deadline) else { return };
@@ -182,7 +183,7 @@ fn after_the_welcome(job: &str, random: &mut Random) {
             _ => Vec::new(),
         };
         let fds: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
-        // The first byte says which record it is; these are all that there are, and two that are none.
+        // The first byte is the kind of record: all known kinds, and two unknown ones.
         let mut record = match random.below(10) {
             0 => Intruder::hello(ATTACKER),
             kind => {
@@ -193,7 +194,7 @@ fn after_the_welcome(job: &str, random: &mut Random) {
             }
         };
         if random.below(2) == 0 {
-            // Questions for regions, many of them: each has an answer.
+            // Many requests for regions; each has an answer.
             record = vec![5, random.below(8) as u8, 0, 1, 2, 3, 4, 5, 6, 7, 8];
         }
         if !send(intruder.socket(), &record, &fds) {
@@ -205,7 +206,7 @@ fn after_the_welcome(job: &str, random: &mut Random) {
     }
 }
 
-/// Segments that are not sealed, and that shrink as soon as they were taken.
+/// Unsealed segments, which shrink as soon as they were taken.
 fn shrinking(job: &str) {
     let Some(intruder) = Intruder::connect(job, VICTIM).ok().flatten() else { return };
     let fds = SEGMENT_BYTES.map(|bytes| memfd(bytes, SealFlags::empty()));

@@ -12,12 +12,13 @@ use bellwire::{
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// The node that the attacker claims to be: below the victim's, so that its attempts to connect go first.
+/// The node that the attacker claims to be. It is below the victim's, so that its attempts to
+/// connect take precedence.
 pub const ATTACKER_NODE: u32 = 2;
 /// The first of the victim's nodes, which is attacked.
 pub const VICTIM_NODE: u32 = 5;
 
-/// The device that this process was told, with nodes from [`VICTIM_NODE`] on.
+/// The device that the environment names, with nodes from [`VICTIM_NODE`] on.
 struct Told(AtomicU32);
 
 impl Fixture for Told {
@@ -28,7 +29,7 @@ impl Fixture for Told {
     }
 }
 
-/// The whole life of a victim.
+/// The victim's main function.
 pub fn play(attack: Attack) {
     let attack_name = told(ATTACK);
     let told = Told(AtomicU32::new(VICTIM_NODE));
@@ -47,14 +48,15 @@ pub fn play(attack: Attack) {
     let since = Instant::now();
     while attacker.ended().is_none() {
         if shares_pool {
-            // The pool may be altered under us: nothing may hang or break, and more is not asked.
+            // The attacker may alter the pool meanwhile: nothing may hang or crash, and no more is
+            // required.
             same = same.survive(&mut stage);
         } else {
             same.exchange(&mut stage);
         }
         other.exchange(&mut stage);
         poked.poke(&mut stage.nodes[A], rounds);
-        // Asleep at times, too.
+        // Sometimes asleep, too.
         if rounds.is_multiple_of(16) {
             let node = &mut stage.nodes[A];
             let quiet =
@@ -82,7 +84,7 @@ pub fn play(attack: Attack) {
     }
 }
 
-/// Right traffic between two nodes of a stage, over queue pairs that are connected to each other.
+/// Correct traffic between two nodes of a stage, over queue pairs that are connected to each other.
 struct Traffic {
     who: [usize; 2],
     pairs: [QueuePair; 2],
@@ -94,7 +96,7 @@ impl Traffic {
     fn new(stage: &mut Stage<'_>, first: usize, second: usize) -> Traffic {
         let who = [first, second];
         for who in who {
-            // Anybody may send to a queue pair without a connection, and raise events there.
+            // Any peer may send to an unconnected queue pair, and raise events there.
             let Node { function, queue_pair, .. } = &mut stage.nodes[who];
             function.destroy_queue_pair(*queue_pair).expect("every node has one");
         }
@@ -149,8 +151,8 @@ impl Traffic {
         }
     }
 
-    /// The same over memory that somebody else scribbles on: whatever comes of it, everything that was posted comes back, and the
-    /// nodes can be asked to go on.
+    /// The same while the attacker overwrites the memory. Operations may fail, but every posted
+    /// descriptor comes back, and the nodes go on.
     fn survive(self, stage: &mut Stage<'_>) -> Traffic {
         let mut posted = [0u32; 2];
         for side in [0, 1] {
@@ -197,7 +199,8 @@ impl Traffic {
                 stage.nodes[who].function.deregister(region.clone()).ok()
             });
         }
-        // A new connection if the attack lets one through; otherwise the next round is one of refusals.
+        // A new connection if the attack lets one through; otherwise all posts of the next round
+        // are refused.
         let pairs = self.who.map(|who| stage.nodes[who].another());
         let to = stage.nodes[self.who[1]].function.address();
         let function = &mut stage.nodes[self.who[1]].function;
@@ -224,7 +227,7 @@ impl Traffic {
     }
 }
 
-/// What the victim asks of the attacker, which may answer anything or nothing.
+/// Operations of the victim on the attacker, which may answer anything or nothing.
 struct Poked {
     pair: QueuePair,
     completions: bellwire::CompletionQueue,

@@ -4,7 +4,8 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// The command, which `cargo test --workspace` has built beside the running test; otherwise it is built now.
+/// The command. `cargo test --workspace` has built it beside the running test; otherwise it is
+/// built now.
 pub fn bellwire() -> Command {
     let running = std::env::current_exe().expect("a running test");
     let folder = running.ancestors().nth(2).expect("target/PROFILE/deps/TEST");
@@ -26,14 +27,15 @@ fn build(folder: &Path) {
 pub struct Running(pub Child);
 
 impl Running {
-    /// Starts a command that says in its first line that it listens, and returns when it has said so.
+    /// Starts a command whose first line of output says that it listens. Returns when that line has
+    /// come.
     pub fn listener(command: &mut Command) -> Running {
         let mut listener = Running(command.stdout(Stdio::piped()).spawn().expect("it starts"));
         let mut output = BufReader::new(listener.0.stdout.take().expect("piped"));
         let mut said = String::new();
         output.read_line(&mut said).expect("a line");
         assert!(said.starts_with("Listening as node "), "{said}");
-        // What it says later must have somewhere to go.
+        // Drains the later output, so that the pipe never fills up.
         std::thread::spawn(move || output.lines().count());
         listener
     }
@@ -47,7 +49,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Both can only fail if it is gone.
+        // Both fail only if it is gone already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

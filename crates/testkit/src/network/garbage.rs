@@ -1,7 +1,8 @@
-//! Frames that no honest node sends, made from frames that were seen.
+//! Frames that no honest node sends, made from observed frames.
 //!
-//! The neighbour who makes them sees the wire, but does not use what only a thief of tokens could do: a frame that is resealed has
-//! another token. (Who reads tokens and sends frames in another's name is beyond what a checksum can stop; PROTOCOL.md says so.)
+//! The neighbour who makes them sees the wire, but does not use a stolen token: a resealed frame
+//! has another token. (A checksum cannot stop an attacker who reads tokens and sends frames in
+//! another's name; PROTOCOL.md says so.)
 
 use crate::conformance::bytes::Random;
 use bellwire_wire::frame::header::{FrameKind, HEADER_BYTES};
@@ -10,11 +11,12 @@ use bellwire_wire::frame::{ETHERTYPE, UDP_PORT_BASE, check};
 /// Bytes of an Ethernet header, and of one with IPv4 (without options) and UDP behind it.
 const ETHERNET_BYTES: usize = 14;
 const UDP_BYTES: usize = ETHERNET_BYTES + 20 + 8;
-/// Frames that are remembered.
+/// Maximum number of frames that are kept.
 const REMEMBERED: usize = 64;
 
-/// Where the protocol's part of a frame begins, if it is one of ours. Takes the checksum out of UDP, which allows that (RFC 768):
-/// veth leaves it to a card that never comes, and a damaged datagram should reach us, not end in the kernel.
+/// Offset of the protocol's part of a frame, if it is one of ours. Clears the checksum of UDP,
+/// which RFC 768 allows. (On veth the kernel leaves it to a card that does not exist.) So a damaged
+/// datagram reaches us, instead of ending in the kernel.
 pub fn is_ours(frame: &mut [u8]) -> Option<usize> {
     let kind = frame.get(12..14)?;
     if kind == ETHERTYPE.to_be_bytes() {
@@ -29,7 +31,7 @@ pub fn is_ours(frame: &mut [u8]) -> Option<usize> {
     None
 }
 
-/// An endless supply.
+/// An endless supply of hostile frames.
 pub struct Garbage {
     random: Random,
     seen: Vec<Vec<u8>>,
@@ -42,7 +44,7 @@ impl Garbage {
         Garbage { random: Random(seed ^ 0xbad), seen: Vec::new(), start: 0, frame: Vec::new() }
     }
 
-    /// Remembers a frame whose protocol part begins at `start`.
+    /// Keeps a frame whose protocol part begins at `start`.
     pub fn learn(&mut self, frame: &[u8], start: usize) {
         self.start = start;
         if self.seen.len() < REMEMBERED {
@@ -53,7 +55,7 @@ impl Garbage {
         }
     }
 
-    /// The next frame, if any honest one was seen yet.
+    /// The next hostile frame; `None` before the first honest one.
     pub fn next(&mut self) -> Option<&[u8]> {
         if self.seen.is_empty() {
             return None;
@@ -67,7 +69,7 @@ impl Garbage {
             4 => self.lie_about_length(),
             5 => self.reseal(),
             6 => self.invent(),
-            // As it was, again.
+            // An unchanged repetition.
             _ => {}
         }
         if self.random.below(4) == 0 {
@@ -91,7 +93,7 @@ impl Garbage {
         }
     }
 
-    /// Some bytes changed, the check value left as it was.
+    /// Some bytes changed, under the old check value.
     fn flip(&mut self) {
         for _ in 0..=self.random.below(8) {
             let at = self.start + self.random.below(self.frame.len() - self.start);
@@ -106,7 +108,7 @@ impl Garbage {
         self.frame.truncate(length);
     }
 
-    /// A wrong length, under a right check value where that length allows one.
+    /// A wrong length, under a right check value if that length allows one.
     fn lie_about_length(&mut self) {
         let [low, high] = [self.byte(), self.byte() & 7];
         if let Some(field) = self.frame.get_mut(self.start + 4..self.start + 6) {
@@ -142,7 +144,7 @@ impl Garbage {
         }
     }
 
-    /// The right check value for the length that the header tells, if it is there.
+    /// Writes the right check value for the length in the header, if the frame has that length.
     fn seal(&mut self) {
         let frame = &mut self.frame[self.start..];
         let told = frame.get(4..6).map(|told| u16::from_le_bytes([told[0], told[1]]) as usize);
@@ -151,8 +153,9 @@ impl Garbage {
         let _ = check::seal(&mut frame[..length]);
     }
 
-    /// From somebody else: another station, or another port. Not the answers to questions for a node's place: on a network where
-    /// neighbours answer for each other, nobody is found (as with ARP), and that is no fault of the frames.
+    /// Gives the frame another source: another station, or another port. Answers to questions for a
+    /// node's place are left alone. If neighbours answer for each other, no node is found (as with
+    /// ARP), and that is not a fault of the frames.
     fn pretend(&mut self) {
         if self.frame.get(self.start + 1).is_none_or(|kind| kind & 0xf >= FrameKind::Seek as u8) {
             return;
@@ -162,7 +165,7 @@ impl Garbage {
         self.frame[at..at + 2].copy_from_slice(&bytes);
     }
 
-    /// Lengths and checksum of IP and UDP as the kernel wants them, or it would not let the frame through to us.
+    /// Corrects lengths and checksum of IP and UDP; otherwise the kernel would drop the frame.
     fn fit_headers(&mut self) {
         if self.start != UDP_BYTES {
             return;

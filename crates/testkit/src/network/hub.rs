@@ -1,4 +1,5 @@
-//! A bystander on a link that floods: a station that every frame of the others reaches, and that must leave them alone.
+//! A bystander on a link that floods: every frame of the others reaches it, and it must ignore
+//! them.
 
 use super::socket::PacketSocket;
 use super::traffic::Traffic;
@@ -7,18 +8,19 @@ use crate::conformance::{Patience, Stage};
 use bellwire_wire::frame::ETHERTYPE;
 use std::cell::RefCell;
 
-/// Messages each way between the two who talk.
+/// Messages each way between the two talking stations.
 const MESSAGES: u64 = 200;
 /// Longest message in bytes: several frames.
 const LONGEST: usize = 5_000;
-/// The station that nobody talks to at first.
+/// The station that is not addressed at first.
 const BYSTANDER: usize = 2;
 
 /// Bytes before the protocol's part of a frame.
 const ETHERNET_BYTES: usize = 14;
 
-/// Two stations on a hub connect and exchange messages, while a third one has a function of the same number open and polls. Panics
-/// if a frame that was not for the third one reaches it, or if it sends any. At last it is talked to itself.
+/// Two stations on a hub connect and exchange messages, while a third one polls a function of the
+/// same number. Panics if the third one receives a frame for another station, or sends any. At the
+/// end the others talk to it.
 pub fn a_bystander_keeps_out(carrier: Carrier) {
     let network = Network::hub(carrier, 3);
     let hub = RefCell::new(Hub::of(&network));
@@ -65,11 +67,12 @@ pub fn a_bystander_keeps_out(carrier: Carrier) {
     assert!(hub.borrow().ports[BYSTANDER].for_one > 0);
 }
 
-/// What `counter` of the device of node `who` is now, as `bellwire stat` shows it.
+/// The current value of `counter` of node `who`'s device, as `bellwire stat` shows it.
 fn device_counter(stage: &mut Stage<'_>, who: usize, counter: &str) -> u64 {
     let (mut patience, mut first) = (Patience::new(), None);
     loop {
-        // Before the first look too: two snapshots later the numbers are newer than the call.
+        // Progress comes before the first snapshot too: two snapshots later the numbers are newer
+        // than the call.
         stage.turn();
         let text = snapshot(stage, who);
         let serial = number(&text, "serial");
@@ -84,7 +87,7 @@ fn device_counter(stage: &mut Stage<'_>, who: usize, counter: &str) -> u64 {
 fn snapshot(stage: &Stage<'_>, who: usize) -> String {
     let address = format!("\"address\":\"{}\"", stage.nodes[who].function.address());
     let files = bellwire::stat::files_of(std::process::id()).expect("our own");
-    // Tests beside this one may close theirs.
+    // Parallel tests may close theirs.
     let texts = files.iter().filter_map(|file| std::fs::read_to_string(file).ok());
     let found = texts.into_iter().find(|text| text.contains(&address));
     found.unwrap_or_else(|| panic!("nobody shows {address}"))
@@ -97,12 +100,13 @@ fn number(text: &str, name: &str) -> u64 {
     digits.parse().expect("a number")
 }
 
-/// What came in at one port of the hub, of our EtherType.
+/// Received frames of our EtherType at one port of the hub.
 #[derive(Clone, Copy, Default, Debug)]
 struct Port {
     /// Frames for all stations.
     for_all: u64,
-    /// Frames for one other station. A device that chooses its way sends frames to itself, which are not counted.
+    /// Frames for one other station. A device that measures its ways sends frames to itself, which
+    /// are not counted.
     for_one: u64,
 }
 
@@ -126,7 +130,7 @@ impl Hub {
         Hub { sockets: switch.run(open), ports: vec![Port::default(); count] }
     }
 
-    /// Counts what has come.
+    /// Counts the frames that have come.
     fn look(&mut self) {
         let mut frame = [0; ETHERNET_BYTES];
         for (socket, port) in self.sockets.iter().zip(&mut self.ports) {

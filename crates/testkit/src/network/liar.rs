@@ -1,4 +1,4 @@
-//! A neighbour who answers questions that were not his: it tells that a node is where it is not.
+//! A neighbour that answers questions for other nodes, with wrong places.
 
 use super::WIRE;
 use super::host::Host;
@@ -10,24 +10,25 @@ use std::cell::Cell;
 
 /// Bytes of an Ethernet header.
 const ETHERNET_BYTES: usize = 14;
-/// The function number that all functions of a host listen to.
+/// The function number of all functions of a host.
 const EVERY_FUNCTION: u8 = 255;
 
 /// A host that lies.
 pub struct Liar {
     socket: PacketSocket,
-    /// The nonce of the last question that was heard, which an answer must repeat.
+    /// The nonce of the last question, which an answer must repeat.
     nonce: Cell<u64>,
 }
 
 impl Liar {
-    /// On a host of an Ethernet.
+    /// A liar on a host of an Ethernet.
     pub fn on(host: &Host) -> Liar {
         Liar { socket: host.run(|| PacketSocket::open(WIRE)), nonce: Cell::new(0) }
     }
 
-    /// Tells node `to`, and whoever else hears it, that `node` is at the Ethernet address `place`: as an answer to the last question for
-    /// it, if one was heard, and without being asked otherwise. Tells whether it was asked.
+    /// Tells node `to`, and all stations that receive the frame, that `node` is at the Ethernet
+    /// address `place`. It answers the last question for `node`, if there was one, and otherwise
+    /// tells it unasked. Returns whether there was a question.
     pub fn tell(&self, to: u32, node: u32, place: [u8; 6]) -> bool {
         self.listen(node);
         let nonce = self.nonce.get();
@@ -46,7 +47,7 @@ impl Liar {
         nonce != 0
     }
 
-    /// Takes in the questions for `node` that were broadcast.
+    /// Receives broadcast questions for `node`.
     fn listen(&self, node: u32) {
         let mut frame = [0; 2048];
         while let Some(length) = self.socket.receive(&mut frame) {

@@ -1,18 +1,19 @@
-//! Networks that a test makes itself: hosts that are network namespaces, wires that are veth pairs, and what goes wrong with them.
+//! Networks that a test makes itself: hosts are network namespaces, wires are veth pairs, and
+//! faults are injected.
 //!
 //! | module | what |
 //! |---|---|
 //! | `host` | a namespace, and running something in it |
-//! | [`traffic`] | numbered messages between nodes, with the proof that each came once, whole and in order |
-//! | [`relay`] | a host between two others that loses, repeats, damages and delays what passes, or adds garbage |
+//! | [`traffic`] | numbered messages, and the proof that each came once, whole and in order |
+//! | [`relay`] | a host that loses, duplicates, damages and delays frames, or adds garbage |
 //! | [`command`] | the command `bellwire` |
 //! | [`hub`] | a bystander on a link that floods |
-//! | `garbage` | what a hostile neighbour sends |
-//! | [`liar`] | a neighbour who tells wrong places of nodes |
+//! | `garbage` | the frames of a hostile neighbour |
+//! | [`liar`] | a neighbour that tells wrong places of nodes |
 //! | `socket` | packet sockets |
 //!
-//! Nothing here has a name outside of the process: a namespace vanishes with the last descriptor, process and socket in it, and
-//! its wires with it, however a test ends.
+//! Nothing here has a name outside of the process. A namespace vanishes with the last descriptor,
+//! process and socket in it, and its wires with it, however a test ends.
 
 pub mod command;
 mod garbage;
@@ -39,13 +40,13 @@ pub enum Carrier {
     Packet,
     /// `eth` by AF_XDP.
     Xdp,
-    /// `eth` by whichever way it finds the faster.
+    /// `eth` by the way that it measures to be faster.
     Faster,
     /// `udp`.
     Udp,
 }
 
-/// All ways that frames or datagrams go.
+/// All ways of frames and datagrams.
 pub const CARRIERS: [Carrier; 3] = [Carrier::Packet, Carrier::Xdp, Carrier::Udp];
 
 /// Name of each host's interface.
@@ -58,7 +59,7 @@ pub const SECOND: &str = "second";
 pub struct Network {
     /// What carries messages.
     pub carrier: Carrier,
-    /// The interfaces that `eth` uses, as its device's name has them.
+    /// The interfaces that `eth` uses, in the form of its device's name.
     interfaces: &'static str,
     /// The hosts; the first has the IP address 10.9.0.1, and so on.
     pub hosts: Vec<Host>,
@@ -77,7 +78,8 @@ impl Network {
         Network { carrier, interfaces: WIRE, hosts, switch, opened: AtomicUsize::new(0) }
     }
 
-    /// Two hosts at both ends of two veth pairs, the second with addresses from 10.9.1.1 on. `eth` uses both, `udp` the first.
+    /// Two hosts at both ends of two veth pairs, the second with addresses from 10.9.1.1 on. `eth`
+    /// uses both, `udp` the first.
     pub fn doubled(carrier: Carrier) -> Network {
         let network = Network { interfaces: "wire+second", ..Network::pair(carrier) };
         network.hosts[0].wire(SECOND, &network.hosts[1], SECOND);
@@ -90,17 +92,18 @@ impl Network {
         network
     }
 
-    /// Frames that the kernel says an interface of host `number` has sent.
+    /// The kernel's count of frames that an interface of host `number` has sent.
     pub fn frames_sent(&self, number: usize, interface: &str) -> u64 {
         self.kernel_counts(number, interface, 9)
     }
 
-    /// Frames that the kernel says have come to an interface of host `number`.
+    /// The kernel's count of frames that an interface of host `number` has received.
     pub fn frames_received(&self, number: usize, interface: &str) -> u64 {
         self.kernel_counts(number, interface, 1)
     }
 
-    /// A number of proc(5), net/dev: eight of receiving, and then as many of sending, bytes and frames first.
+    /// A number of proc(5), net/dev: eight of receiving, then eight of sending, bytes and frames
+    /// first.
     fn kernel_counts(&self, number: usize, interface: &str, place: usize) -> u64 {
         // Of this thread's namespace.
         let table = self.hosts[number].run(|| std::fs::read_to_string("/proc/thread-self/net/dev"));
@@ -118,12 +121,12 @@ impl Network {
         Network::new(carrier, vec![near, far], None)
     }
 
-    /// Two hosts with another one between them that forwards frames as `faults` say.
+    /// Two hosts, with a third one between them that forwards frames as `faults` say.
     pub fn relayed(carrier: Carrier, faults: relay::Faults) -> (Network, relay::Relay) {
         let [near, middle, far] = [Host::new(), Host::new(), Host::new()];
         for (host, port) in [(&near, "near"), (&far, "far")] {
             host.wire(WIRE, &middle, port);
-            // The relay handles frames as they are on a real wire, not bundles of them.
+            // The relay must handle frames as they are on a real wire, not segmented bundles.
             host.run(|| ip(&format!("link set {WIRE} gso_max_segs 1"))).expect("an option");
         }
         middle.run(|| ip("link set near up\nlink set far up")).expect("both ports");
@@ -136,7 +139,8 @@ impl Network {
         Self::around("bridge", carrier, count)
     }
 
-    /// Hosts around a hub: a bridge that forgets at once who is where, so that it sends each frame to all.
+    /// Hosts around a hub: a bridge that forgets learned addresses at once, so that it sends each
+    /// frame to all.
     pub fn hub(carrier: Carrier, count: usize) -> Network {
         Self::around("bridge ageing_time 0", carrier, count)
     }
@@ -190,7 +194,7 @@ impl Network {
         Stage { fixture: self, nodes, case: format!("{:?}", self.carrier) }
     }
 
-    /// A process on host `number` that greets `peer` and returns whatever it is sent.
+    /// A process on host `number` that greets `peer` and returns every message.
     pub fn echo(&self, number: usize, peer: Address) -> Process {
         let (device, peer) = (self.device(number), peer.to_string());
         let environment = [(ROLE, "echo"), (DEVICE, &device), (PEER, &peer)];
@@ -203,14 +207,15 @@ impl Network {
         self.hosts[number].run(|| ip(commands)).expect("it can be done");
     }
 
-    /// Takes a host away: its namespace goes with the last process in it, and then its wire.
+    /// Removes a host: its namespace vanishes with the last process in it, and then its wire.
     pub fn remove_last(&mut self) {
         self.hosts.pop();
         self.switch = None;
     }
 }
 
-/// Panics unless the frames of a device's newest function go by `way`, on each of its interfaces, because it was asked for.
+/// Panics unless the frames of a device's newest function go by `way`, as requested, on each of its
+/// interfaces.
 #[track_caller]
 pub fn assert_way(device: &Device, way: FrameWay) {
     let told = device.describe();

@@ -1,4 +1,4 @@
-//! A host between two others that forwards frames, and does to some of them what bad networks do.
+//! A host between two others that forwards frames with the faults of bad networks.
 
 use super::garbage::{Garbage, is_ours};
 use super::socket::{self, PacketSocket};
@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-/// What happens to frames of the protocol, each to so many of a thousand. Other frames, such as ARP, pass.
+/// Fault rates for frames of the protocol, in thousandths. Other frames, such as ARP, pass.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
-    /// The choices follow from this number.
+    /// The seed of all choices.
     pub seed: u64,
     /// Lost.
     pub lose: usize,
@@ -20,7 +20,7 @@ pub struct Faults {
     pub damage: usize,
     /// Sent after the next one of its direction.
     pub delay: usize,
-    /// Hostile frames that go to the second host for each frame that passes.
+    /// Hostile frames to the second host, for each frame that passes.
     pub hostile: usize,
 }
 
@@ -101,7 +101,7 @@ struct Forwarding {
     faults: Faults,
     done: Arc<Done>,
     random: Random,
-    /// What is sent after the next frame, of each direction.
+    /// Delayed frames, by direction: sent after the next frame.
     held: [Option<Vec<u8>>; 2],
     garbage: Garbage,
     room: Vec<u8>,
@@ -142,7 +142,7 @@ impl Forwarding {
         }
     }
 
-    /// Whether one of `per_mille` in a thousand.
+    /// True with a probability of `per_mille` / 1000.
     fn hits(&mut self, per_mille: usize) -> bool {
         self.random.below(1000) < per_mille
     }

@@ -1,23 +1,24 @@
-//! Packet sockets: all frames of one interface, as they are.
+//! Packet sockets: all frames of one interface, unchanged.
 
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// A socket for the frames of one interface: those that come in, not those that go out.
+/// A socket for the incoming frames of one interface.
 pub struct PacketSocket(OwnedFd);
 
 /// Of linux/if_packet.h.
 const PACKET_IGNORE_OUTGOING: i32 = 23;
 
 impl PacketSocket {
-    /// The interface called `name` of this thread's namespace.
+    /// Opens the interface called `name` of this thread's namespace.
     #[track_caller]
     pub fn open(name: &str) -> PacketSocket {
         let name = CString::new(name).expect("a name");
         let everything = (libc::ETH_P_ALL as u16).to_be();
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-        // SAFETY: system calls; the name ends with a zero byte, and all other memory is ours and as long as is said.
+        // SAFETY: system calls; the name ends with a zero byte, and all other memory is ours and
+        // has the stated length.
         unsafe {
             let fd = libc::socket(libc::AF_PACKET, kind, everything.into());
             assert!(fd >= 0, "a packet socket: {}", io::Error::last_os_error());
@@ -40,7 +41,7 @@ impl PacketSocket {
         }
     }
 
-    /// The next frame, if there is one: its length, and the start of it in `into`.
+    /// The next frame, if any: returns its length, and copies its beginning to `into`.
     pub fn receive(&self, into: &mut [u8]) -> Option<usize> {
         // SAFETY: the kernel writes no more than the length of the slice.
         let got =
@@ -48,7 +49,7 @@ impl PacketSocket {
         usize::try_from(got).ok()
     }
 
-    /// Sends a frame; whether the kernel took it.
+    /// Sends a frame. Returns whether the kernel took it.
     pub fn send(&self, frame: &[u8]) -> bool {
         // SAFETY: the kernel reads no more than the length of the slice.
         let sent = unsafe { libc::send(self.0.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) };
@@ -56,7 +57,7 @@ impl PacketSocket {
     }
 }
 
-/// Sleeps until one of two sockets has a frame, at most a millisecond.
+/// Sleeps until one of two sockets has a frame, for one millisecond at most.
 pub fn wait(sockets: &[PacketSocket; 2]) {
     let mut polled = [0, 1].map(|number| libc::pollfd {
         fd: sockets[number].0.as_raw_fd(),

@@ -12,9 +12,9 @@ const SIZES: [usize; 10] = [0, 1, 8, 100, 1196, 1500, 5_000, 20_000, 70_000, 200
 /// Messages from one node to another.
 #[derive(Clone, Debug)]
 pub struct Flow {
-    /// Who sends.
+    /// The sending node.
     pub from: usize,
-    /// Who receives.
+    /// The receiving node.
     pub to: usize,
     posted: u64,
     sent: u64,
@@ -22,14 +22,14 @@ pub struct Flow {
     pub received: u64,
 }
 
-/// What goes between the nodes of a stage.
+/// The traffic between the nodes of a stage.
 #[derive(Debug)]
 pub struct Traffic {
     /// The flows.
     pub flows: Vec<Flow>,
     /// Messages of each flow.
     pub messages: u64,
-    /// Messages of each flow that are under way at once, at most.
+    /// Maximum number of messages of each flow in flight.
     pub window: u64,
     /// Longest message in bytes.
     pub longest: usize,
@@ -39,7 +39,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// `messages` over each of the flows, each given by who sends and who receives.
+    /// `messages` over each of the flows, which are pairs of sender and receiver.
     pub fn new(flows: impl IntoIterator<Item = (usize, usize)>, messages: u64) -> Traffic {
         let flow = |(from, to)| Flow { from, to, posted: 0, sent: 0, received: 0 };
         Traffic {
@@ -82,7 +82,7 @@ impl Traffic {
         self.flows.iter().all(all)
     }
 
-    /// Posts what may be posted, and takes what has happened. Panics if a message failed, or is not what it should be.
+    /// Posts and receives as much as possible now. Panics if a message failed or is wrong.
     #[track_caller]
     pub fn step(&mut self, stage: &mut Stage<'_>) {
         self.receives.resize(stage.nodes.len(), 0);
@@ -118,7 +118,7 @@ impl Traffic {
         }
     }
 
-    /// Compares what came with what is next from its sender.
+    /// Compares a received message with the next one of its sender.
     #[track_caller]
     fn check(&mut self, stage: &Stage<'_>, who: usize, done: Completion) {
         self.receives[who] -= 1;
@@ -146,7 +146,7 @@ impl Traffic {
         let (mut patience, mut before) = (Patience::new(), self.received());
         while !condition(self) {
             self.step(stage);
-            // What arrives renews the patience: loss and slow machines take their time.
+            // Each arrival renews the patience, because loss and slow machines take time.
             if self.received() != before {
                 (patience, before) = (Patience::new(), self.received());
             }
