@@ -26,8 +26,8 @@ typedef struct {
 	char bytes[MESSAGE];
 } slot_t;
 
-/* A client's request: the squares of `count` numbers from `first` on, to be written to its memory.
- * */
+/* A client's request: the squares of `count` numbers from `first` on, to be written to its
+ * memory. */
 typedef struct {
 	VIP_UINT32 first, count;
 	VIP_PVOID64 result;
