@@ -8,8 +8,9 @@
 //! |---|---|
 //! | `abi.rs`, `library.rs` | the library's structures and functions |
 //! | `info.rs`, `host.rs`, `address.rs`, `settings.rs` | what there is, and where |
-//! | `fabric.rs`, `domain.rs`, `av.rs`, `ep.rs`, `bound.rs`, `cq.rs`, `entries.rs` | one object each |
-//! | `eq.rs`, `cntr.rs`, `mr.rs`, `poll.rs`, `waitset.rs`, `passive.rs`, `shared.rs` | one object each |
+//! | `fabric.rs`, `domain.rs`, `av.rs`, `ep.rs`, `cq.rs`, `eq.rs`, `cntr.rs` | one object each |
+//! | `mr.rs`, `poll.rs`, `waitset.rs`, `passive.rs`, `shared.rs` | one object each, too |
+//! | `bound.rs`, `entries.rs` | parts of an endpoint and of a completion queue |
 //! | `connection.rs` | what connected endpoints do besides |
 //! | `transmit.rs`, `receive.rs`, `rma.rs`, `atomic.rs` | the calls of the data path |
 //! | `object.rs` | pointers from programs: what is null, not ours, or closed |
