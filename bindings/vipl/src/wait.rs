@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// How long a waiter polls before it sleeps.
 const LOOKING: Duration = Duration::from_micros(50);
-/// Longest sleep while a peer is awaited that may not know whom to wake.
+/// Longest sleep while we wait for a peer that may not know that it must wake us.
 const SHORT_SLEEP: Duration = Duration::from_millis(1);
 /// Longest sleep of all, in case a wake-up is lost.
 const LONG_SLEEP: Duration = Duration::from_millis(100);

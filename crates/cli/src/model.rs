@@ -19,9 +19,9 @@ pub struct Arguments {
 enum What {
     /// Says where the time of one operation goes, stage by stage, and the reason for each wait
     ///
-    /// The operation runs between two idle nodes of the cHPP model, with two controllers if there
-    /// are several, from the processor's first instruction to the event at the receiver. The stages
-    /// follow each other without gaps and sum exactly to the whole.
+    /// The operation runs between two idle nodes of the cHPP model, from the processor's first
+    /// instruction to the event at the receiver. If there are several controllers, it uses two of
+    /// them. The stages follow each other without gaps and sum exactly to the whole.
     #[command(after_help = "\
 Examples:
   bellwire model explain --op put --bytes 4096

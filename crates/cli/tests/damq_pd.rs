@@ -20,8 +20,8 @@ fn an_experiment_runs() {
     assert!(values.len() > 5 && values.iter().all(|value| value["role"] == "predicted"));
 }
 
-/// The waveform and the drawing of the run of section 3.3 are written to the given files, and a
-/// file that cannot be written is named.
+/// The waveform and the drawing of the run of section 3.3 are written to the given files. The error
+/// for a file that cannot be written names it.
 #[test]
 fn the_run_is_written() {
     let folder = support::Folder::new("damq-pd");

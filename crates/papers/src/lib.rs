@@ -1,7 +1,7 @@
 //! The published experiments and the scoreboard of feature rows.
 //!
 //! Bellwire joins five published systems. Each of their mechanisms, limits and experiments has a
-//! *row* with an identity such as C-31 or D-02, and so has each system that they compare themselves
+//! *row* with an identity such as C-31 or D-02. So has each system that they compare themselves
 //! with. The code that implements a mechanism cites its row in a comment; the test that shows it
 //! carries a `shows:` line. From both, this crate computes the state of the project:
 //!

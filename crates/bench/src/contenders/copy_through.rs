@@ -28,8 +28,8 @@ pub const CONTENDER: Contender = Contender {
 };
 
 /// Bytes of a piece of the ring. Pieces of 4 to 256 KiB and rings of 16 KiB to 4 MiB were tried. A
-/// ring of 1 MiB is 1.5 times as fast as one of 128 KiB, where the sender writes lines that the
-/// receiver has only just read. Larger rings gain nothing more.
+/// ring of 1 MiB is 1.5 times as fast as one of 128 KiB: in the small ring the sender writes lines
+/// that the receiver has only just read. Larger rings gain nothing more.
 const PIECE_BYTES: usize = 32 << 10;
 const PIECES: usize = 32;
 

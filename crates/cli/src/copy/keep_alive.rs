@@ -83,7 +83,7 @@ mod tests {
         function.wait(queue, Wait::Block, Duration::from_secs(60)).expect("in time")
     }
 
-    /// A side that is busy for longer than the timeout of a dead peer counts as alive if it is kept
+    /// A side is busy for longer than the timeout of a dead peer. It counts as alive if it is kept
     /// alive, and as dead if not.
     #[test]
     fn who_is_busy_is_not_taken_for_dead() {

@@ -55,7 +55,7 @@ use walk::Tree;
 /// Permissions are kept; symbolic links are copied as links.
 ///
 /// The copy is made beside DEST as DEST.bellwire-part. It gets its name when it is complete and
-/// compared, so there is never half a copy under that name, even if a side is killed. The same
+/// compared. So there is never half a copy under that name, even if a side is killed. The same
 /// command resumes the copy after comparing the part that is there. Other content of the part is
 /// removed.
 #[derive(clap::Args)]

@@ -183,7 +183,7 @@ fn is_marked(name: &OsStr) -> bool {
 pub struct Leftovers(Vec<PathBuf>);
 
 impl Leftovers {
-    /// How many are kept. Beyond that, the smallest are removed: a large part took long to send,
+    /// Most parts kept. Beyond that, the smallest are removed: a large part took long to send,
     /// and costs a hostile sender as much time.
     pub const MOST: usize = 16;
 
