@@ -4,8 +4,8 @@
 use crate::system::{Running, compile_as, folder, here};
 
 /// Client and server in one source of strict C89 connect and do their work over shared memory and
-/// UDP. They use a cLAN card's device name and the host's name. Requests go by send, answers by RDMA
-/// write with immediate data, with a completion queue and credits.
+/// UDP. They use a cLAN card's device name and the host's name. Requests go by send, answers by
+/// RDMA write with immediate data, with a completion queue and credits.
 // shows: M-01, M-02, M-03
 #[test]
 fn a_program_of_the_time_runs() {
