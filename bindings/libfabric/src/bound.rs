@@ -303,7 +303,7 @@ impl Bound {
         }
     }
 
-    /// A transmission has already completed when its call returned.
+    /// Reports a completed transmission: an entry if one is wanted, and the count.
     #[inline]
     pub fn transmitted(&mut self, note: u64, context: *mut c_void, tag: u64) {
         // SAFETY: bound objects are closed after the endpoint.

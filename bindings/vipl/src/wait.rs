@@ -178,9 +178,9 @@ impl Entered {
     }
 }
 
-/// The kernel agent of a NIC, as a thread. It makes progress while the program is busy, so that
-/// peers reach its memory and its handlers run. A program that polls makes progress itself; then
-/// the agent rests.
+/// The kernel agent of a NIC, as a thread. While the program is busy, it makes progress, so that
+/// peers reach the program's memory, and it notices peers that are gone. It also calls the
+/// program's handlers. A program that polls makes progress itself; then the agent rests.
 pub fn agent(handle: Handle) {
     let mut uses_seen = 0;
     loop {

@@ -44,7 +44,7 @@ fn stride(bytes: usize) -> usize {
 }
 
 impl End {
-    /// Makes the memory, and returns it for its key.
+    /// Allocates the memory; the other end gets its key.
     pub fn allocate(&mut self, arena_bytes: usize) -> Result<MemoryRegion> {
         let rights = Rights::REMOTE_READ | Rights::REMOTE_WRITE;
         Ok(self.function.allocate(arena_bytes, rights)?)
