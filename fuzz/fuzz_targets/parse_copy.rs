@@ -1,4 +1,5 @@
-//! Bytes against what reads the messages of `bellwire copy`. The command is no library, so its files are parts of this program, too.
+//! Bytes against the parser of the messages of `bellwire copy`. The command is no library, so its
+//! files are part of this program.
 #![no_main]
 
 #[allow(dead_code, reason = "the command has more uses for it")]

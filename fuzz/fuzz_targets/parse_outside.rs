@@ -1,4 +1,4 @@
-//! Bytes against everything that reads names, addresses, keys and frames of strangers.
+//! Bytes against all parsers of strangers' names, addresses, keys and frames.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| bellwire_testkit::fuzz::parse_outside(bytes));

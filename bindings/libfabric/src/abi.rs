@@ -1,7 +1,8 @@
-//! The structures of libfabric's interface between a library and a provider, as far as we touch them.
+//! The structures between a libfabric library and a provider, as far as this provider uses them.
 //!
-//! Layouts are facts of `rdma/fabric.h` and its like, checked against the installed headers by `tests/layout.rs`. Only fields that exist in
-//! 1.17 and in 2.x alike are named; structures that grow (`fi_domain_attr`, `fi_cq_err_entry`) are made by the library, not by us.
+//! Layouts follow `rdma/fabric.h` and its companions; `tests/layout.rs` checks them against the
+//! installed headers. Only fields that exist in both 1.17 and 2.x are named. Structures that grow
+//! (`fi_domain_attr`, `fi_cq_err_entry`) are allocated by the library, not by us.
 #![allow(missing_docs)]
 
 mod layout;
@@ -11,7 +12,8 @@ use std::ffi::{c_char, c_int, c_void};
 #[doc(hidden)]
 pub use layout::layout;
 
-/// A table of operations: its size in bytes, and the functions in the order of the header. No slot is empty.
+/// A table of operations: its size in bytes, then the functions in the order of the header. No slot
+/// is empty.
 #[repr(C)]
 pub struct Ops<const N: usize> {
     pub size: usize,
@@ -23,7 +25,7 @@ pub struct Ops<const N: usize> {
 #[repr(transparent)]
 pub struct Slot(pub *const c_void);
 
-// SAFETY: the address of a function.
+// SAFETY: holds only the address of a function.
 unsafe impl Sync for Slot {}
 
 impl<const N: usize> Ops<N> {
@@ -32,7 +34,7 @@ impl<const N: usize> Ops<N> {
     }
 }
 
-/// Makes a table of functions of any kind.
+/// Makes a table of functions of any type.
 macro_rules! ops {
     ($($function:expr),* $(,)?) => {
         $crate::abi::Ops::new([$($crate::abi::Slot($function as *const std::ffi::c_void)),*])
@@ -183,7 +185,7 @@ pub struct EpAttr {
     pub auth_key: *mut u8,
 }
 
-/// As far as it is the same in all versions.
+/// The fields that are the same in all versions.
 #[repr(C)]
 pub struct DomainAttr {
     pub domain: *mut FidDomain,
@@ -265,7 +267,7 @@ pub struct CqAttr {
     pub wait_set: *mut c_void,
 }
 
-/// The longest form of a completion; the others are its beginnings.
+/// The longest form of a completion; shorter forms are prefixes of it.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct CqEntry {
@@ -280,22 +282,22 @@ pub struct CqEntry {
 impl CqEntry {
     /// Copies its first `bytes` bytes, which are whole words.
     ///
-    /// Word by word, as it was mostly written just now: the processor passes on what is read as it was written, and waits for the cache with
-    /// what is read in larger pieces. Volatile, because the compiler would read in larger pieces.
+    /// Copies word by word: most words were stored just now, and wider loads would defeat store
+    /// forwarding. Volatile, because the compiler would widen the loads.
     ///
     /// # Safety
-    /// `to` has room for as many words.
+    /// `to` has room for `bytes` bytes.
     #[inline(always)]
     pub unsafe fn copy_to(&self, to: *mut u64, bytes: usize) {
         let from = (&raw const *self).cast::<u64>();
         for word in 0..bytes / 8 {
-            // SAFETY: the entry is made of words, and the caller's has room.
+            // SAFETY: the entry consists of words, and the caller promises the room.
             unsafe { to.add(word).write(from.add(word).read_volatile()) }
         }
     }
 }
 
-/// As far as it is the same in all versions.
+/// The fields that are the same in all versions.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct CqErrEntry {
@@ -324,7 +326,7 @@ pub struct EqEntry {
     pub data: u64,
 }
 
-/// What is told of connections; the program's data follow.
+/// A connection event; the private data follow.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct EqCmEntry {
@@ -437,7 +439,7 @@ pub struct AtomicAttr {
     pub size: usize,
 }
 
-/// As far as we read it.
+/// The fields that we read.
 #[repr(C)]
 pub struct MrAttr {
     pub iov: *const libc::iovec,
@@ -502,7 +504,8 @@ pub mod flag {
     pub const CLAIM: u64 = 1 << 59;
     pub const SELECTIVE_COMPLETION: u64 = 1 << 59;
     pub const EVENT: u64 = COMPLETION;
-    /// Of the library's own, and the same in all its versions: a utility provider asks what it could stand on.
+    /// A flag of the library itself, the same in all versions: a utility provider looks for a core
+    /// provider.
     pub const CORE_PROV_ONLY: u64 = 1 << 59;
 }
 
@@ -520,7 +523,7 @@ pub mod value {
     pub const EP_MSG: c_int = 1;
     pub const EP_DGRAM: c_int = 2;
     pub const EP_RDM: c_int = 3;
-    /// Instead of a number of contexts: one that endpoints share.
+    /// In place of a number of contexts: endpoints share one.
     pub const SHARED_CONTEXT: usize = usize::MAX;
     pub const SOCKADDR: u32 = 1;
     pub const SOCKADDR_IN: u32 = 2;
@@ -555,7 +558,7 @@ pub mod value {
     pub const EVENT_CONNECTED: u32 = 2;
     pub const EVENT_SHUTDOWN: u32 = 3;
     pub const EVENT_AV_COMPLETE: u32 = 5;
-    /// Ours, by which two endpoints know that they understand each other.
+    /// Our protocol number, by which two endpoints recognize each other.
     pub const PROTOCOL: u32 = 0xbe11_0001 | 1 << 31;
     pub const ADDRESS_UNKNOWN: u64 = u64::MAX;
 }
@@ -596,7 +599,7 @@ pub mod error {
     pub const ENOAV: c_int = 267;
 }
 
-/// What is not offered. It takes any arguments, because it reads none.
+/// Refuses an operation that is not offered. It takes any arguments, because it reads none.
 pub unsafe extern "C" fn not_offered() -> isize {
     -(error::ENOSYS as isize)
 }

@@ -1,7 +1,8 @@
-//! Addresses: `struct sockaddr_in`, whose internet address is the node and whose port the function.
+//! Addresses: `struct sockaddr_in` with the node as internet address and the function as port.
 //!
-//! Function `f` of a node is port 49664 + `f`, which over UDP is the port that it really has. Programs may also ask for ports of their own,
-//! as those without a way to exchange addresses do; such a port stands for the function whose number is the port modulo 255.
+//! Function `f` of a node is port 49664 + `f`, which over UDP is its real port. Programs that
+//! cannot exchange addresses may ask for ports of their own. Such a port means the function with
+//! the number port modulo 255.
 
 use bellwire::FunctionAddress;
 use bellwire_tagged::Endpoint;
@@ -15,7 +16,7 @@ pub const FUNCTIONS: u16 = 255;
 /// Bytes of an address.
 pub const BYTES: usize = size_of::<libc::sockaddr_in>();
 
-/// The function that a port stands for.
+/// The function that a port means.
 pub fn function_of(port: u16) -> u8 {
     match port.checked_sub(FIRST_PORT) {
         Some(function) if function < FUNCTIONS => function as u8,
@@ -23,7 +24,7 @@ pub fn function_of(port: u16) -> u8 {
     }
 }
 
-/// Who is at an address.
+/// The function at an address.
 pub fn function_at(address: SocketAddrV4) -> FunctionAddress {
     FunctionAddress { node: (*address.ip()).into(), function: function_of(address.port()) }
 }
@@ -34,7 +35,7 @@ pub fn address_of(function: FunctionAddress) -> SocketAddrV4 {
     SocketAddrV4::new(Ipv4Addr::from(function.node), port)
 }
 
-/// What an endpoint is called whose program wanted to be `wanted`.
+/// The name of an endpoint whose program asked for `wanted`.
 pub fn name_of(endpoint: &Endpoint, wanted: Option<SocketAddrV4>) -> SocketAddrV4 {
     let own = address_of(endpoint.address());
     wanted.map_or(own, |wanted| SocketAddrV4::new(*own.ip(), wanted.port()))
@@ -43,19 +44,19 @@ pub fn name_of(endpoint: &Endpoint, wanted: Option<SocketAddrV4>) -> SocketAddrV
 /// Reads an address that a program gives.
 ///
 /// # Safety
-/// `address` is null or points to an address of [`BYTES`] bytes.
+/// `address` is null or points to [`BYTES`] bytes.
 pub unsafe fn read(address: *const c_void) -> Option<SocketAddrV4> {
     if address.is_null() {
         return None;
     }
-    // SAFETY: the caller's; it need not be aligned.
+    // SAFETY: the caller's promise; it need not be aligned.
     let raw = unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
     (i32::from(raw.sin_family) == libc::AF_INET).then(|| {
         SocketAddrV4::new(u32::from_be(raw.sin_addr.s_addr).into(), u16::from_be(raw.sin_port))
     })
 }
 
-/// An address as programs want it.
+/// An address in the form of the interface.
 pub fn raw(address: SocketAddrV4) -> libc::sockaddr_in {
     libc::sockaddr_in {
         sin_family: libc::AF_INET as u16,
@@ -65,13 +66,14 @@ pub fn raw(address: SocketAddrV4) -> libc::sockaddr_in {
     }
 }
 
-/// Writes an address to a buffer of `length` bytes, as far as there is room, and the length of the whole. `false`: there was too little.
+/// Writes an address to a buffer of `length` bytes, truncated if necessary, and its full length to
+/// `length`. `false`: it was truncated.
 ///
 /// # Safety
 /// `length` is readable and writable, and `into` has as many bytes, or is null.
 pub unsafe fn write(address: SocketAddrV4, into: *mut c_void, length: *mut usize) -> bool {
     let raw = raw(address);
-    // SAFETY: the caller's.
+    // SAFETY: the caller's promise.
     unsafe {
         let room = if into.is_null() { 0 } else { *length };
         let kept = room.min(BYTES);

@@ -1,4 +1,4 @@
-//! The calls that change numbers in a peer's memory.
+//! The calls for atomic operations on a peer's memory.
 
 use crate::abi::{AtomicAttr, Ioc, MsgAtomic, Ops, error, flag, ops};
 use crate::domain::Domain;
@@ -10,7 +10,7 @@ use bellwire_tagged::{Change, Form, Number, OPERAND_BYTES, Operands, Span, Spans
 use std::ffi::{c_int, c_void};
 use std::ptr::{null, null_mut};
 
-/// Changing, with and without being told, and comparing.
+/// Atomics, fetching atomics and compare-atomics.
 pub static ATOMIC: Ops<13> = ops![
     write,
     write_parts,
@@ -27,7 +27,7 @@ pub static ATOMIC: Ops<13> = ops![
     compare_valid,
 ];
 
-/// Which of the three kinds of calls.
+/// The three kinds of calls.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Call {
     Write,
@@ -35,7 +35,7 @@ enum Call {
     Compare,
 }
 
-/// What is done to which numbers; `None`: it is not offered by such a call.
+/// The datatype and operation; `None`: this kind of call does not offer them.
 fn known(datatype: c_int, op: c_int, call: Call) -> Option<(Number, Change)> {
     let number = Number::from_number(u8::try_from(datatype).ok()?)?;
     let change = Change::from_number(u8::try_from(op).ok()?)?;
@@ -47,7 +47,7 @@ fn known(datatype: c_int, op: c_int, call: Call) -> Option<(Number, Change)> {
     (offered && change.is_for(number)).then_some((number, change))
 }
 
-/// Stretches of numbers of the program.
+/// The program's buffers of numbers.
 #[derive(Clone, Copy)]
 struct Numbers {
     parts: *const Ioc,
@@ -57,16 +57,16 @@ struct Numbers {
 impl Numbers {
     const NONE: Numbers = Numbers { parts: null(), count: 0 };
 
-    /// As bytes. `None`: too many stretches, or one that cannot be memory.
+    /// The buffers as bytes. `None`: too many buffers, or one that cannot be memory.
     ///
     /// # Safety
-    /// As many entries as are counted, whose memory is the program's until the access has ended.
+    /// There are `count` entries, and their memory stays the program's until the access has ended.
     unsafe fn spans(self, size: usize) -> Option<Spans> {
         if self.count > IOV_LIMIT || self.count > 0 && self.parts.is_null() {
             return None;
         }
         let span = |at: usize| {
-            // SAFETY: the caller's.
+            // SAFETY: the caller's promise.
             unsafe {
                 let part = &*self.parts.add(at);
                 let bytes = part.count.checked_mul(size)?;
@@ -84,7 +84,7 @@ impl Numbers {
     }
 }
 
-/// One change of numbers.
+/// One atomic operation.
 struct Asked {
     call: Call,
     datatype: c_int,
@@ -97,16 +97,16 @@ struct Asked {
 
 impl State {
     /// # Safety
-    /// Operands are the program's until this returns, results until the access has ended.
+    /// Operands stay the program's until this returns, results until the access has ended.
     unsafe fn change(&mut self, asked: Asked) -> isize {
         let Asked { call, datatype, op, operands, compared, results, access } = asked;
         let Some((number, change)) = known(datatype, op, call) else {
             return -(error::EOPNOTSUPP as isize);
         };
         let size = number.size();
-        // Reading needs no operands, whatever a program gives.
+        // A read needs no operands, whatever the program passes.
         let operands = if change == Change::Read { Numbers::NONE } else { operands };
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise.
         let stretches =
             unsafe { (operands.spans(size), compared.spans(size), results.spans(size)) };
         let (Some(operands), Some(compared), Some(results)) = stretches else {
@@ -129,7 +129,7 @@ impl State {
     }
 }
 
-/// A call with one stretch of each that it needs.
+/// A call with one buffer of each kind.
 #[allow(clippy::too_many_arguments)]
 #[inline]
 unsafe fn one(
@@ -147,7 +147,7 @@ unsafe fn one(
     let [operands, compared, results] =
         [(&operand, true), (&compared, call == Call::Compare), (&result, call != Call::Write)]
             .map(|(parts, given)| if given { Numbers { parts, count: 1 } } else { Numbers::NONE });
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let mut state = (*ep).hold();
         let flags = flags.unwrap_or_else(|| state.usual());
@@ -156,7 +156,7 @@ unsafe fn one(
     }
 }
 
-/// A call with several stretches of each.
+/// A call with several buffers of each kind.
 unsafe fn parts(
     ep: *mut Ep,
     call: Call,
@@ -165,7 +165,7 @@ unsafe fn parts(
     (datatype, op): (c_int, c_int),
     context: *mut c_void,
 ) -> isize {
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let mut state = (*ep).hold();
         let flags = state.usual();
@@ -174,7 +174,7 @@ unsafe fn parts(
     }
 }
 
-/// A call that says all in a structure.
+/// A call with a message structure.
 unsafe fn message(
     ep: *mut Ep,
     call: Call,
@@ -184,7 +184,7 @@ unsafe fn message(
     flags: u64,
 ) -> isize {
     given!(message);
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let message = &*message;
         if message.rma_iov_count != 1 || message.rma_iov.is_null() {
@@ -220,7 +220,7 @@ unsafe extern "C" fn write(
 ) -> isize {
     let given = (operand, null(), null_mut());
     let place = (to, offset, key);
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { one(ep, Call::Write, given, count, place, (datatype, op), context, None) }
 }
 
@@ -238,12 +238,12 @@ unsafe extern "C" fn write_parts(
     context: *mut c_void,
 ) -> isize {
     let given = [Numbers { parts: operands, count }, Numbers::NONE, Numbers::NONE];
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { parts(ep, Call::Write, given, (to, offset, key), (datatype, op), context) }
 }
 
 unsafe extern "C" fn write_message(ep: *mut Ep, what: *const MsgAtomic, flags: u64) -> isize {
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { message(ep, Call::Write, what, Numbers::NONE, Numbers::NONE, flags) }
 }
 
@@ -260,7 +260,7 @@ unsafe extern "C" fn inject(
 ) -> isize {
     let given = (operand, null(), null_mut());
     let (place, flags) = ((to, offset, key), Some(flag::INJECT));
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { one(ep, Call::Write, given, count, place, (datatype, op), null_mut(), flags) }
 }
 
@@ -280,7 +280,7 @@ unsafe extern "C" fn fetch(
     context: *mut c_void,
 ) -> isize {
     let (given, place) = ((operand, null(), result), (to, offset, key));
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { one(ep, Call::Fetch, given, count, place, (datatype, op), context, None) }
 }
 
@@ -302,7 +302,7 @@ unsafe extern "C" fn fetch_parts(
 ) -> isize {
     let results = Numbers { parts: results, count: result_count };
     let given = [Numbers { parts: operands, count }, Numbers::NONE, results];
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { parts(ep, Call::Fetch, given, (to, offset, key), (datatype, op), context) }
 }
 
@@ -315,7 +315,7 @@ unsafe extern "C" fn fetch_message(
     flags: u64,
 ) -> isize {
     let results = Numbers { parts: results, count };
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { message(ep, Call::Fetch, what, Numbers::NONE, results, flags) }
 }
 
@@ -337,7 +337,7 @@ unsafe extern "C" fn compare(
     context: *mut c_void,
 ) -> isize {
     let (given, place) = ((operand, compared, result), (to, offset, key));
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { one(ep, Call::Compare, given, count, place, (datatype, op), context, None) }
 }
 
@@ -362,7 +362,7 @@ unsafe extern "C" fn compare_parts(
 ) -> isize {
     let given = [(operands, count), (compared, compared_count), (results, result_count)]
         .map(|(parts, count)| Numbers { parts, count });
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { parts(ep, Call::Compare, given, (to, offset, key), (datatype, op), context) }
 }
 
@@ -380,15 +380,15 @@ unsafe extern "C" fn compare_message(
 ) -> isize {
     let compared = Numbers { parts: compared, count: compared_count };
     let results = Numbers { parts: results, count: result_count };
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { message(ep, Call::Compare, what, compared, results, flags) }
 }
 
-/// Tells how many numbers one call may have.
+/// Writes how many numbers one call may have.
 unsafe fn valid(datatype: c_int, op: c_int, call: Call, count: *mut usize) -> c_int {
     match known(datatype, op, call) {
         Some((number, _)) => {
-            // SAFETY: the interface's pointer, or null.
+            // SAFETY: the interface's contract for pointers, see `lib.rs`.
             if let Some(count) = unsafe { count.as_mut() } {
                 *count = OPERAND_BYTES / number.size();
             }
@@ -404,7 +404,7 @@ unsafe extern "C" fn write_valid(
     op: c_int,
     count: *mut usize,
 ) -> c_int {
-    // SAFETY: the interface's pointer.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { valid(datatype, op, Call::Write, count) }
 }
 
@@ -414,7 +414,7 @@ unsafe extern "C" fn fetch_valid(
     op: c_int,
     count: *mut usize,
 ) -> c_int {
-    // SAFETY: the interface's pointer.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { valid(datatype, op, Call::Fetch, count) }
 }
 
@@ -424,7 +424,7 @@ unsafe extern "C" fn compare_valid(
     op: c_int,
     count: *mut usize,
 ) -> c_int {
-    // SAFETY: the interface's pointer.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { valid(datatype, op, Call::Compare, count) }
 }
 
@@ -443,7 +443,7 @@ pub unsafe extern "C" fn query(
         flag::COMPARE_ATOMIC => Call::Compare,
         _ => return -error::EOPNOTSUPP,
     };
-    // SAFETY: the interface's pointer.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         if let Some((number, _)) = known(datatype, op, call) {
             (*attr).size = number.size();

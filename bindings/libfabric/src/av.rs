@@ -1,4 +1,5 @@
-//! Address vectors: numbers for addresses. Maps and tables are the same: the number is the place.
+//! Address vectors: they map numbers to addresses. Maps and tables are the same here: the number is
+//! the index.
 
 use crate::abi::{AvAttr, EqEntry, Fid, FidAv, Ops, class, error, flag, not_offered, ops, value};
 use crate::address;
@@ -24,7 +25,7 @@ pub struct Av {
     changes: AtomicU64,
     /// Endpoints that use it.
     pub users: AtomicUsize,
-    /// Whether insertions are told to the event queue.
+    /// Whether the event queue gets an event for each insertion.
     announces: bool,
     events: AtomicPtr<Eq>,
 }
@@ -33,7 +34,7 @@ object!(Av, FidAv, FID, CLOSED_AV);
 
 /// Most addresses of one call.
 const MOST: usize = 1 << 24;
-/// Inserts are told by events.
+/// Insertions are reported by events.
 const EVENT: u64 = flag::EVENT;
 const READ: u64 = flag::READ;
 const SYMMETRIC: u64 = 1 << 59;
@@ -51,11 +52,11 @@ pub unsafe extern "C" fn open(
     context: *mut c_void,
 ) -> c_int {
     given!(attr, into);
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let attr = &mut *attr;
         if !attr.name.is_null() || attr.flags & READ != 0 || attr.rx_ctx_bits != 0 {
-            // Vectors that processes share, and endpoints of several contexts.
+            // Refused: vectors shared by processes, and endpoints with several contexts.
             return -error::ENOSYS;
         }
         if attr.flags & !(EVENT | SYMMETRIC) != 0 {
@@ -83,7 +84,7 @@ pub unsafe extern "C" fn open(
 }
 
 impl Av {
-    /// How often it has changed.
+    /// The number of changes so far.
     #[inline(always)]
     pub fn changes(&self) -> u64 {
         // Acquire pairs with the release of `changed`.
@@ -100,10 +101,10 @@ impl Av {
         self.changes.fetch_add(1, Ordering::Release);
     }
 
-    /// Puts addresses in, and writes their numbers. Returns how many were good ones.
+    /// Inserts addresses, and writes their numbers. Returns how many were valid.
     ///
     /// # Safety
-    /// `numbers` is null or has as many places as there are addresses; `errors`, too.
+    /// `numbers` and `errors` are null or have a place for each address.
     unsafe fn put(
         &self,
         addresses: &[Option<SocketAddrV4>],
@@ -122,7 +123,7 @@ impl Av {
                 }
                 None => value::ADDRESS_UNKNOWN,
             };
-            // SAFETY: the caller's.
+            // SAFETY: the caller's promise.
             unsafe {
                 if !numbers.is_null() {
                     numbers.add(at).write(number);
@@ -138,7 +139,7 @@ impl Av {
             return good;
         }
         // Acquire pairs with the release of `bind`.
-        // SAFETY: bound before the first insertion, and closed after the vector.
+        // SAFETY: the queue is bound before the first insertion, and closed after the vector.
         match unsafe { self.events.load(Ordering::Acquire).as_ref() } {
             Some(events) => {
                 let fid = (&raw const self.fid).cast_mut().cast();
@@ -155,7 +156,7 @@ impl Av {
 }
 
 unsafe extern "C" fn close(av: *mut Av) -> c_int {
-    // SAFETY: made by `open`, and open, as is its domain.
+    // SAFETY: made by `open`, and open, and so is its domain.
     unsafe {
         if (*av).users.load(Ordering::Relaxed) > 0 {
             return -error::EBUSY;
@@ -170,7 +171,7 @@ unsafe extern "C" fn close(av: *mut Av) -> c_int {
 }
 
 unsafe extern "C" fn bind(av: *mut Av, fid: *mut Fid, _flags: u64) -> c_int {
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let Some(events) = object_of::<Eq>(fid) else { return -error::EINVAL };
         events.users.fetch_add(1, Ordering::Relaxed);
@@ -199,7 +200,7 @@ unsafe extern "C" fn insert(
     if count > 0 {
         given!(addresses);
     }
-    // SAFETY: as many addresses and places as are counted.
+    // SAFETY: there are `count` addresses and places.
     unsafe {
         let read = |at: usize| address::read(addresses.byte_add(at * address::BYTES));
         let addresses: Vec<_> = (0..count).map(read).collect();
@@ -220,7 +221,7 @@ unsafe extern "C" fn insert_service(
     unsafe { insert_symmetric(av, node, 1, service, 1, number, flags, context) }
 }
 
-/// Nodes `HOST`, `HOST`+1, ... and on each of them ports `PORT`, `PORT`+1, ...
+/// Inserts nodes `HOST`, `HOST`+1, ... and on each of them ports `PORT`, `PORT`+1, ...
 #[allow(clippy::too_many_arguments)]
 unsafe extern "C" fn insert_symmetric(
     av: *mut Av,
@@ -239,7 +240,7 @@ unsafe extern "C" fn insert_symmetric(
     if nodes.checked_mul(services).is_none_or(|all| all > MOST) || services > 1 << 16 {
         return -error::EINVAL;
     }
-    // SAFETY: strings, and as many places as there are nodes and services.
+    // SAFETY: strings, and a place for each node and service.
     unsafe {
         let (node, service) = (CStr::from_ptr(node), CStr::from_ptr(service));
         let Some(first) = host::look_up(Some(node), Some(service), false) else {
@@ -262,11 +263,11 @@ unsafe extern "C" fn remove(av: *mut Av, numbers: *mut u64, count: usize, _flags
     if count > 0 {
         given!(numbers);
     }
-    // SAFETY: as many numbers as are counted.
+    // SAFETY: there are `count` numbers.
     unsafe {
         let mut entries = (*av).entries();
         for at in 0..count {
-            // What was removed already is as unknown as what never was.
+            // A removed address is as unknown as one that was never inserted.
             match entries.get_mut(*numbers.add(at) as usize).map(Option::take) {
                 Some(Some(_)) => (*av).changed(),
                 _ => return -error::EINVAL,
@@ -283,7 +284,7 @@ unsafe extern "C" fn look_up(
     length: *mut usize,
 ) -> c_int {
     given!(length);
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let address = (*av).entries().get(number as usize).copied().flatten();
         let Some(address) = address else { return -error::EINVAL };
@@ -301,7 +302,7 @@ unsafe extern "C" fn to_text(
     if length.is_null() {
         return null_mut();
     }
-    // SAFETY: an address or null, and a buffer as long as it says.
+    // SAFETY: an address or null, and a buffer with the stated length.
     unsafe {
         let text = match address::read(address) {
             Some(address) => format!("fi_sockaddr_in://{address}"),

@@ -1,4 +1,4 @@
-//! What an endpoint is bound to, and what it tells there.
+//! The objects that an endpoint is bound to, and the events that it reports to them.
 
 use crate::abi::{CqEntry, CqErrEntry, Fid, Info, error, flag, value};
 use crate::av::Av;
@@ -18,9 +18,9 @@ use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What it is bound to, and what happens there.
+/// The bound objects, and the settings of their reports.
 pub struct Bound {
-    /// The endpoint, as events call it.
+    /// The endpoint's identity in events.
     pub fid: *mut Fid,
     pub av: *mut Av,
     srx: *mut Srx,
@@ -29,38 +29,40 @@ pub struct Bound {
     pub rx_cq: *mut Cq,
     tx_cntr: *mut Cntr,
     rx_cntr: *mut Cntr,
-    /// Of accesses to peers' memory that write, and that bring something back.
+    /// Counters of accesses to peers' memory: writes, and those that fetch data.
     write_cntr: *mut Cntr,
     read_cntr: *mut Cntr,
-    /// Counts of users of all that it was ever bound to, each raised by one.
+    /// User counts of all objects that it was ever bound to, each raised by one.
     held: Vec<*const AtomicUsize>,
-    /// Of accesses by peers, if they are to be told.
+    /// Whether accesses by peers are reported.
     watches: bool,
     remote_write_cntr: *mut Cntr,
     remote_read_cntr: *mut Cntr,
-    /// Regions that are exposed, by key, if accesses by peers are to be told.
+    /// Exposed regions by key, if accesses by peers are reported.
     regions: HashMap<u64, *const Mr>,
-    /// Completions come only of operations with the flag.
+    /// Only operations with the flag give completions.
     pub tx_selective: bool,
     pub rx_selective: bool,
     pub tx_flags: u64,
     pub rx_flags: u64,
-    /// Whether receives look at who sent; without, the address that they name means nothing.
+    /// Whether receives select by source; otherwise their source address has no meaning.
     pub directed: bool,
-    /// There is one peer, and an event queue is told of it.
+    /// Connected: there is one peer, and an event queue gets the connection's events.
     connected: bool,
-    /// Messages are short, and nobody answers for them once they are gone.
+    /// Messages are short and unreliable.
     pub datagrams: bool,
-    /// Less than so many free bytes end a buffer for many messages.
+    /// A multi-receive buffer ends when fewer free bytes are left.
     pub least: usize,
     /// Numbers in the address vector by peer.
     pub sources: Vec<u64>,
 }
 
-/// In a token's note: a completion is wanted. The other bits are the flags that it will have; libfabric has no flag of this value.
+/// In a token's note: a completion is wanted. The other bits are the completion's flags; libfabric
+/// has no flag of this value.
 pub const WANTED: u64 = 1;
 
-/// The objects that know an endpoint. Their lists of endpoints have locks, under which they take the endpoint's, and so never the other way round.
+/// The objects that know an endpoint. Lock order: the lock of their endpoint list first, then the
+/// endpoint's own lock, never the reverse.
 pub struct Objects {
     srx: *mut Srx,
     eq: *mut Eq,
@@ -69,12 +71,12 @@ pub struct Objects {
 }
 
 impl Objects {
-    /// Has them look after an endpoint, whose descriptor is `fd`, from now on.
+    /// Registers an endpoint with descriptor `fd` at these objects.
     ///
     /// # Safety
-    /// They are open, and [forget](Objects::forget) it before it is closed.
+    /// The objects are open, and [forget](Objects::forget) the endpoint before it is closed.
     pub unsafe fn know(&self, ep: *mut Ep, fd: c_int) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise.
         unsafe {
             self.cqs.iter().filter_map(|cq| cq.as_ref()).for_each(|cq| cq.add(ep));
             self.cntrs.iter().filter_map(|cntr| cntr.as_ref()).for_each(|cntr| cntr.add(ep));
@@ -88,12 +90,12 @@ impl Objects {
         }
     }
 
-    /// Has them forget an endpoint that is being closed.
+    /// Removes an endpoint that is being closed from these objects.
     ///
     /// # Safety
-    /// They are open.
+    /// The objects are open.
     pub unsafe fn forget(&self, ep: *mut Ep, fd: c_int) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise.
         unsafe {
             self.wait_objects().for_each(|object| object.remove(fd));
             self.cqs.iter().filter_map(|cq| cq.as_ref()).for_each(|cq| cq.remove(ep));
@@ -108,9 +110,9 @@ impl Objects {
     }
 
     /// # Safety
-    /// They are open.
+    /// The objects are open.
     unsafe fn wait_objects(&self) -> impl Iterator<Item = &WaitObject> {
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise.
         unsafe {
             let cqs = self.cqs.iter().map(|cq| cq.as_ref().and_then(Cq::wait_object));
             let cntrs = self.cntrs.iter().map(|cntr| cntr.as_ref().and_then(Cntr::wait_object));
@@ -120,12 +122,12 @@ impl Objects {
 }
 
 impl Bound {
-    /// To nothing, for an endpoint of this kind.
+    /// An endpoint of this kind without bound objects.
     ///
     /// # Safety
     /// The info's pointers are null or valid.
     pub unsafe fn new(info: &Info, kind: c_int) -> Bound {
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise.
         unsafe {
             Bound {
                 fid: null_mut(),
@@ -156,7 +158,7 @@ impl Bound {
         }
     }
 
-    /// A region is exposed.
+    /// Notes an exposed region.
     ///
     /// # Safety
     /// It is [forgotten](Bound::forget_region) before it is closed.
@@ -166,7 +168,7 @@ impl Bound {
         }
     }
 
-    /// It is exposed no more.
+    /// Forgets a region that is no longer exposed.
     pub fn forget_region(&mut self, key: u64) {
         self.regions.remove(&key);
     }
@@ -186,24 +188,24 @@ impl Bound {
         Objects { srx, eq, cqs, cntrs }
     }
 
-    /// The endpoint is being closed: what it was bound to may be closed after it.
+    /// Releases all bound objects of an endpoint that is being closed; they may be closed after it.
     ///
     /// # Safety
-    /// All that is open.
+    /// All bound objects are open.
     pub unsafe fn release(&mut self) {
         for users in self.held.drain(..) {
-            // SAFETY: the caller's.
+            // SAFETY: the caller's promise.
             unsafe { (*users).fetch_sub(1, Ordering::Relaxed) };
         }
     }
 
-    /// What it is bound to stays open as long as the endpoint.
+    /// Keeps a bound object open as long as the endpoint.
     fn keep(&mut self, users: &AtomicUsize) {
         users.fetch_add(1, Ordering::Relaxed);
         self.held.push(users);
     }
 
-    /// What is missing before the endpoint can be used; 0: nothing.
+    /// The error that prevents use of the endpoint; 0: none.
     pub fn check(&self) -> c_int {
         let Objects { cqs, cntrs, .. } = self.objects();
         let (error, what) = if self.connected && self.eq.is_null() {
@@ -226,7 +228,7 @@ impl Bound {
     /// # Safety
     /// As for [`object_of`].
     pub unsafe fn bind(&mut self, fid: *mut Fid, flags: u64) -> c_int {
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise.
         unsafe {
             if let Some(av) = object_of::<Av>(fid) {
                 self.av = fid.cast();
@@ -241,7 +243,7 @@ impl Bound {
             } else if let Some(stx) = object_of::<Stx>(fid) {
                 self.keep(&stx.users);
             } else if let Some(eq) = object_of::<Eq>(fid) {
-                // Nothing is ever told of an endpoint without connections.
+                // Datagram and reliable-datagram endpoints have no connection events.
                 if self.connected {
                     self.eq = fid.cast();
                     self.keep(&eq.users);
@@ -291,7 +293,7 @@ impl Bound {
         self.keep(&cntr.users);
     }
 
-    /// What counts operations of ours with such a note.
+    /// The counter of our own operations with such a note.
     #[inline]
     fn counter(&self, note: u64) -> *mut Cntr {
         match note & (flag::WRITE | flag::READ) {
@@ -301,7 +303,7 @@ impl Bound {
         }
     }
 
-    /// A transmission has completed when its call returned.
+    /// Reports a completed transmission: an entry if one is wanted, and the count.
     #[inline]
     pub fn transmitted(&mut self, note: u64, context: *mut c_void, tag: u64) {
         // SAFETY: bound objects are closed after the endpoint.
@@ -321,10 +323,10 @@ impl Bound {
 
     #[cold]
     fn buffer_ended(&mut self, done: Done) {
-        // It is told even to those who did not want to hear of the messages.
+        // Reported even without completions for messages.
         // SAFETY: bound objects are closed after the endpoint.
         if let Some(cq) = unsafe { self.rx_cq.as_ref() } {
-            // Not FI_RECV: there is no message in it.
+            // Not FI_RECV: it contains no message.
             cq.push(entry_of(&done, flag::MULTI_RECV), value::ADDRESS_UNKNOWN);
         }
     }
@@ -362,7 +364,7 @@ impl Bound {
     }
 }
 
-/// libfabric's number of a status that ends something.
+/// libfabric's error number of a failed status.
 pub fn number_of(status: Status) -> c_int {
     match status {
         Status::Unreachable => error::EHOSTUNREACH,
@@ -374,7 +376,7 @@ pub fn number_of(status: Status) -> c_int {
     }
 }
 
-/// What a program hears of it.
+/// The completion entry for it.
 #[inline(always)]
 fn entry_of(done: &Done, flags: u64) -> CqEntry {
     CqEntry {
@@ -390,7 +392,8 @@ fn entry_of(done: &Done, flags: u64) -> CqEntry {
 impl Sink for Bound {
     fn touched(&mut self, key: u64, read: bool) {
         let cntr = if read { self.remote_read_cntr } else { self.remote_write_cntr };
-        // SAFETY: bound objects are closed after the endpoint, and regions are forgotten before they are closed.
+        // SAFETY: bound objects are closed after the endpoint, and regions are forgotten before
+        // they are closed.
         unsafe {
             if let Some(cntr) = cntr.as_ref() {
                 cntr.count(true);
@@ -405,7 +408,7 @@ impl Sink for Bound {
         self.tell_connection(event);
     }
 
-    // Always: what happened then goes to the queue in registers.
+    // Always inlined: then `Done` reaches the queue in registers.
     #[inline(always)]
     fn done(&mut self, done: Done) {
         if done.outcome != Outcome::Success {
@@ -421,7 +424,7 @@ impl Sink for Bound {
             }
             What::BufferEnded => return self.buffer_ended(done),
             What::Written => {
-                // Whoever wants it told, wants it told always.
+                // Reported always, also with selective completions.
                 flags = flag::RMA | flag::REMOTE_WRITE;
                 note = WANTED;
             }

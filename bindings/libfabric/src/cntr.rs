@@ -16,11 +16,11 @@ pub struct Cntr {
     domain: *mut Domain,
     wait_obj: c_int,
     wait: Option<WaitObject>,
-    /// Somebody may be asleep.
+    /// A thread may be asleep.
     asleep: AtomicBool,
     value: AtomicU64,
     errors: AtomicU64,
-    /// It counts what peers do to a region of memory, at any endpoint of the domain.
+    /// It counts peers' accesses to a region of memory, at any endpoint of the domain.
     everywhere: AtomicBool,
     endpoints: Lock<Vec<*mut Ep>>,
     looks: Looks,
@@ -41,7 +41,7 @@ pub unsafe extern "C" fn open(
     context: *mut c_void,
 ) -> c_int {
     given!(attr, into);
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let attr = &*attr;
         if attr.events != 0 {
@@ -81,13 +81,15 @@ pub unsafe extern "C" fn open(
 }
 
 impl Cntr {
-    /// Something has completed.
-    // Release, in what programs add, as well, pairs with the acquire of `read`: who sees the count sees what was counted.
+    /// Counts a completion.
+    // SeqCst includes Release, which programs' own additions use too. It pairs with the acquire of
+    // `read`: a thread that sees the count sees the counted operation.
     #[inline]
     pub fn count(&self, good: bool) {
         let count = if good { &self.value } else { &self.errors };
         count.fetch_add(1, Ordering::SeqCst);
-        // SeqCst, with the store in `may_sleep`: either the sleeper sees the count, or we see that it sleeps.
+        // SeqCst, with the store in `may_sleep`: either the sleeper sees the count, or we see the
+        // sleeper.
         if let Some(wait) = self.wait.as_ref()
             && self.asleep.swap(false, Ordering::SeqCst)
         {
@@ -95,7 +97,7 @@ impl Cntr {
         }
     }
 
-    /// Endpoints that it counts for are driven when it is read.
+    /// Adds an endpoint that it counts for; reading the counter drives it.
     pub fn add(&self, ep: *mut Ep) {
         let mut endpoints = self.endpoints.hold();
         if !endpoints.contains(&ep) {
@@ -108,7 +110,7 @@ impl Cntr {
         self.endpoints.hold().retain(|&other| other != ep);
     }
 
-    /// What sleepers wait for.
+    /// The object that sleepers wait for.
     pub fn wait_object(&self) -> Option<&WaitObject> {
         self.wait.as_ref()
     }
@@ -125,7 +127,7 @@ impl Cntr {
         }
     }
 
-    /// What it has counted, good and bad.
+    /// Its total, successes and errors.
     pub fn total(&self) -> u64 {
         self.progress();
         self.sum()
@@ -135,7 +137,7 @@ impl Cntr {
         self.value.load(Ordering::SeqCst).wrapping_add(self.errors.load(Ordering::SeqCst))
     }
 
-    /// Whether nothing happens now, and wake-ups are asked for.
+    /// Whether the program may sleep: nothing is pending, and wake-ups are armed.
     pub fn may_sleep(&self) -> bool {
         if let Some(wait) = &self.wait {
             wait.settle();
@@ -146,12 +148,12 @@ impl Cntr {
         self.sum() == before && self.all(Ep::arm)
     }
 
-    /// It counts what happens to a region of memory, and is driven by all endpoints of the domain from now on.
+    /// Counts accesses to a region of memory: from now on all endpoints of the domain drive it.
     pub fn count_everywhere(&self) {
         self.everywhere.store(true, Ordering::Relaxed);
     }
 
-    /// Whether something holds for all endpoints that it counts for.
+    /// Whether `what` holds for all endpoints that it counts for.
     fn all(&self, what: impl Fn(&Ep) -> bool) -> bool {
         // SAFETY: endpoints leave both lists before they are closed.
         let mut holds = self.endpoints.hold().iter().all(|&ep| what(unsafe { &*ep }));
@@ -174,7 +176,7 @@ impl Cntr {
 }
 
 unsafe extern "C" fn close(cntr: *mut Cntr) -> c_int {
-    // SAFETY: made by `open`, and open, as is its domain.
+    // SAFETY: made by `open`, and open, and so is its domain.
     unsafe {
         if (*cntr).users.load(Ordering::Relaxed) > 0 {
             return -error::EBUSY;
@@ -189,12 +191,12 @@ unsafe extern "C" fn close(cntr: *mut Cntr) -> c_int {
 }
 
 unsafe extern "C" fn control(cntr: *mut Cntr, command: c_int, argument: *mut c_void) -> c_int {
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { wait::control((*cntr).wait.as_ref(), (*cntr).wait_obj, command, argument) }
 }
 
 unsafe extern "C" fn read(cntr: *mut Cntr) -> u64 {
-    // SAFETY: the interface's pointer.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         (*cntr).progress();
         (*cntr).value.load(Ordering::Acquire)
@@ -202,7 +204,7 @@ unsafe extern "C" fn read(cntr: *mut Cntr) -> u64 {
 }
 
 unsafe extern "C" fn read_errors(cntr: *mut Cntr) -> u64 {
-    // SAFETY: the interface's pointer.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         (*cntr).progress();
         (*cntr).errors.load(Ordering::Acquire)
@@ -210,27 +212,27 @@ unsafe extern "C" fn read_errors(cntr: *mut Cntr) -> u64 {
 }
 
 unsafe extern "C" fn add(cntr: *mut Cntr, value: u64) -> c_int {
-    // SAFETY: the interface's pointer.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { (*cntr).change(|cntr| _ = cntr.value.fetch_add(value, Ordering::Release)) }
 }
 
 unsafe extern "C" fn set(cntr: *mut Cntr, value: u64) -> c_int {
-    // SAFETY: the interface's pointer.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { (*cntr).change(|cntr| cntr.value.store(value, Ordering::Release)) }
 }
 
 unsafe extern "C" fn add_errors(cntr: *mut Cntr, value: u64) -> c_int {
-    // SAFETY: the interface's pointer.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { (*cntr).change(|cntr| _ = cntr.errors.fetch_add(value, Ordering::Release)) }
 }
 
 unsafe extern "C" fn set_errors(cntr: *mut Cntr, value: u64) -> c_int {
-    // SAFETY: the interface's pointer.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { (*cntr).change(|cntr| cntr.errors.store(value, Ordering::Release)) }
 }
 
 unsafe extern "C" fn wait_for(cntr: *mut Cntr, threshold: u64, timeout_ms: c_int) -> c_int {
-    // SAFETY: the interface's pointer.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     let cntr = unsafe { &*cntr };
     let errors = cntr.errors.load(Ordering::Acquire);
     let patience = Patience::new(timeout_ms);

@@ -1,4 +1,5 @@
-//! Connected endpoints: how connections come and go. What a connection is, is in `bellwire-tagged`.
+//! Connected endpoints: how connections begin and end. The connection itself is in
+//! `bellwire-tagged`.
 
 use crate::abi::{Ops, error, not_offered, ops, value};
 use crate::address;
@@ -10,7 +11,7 @@ use std::ffi::{c_int, c_void};
 use std::net::SocketAddrV4;
 use std::ptr::null_mut;
 
-/// What a connected endpoint does besides the data path.
+/// The connection operations of an endpoint.
 pub static CM: Ops<9> = ops![
     not_offered,
     ep::name,
@@ -23,26 +24,27 @@ pub static CM: Ops<9> = ops![
     not_offered,
 ];
 
-/// How an endpoint came, or will come, to its peer.
+/// The connection state of an endpoint.
 #[derive(Default)]
 pub struct Line {
-    /// The request that it was opened for, until it is accepted.
+    /// The request that the endpoint was opened for, until it accepts.
     request: Option<Request>,
-    /// What the peer is called.
+    /// The peer's name.
     peer: Option<SocketAddrV4>,
 }
 
 impl Line {
-    /// Of an endpoint that answers a request, or of one that will ask.
+    /// For an endpoint that answers `request`, or that will connect itself if there is none.
     pub fn new(request: Option<Request>) -> Line {
         let peer = request.map(|request| address::address_of(request.from));
         Line { request, peer }
     }
 
-    /// The endpoint is being closed: whoever waits for it, or speaks with it, is told.
+    /// Ends the connection of an endpoint that is being closed: a waiting or connected peer is
+    /// told.
     pub fn end(&mut self, endpoint: &mut Endpoint) {
         if let Some(request) = self.request.take() {
-            // Without room the peer notices by itself.
+            // Without room for the answer the peer notices by itself.
             let _ = endpoint.reject(&request, &[]);
         }
         endpoint.disconnect(&mut |_: Done| {});
@@ -50,7 +52,7 @@ impl Line {
 }
 
 impl Bound {
-    /// Tells the event queue.
+    /// Reports a connection event to the event queue.
     #[cold]
     pub fn tell_connection(&mut self, event: ConnectionEvent<'_>) {
         // SAFETY: bound objects are closed after the endpoint.
@@ -71,7 +73,7 @@ impl Bound {
     }
 }
 
-/// The program's words beside a request or an answer; `None`: too many, or none where there should be.
+/// The private data of a request or an answer; `None`: too long, or missing.
 ///
 /// # Safety
 /// `from` has `length` bytes, or is null.
@@ -79,7 +81,7 @@ pub unsafe fn words<'a>(from: *const c_void, length: usize) -> Option<&'a [u8]> 
     match length {
         0 => Some(&[]),
         _ if from.is_null() => None,
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise.
         1..=CONNECTION_BYTES => Some(unsafe { std::slice::from_raw_parts(from.cast(), length) }),
         _ => None,
     }
@@ -91,7 +93,7 @@ unsafe extern "C" fn connect(
     says: *const c_void,
     length: usize,
 ) -> c_int {
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let (Some(to), Some(says)) = (address::read(to), words(says, length)) else {
             return -error::EINVAL;
@@ -115,7 +117,7 @@ unsafe extern "C" fn connect(
 }
 
 unsafe extern "C" fn accept(ep: *mut Ep, says: *const c_void, length: usize) -> c_int {
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let Some(says) = words(says, length) else { return -error::EINVAL };
         let enabled = ep::enable(ep);
@@ -139,7 +141,7 @@ unsafe extern "C" fn shutdown(ep: *mut Ep, flags: u64) -> c_int {
     if flags != 0 {
         return -error::EBADFLAGS;
     }
-    // SAFETY: the interface's pointer.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let mut state = (*ep).hold();
         let State { endpoint, bound, .. } = &mut *state;
@@ -153,7 +155,7 @@ unsafe extern "C" fn shutdown(ep: *mut Ep, flags: u64) -> c_int {
 
 unsafe extern "C" fn peer(ep: *mut Ep, into: *mut c_void, length: *mut usize) -> c_int {
     given!(length);
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         match (*ep).hold().line.peer {
             None => -error::ENOTCONN,

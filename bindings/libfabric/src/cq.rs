@@ -19,13 +19,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 pub struct Cq {
     fid: FidCq,
     domain: *mut Domain,
-    /// Bytes of one entry, as the program's format has it.
+    /// Bytes of one entry in the program's format.
     entry_bytes: usize,
     wait_obj: c_int,
     wait: Option<WaitObject>,
-    /// Somebody may be asleep, and is woken by whoever completes something: the thread of `progress.rs`, or another one of the program.
+    /// A thread may be asleep. A thread that completes an operation wakes it: that of
+    /// `progress.rs`, or another one of the program.
     asleep: AtomicBool,
-    /// Somebody called `fi_cq_signal`.
+    /// The program called `fi_cq_signal`.
     signalled: AtomicBool,
     queue: Lock<Queue>,
     looks: Looks,
@@ -39,9 +40,9 @@ object!(Cq, FidCq, FID, CLOSED_CQ);
 
 struct Queue {
     entries: Entries,
-    /// What failed, and how many entries will have been taken before it is its turn.
+    /// Failed operations, each with the number of entries to take before it is reported.
     errors: VecDeque<(u64, CqErrEntry)>,
-    /// Entries that were ever taken.
+    /// Entries taken so far.
     taken: u64,
     size: usize,
 }
@@ -57,7 +58,7 @@ pub unsafe extern "C" fn open(
     context: *mut c_void,
 ) -> c_int {
     given!(attr, into);
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let attr = &mut *attr;
         if attr.format == 0 {
@@ -109,7 +110,7 @@ pub unsafe extern "C" fn open(
 }
 
 impl Cq {
-    /// Takes a completion, and who it came from.
+    /// Adds a completion, and its source.
     #[inline(always)]
     pub fn push(&self, entry: CqEntry, source: u64) {
         self.queue.hold().entries.push(entry, source);
@@ -120,13 +121,14 @@ impl Cq {
 
     #[cold]
     fn wake(&self) {
-        // SeqCst, with the store in `may_sleep`: either the sleeper sees what was pushed, or we see that it sleeps.
+        // SeqCst, with the store in `may_sleep`: either the sleeper sees the entry, or we see the
+        // sleeper.
         if let (Some(wait), true) = (&self.wait, self.asleep.swap(false, Ordering::SeqCst)) {
             wait.wake();
         }
     }
 
-    /// Takes the end of something that failed.
+    /// Adds a failed operation.
     pub fn push_error(&self, error: CqErrEntry) {
         {
             let mut queue = self.queue.hold();
@@ -136,14 +138,14 @@ impl Cq {
         self.wake();
     }
 
-    /// Whether there is room for what a program posts next.
+    /// Whether there is room for the completion of another post.
     #[inline(always)]
     pub fn has_room(&self) -> bool {
         let queue = self.queue.hold();
         queue.entries.len() < queue.size
     }
 
-    /// Endpoints that complete here are driven when it is read.
+    /// Adds an endpoint that completes here; reading the queue drives it.
     pub fn add(&self, ep: *mut Ep) {
         let mut endpoints = self.endpoints.hold();
         if !endpoints.contains(&ep) {
@@ -156,7 +158,7 @@ impl Cq {
         self.endpoints.hold().retain(|&other| other != ep);
     }
 
-    /// What sleepers wait for.
+    /// The object that sleepers wait for.
     pub fn wait_object(&self) -> Option<&WaitObject> {
         self.wait.as_ref()
     }
@@ -168,13 +170,13 @@ impl Cq {
         }
     }
 
-    /// Whether something is here.
+    /// Whether an entry can be read.
     pub fn is_ready(&self) -> bool {
         self.progress();
         !self.queue.hold().is_empty()
     }
 
-    /// Whether nothing is here, and wake-ups are asked for.
+    /// Whether the program may sleep: nothing can be read, and wake-ups are armed.
     pub fn may_sleep(&self) -> bool {
         self.progress();
         if let Some(wait) = &self.wait {
@@ -188,7 +190,7 @@ impl Cq {
         self.endpoints.hold().iter().all(|&ep| unsafe { (*ep).arm() })
     }
 
-    /// Gives out what is there, and makes progress if nothing is, or nothing is wanted.
+    /// Gives out entries. Makes progress if there are none, or if none are wanted.
     #[inline]
     unsafe fn take(&self, into: *mut c_void, count: usize, sources: *mut u64) -> isize {
         if into.is_null() && count > 0 {
@@ -200,23 +202,24 @@ impl Cq {
             self.progress();
             queue = self.queue.hold();
             if queue.is_empty() || count == 0 {
-                // It may give the processor away.
+                // Progress may yield the processor, so release the lock.
                 drop(queue);
                 self.looks.nothing();
                 return -(error::EAGAIN as isize);
             }
         }
         self.looks.found();
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise.
         unsafe { queue.give(into.cast(), count, self.entry_bytes, sources) }
     }
 }
 
 impl Queue {
-    /// Gives out at most `count` entries, or says that an error comes first.
+    /// Gives out at most `count` entries, or reports that an error comes first.
     ///
     /// # Safety
-    /// `into` has room for `count` entries of `entry_bytes` bytes, and `sources` for as many words, or is null.
+    /// `into` has room for `count` entries of `entry_bytes` bytes. `sources` has room for as many
+    /// words, or is null.
     #[inline(always)]
     unsafe fn give(
         &mut self,
@@ -235,7 +238,7 @@ impl Queue {
         let count = count.min(self.entries.len());
         for taken in 0..count {
             let (entry, source) = self.entries.first();
-            // SAFETY: the caller's.
+            // SAFETY: the caller's promise.
             unsafe {
                 entry.copy_to(into, entry_bytes);
                 into = into.byte_add(entry_bytes);
@@ -257,7 +260,7 @@ impl Queue {
 }
 
 unsafe extern "C" fn close(cq: *mut Cq) -> c_int {
-    // SAFETY: made by `open`, and open, as is its domain.
+    // SAFETY: made by `open`, and open, and so is its domain.
     unsafe {
         if (*cq).users.load(Ordering::Relaxed) > 0 {
             return -error::EBUSY;
@@ -272,12 +275,12 @@ unsafe extern "C" fn close(cq: *mut Cq) -> c_int {
 }
 
 unsafe extern "C" fn control(cq: *mut Cq, command: c_int, argument: *mut c_void) -> c_int {
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { wait::control((*cq).wait.as_ref(), (*cq).wait_obj, command, argument) }
 }
 
 unsafe extern "C" fn read(cq: *mut Cq, into: *mut c_void, count: usize) -> isize {
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { (*cq).take(into, count, null_mut()) }
 }
 
@@ -287,13 +290,14 @@ unsafe extern "C" fn read_from(
     count: usize,
     sources: *mut u64,
 ) -> isize {
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { (*cq).take(into, count, sources) }
 }
 
 unsafe extern "C" fn read_error(cq: *mut Cq, into: *mut CqErrEntry, _flags: u64) -> isize {
     given!(into);
-    // SAFETY: the interface's pointers. Newer versions have a longer entry, whose end only matters with capabilities that we do not have.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`. Newer versions have a longer
+    // entry; its extra fields matter only with capabilities that we do not have.
     unsafe {
         let Some((_, error)) = (*cq).queue.hold().errors.pop_front() else {
             return -(error::EAGAIN as isize);
@@ -322,7 +326,7 @@ unsafe extern "C" fn wait_from(
     _condition: *const c_void,
     timeout_ms: c_int,
 ) -> isize {
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let cq = &*cq;
         let patience = Patience::new(timeout_ms);
@@ -349,7 +353,7 @@ unsafe extern "C" fn wait_from(
 }
 
 unsafe extern "C" fn signal(cq: *mut Cq) -> c_int {
-    // SAFETY: the interface's pointer.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     let cq = unsafe { &*cq };
     // Release pairs with the acquire of `wait_from`.
     cq.signalled.store(true, Ordering::Release);
@@ -366,6 +370,6 @@ unsafe extern "C" fn strerror(
     into: *mut c_char,
     length: usize,
 ) -> *const c_char {
-    // SAFETY: the program's buffer, as long as it says, or null.
+    // SAFETY: the program's buffer with the stated length, or null.
     unsafe { crate::ep::strerror(number, into, length) }
 }

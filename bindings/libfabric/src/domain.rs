@@ -17,13 +17,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub struct Domain {
     fid: FidDomain,
     fabric: *mut Fabric,
-    /// What its endpoints are functions of.
+    /// The device; the domain's endpoints are its functions.
     pub device: Device,
     /// Whether several threads may use its objects at once.
     pub shared: bool,
-    /// Makes progress in the program's place.
+    /// The thread that makes progress for the program.
     pub progress: Option<Progress>,
-    /// Memory that peers may use, and by which endpoints.
+    /// Exposed memory, and the endpoints that expose it.
     pub exposed: Lock<Exposed>,
     /// Objects that are open in it.
     pub users: AtomicUsize,
@@ -54,7 +54,8 @@ pub unsafe extern "C" fn open(
     context: *mut c_void,
 ) -> c_int {
     given!(into);
-    // SAFETY: the interface's pointers; a domain's attributes are those that we gave, or a copy of them.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`. A domain's attributes are those
+    // that we gave, or a copy.
     unsafe {
         let Some(attr) = info.as_ref().and_then(|info| info.domain_attr.as_ref()) else {
             return -error::EINVAL;
@@ -72,7 +73,8 @@ pub unsafe extern "C" fn open(
             }
         };
         log(Level::Info, &format!("{name}: {}", device.describe()));
-        // Regions and shared receives belong to all endpoints, also to those that different threads use under FI_THREAD_COMPLETION.
+        // Regions and shared receives belong to all endpoints, and under FI_THREAD_COMPLETION
+        // different threads may use these.
         let attr_of_ep = (*info).ep_attr.as_ref();
         let shares = attr_of_ep.is_some_and(|ep| ep.rx_ctx_cnt == value::SHARED_CONTEXT);
         let apart = (*info).caps & ACCESS_CAPS == 0 && !shares;
@@ -81,7 +83,8 @@ pub unsafe extern "C" fn open(
         let connected = attr_of_ep.is_some_and(|ep| ep.kind == value::EP_MSG);
         let auto = attr.data_progress == value::PROGRESS_AUTO
             || connected && attr.control_progress == value::PROGRESS_AUTO;
-        // Connected endpoints are driven by event queues as well, which are no part of the domain and of the promises for it.
+        // Event queues also drive connected endpoints. They are outside the domain, so its
+        // threading promise does not cover them.
         let shared = auto || connected || !alone(attr.threading);
         let progress = match auto.then(Progress::start).transpose() {
             Ok(progress) => progress,
@@ -102,7 +105,7 @@ pub unsafe extern "C" fn open(
     0
 }
 
-/// All functions of the device, unless its name says how many.
+/// Opens all functions of the device, unless its name sets their number.
 pub fn open_device(name: &str) -> bellwire::Result<Device> {
     if name.contains("functions=") {
         return Device::open(name);
@@ -112,7 +115,7 @@ pub fn open_device(name: &str) -> bellwire::Result<Device> {
 }
 
 unsafe extern "C" fn close(domain: *mut Domain) -> c_int {
-    // SAFETY: made by `open`, and open, as is its fabric.
+    // SAFETY: made by `open`, and open, and so is its fabric.
     unsafe {
         if (*domain).users.load(Ordering::Relaxed) > 0 {
             return -error::EBUSY;
@@ -133,6 +136,6 @@ unsafe extern "C" fn endpoint_with_flags(
     if flags != 0 {
         return -error::EBADFLAGS;
     }
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { crate::ep::open(domain, info, into, context) }
 }

@@ -3,12 +3,12 @@
 use crate::abi::CqEntry;
 use std::ptr::null_mut;
 
-/// A ring of entries, each with who it came from, which grows when it is full.
+/// A ring of entries, each with its source. It grows when it is full.
 ///
-/// Not a `VecDeque`, because an entry is put together in its place here: moved there, it would be read in larger pieces than it was just
-/// written in, which takes longer than all else that a queue does.
+/// Not a `VecDeque`: an entry is built in place here. A move would read fresh narrow stores with
+/// wider loads, which defeats store forwarding and costs more than the rest of the queue's work.
 pub struct Entries {
-    /// A power of two of them.
+    /// The slots; their number is a power of two.
     slots: Box<[(CqEntry, u64)]>,
     first: usize,
     length: usize,
@@ -18,19 +18,19 @@ const NOTHING: (CqEntry, u64) =
     (CqEntry { context: null_mut(), flags: 0, len: 0, buf: null_mut(), data: 0, tag: 0 }, 0);
 
 impl Entries {
-    /// With room for `size`.
+    /// An empty ring with room for `size` entries.
     pub fn new(size: usize) -> Entries {
         let slots = vec![NOTHING; size.max(1).next_power_of_two()].into();
         Entries { slots, first: 0, length: 0 }
     }
 
-    /// How many there are.
+    /// The number of entries.
     #[inline(always)]
     pub fn len(&self) -> usize {
         self.length
     }
 
-    /// Puts one behind all others.
+    /// Adds an entry at the end.
     #[inline(always)]
     pub fn push(&mut self, entry: CqEntry, source: u64) {
         if self.length == self.slots.len() {
@@ -41,17 +41,17 @@ impl Entries {
         self.length += 1;
     }
 
-    /// The oldest; there is one.
+    /// The oldest entry; the ring must not be empty.
     #[inline(always)]
     pub fn first(&self) -> &(CqEntry, u64) {
         &self.slots[self.first]
     }
 
-    /// Passes over the oldest; there is one.
+    /// Removes the oldest entry; the ring must not be empty.
     #[inline(always)]
     pub fn pass(&mut self) {
         self.length -= 1;
-        // An empty ring starts again at its first slots, which are in the cache.
+        // An empty ring restarts at its first slots, which are in the cache.
         self.first = if self.length == 0 { 0 } else { (self.first + 1) & (self.slots.len() - 1) };
     }
 
@@ -69,7 +69,8 @@ impl Entries {
 mod tests {
     use super::*;
 
-    /// Entries come out whole and in order, at any fill level, across the wrap, and when the ring grows.
+    /// Entries come out whole and in order, at any fill level, across the wrap, and when the ring
+    /// grows.
     #[test]
     fn entries_come_out_as_they_went_in() {
         let mut entries = Entries::new(3);

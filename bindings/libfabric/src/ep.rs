@@ -1,4 +1,4 @@
-//! Endpoints: everything but the calls of the data path.
+//! Endpoints, without the calls of the data path.
 
 use crate::abi::{Fid, FidEp, Info, Ops, Slot, class, error, flag, not_offered, ops, value};
 use crate::address;
@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Ep {
     fid: FidEp,
     domain: *mut Domain,
-    /// What it is called.
+    /// Its name.
     address: SocketAddrV4,
     wait_fd: c_int,
     /// Calls of `progress`.
@@ -34,11 +34,11 @@ pub struct Ep {
 
 object!(Ep, FidEp, FID, CLOSED_EP);
 
-/// What an endpoint has and does.
+/// The state of an endpoint.
 pub struct State {
     pub endpoint: Endpoint,
     pub bound: Bound,
-    /// How it comes to its peer, if it is to be connected.
+    /// Its connection state, if it is of the connected kind.
     pub line: Line,
     kind: c_int,
     enabled: bool,
@@ -61,7 +61,7 @@ static CM: Ops<9> = ops![
     not_offered,
     not_offered,
 ];
-/// Tables of what an endpoint does not do.
+/// The slot of operations that an endpoint does not offer.
 pub const NONE: Slot = Slot(not_offered as *const c_void);
 pub static NO_CALLS: Ops<9> = Ops::new([NONE; 9]);
 pub static NO_ATOMICS: Ops<13> = Ops::new([NONE; 13]);
@@ -75,7 +75,8 @@ pub unsafe extern "C" fn open(
     context: *mut c_void,
 ) -> c_int {
     given!(info, into);
-    // SAFETY: the interface's pointers; the attributes are those that we gave, or a copy of them.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`. The attributes are those that we
+    // gave, or a copy.
     unsafe {
         let info = &*info;
         let kind = match info.ep_attr.as_ref().map_or(value::EP_UNSPEC, |ep| ep.kind) {
@@ -93,7 +94,7 @@ pub unsafe extern "C" fn open(
         let (mut request, mut given) = (None, None);
         if connected && !info.handle.is_null() {
             match passive::take(info.handle) {
-                // The name is the listener's, whose function is another.
+                // The name is the listener's, but the endpoint needs a function of its own.
                 Some(Origin::Request(theirs)) => request = Some((theirs, wanted.take())),
                 Some(Origin::Place(endpoint, name)) => given = Some((*endpoint, name)),
                 None => {
@@ -163,11 +164,12 @@ pub unsafe extern "C" fn open(
     0
 }
 
-/// The function that an address stands for; without one, any that is free, from one that differs from process to process, so that
-/// an address is not used again soon.
+/// Opens the function that an address means. Without an address, it opens any free function, and
+/// the search starts at a number that differs from process to process. So an address is not reused
+/// soon.
 ///
 /// # Errors
-/// The number of the error, negative, after a line in the log.
+/// The negative error number, after a line in the log.
 pub fn open_function(device: &Device, wanted: Option<SocketAddrV4>) -> Result<Endpoint, c_int> {
     try_functions(device, wanted).map_err(|error| {
         log(Level::Warn, &format!("an endpoint cannot be opened: {error}"));
@@ -189,7 +191,8 @@ fn try_functions(device: &Device, wanted: Option<SocketAddrV4>) -> bellwire::Res
         let function = ((first + step) % u32::from(address::FUNCTIONS)) as u8;
         match Endpoint::open(device, function, &options) {
             Err(error @ Error::BadFunction { .. }) => last = error,
-            // Another user can hold some names; who may have any function goes on with the next.
+            // Another user can hold some names; a program that accepts any function tries the next
+            // one.
             Err(error @ Error::NameHeld { .. }) => {
                 log(Level::Warn, &error.to_string());
                 last = error;
@@ -201,18 +204,18 @@ fn try_functions(device: &Device, wanted: Option<SocketAddrV4>) -> bellwire::Res
 }
 
 impl Ep {
-    /// Its state, for one thread at a time.
+    /// Locks its state.
     #[inline(always)]
     pub fn hold(&self) -> Held<'_, State> {
         self.state.hold()
     }
 
-    /// Takes what has come, unless somebody else is at it. Returns how much was done.
+    /// Handles arrivals, unless another thread does. Returns how much was done.
     #[inline]
     pub fn progress(&self) -> usize {
         match self.state.try_hold() {
             Some(mut state) => {
-                // Only whoever has the state counts. Relaxed: it is looked at now and then.
+                // Only the holder of the state writes this. Relaxed: others only poll it.
                 let turns = self.turns.load(Ordering::Relaxed);
                 self.turns.store(turns.wrapping_add(1), Ordering::Relaxed);
                 state.progress()
@@ -226,12 +229,12 @@ impl Ep {
         self.wait_fd
     }
 
-    /// How often progress was made.
+    /// The number of calls of `progress`.
     pub fn turns(&self) -> u64 {
         self.turns.load(Ordering::Relaxed)
     }
 
-    /// Asks for a wake-up. `false`: there is something to do already.
+    /// Arms the wake-up. `false`: there is work already.
     pub fn arm(&self) -> bool {
         match self.state.try_hold() {
             Some(mut state) => state.endpoint.arm().unwrap_or(true),
@@ -241,7 +244,7 @@ impl Ep {
 }
 
 impl State {
-    /// Takes what has come. Returns how much was done.
+    /// Handles arrivals. Returns how much was done.
     #[inline]
     pub fn progress(&mut self) -> usize {
         if !self.enabled {
@@ -257,7 +260,7 @@ impl State {
         }
     }
 
-    /// The peer that the address vector calls `number`; without a vector, the one that the endpoint is connected with.
+    /// The peer with this number in the address vector; without a vector, the connected peer.
     #[inline]
     pub fn peer(&mut self, number: u64) -> Option<Peer> {
         self.follow();
@@ -267,22 +270,22 @@ impl State {
         }
     }
 
-    /// What a program hears that sends to nobody.
+    /// The error of a send without a peer.
     #[cold]
     pub fn no_peer(&self) -> isize {
         -(if self.kind == value::EP_MSG { error::ENOTCONN } else { error::EINVAL } as isize)
     }
 
-    /// Whether it can be used.
+    /// Whether it is enabled.
     #[inline]
     pub fn is_enabled(&self) -> bool {
         self.enabled
     }
 
-    /// Learns what has changed in the address vector.
+    /// Reads the changes of the address vector.
     #[inline(always)]
     fn follow(&mut self) {
-        // SAFETY: bound before it was enabled, and closed after the endpoint.
+        // SAFETY: the vector is bound before the endpoint is enabled, and closed after it.
         if let Some(av) = unsafe { self.bound.av.as_ref() }
             && av.changes() != self.changes
         {
@@ -304,7 +307,7 @@ impl State {
                 if bound.sources.len() <= at {
                     bound.sources.resize(at + 1, value::ADDRESS_UNKNOWN);
                 }
-                // The first of equal ones.
+                // Of equal addresses, the first one counts.
                 if bound.sources[at] == value::ADDRESS_UNKNOWN {
                     bound.sources[at] = number as u64;
                 }
@@ -314,7 +317,7 @@ impl State {
 }
 
 unsafe extern "C" fn close(ep: *mut Ep) -> c_int {
-    // SAFETY: made by `open`, and open, as is what it is bound to.
+    // SAFETY: made by `open`, and open, and so are its bound objects.
     unsafe {
         if let Some(progress) = &(*(*ep).domain).progress {
             progress.remove(ep);
@@ -335,7 +338,7 @@ unsafe extern "C" fn close(ep: *mut Ep) -> c_int {
 }
 
 unsafe extern "C" fn bind(ep: *mut Ep, fid: *mut Fid, flags: u64) -> c_int {
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let mut state = (*ep).hold();
         match state.enabled {
@@ -346,7 +349,7 @@ unsafe extern "C" fn bind(ep: *mut Ep, fid: *mut Fid, flags: u64) -> c_int {
 }
 
 unsafe extern "C" fn control(ep: *mut Ep, command: c_int, argument: *mut c_void) -> c_int {
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         match command {
             value::CONTROL_ENABLE => enable(ep),
@@ -377,7 +380,7 @@ unsafe extern "C" fn control(ep: *mut Ep, command: c_int, argument: *mut c_void)
 
 /// `fi_enable`.
 pub unsafe fn enable(ep: *mut Ep) -> c_int {
-    // SAFETY: the interface's pointer.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let this = &*ep;
         let objects = {
@@ -400,7 +403,7 @@ pub unsafe fn enable(ep: *mut Ep) -> c_int {
 /// `fi_getname`.
 pub unsafe extern "C" fn name(ep: *mut Ep, into: *mut c_void, length: *mut usize) -> c_int {
     given!(length);
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     match unsafe { address::write((*ep).address, into, length) } {
         true => 0,
         false => -error::ETOOSMALL,
@@ -414,7 +417,7 @@ unsafe extern "C" fn option(
     into: *mut c_void,
     length: *mut usize,
 ) -> c_int {
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         if (level, which) != (0, value::OPT_MIN_MULTI_RECV) {
             return cm_data_size(&raw mut (*ep).fid.fid, level, which, into, length);
@@ -423,7 +426,7 @@ unsafe extern "C" fn option(
     }
 }
 
-/// `fi_getopt` of an endpoint that has only this one.
+/// `fi_getopt` of an object with only this option.
 pub unsafe extern "C" fn cm_data_size(
     _fid: *mut Fid,
     level: c_int,
@@ -434,17 +437,17 @@ pub unsafe extern "C" fn cm_data_size(
     if (level, which) != (0, value::OPT_CM_DATA_SIZE) {
         return -error::ENOPROTOOPT;
     }
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { size(into, length, CONNECTION_BYTES) }
 }
 
-/// Writes a size that an option has.
+/// Writes the value of an option that is a size.
 ///
 /// # Safety
-/// Either is null, or `into` has as many bytes as `length` says.
+/// Each is null, or `into` has as many bytes as `length` says.
 unsafe fn size(into: *mut c_void, length: *mut usize, value: usize) -> c_int {
     given!(into, length);
-    // SAFETY: the caller's.
+    // SAFETY: the caller's promise.
     unsafe {
         if *length < size_of::<usize>() {
             return -error::ETOOSMALL;
@@ -468,17 +471,17 @@ unsafe extern "C" fn set_option(
     if length < size_of::<usize>() || !is_memory(from, length) {
         return -error::EINVAL;
     }
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { (*ep).hold().bound.least = from.cast::<usize>().read_unaligned() };
     0
 }
 
-/// How much can be posted, at least.
+/// How many operations can be posted, at least.
 pub unsafe extern "C" fn room(_ep: *mut Ep) -> isize {
     crate::info::DEPTH as isize
 }
 
-/// What an error means, in the library's words, in `into` if there is room.
+/// The meaning of an error in the library's words, also in `into` as far as there is room.
 ///
 /// # Safety
 /// `into` has `length` bytes, or is null.

@@ -1,4 +1,5 @@
-//! Event queues: what happened to address vectors and to connections. Whoever reads one drives the endpoints that tell it of theirs.
+//! Event queues: events of address vectors and connections. Reading a queue drives the endpoints
+//! that report to it.
 
 use crate::abi::{
     EqAttr, EqCmEntry, EqEntry, EqErrEntry, Fid, FidEq, Info, Ops, class, error, not_offered, ops,
@@ -22,10 +23,10 @@ pub struct Eq {
     fid: FidEq,
     wait_obj: c_int,
     wait: Option<WaitObject>,
-    /// The version of the interface that the program speaks.
+    /// The interface version of the program.
     api_version: u32,
     told: Mutex<Told>,
-    /// Endpoints that tell of their connections here.
+    /// Endpoints that report their connection events here.
     sources: Mutex<Vec<Source>>,
     fabric: *mut Fabric,
     /// Endpoints, address vectors and poll sets that it is bound to.
@@ -34,32 +35,32 @@ pub struct Eq {
 
 object!(Eq, FidEq, FID, CLOSED_EQ);
 
-/// An endpoint that tells of connections.
+/// An endpoint that reports connection events.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     Ep(*mut Ep),
     Pep(*mut Pep),
 }
 
-/// What waits to be read.
+/// Events and errors that wait to be read.
 #[derive(Default)]
 struct Told {
     events: VecDeque<Event>,
-    /// With the peer's words, if there are some.
+    /// Errors with the peer's private data, if there is some.
     errors: VecDeque<(EqErrEntry, Box<[u8]>)>,
-    /// The words of the error that was read last, which the program may look at until it reads the next one.
+    /// Private data of the error read last. The program may use it until it reads the next error.
     words: Box<[u8]>,
 }
 
 struct Event {
     kind: u32,
     bytes: Vec<u8>,
-    /// So many bytes are told in any case, and the others as far as there is room.
+    /// Bytes that a read must have room for; the rest is truncated.
     least: usize,
     about: *mut Fid,
 }
 
-/// Longest event that the program may write.
+/// Longest event that the program may write, in bytes.
 const EVENT_BYTES: usize = 1 << 16;
 /// The program may write events of its own.
 const WRITE: u64 = crate::abi::flag::WRITE;
@@ -76,7 +77,7 @@ pub unsafe extern "C" fn open(
     context: *mut c_void,
 ) -> c_int {
     given!(attr, into);
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let attr = &mut *attr;
         let wait = match WaitObject::wanted(&mut attr.wait_obj, attr.wait_set) {
@@ -104,9 +105,9 @@ pub unsafe extern "C" fn open(
 
 impl Source {
     /// # Safety
-    /// It leaves before it is closed.
+    /// The source leaves the queue before it is closed.
     unsafe fn progress(self) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise.
         unsafe {
             match self {
                 Source::Ep(ep) => _ = (*ep).progress(),
@@ -118,7 +119,7 @@ impl Source {
     /// # Safety
     /// As for [`Source::progress`].
     unsafe fn arm(self) -> bool {
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise.
         unsafe {
             match self {
                 Source::Ep(ep) => (*ep).arm(),
@@ -136,7 +137,7 @@ impl Source {
 }
 
 impl Eq {
-    /// Puts an event in.
+    /// Adds an event.
     pub fn tell(&self, event: u32, entry: EqEntry) {
         let bytes = (&raw const entry).cast::<u8>();
         // SAFETY: a structure without padding, as bytes.
@@ -144,7 +145,7 @@ impl Eq {
         self.put(event, bytes.to_vec(), bytes.len(), entry.fid);
     }
 
-    /// Puts in what happened to a connection, and the peer's words; an info is the program's to free.
+    /// Adds a connection event with the peer's private data. The program frees the info.
     pub fn tell_connection(&self, event: u32, about: *mut Fid, info: *mut Info, says: &[u8]) {
         let entry = EqCmEntry { fid: about, info };
         let bytes = (&raw const entry).cast::<u8>();
@@ -153,12 +154,12 @@ impl Eq {
         self.put(event, [bytes, says].concat(), bytes.len(), about);
     }
 
-    /// Puts in that something failed; this is read before all events.
+    /// Adds an error; errors are read before all events.
     pub fn tell_error(&self, entry: EqEntry, err: c_int) {
         self.put_error(entry, err, &[]);
     }
 
-    /// Puts in that an endpoint's request was turned down, with the peer's words.
+    /// Adds the refusal of an endpoint's request, with the peer's private data.
     pub fn tell_refused(&self, about: *mut Fid, err: c_int, says: &[u8]) {
         // SAFETY: the endpoint is open.
         let context = unsafe { (*about).context };
@@ -177,7 +178,7 @@ impl Eq {
         self.wake();
     }
 
-    /// An endpoint whose descriptor is `fd` tells here of its connections, and is driven when the queue is read.
+    /// Adds an endpoint with descriptor `fd` that reports here; reading the queue drives it.
     pub fn add(&self, source: Source, fd: c_int) {
         let mut sources = self.sources();
         if !sources.contains(&source) {
@@ -188,7 +189,7 @@ impl Eq {
         }
     }
 
-    /// Forgets an endpoint that is being closed, and what it told.
+    /// Forgets an endpoint that is being closed, and its events.
     pub fn remove(&self, source: Source) {
         self.sources().retain(|&other| other != source);
         let mut told = self.told();
@@ -196,7 +197,8 @@ impl Eq {
         told.events.retain(|event| {
             let stays = event.about != source.fid();
             if !stays && event.kind == value::EVENT_CONNREQ {
-                // SAFETY: such an event begins so, and nobody has seen its info.
+                // SAFETY: such an event begins with this structure, and no program has its info
+                // yet.
                 unsafe {
                     let entry = event.bytes.as_ptr().cast::<EqCmEntry>().read_unaligned();
                     if let Some(library) = library() {
@@ -219,7 +221,7 @@ impl Eq {
         }
     }
 
-    /// Takes the wake-up back once all is read.
+    /// Clears the wake-up once all is read.
     fn settle(&self, told: &Told) {
         if let (true, Some(wait)) = (told.is_empty(), &self.wait) {
             wait.settle();
@@ -236,13 +238,13 @@ impl Eq {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether something is here.
+    /// Whether an event can be read.
     pub fn is_ready(&self) -> bool {
         self.progress();
         !self.told().is_empty()
     }
 
-    /// Whether nothing is here, and wake-ups are asked for.
+    /// Whether the program may sleep: nothing can be read, and wake-ups are armed.
     pub fn may_sleep(&self) -> bool {
         if let Some(wait) = &self.wait {
             wait.settle();
@@ -267,7 +269,7 @@ impl Eq {
             return -(error::ETOOSMALL as isize);
         }
         let taken = first.bytes.len().min(length);
-        // SAFETY: the program's places, of at least so many bytes.
+        // SAFETY: the program's buffers, with at least these lengths.
         unsafe {
             event.write(first.kind);
             std::ptr::copy_nonoverlapping(first.bytes.as_ptr(), into.cast(), taken);
@@ -287,7 +289,7 @@ impl Told {
 }
 
 unsafe extern "C" fn close(eq: *mut Eq) -> c_int {
-    // SAFETY: made by `open`, and open, as is its fabric.
+    // SAFETY: made by `open`, and open, and so is its fabric.
     unsafe {
         if (*eq).users.load(Ordering::Relaxed) > 0 {
             return -error::EBUSY;
@@ -302,7 +304,7 @@ unsafe extern "C" fn close(eq: *mut Eq) -> c_int {
 }
 
 unsafe extern "C" fn control(eq: *mut Eq, command: c_int, argument: *mut c_void) -> c_int {
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { wait::control((*eq).wait.as_ref(), (*eq).wait_obj, command, argument) }
 }
 
@@ -313,13 +315,13 @@ unsafe extern "C" fn read(
     length: usize,
     flags: u64,
 ) -> isize {
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { (*eq).take(event, into, length, flags) }
 }
 
 unsafe extern "C" fn read_error(eq: *mut Eq, into: *mut EqErrEntry, flags: u64) -> isize {
     given!(into);
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let mut told = (*eq).told();
         let Some((mut error, words)) = told.errors.front().cloned() else {
@@ -327,7 +329,7 @@ unsafe extern "C" fn read_error(eq: *mut Eq, into: *mut EqErrEntry, flags: u64) 
         };
         told.words = words;
         error.err_data = told.words.as_mut_ptr().cast();
-        // A program of newer versions may have brought room of its own for the words.
+        // A program of a newer version may pass its own buffer for the private data.
         if (*eq).api_version >= crate::info::VERSION_1_5
             && (*into).err_data_size > 0
             && !(*into).err_data.is_null()
@@ -380,7 +382,7 @@ unsafe extern "C" fn wait_one(
 ) -> isize {
     let patience = Patience::new(timeout_ms);
     loop {
-        // SAFETY: the interface's pointers.
+        // SAFETY: the interface's contract for pointers, see `lib.rs`.
         let eq = unsafe { &*eq };
         // SAFETY: as above.
         let taken = unsafe { eq.take(event, into, length, flags) };
@@ -402,6 +404,6 @@ unsafe extern "C" fn strerror(
     into: *mut c_char,
     length: usize,
 ) -> *const c_char {
-    // SAFETY: the program's buffer, as long as it says, or null.
+    // SAFETY: the program's buffer with the stated length, or null.
     unsafe { crate::ep::strerror(number, into, length) }
 }

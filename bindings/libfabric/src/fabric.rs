@@ -1,4 +1,4 @@
-//! The fabric: what opens domains and event queues.
+//! The fabric, which opens domains and event queues.
 
 use crate::abi::{FabricAttr, Fid, FidFabric, Info, Ops, class, error, not_offered, ops};
 use crate::library::{Level, log};
@@ -34,7 +34,7 @@ pub unsafe extern "C" fn open(
     context: *mut c_void,
 ) -> c_int {
     given!(attr, into);
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let fid = Fid { class: class::FABRIC, context, ops: &FID };
         let api_version = (*attr).api_version;
@@ -45,7 +45,7 @@ pub unsafe extern "C" fn open(
 }
 
 impl Fabric {
-    /// The version of the interface that the program speaks.
+    /// The interface version of the program.
     pub fn api_version(&self) -> u32 {
         self.fid.api_version
     }
@@ -73,18 +73,18 @@ unsafe extern "C" fn domain_with_flags(
         log(Level::Warn, "a domain was asked for with flags: there are none that it knows");
         return -error::EBADFLAGS;
     }
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { crate::domain::open(fabric.cast(), info, into.cast(), context) }
 }
 
-/// Whether a program may sleep on the descriptors of these queues: not if there is something in them.
+/// Whether a program may sleep on the descriptors of these queues: only while they are empty.
 unsafe extern "C" fn try_wait(_fabric: *mut Fabric, fids: *mut *mut Fid, count: c_int) -> c_int {
     let Ok(count) = usize::try_from(count) else { return -error::EINVAL };
     if count > 0 {
         given!(fids);
     }
     for at in 0..count {
-        // SAFETY: as many objects as are counted.
+        // SAFETY: there are `count` objects.
         match unsafe { wait::may_sleep(*fids.add(at)) } {
             Some(true) => {}
             Some(false) => return -error::EAGAIN,

@@ -1,10 +1,11 @@
-//! Addresses of this host, and of others by name.
+//! Addresses of this host, and name resolution.
 
 use std::ffi::{CStr, CString};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::ptr::null_mut;
 
-/// The address of `interface`; without one, of the first interface that is up and not the loopback, else the loopback's.
+/// The address of `interface`. Without one, the address of the first interface that is up and not
+/// loopback, or else of loopback.
 pub fn own_address(interface: Option<&str>) -> Option<Ipv4Addr> {
     let mut first = null_mut();
     // SAFETY: the list is read before it is freed.
@@ -23,9 +24,9 @@ pub fn own_address(interface: Option<&str>) -> Option<Ipv4Addr> {
 }
 
 /// # Safety
-/// The entry is of a list of `getifaddrs` that has not been freed.
+/// The entry is from a list of `getifaddrs` that has not been freed.
 unsafe fn address_of(entry: &libc::ifaddrs, wanted: Option<&str>) -> Option<Ipv4Addr> {
-    // SAFETY: the name is a string, the address null or as long as its family says.
+    // SAFETY: the name is a string; the address is null or as long as its family requires.
     unsafe {
         if entry.ifa_addr.is_null() || i32::from((*entry.ifa_addr).sa_family) != libc::AF_INET {
             return None;
@@ -40,9 +41,9 @@ unsafe fn address_of(entry: &libc::ifaddrs, wanted: Option<&str>) -> Option<Ipv4
     }
 }
 
-/// The address of this host from which `to` is reached.
+/// The address of this host on the route to `to`.
 pub fn address_towards(to: Ipv4Addr) -> Option<Ipv4Addr> {
-    // Connecting sends nothing; the kernel chooses the address.
+    // Connecting a datagram socket sends nothing; the kernel chooses the address.
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
     socket.connect(SocketAddr::from((to, 9))).ok()?;
     match socket.local_addr().ok()?.ip() {
@@ -51,7 +52,7 @@ pub fn address_towards(to: Ipv4Addr) -> Option<Ipv4Addr> {
     }
 }
 
-/// The address that a name and a service mean; `None`: none.
+/// Resolves a name and a service; `None`: no such address.
 pub fn look_up(node: Option<&CStr>, service: Option<&CStr>, numeric: bool) -> Option<SocketAddrV4> {
     let port = match service {
         None => 0,

@@ -1,4 +1,4 @@
-//! `fi_getinfo`: what we are, if that is what a program wants.
+//! `fi_getinfo`: describes this provider if it meets the program's hints.
 
 use crate::abi::{Fid, Info, error, flag, order, value};
 use crate::address;
@@ -10,7 +10,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::ptr::null_mut;
 
-/// Everything that some kind of endpoint can do. What is here works; what is not here is refused.
+/// All capabilities of any kind of endpoint. Listed ones work; others are refused.
 const CAPS: u64 = TX_CAPS | RX_CAPS | flag::LOCAL_COMM | flag::REMOTE_COMM;
 const TX_CAPS: u64 = flag::MSG | flag::TAGGED | flag::SEND | ACCESS_CAPS | flag::READ | flag::WRITE;
 const RX_CAPS: u64 = flag::MSG
@@ -22,25 +22,26 @@ const RX_CAPS: u64 = flag::MSG
     | flag::REMOTE_READ
     | flag::REMOTE_WRITE
     | flag::RMA_EVENT;
-/// What means something only where there is more than one peer.
+/// Capabilities that make sense only with several peers.
 const FROM_ANYBODY: u64 = flag::DIRECTED_RECV | flag::SOURCE;
-/// What receives that endpoints share do not offer: they belong to no endpoint's buffers, and to no endpoint's peers.
+/// Capabilities that shared receives do not offer, because they belong to no endpoint's buffers and
+/// peers.
 pub const NOT_SHARED: u64 = flag::MULTI_RECV | flag::DIRECTED_RECV;
 
-/// A kind of endpoints.
+/// A kind of endpoint.
 struct Kind {
     value: c_int,
     caps: u64,
-    /// Orders that are kept: of messages, and of changes of numbers.
+    /// Orders that are kept, of messages and of atomics.
     orders: u64,
-    /// Longest message, and longest one that is copied and forgotten.
+    /// Longest message, and longest injected one, in bytes.
     message_bytes: usize,
     inject_bytes: usize,
-    /// What 0 means for `control_progress`.
+    /// The meaning of 0 in `control_progress`.
     control_progress: c_int,
 }
 
-/// All kinds, in the order in which they are listed.
+/// All kinds, in the order of the answer.
 const KINDS: [Kind; 3] = [
     Kind {
         value: value::EP_RDM,
@@ -56,7 +57,7 @@ const KINDS: [Kind; 3] = [
         orders: order::SAS | order::ATOMIC,
         message_bytes: MESSAGE_BYTES,
         inject_bytes: INJECT_BYTES,
-        // Connections come about while somebody reads an event queue.
+        // Connections progress while the program reads an event queue.
         control_progress: value::PROGRESS_MANUAL,
     },
     Kind {
@@ -74,7 +75,7 @@ const KINDS: [Kind; 3] = [
         control_progress: value::PROGRESS_AUTO,
     },
 ];
-/// What lets peers use each other's memory.
+/// Capabilities to access peers' memory.
 pub const ACCESS_CAPS: u64 = flag::RMA | flag::ATOMIC;
 /// Flags that every transmission of an endpoint may have.
 const TX_FLAGS: u64 = flag::COMPLETION
@@ -84,21 +85,21 @@ const TX_FLAGS: u64 = flag::COMPLETION
     | flag::DELIVERY_COMPLETE
     | flag::MATCH_COMPLETE;
 const RX_FLAGS: u64 = flag::COMPLETION | flag::MULTI_RECV;
-/// Longest message that is copied and forgotten.
+/// Longest injected message, in bytes.
 pub const INJECT_BYTES: usize = 16 << 10;
 const MESSAGE_BYTES: usize = 1 << 40;
-/// Longest datagram: what every device carries at once.
+/// Longest datagram in bytes: every device carries it in one piece.
 pub const DATAGRAM_BYTES: usize = 8000;
-/// The version of the interface that first had bits for how memory is registered.
+/// The first interface version with bits for memory registration.
 pub const VERSION_1_5: u32 = 1 << 16 | 5;
 /// Operations, and completions, that can wait.
 pub const DEPTH: usize = 4096;
-/// Regions of memory that peers may use.
+/// Most regions of memory that peers may use.
 const REGIONS: usize = 16_384;
-/// Stretches of memory of one message.
+/// Most buffers of one message.
 pub const IOV_LIMIT: usize = 4;
 
-/// The entry of the table of the provider.
+/// The provider's `getinfo` operation.
 ///
 /// # Safety
 /// As `fi_getinfo` describes it.
@@ -136,15 +137,16 @@ unsafe fn find(
     let library = library().ok_or(error::ENODATA)?;
     let mut kinds: Vec<&Kind> = KINDS.iter().collect();
     if flags & flag::CORE_PROV_ONLY != 0 {
-        // A utility provider would make of our other kinds, with a protocol more, what the first one is already; and hide it.
+        // With only the first kind: from the other kinds a utility provider would build the first
+        // one again with one more protocol, and hide the real one.
         kinds.retain(|kind| kind.value == value::EP_RDM);
     }
     if let Some(hints) = hints {
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise.
         let wanted = unsafe { hints.ep_attr.as_ref() }.map_or(value::EP_UNSPEC, |ep| ep.kind);
         kinds.retain(|kind| [value::EP_UNSPEC, kind.value].contains(&wanted));
         let mut refused = None;
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise.
         kinds.retain(|kind| match unsafe { check(kind, hints, version) } {
             Ok(()) => true,
             Err(what) => {
@@ -159,7 +161,7 @@ unsafe fn find(
         }
     }
     let settings = settings::read(library);
-    // SAFETY: the program's addresses are as long as they say.
+    // SAFETY: the program's addresses have the stated lengths.
     let (source, destination) = unsafe { ends(node, service, flags, hints) }?;
     let mut device = match &settings.device {
         Some(device) => device.clone(),
@@ -196,7 +198,7 @@ unsafe fn find(
     }
     let mut first = null_mut();
     for kind in kinds.iter().rev() {
-        // SAFETY: as for `find`; infos that were made are in a list, which the library frees.
+        // SAFETY: as for `find`; the infos are in a list that the library frees.
         unsafe {
             match answer(kind, hints, version, &device, source, destination) {
                 Ok(made) => {
@@ -213,29 +215,29 @@ unsafe fn find(
     Ok(first)
 }
 
-/// Where a device is, as far as its name tells; nowhere in particular otherwise.
+/// The address of a device, if its name contains one; unspecified otherwise.
 fn address_of(device: &str) -> SocketAddrV4 {
     let ip = device.rsplit(':').next().and_then(|ip| ip.parse().ok());
     SocketAddrV4::new(ip.unwrap_or(Ipv4Addr::UNSPECIFIED), 0)
 }
 
-/// Whether a domain's name is one that we could have given.
+/// Whether a domain's name could be one of ours.
 fn is_ours(name: &str) -> bool {
     name.strip_prefix("auto:udp:").is_some_and(|ip| ip.parse::<Ipv4Addr>().is_ok())
 }
 
-/// What a program wants that endpoints of this kind are not; the hints are met otherwise.
+/// The hint that endpoints of this kind do not meet; `Ok`: they meet all.
 ///
 /// # Safety
 /// The hints' pointers are null or valid.
 unsafe fn check(kind: &Kind, hints: &Info, version: u32) -> Result<(), &'static str> {
     let all = |has: u64, wanted: u64, what| if wanted & !has == 0 { Ok(()) } else { Err(what) };
     let one = |good: bool, what| if good { Ok(()) } else { Err(what) };
-    // Capabilities of both directions may be named without their kinds.
+    // Capabilities of both directions may come without their kinds.
     all(kind.caps, hints.caps, "capabilities that it does not have")?;
     let formats = [0, value::SOCKADDR, value::SOCKADDR_IN];
     one(formats.contains(&hints.addr_format), "another format of addresses than sockaddr_in")?;
-    // SAFETY: the caller's.
+    // SAFETY: the caller's promise.
     unsafe {
         if let Some(fabric) = hints.fabric_attr.as_ref() {
             let is = |text: *mut c_char, name: &str| {
@@ -273,7 +275,7 @@ unsafe fn check(kind: &Kind, hints: &Info, version: u32) -> Result<(), &'static 
             )?;
             one(domain.cq_data_size <= 8, "more than 8 bytes of remote data")?;
             one(domain.mr_key_size <= 8, "longer keys")?;
-            // Without accesses by peers, it does not matter how memory is registered.
+            // Without accesses by peers the registration mode does not matter.
             let basic = domain.mr_mode & value::MR_BASIC != 0 && hints.caps & ACCESS_CAPS != 0;
             let known = version < VERSION_1_5 || domain.mr_mode & value::MR_SCALABLE == 0;
             let known = known || domain.mr_mode == value::MR_SCALABLE;
@@ -309,10 +311,10 @@ unsafe fn check(kind: &Kind, hints: &Info, version: u32) -> Result<(), &'static 
 
 type Ends = (Option<SocketAddrV4>, Option<SocketAddrV4>);
 
-/// Where from and where to, as far as the program says.
+/// The source and destination that the program names.
 ///
 /// # Safety
-/// The hints' addresses are null or as long as they say.
+/// The hints' addresses are null or have the stated lengths.
 unsafe fn ends(
     node: Option<&CStr>,
     service: Option<&CStr>,
@@ -323,7 +325,7 @@ unsafe fn ends(
         if address.is_null() || length < address::BYTES {
             return None;
         }
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise.
         unsafe { address::read(address) }
     };
     let (mut source, mut destination) = match hints {
@@ -358,7 +360,8 @@ unsafe fn answer(
     destination: Option<SocketAddrV4>,
 ) -> Result<*mut Info, c_int> {
     let made = library().ok_or(error::ENODATA)?.new_info();
-    // SAFETY: the library's info has all attributes, of at least the sizes that we know; hints' pointers are null or valid.
+    // SAFETY: the library's info has all attributes, with at least the sizes that we know. Pointers
+    // of the hints are null or valid.
     unsafe {
         let info = made.as_mut().ok_or(error::ENOMEM)?;
         let hint_domain = hints.and_then(|hints| hints.domain_attr.as_ref());
@@ -368,7 +371,7 @@ unsafe fn answer(
         let shares = |count: Option<usize>| count == Some(value::SHARED_CONTEXT);
         let shared = shares(hint_ep.map(|hint| hint.rx_ctx_cnt));
         info.caps = match hints.map(|hints| hints.caps) {
-            // What costs something where it is not used has to be asked for.
+            // Capabilities with a cost when unused must be requested.
             None | Some(0) => {
                 kind.caps & !flag::RMA_EVENT & if shared { !NOT_SHARED } else { u64::MAX }
             }
@@ -403,7 +406,7 @@ unsafe fn answer(
         ep.protocol_version = 1;
         ep.max_msg_size = kind.message_bytes;
         ep.mem_tag_format = u64::MAX;
-        // Of changes of numbers: other accesses keep no order.
+        // Only atomics: other accesses keep no order.
         let ordered = if kind.orders & order::ATOMIC != 0 { OPERAND_BYTES } else { 0 };
         ep.max_order_raw_size = ordered;
         ep.max_order_war_size = ordered;
@@ -425,7 +428,7 @@ unsafe fn answer(
             or(hint_domain.map(|hint| hint.data_progress), value::PROGRESS_MANUAL);
         domain.resource_mgmt = value::RM_ENABLED;
         domain.av_type = or(hint_domain.map(|hint| hint.av_type), value::AV_TABLE);
-        // What 0 means was called so before versions had bits for it.
+        // Versions without mode bits call this mode MR_SCALABLE.
         let scalable = hint_domain.map_or(0, |hint| hint.mr_mode) == value::MR_SCALABLE;
         domain.mr_mode = match version < VERSION_1_5 || scalable {
             true => value::MR_SCALABLE,
@@ -448,7 +451,8 @@ unsafe fn answer(
 
         let fabric = &mut *info.fabric_attr;
         fabric.name = text("bellwire");
-        // The library writes the provider's name itself; 1.17 and 2.x differ in whether they replace one.
+        // The library writes the provider's name itself; 1.17 and 2.x differ in whether they
+        // replace an existing one.
         fabric.prov_version = crate::VERSION;
         if domain.name.is_null() || fabric.name.is_null() {
             library().expect("found above").free_info(made);
@@ -458,18 +462,19 @@ unsafe fn answer(
     Ok(made)
 }
 
-/// The address with a port that an info names as its source.
+/// The source address of an info, if it has a port.
 ///
 /// # Safety
-/// The info's address is null or as long as it says.
+/// The info's address is null or has the stated length.
 pub unsafe fn source(info: &Info) -> Option<SocketAddrV4> {
-    // SAFETY: the caller's.
+    // SAFETY: the caller's promise.
     let read = |address| unsafe { address::read(address) };
     let source = (info.src_addrlen >= address::BYTES).then(|| read(info.src_addr)).flatten();
     source.filter(|source| source.port() != 0)
 }
 
-/// The info that goes with a request for a connection: as the passive endpoint's, from its name to whoever asks. `None`: without memory.
+/// The info of a connection request: like the passive endpoint's, with its name as source and the
+/// client as destination. `None`: no memory.
 ///
 /// # Safety
 /// The passive endpoint's info is valid.
@@ -480,7 +485,7 @@ pub unsafe fn of_request(
     handle: *mut Fid,
 ) -> Option<*mut Info> {
     let library = library()?;
-    // SAFETY: the caller's; addresses are the library's to free, as all that is in an info.
+    // SAFETY: the caller's promise; the library frees the addresses with the info.
     unsafe {
         let made = library.copy_info(listens);
         let info = made.as_mut()?;
@@ -497,7 +502,7 @@ pub unsafe fn of_request(
     }
 }
 
-/// Capabilities that come with those that are asked for: both directions, if none is named.
+/// Completes the requested capabilities: both directions, if none is named.
 fn complete(mut caps: u64) -> u64 {
     const DIRECTIONS: u64 = flag::READ | flag::WRITE | flag::REMOTE_READ | flag::REMOTE_WRITE;
     if caps & ACCESS_CAPS != 0 && caps & DIRECTIONS == 0 {

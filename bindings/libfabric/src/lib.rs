@@ -1,20 +1,24 @@
-//! A libfabric provider: programs that speak libfabric, MPI above all, run over Bellwire.
+//! A libfabric provider: programs that use libfabric, above all MPI, run over Bellwire.
 //!
-//! The library finds `libbellwire-fi.so` in `FI_PROVIDER_PATH` and calls [`fi_prov_ini`]. What matching, unexpected messages, rendezvous and accesses to memory are is in
-//! `bellwire-tagged`; here is only how libfabric calls things.
+//! The library finds `libbellwire-fi.so` in `FI_PROVIDER_PATH` and calls [`fi_prov_ini`]. Matching,
+//! unexpected messages, rendezvous and memory accesses are in `bellwire-tagged`; this crate only
+//! translates libfabric's calls.
 //!
 //! | file | what |
 //! |---|---|
 //! | `abi.rs`, `library.rs` | the library's structures and functions |
 //! | `info.rs`, `host.rs`, `address.rs`, `settings.rs` | what there is, and where |
-//! | `fabric.rs`, `domain.rs`, `av.rs`, `ep.rs` and `bound.rs`, `cq.rs` and `entries.rs`, `eq.rs`, `cntr.rs`, `mr.rs`, `poll.rs`, `waitset.rs`, `passive.rs`, `shared.rs` | one object each |
+//! | `fabric.rs`, `domain.rs`, `av.rs`, `ep.rs`, `cq.rs`, `eq.rs`, `cntr.rs` | one object each |
+//! | `mr.rs`, `poll.rs`, `waitset.rs`, `passive.rs`, `shared.rs` | one object each, too |
+//! | `bound.rs`, `entries.rs` | parts of an endpoint and of a completion queue |
 //! | `connection.rs` | what connected endpoints do besides |
 //! | `transmit.rs`, `receive.rs`, `rma.rs`, `atomic.rs` | the calls of the data path |
 //! | `object.rs` | pointers from programs: what is null, not ours, or closed |
 //! | `lock.rs`, `wait.rs`, `progress.rs` | threads |
 //!
-//! Every function that the library or a program calls takes the pointers that the interface says, or null. This is its safety
-//! contract and is not repeated at each. `object.rs` says what a program hears that comes with another pointer.
+//! Every function that the library or a program calls takes the pointers that the interface
+//! requires, or null. This is their common safety contract, which SAFETY comments refer to.
+//! `object.rs` says how other pointers are answered.
 #![allow(clippy::missing_safety_doc)]
 
 pub mod abi;
@@ -51,21 +55,22 @@ use abi::Provider;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 
-/// Our version, as providers have one.
+/// Our provider version.
 pub const VERSION: u32 = 1;
 
 struct Ours(Box<std::cell::UnsafeCell<Provider>>);
-// SAFETY: we write it once, before the library sees it; from then on it is the library's.
+// SAFETY: we write it once, before the library sees it; from then on it belongs to the library.
 unsafe impl Sync for Ours {}
 // SAFETY: as above.
 unsafe impl Send for Ours {}
 
 static PROVIDER: OnceLock<Ours> = OnceLock::new();
 
-/// The provider as the library knows it.
+/// The provider structure for the library.
 pub(crate) fn provider() -> *mut Provider {
     let make = || {
-        // The library refuses a provider that is newer than itself, and what we serve is the same in all versions.
+        // The library refuses a provider with a newer version than its own. Our service is the same
+        // in all versions.
         let version = library::library().map_or(0, library::Library::version);
         Ours(Box::new(std::cell::UnsafeCell::new(Provider {
             version: VERSION,
@@ -80,7 +85,7 @@ pub(crate) fn provider() -> *mut Provider {
     PROVIDER.get_or_init(make).0.get()
 }
 
-/// What the library calls when it has loaded us.
+/// The library calls this once it has loaded us.
 #[unsafe(no_mangle)]
 pub extern "C" fn fi_prov_ini() -> *mut Provider {
     let Some(library) = library::library() else { return null_mut() };
@@ -89,5 +94,6 @@ pub extern "C" fn fi_prov_ini() -> *mut Provider {
     provider
 }
 
-/// What the library calls before it unloads us: there is nothing left by then, as objects end with their `close`.
+/// The library calls this before it unloads us. Nothing is left by then, because objects end with
+/// their `close`.
 extern "C" fn cleanup() {}

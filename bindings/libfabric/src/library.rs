@@ -1,7 +1,7 @@
-//! What we need of the libfabric that loaded us.
+//! The functions of the libfabric that loaded us.
 //!
-//! It is looked up in the process and not linked: a linked symbol would name the version of the library that we were built with, and with it
-//! the sizes of structures of that time.
+//! They are looked up in the process, not linked: a linked symbol would bind us to the library
+//! version of the build, and to its structure sizes.
 
 use crate::abi::{Info, Provider};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -30,22 +30,22 @@ pub struct Library {
 
 static LIBRARY: OnceLock<Option<Library>> = OnceLock::new();
 
-/// The library; `None`: there is none in this process.
+/// The library; `None` if the process has none.
 pub fn library() -> Option<&'static Library> {
     LIBRARY.get_or_init(Library::find).as_ref()
 }
 
-/// How much a line of the log matters.
+/// The level of a log line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(i32)]
 pub enum Level {
-    /// Something is wrong, and the line says what to do.
+    /// A fault, with its remedy.
     Warn = 0,
-    /// What was chosen, and why.
+    /// A choice, with its reason.
     Info = 2,
 }
 
-/// Writes a line to the library's log, if it wants lines of this level.
+/// Writes a line to the library's log, if it logs this level.
 pub fn log(level: Level, line: &str) {
     const CORE: c_int = 0;
     let Some(Library { log_enabled: Some(enabled), log: Some(log), .. }) = library() else {
@@ -69,7 +69,8 @@ impl Library {
             // SAFETY: looks a name up.
             NonNull::new(unsafe { libc::dlsym(handle, name.as_ptr()) })
         };
-        // SAFETY: the types are those of the library's headers, the same in all versions that we serve; a missing function is `None`.
+        // SAFETY: the types are those of the library's headers, the same in all versions that we
+        // support. A missing function is `None`.
         unsafe {
             use std::mem::transmute as of;
             Some(Library {
@@ -99,31 +100,31 @@ impl Library {
         unsafe { (self.version)() }
     }
 
-    /// An empty info, of the size that this library has; null without memory.
+    /// An empty info with the size of this library's version; null without memory.
     pub fn new_info(&self) -> *mut Info {
-        // SAFETY: the library's function makes a new one of null.
+        // SAFETY: the library's function; for null it makes a new info.
         unsafe { (self.dup_info)(null_mut()) }
     }
 
-    /// A copy of one info, and of nothing behind it; null without memory.
+    /// A copy of one info, without its successors; null without memory.
     ///
     /// # Safety
     /// Its pointers are null or valid.
     pub unsafe fn copy_info(&self, info: *const Info) -> *mut Info {
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise.
         unsafe { (self.dup_info)(info) }
     }
 
-    /// Frees what [`Library::new_info`] and [`Library::copy_info`] made.
+    /// Frees an info of [`Library::new_info`] or [`Library::copy_info`].
     ///
     /// # Safety
-    /// It is not used any more.
+    /// The info is no longer used.
     pub unsafe fn free_info(&self, info: *mut Info) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise.
         unsafe { (self.free_info)(info) }
     }
 
-    /// Tells the library of a setting, which it lists.
+    /// Defines a setting, which the library lists.
     pub fn define(&self, name: &CStr, help: &CStr) {
         const STRING: c_int = 0;
         if let Some(define) = self.define {
@@ -132,11 +133,12 @@ impl Library {
         }
     }
 
-    /// A setting, if somebody has set it.
+    /// A setting, if the user has set it.
     pub fn setting(&self, name: &CStr) -> Option<String> {
         let mut value: *const c_char = null_mut();
         let get = self.get?;
-        // SAFETY: the library's function; settings that were defined as strings come as strings of the environment.
+        // SAFETY: the library's function; settings defined as strings come as strings of the
+        // environment.
         unsafe {
             let found = get(crate::provider(), name.as_ptr(), (&raw mut value).cast()) == 0;
             (found && !value.is_null())
@@ -144,17 +146,18 @@ impl Library {
         }
     }
 
-    /// What an error number means.
+    /// The text of an error number.
     pub fn strerror(&self, number: c_int) -> *const c_char {
         match self.strerror {
-            // SAFETY: the library's function, which knows all numbers.
+            // SAFETY: the library's function, which accepts all numbers.
             Some(strerror) => unsafe { strerror(number) },
             None => c"unknown error".as_ptr(),
         }
     }
 }
 
-/// Where to look for the library's functions: in what everybody sees, or, if a program has loaded the library for itself only, there.
+/// The handle for symbol look-ups: the global scope, or the library itself if a program has loaded
+/// it privately.
 fn handle() -> *mut c_void {
     // SAFETY: looks a name up.
     if !unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"fi_dupinfo".as_ptr()) }.is_null() {
@@ -166,13 +169,13 @@ fn handle() -> *mut c_void {
     if found.is_null() { libc::RTLD_DEFAULT } else { found }
 }
 
-/// Takes the first object that is called like the library.
+/// Takes the first object with the library's name.
 unsafe extern "C" fn look(
     object: *mut libc::dl_phdr_info,
     _size: usize,
     found: *mut c_void,
 ) -> c_int {
-    // SAFETY: the loader gives a live object with a name, or none.
+    // SAFETY: the loader passes a live object with a name, or without one.
     unsafe {
         let name = (*object).dlpi_name;
         if name.is_null() || !CStr::from_ptr(name).to_string_lossy().contains("/libfabric") {

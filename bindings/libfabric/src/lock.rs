@@ -1,33 +1,33 @@
-//! A lock that costs nothing where the program promises to be alone.
+//! A lock that costs nothing if the program promises exclusive use.
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Something that one thread uses at a time.
+/// A value that one thread uses at a time.
 pub struct Lock<T> {
-    /// Whether the program leaves it to us that only one does.
+    /// Whether we must exclude other threads; otherwise the program promises to.
     shared: bool,
     taken: AtomicBool,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: one thread at a time gets at the value: by the flag, or by the program's promise.
+// SAFETY: one thread at a time reaches the value, by the flag or by the program's promise.
 unsafe impl<T: Send> Sync for Lock<T> {}
 
-/// The value, until it is dropped.
+/// Access to the value, until this is dropped.
 pub struct Held<'a, T>(&'a Lock<T>);
 
-/// Looks between two offers of the processor to others.
+/// Polls between two yields of the processor.
 const LOOKS: u32 = 64;
 
 impl<T> Lock<T> {
-    /// `shared`: threads may come at the same time.
+    /// `shared`: several threads may come at once.
     pub fn new(shared: bool, value: T) -> Self {
         Lock { shared, taken: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
 
-    /// Waits until nobody else has it. A thread does not take it twice.
+    /// Waits until the lock is free. It is not reentrant.
     #[inline(always)]
     pub fn hold(&self) -> Held<'_, T> {
         if self.shared {
@@ -36,9 +36,10 @@ impl<T> Lock<T> {
         Held(self)
     }
 
-    /// Takes it if nobody has it.
+    /// Takes the lock if it is free.
     pub fn try_hold(&self) -> Option<Held<'_, T>> {
-        // Acquire pairs with the release of `Held::drop`. Only who has taken it makes a `Held`, as dropping one gives it back.
+        // Acquire pairs with the release of `Held::drop`. Only a taken lock makes a `Held`, because
+        // dropping one releases it.
         (!self.shared || !self.taken.swap(true, Ordering::Acquire)).then(|| Held(self))
     }
 
@@ -61,7 +62,7 @@ impl<T> Deref for Held<'_, T> {
     type Target = T;
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: this one has it.
+        // SAFETY: this `Held` has the lock.
         unsafe { &*self.0.value.get() }
     }
 }
@@ -78,7 +79,7 @@ impl<T> Drop for Held<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
         if self.0.shared {
-            // Release pairs with the acquire of whoever takes it next.
+            // Release pairs with the acquire of the next holder.
             self.0.taken.store(false, Ordering::Release);
         }
     }
@@ -88,7 +89,8 @@ impl<T> Drop for Held<'_, T> {
 mod tests {
     use super::*;
 
-    /// One thread at a time has it: trying in vain gives it to nobody else, and it is free once it is dropped. Without sharing, it costs nothing and is always had.
+    /// One thread at a time has the lock. A failed attempt does not change it, and it is free once
+    /// `Held` is dropped. Without sharing it is always granted.
     #[test]
     fn one_has_it() {
         let lock = Lock::new(true, 0);

@@ -1,4 +1,5 @@
-//! Memory that peers may use by keys that the program chooses (`mr_mode` 0): places in it are counted from its start.
+//! Memory that peers access by keys that the program chooses (`mr_mode` 0); offsets count from its
+//! start.
 //!
 //! A region belongs to the domain, and is exposed at each of its endpoints.
 
@@ -21,7 +22,7 @@ pub struct Mr {
     domain: *mut Domain,
     span: Span,
     rights: Rights,
-    /// What counts peers' writes and reads; null: nothing.
+    /// Counters of peers' writes and reads; null: none.
     writes: AtomicPtr<Cntr>,
     reads: AtomicPtr<Cntr>,
 }
@@ -36,14 +37,14 @@ pub struct Exposed {
 }
 
 static FID: Ops<6> = ops![close, bind, control, not_offered, not_offered, not_offered];
-/// What the domain offers to register by.
+/// The registration operations of a domain.
 pub static MR: Ops<3> = ops![register, register_parts, register_as];
 
 impl Exposed {
-    /// A new endpoint, at which all regions are exposed.
+    /// Adds a new endpoint, and exposes all regions at it.
     ///
     /// # Safety
-    /// It leaves before it is closed.
+    /// The endpoint leaves before it is closed.
     pub unsafe fn add_endpoint(&mut self, ep: *mut Ep) -> Result<(), Refusal> {
         for &region in &self.regions {
             // SAFETY: regions leave before they are closed, endpoints by the caller's promise.
@@ -64,13 +65,13 @@ impl Exposed {
     }
 
     /// # Safety
-    /// It leaves before it is closed.
+    /// The region leaves before it is closed.
     unsafe fn add_region(&mut self, region: *mut Mr) -> Result<(), Refusal> {
         for (at, &ep) in self.endpoints.iter().enumerate() {
-            // SAFETY: the caller's.
+            // SAFETY: the caller's promise.
             let exposed = unsafe { (*region).expose(ep) };
             if let Err(refusal) = exposed {
-                // SAFETY: as above; these have it.
+                // SAFETY: as above; these endpoints have exposed it.
                 self.endpoints[..at].iter().for_each(|&ep| unsafe { (*region).withdraw(ep) });
                 return Err(refusal);
             }
@@ -94,7 +95,7 @@ impl Mr {
             state.bound.know_region(self.fid.key, self);
         }
         for cntr in [&self.writes, &self.reads] {
-            // SAFETY: counters are closed after what they are bound to.
+            // SAFETY: counters are closed after the objects that they are bound to.
             unsafe { watch(cntr.load(Ordering::Acquire), ep) };
         }
         Ok(())
@@ -107,32 +108,32 @@ impl Mr {
         state.bound.forget_region(self.fid.key);
     }
 
-    /// A peer has written to it, or read it.
+    /// Counts a peer's write or read.
     pub fn count(&self, read: bool) {
         let cntr = if read { &self.reads } else { &self.writes };
         // Acquire pairs with the release of `bind`.
-        // SAFETY: counters are closed after what they are bound to.
+        // SAFETY: counters are closed after the objects that they are bound to.
         if let Some(cntr) = unsafe { cntr.load(Ordering::Acquire).as_ref() } {
             cntr.count(true);
         }
     }
 }
 
-/// Has a region's counter wake up by what happens at an endpoint.
+/// Makes events at an endpoint wake up a region's counter.
 ///
 /// # Safety
 /// Both are open; the counter may be null.
 unsafe fn watch(cntr: *const Cntr, ep: *mut Ep) {
-    // SAFETY: the caller's.
+    // SAFETY: the caller's promise.
     if let Some(wait) = unsafe { cntr.as_ref() }.and_then(Cntr::wait_object) {
         // SAFETY: as above.
         wait.add(unsafe { (*ep).wait_fd() });
     }
 }
 
-/// Binds a counter of what peers do to it, which is told only to endpoints with FI_RMA_EVENT.
+/// Binds a counter of peers' accesses. Only endpoints with FI_RMA_EVENT report these.
 unsafe extern "C" fn bind(mr: *mut Mr, fid: *mut Fid, flags: u64) -> c_int {
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let Some(counts) = object_of::<Cntr>(fid) else { return -error::EINVAL };
         if flags & !(flag::REMOTE_WRITE | flag::REMOTE_READ) != 0 || flags == 0 {
@@ -155,12 +156,12 @@ unsafe extern "C" fn bind(mr: *mut Mr, fid: *mut Fid, flags: u64) -> c_int {
     0
 }
 
-/// A counter that was bound, or null, is bound no more.
+/// Releases a counter that was bound; null is ignored.
 ///
 /// # Safety
-/// It is open.
+/// The counter is open, or null.
 unsafe fn release(cntr: *mut Cntr) {
-    // SAFETY: the caller's.
+    // SAFETY: the caller's promise.
     if let Some(cntr) = unsafe { cntr.as_ref() } {
         cntr.users.fetch_sub(1, Ordering::Relaxed);
     }
@@ -173,7 +174,8 @@ unsafe extern "C" fn register_as(
     into: *mut *mut Mr,
 ) -> c_int {
     given!(attr, into);
-    // SAFETY: the interface's pointers, and memory that stays the program's until the region is closed.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`; the memory stays the program's
+    // until the region is closed.
     unsafe {
         let attr = &*attr;
         if flags != 0 {
@@ -228,7 +230,7 @@ unsafe extern "C" fn register_parts(
     context: *mut c_void,
 ) -> c_int {
     let attr = MrAttr { iov, count, access, offset, requested_key, context, auth_key_size: 0 };
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { register_as(domain, &attr, flags, into) }
 }
 
@@ -245,20 +247,20 @@ unsafe extern "C" fn register(
     context: *mut c_void,
 ) -> c_int {
     let part = libc::iovec { iov_base: start.cast_mut(), iov_len: length };
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { register_parts(domain, &part, 1, access, offset, requested_key, flags, into, context) }
 }
 
 unsafe extern "C" fn control(_mr: *mut Mr, command: c_int, _argument: *mut c_void) -> c_int {
     match command {
-        // It was enabled from the start.
+        // Regions are enabled from the start.
         value::CONTROL_ENABLE => 0,
         _ => -error::ENOSYS,
     }
 }
 
 unsafe extern "C" fn close(mr: *mut Mr) -> c_int {
-    // SAFETY: made by `register_as`, and open, as is its domain.
+    // SAFETY: made by `register_as`, and open, and so is its domain.
     unsafe {
         let domain = (*mr).domain;
         {

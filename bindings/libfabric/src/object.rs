@@ -1,17 +1,18 @@
-//! Pointers that come from a program: what must be given, and what an object of ours is.
+//! Pointers from a program: required ones, and pointers to our objects.
 //!
-//! | the program comes with | what it hears |
+//! | the program passes | answer |
 //! |---|---|
 //! | null for an attribute, a place, a buffer of some bytes | `-FI_EINVAL` |
-//! | an object of another class or provider where one of ours belongs | `-FI_EINVAL` |
-//! | an object that is closed | `-FI_EBADF` from its own calls, `-FI_EINVAL` where it is an argument |
-//! | an object that others still use, to be closed | `-FI_EBUSY` |
+//! | an object of another class or provider | `-FI_EINVAL` |
+//! | an object that is closed | `-FI_EBADF` from its own calls, `-FI_EINVAL` as an argument |
+//! | an object to close that others still use | `-FI_EBUSY` |
 //!
-//! The header's inline functions call an object by the tables in it, before we see it. So a closed
-//! object stays as a *shell*: its content is gone, and all its tables lead to [`closed`]. The data
-//! path needs no check for that. Shells are bounded: the oldest is freed when there are more than
-//! [`SHELLS`], or when they have more than [`SHELL_BYTES`]. A program that uses an object which was
-//! closed before all of these is on its own, and so is one that closes null: the header reads it.
+//! The header's inline functions call through an object's tables before we see the call. So a
+//! closed object stays as a *shell*: its content is gone, and all its tables lead to [`closed`].
+//! The data path needs no check for that. The number of shells is bounded: the oldest is freed when
+//! there are more than [`SHELLS`], or when they take more than [`SHELL_BYTES`]. Use of an object
+//! that was closed before all of these is undefined, and so is closing null, because the header
+//! reads it.
 
 use crate::abi::{
     Fid, FidAv, FidCntr, FidCq, FidDomain, FidEp, FidEq, FidFabric, FidMr, FidPep, FidPoll, FidStx,
@@ -28,7 +29,7 @@ pub const SHELLS: usize = 1024;
 /// Most bytes that they take.
 pub const SHELL_BYTES: usize = 1 << 20;
 
-/// Answers `-FI_EINVAL` unless all of these pointers are given.
+/// Returns `-FI_EINVAL` unless all of these pointers are non-null.
 macro_rules! given {
     ($($pointer:expr),+ $(,)?) => {
         if $($pointer.is_null())||+ {
@@ -38,29 +39,29 @@ macro_rules! given {
 }
 pub(crate) use given;
 
-/// Whether a program can mean memory by this: it is no longer than memory can be, and given if it
-/// has bytes.
+/// Whether a program can mean memory by this: its length is possible, and the pointer is not null
+/// if there are bytes.
 #[inline(always)]
 pub fn is_memory(at: *const c_void, length: usize) -> bool {
     if at.is_null() { length == 0 } else { length as isize >= 0 }
 }
 
-/// What programs have pointers to.
+/// An object that programs have pointers to.
 ///
 /// # Safety
-/// It is `repr(C)` and begins with its `Head`, which begins with a [`Fid`] that has `FID` as its
-/// table as long as the object is open.
+/// It is `repr(C)` and begins with its `Head`. The head begins with a [`Fid`] whose table is `FID`
+/// while the object is open.
 pub unsafe trait Object {
     /// The structure of the interface.
     type Head: 'static;
     /// Its first table, which no other kind of object has.
     const FID: &'static Ops<6>;
-    /// What it is once it is closed.
+    /// Its head once it is closed.
     const CLOSED: Self::Head;
 }
 
-/// Makes a kind of object: its type, its structure, its first table, and the structure once it is
-/// closed.
+/// Declares a kind of object: its type, its structure, its first table, and the structure once it
+/// is closed.
 macro_rules! object {
     ($object:ty, $head:ident, $fid:ident, $closed:expr) => {
         // SAFETY: the structure is `repr(C)`, begins with the head, and is made with this table.
@@ -73,24 +74,24 @@ macro_rules! object {
 }
 pub(crate) use object;
 
-/// The object of this kind that a program gives as an argument. `None`: it is null, of another
+/// The object of this kind that a program passes as an argument. `None`: it is null, of another
 /// kind, not ours, or closed.
 ///
 /// # Safety
-/// Null, an object of some provider that is open, or one of ours that is open or a shell.
+/// Null, an open object of some provider, or one of ours that is open or a shell.
 #[inline]
 pub unsafe fn object_of<'a, T: Object>(fid: *mut Fid) -> Option<&'a T> {
-    // SAFETY: the caller's; the table tells what it is.
+    // SAFETY: the caller's promise; the table identifies the kind.
     unsafe { (!fid.is_null() && std::ptr::eq((*fid).ops, T::FID)).then(|| &*fid.cast::<T>()) }
 }
 
 /// Ends an object that was boxed. Its shell stays for a while.
 ///
 /// # Safety
-/// It was made by `Box::into_raw`, and nobody of us uses it any more.
+/// It was made by `Box::into_raw`, and our code no longer uses it.
 pub unsafe fn retire<T: Object>(object: *mut T) {
     let layout = Layout::new::<T>();
-    // SAFETY: the caller's. The head fits, as the object begins with it.
+    // SAFETY: the caller's promise. The head fits, because the object begins with it.
     unsafe {
         object.drop_in_place();
         object.cast::<T::Head>().write(T::CLOSED);
@@ -105,7 +106,7 @@ struct Shell {
     layout: Layout,
 }
 
-// SAFETY: memory that nobody else frees.
+// SAFETY: only the shell frees this memory.
 unsafe impl Send for Shell {}
 
 struct Shells {
@@ -123,24 +124,24 @@ impl Shells {
         while self.oldest_first.len() > SHELLS || self.bytes > SHELL_BYTES {
             let Some(Shell { at, layout }) = self.oldest_first.pop_front() else { return };
             self.bytes -= layout.size();
-            // SAFETY: it was boxed with this layout, and is known to nobody but a program that was
-            // told so.
+            // SAFETY: it was boxed with this layout. Only a program that was told of the close can
+            // still have its address.
             unsafe { dealloc(at, layout) };
         }
     }
 }
 
-/// What every call of a closed object answers. It reads no arguments.
+/// The answer of every call of a closed object. It reads no arguments.
 unsafe extern "C" fn closed() -> isize {
     -(error::EBADF as isize)
 }
 
-/// Of calls that answer a text.
+/// The answer of calls that return a text.
 unsafe extern "C" fn closed_text() -> *const c_char {
     c"the object is closed".as_ptr()
 }
 
-/// What a closed counter has counted: nothing.
+/// The count of a closed counter: zero.
 unsafe extern "C" fn closed_count() -> u64 {
     0
 }
@@ -153,7 +154,7 @@ const fn calls<const N: usize>() -> Ops<N> {
     Ops::new([CLOSED_CALL; N])
 }
 
-/// Tables of calls, with some slots of another kind.
+/// A table of `closed`, with other functions in some slots.
 const fn calls_but<const N: usize, const M: usize>(others: [(usize, Slot); M]) -> Ops<N> {
     let mut slots = [CLOSED_CALL; N];
     let mut at = 0;
@@ -216,8 +217,8 @@ mod tests {
     static THING: Ops<6> = calls();
     object!(Thing, FidPoll, THING, CLOSED_POLL);
 
-    /// An object is known by its table while it is open, and by nothing once it is closed; null is
-    /// no object.
+    /// An object is recognized by its table while it is open, and not once it is closed; null is no
+    /// object.
     #[test]
     fn closed_objects_are_no_objects() {
         let fid = Fid { class: class::POLL, context: null_mut(), ops: &THING };
@@ -233,7 +234,7 @@ mod tests {
         }
     }
 
-    /// Shells stay within both limits, the newest among them.
+    /// Shells stay within both limits, and the newest is kept.
     #[test]
     fn shells_are_bounded() {
         for bytes in [16, 8_000] {

@@ -1,5 +1,5 @@
-//! Passive endpoints: they listen, and requests for connections come out of their event queue, each with an info by which to open the endpoint that
-//! answers.
+//! Passive endpoints: they listen. Their event queue reports connection requests, each with an info
+//! to open the answering endpoint.
 
 use crate::abi::{Fid, FidPep, Info, Ops, class, error, not_offered, ops, value};
 use crate::address;
@@ -33,25 +33,25 @@ pub struct Pep {
 object!(Pep, FidPep, FID, CLOSED_PEP);
 
 struct State {
-    /// What it listens by, once it has an address.
+    /// The listening endpoint, once it has an address.
     endpoint: Option<Box<Endpoint>>,
     /// The address that the program wants.
     wanted: Option<SocketAddrV4>,
     bell: Bell,
 }
 
-/// Whom it tells of requests.
+/// The receiver of its requests' events.
 struct Bell {
     pep: *mut Pep,
     eq: *mut Eq,
-    /// What it was opened with.
+    /// The info that it was opened with.
     info: *mut Info,
     name: Option<SocketAddrV4>,
-    /// Requests that came when too many waited already.
+    /// Requests beyond the backlog, to be refused.
     too_many: Vec<Request>,
 }
 
-/// A request that nobody has answered: the handle of its info.
+/// A request without an answer: the handle in its info.
 #[repr(C)]
 struct Asked {
     fid: Fid,
@@ -59,18 +59,18 @@ struct Asked {
     request: Request,
 }
 
-/// Where an endpoint comes from that is opened with a handle.
+/// The origin of an endpoint that is opened with a handle.
 pub enum Origin {
-    /// From a request to the passive endpoint of this name.
+    /// A request to a passive endpoint.
     Request(Request),
-    /// It takes the place of a passive endpoint, and its name.
+    /// It replaces a passive endpoint and takes its name.
     Place(Box<Endpoint>, SocketAddrV4),
 }
 
-/// Requests that wait for an answer at one passive endpoint, at most; further ones are turned down.
+/// Most requests that wait for an answer at one passive endpoint; further ones are refused.
 const BACKLOG: usize = 1024;
 
-/// All handles that mean something, requests and passive endpoints: programs may come with one twice.
+/// All valid handles, of requests and passive endpoints: a program may pass a handle twice.
 static HANDLES: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 
 static FID: Ops<6> = ops![close, bind, not_offered, not_offered, not_offered, not_offered];
@@ -105,7 +105,8 @@ pub unsafe extern "C" fn open(
     context: *mut c_void,
 ) -> c_int {
     given!(info, into);
-    // SAFETY: the interface's pointers; the attributes are those that we gave, or a copy of them.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`. The attributes are those that we
+    // gave, or a copy.
     unsafe {
         let (Some(library), Some(attr)) = (library(), (*info).domain_attr.as_ref()) else {
             return -error::EINVAL;
@@ -145,7 +146,7 @@ fn handles() -> MutexGuard<'static, Vec<usize>> {
     HANDLES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Requests to a passive endpoint that nobody has answered.
+/// Unanswered requests to a passive endpoint.
 fn requests_to(pep: *mut Pep) -> Vec<*mut Fid> {
     let theirs = |fid: &*mut Fid| {
         // SAFETY: handles leave before they are freed.
@@ -154,7 +155,7 @@ fn requests_to(pep: *mut Pep) -> Vec<*mut Fid> {
     handles().iter().map(|&handle| handle as *mut Fid).filter(theirs).collect()
 }
 
-/// Whether a handle means something; if so, it means nothing from now on.
+/// Invalidates a handle; `false` if it was invalid.
 fn forget(handle: usize) -> bool {
     let mut handles = handles();
     let before = handles.len();
@@ -162,10 +163,11 @@ fn forget(handle: usize) -> bool {
     handles.len() != before
 }
 
-/// What a handle stands for, once. `None`: nothing, or nothing any more, or a passive endpoint that has no place to give.
+/// The object behind a handle, once. `None`: an invalid or used handle, or a passive endpoint that
+/// cannot be replaced.
 ///
 /// # Safety
-/// A passive endpoint is not closed meanwhile.
+/// No other thread closes the passive endpoint meanwhile.
 pub unsafe fn take(handle: *mut Fid) -> Option<Origin> {
     if !handles().contains(&(handle as usize)) {
         return None;
@@ -185,7 +187,7 @@ pub unsafe fn take(handle: *mut Fid) -> Option<Origin> {
 }
 
 impl Pep {
-    /// Takes what has come, unless somebody else is at it.
+    /// Handles arrivals, unless another thread does.
     pub fn progress(&self) {
         let Some(mut state) = self.state.try_hold() else { return };
         let State { endpoint: Some(endpoint), bell, .. } = &mut *state else { return };
@@ -193,12 +195,12 @@ impl Pep {
             log(Level::Warn, &format!("no progress: {error}"));
         }
         for request in bell.too_many.drain(..) {
-            // Without words it always can be said.
+            // Without private data it cannot fail.
             let _ = endpoint.reject(&request, &[]);
         }
     }
 
-    /// Asks for a wake-up. `false`: there is something to do already.
+    /// Arms the wake-up. `false`: there is work already.
     pub fn arm(&self) -> bool {
         match self.state.try_hold().as_deref_mut() {
             Some(State { endpoint: Some(endpoint), .. }) => endpoint.arm().unwrap_or(true),
@@ -209,7 +211,7 @@ impl Pep {
 }
 
 impl State {
-    /// Takes its address, if it has none yet.
+    /// Opens its address, if it has none yet.
     fn settle(&mut self, device: &Device) -> Result<SocketAddrV4, c_int> {
         if let Some(name) = self.bell.name {
             return Ok(name);
@@ -228,7 +230,7 @@ impl Sink for Bell {
 
     fn connection(&mut self, event: ConnectionEvent<'_>) {
         let ConnectionEvent::Asked(request, says) = event else { return };
-        // SAFETY: it listens only while it is bound, and the queue is closed after it.
+        // SAFETY: it listens only while a queue is bound, and the queue is closed after it.
         let (Some(eq), Some(name)) = (unsafe { self.eq.as_ref() }, self.name) else { return };
         if requests_to(self.pep).len() >= BACKLOG {
             self.too_many.push(request);
@@ -245,7 +247,7 @@ impl Sink for Bell {
             }
             None => {
                 log(Level::Warn, "no memory for a request for a connection, which is dropped");
-                // SAFETY: made above, and nobody knows of it.
+                // SAFETY: made above, and not published.
                 drop(unsafe { Box::from_raw(asked) });
             }
         }
@@ -253,7 +255,7 @@ impl Sink for Bell {
 }
 
 unsafe extern "C" fn close(pep: *mut Pep) -> c_int {
-    // SAFETY: made by `open`, and open, as are its fabric and event queue.
+    // SAFETY: made by `open`, and open, and so are its fabric and event queue.
     unsafe {
         forget(pep as usize);
         let eq = (*pep).state.hold().bell.eq;
@@ -277,7 +279,7 @@ unsafe extern "C" fn bind(pep: *mut Pep, fid: *mut Fid, flags: u64) -> c_int {
     if flags != 0 {
         return -error::EBADFLAGS;
     }
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let Some(eq) = object_of::<Eq>(fid) else { return -error::EINVAL };
         let mut state = (*pep).state.hold();
@@ -294,7 +296,7 @@ unsafe extern "C" fn set_name(pep: *mut Pep, name: *const c_void, length: usize)
     if length < address::BYTES {
         return -error::EINVAL;
     }
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let Some(name) = address::read(name) else { return -error::EINVAL };
         let mut state = (*pep).state.hold();
@@ -311,7 +313,7 @@ unsafe extern "C" fn set_name(pep: *mut Pep, name: *const c_void, length: usize)
 
 unsafe extern "C" fn name(pep: *mut Pep, into: *mut c_void, length: *mut usize) -> c_int {
     given!(length);
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         match (*pep).state.hold().settle(&(*pep).device) {
             Ok(name) if address::write(name, into, length) => 0,
@@ -322,7 +324,7 @@ unsafe extern "C" fn name(pep: *mut Pep, into: *mut c_void, length: *mut usize) 
 }
 
 unsafe extern "C" fn listen(pep: *mut Pep) -> c_int {
-    // SAFETY: the interface's pointer.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let (eq, fd) = {
             let mut state = (*pep).state.hold();
@@ -350,7 +352,7 @@ unsafe extern "C" fn reject(
     says: *const c_void,
     length: usize,
 ) -> c_int {
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let Some(says) = words(says, length) else { return -error::EINVAL };
         let is_request =

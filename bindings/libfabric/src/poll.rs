@@ -1,4 +1,4 @@
-//! Poll sets: which of several queues and counters have something to tell.
+//! Poll sets: they tell which of several queues and counters have news.
 
 use crate::abi::{Fid, FidPoll, Ops, PollAttr, class, error, not_offered, ops};
 use crate::cntr::Cntr;
@@ -22,7 +22,7 @@ object!(PollSet, FidPoll, FID, CLOSED_POLL);
 
 struct Member {
     fid: *mut Fid,
-    /// What a counter had counted when it was reported last.
+    /// The counter's value at its last report.
     counted: u64,
 }
 
@@ -36,7 +36,7 @@ pub unsafe extern "C" fn open(
     into: *mut *mut PollSet,
 ) -> c_int {
     given!(into);
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         if attr.as_ref().is_some_and(|attr| attr.flags != 0) {
             return -error::EBADFLAGS;
@@ -56,12 +56,12 @@ impl PollSet {
 }
 
 impl Member {
-    /// Whether it has something to tell; makes progress.
+    /// Whether a member has news; makes progress.
     ///
     /// # Safety
-    /// It is open.
+    /// The member is open.
     unsafe fn is_ready(&mut self) -> bool {
-        // SAFETY: the caller's; only these classes come in.
+        // SAFETY: the caller's promise; only these classes become members.
         unsafe {
             match (*self.fid).class {
                 class::CQ => (*self.fid.cast::<Cq>()).is_ready(),
@@ -76,7 +76,7 @@ impl Member {
 }
 
 unsafe extern "C" fn close(set: *mut PollSet) -> c_int {
-    // SAFETY: made by `open`, and open, as are its domain and members.
+    // SAFETY: made by `open`, and open, and so are its domain and members.
     unsafe {
         for member in (*set).members().iter() {
             if let Some(users) = users_of(member.fid) {
@@ -89,7 +89,7 @@ unsafe extern "C" fn close(set: *mut PollSet) -> c_int {
     0
 }
 
-/// Writes the contexts of those that have something to tell; returns how many.
+/// Writes the contexts of members with news; returns their number.
 unsafe extern "C" fn poll(set: *mut PollSet, contexts: *mut *mut c_void, count: c_int) -> c_int {
     if count < 0 || count > 0 && contexts.is_null() {
         return -error::EINVAL;
@@ -114,7 +114,7 @@ unsafe extern "C" fn add(set: *mut PollSet, fid: *mut Fid, flags: u64) -> c_int 
     if flags != 0 {
         return -error::EBADFLAGS;
     }
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let Some(users) = users_of(fid) else { return -error::EINVAL };
         let mut members = (*set).members();
@@ -130,26 +130,26 @@ unsafe extern "C" fn remove(set: *mut PollSet, fid: *mut Fid, flags: u64) -> c_i
     if flags != 0 {
         return -error::EBADFLAGS;
     }
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     let mut members = unsafe { (*set).members() };
     let before = members.len();
     members.retain(|member| member.fid != fid);
     if members.len() == before {
         return -error::EINVAL;
     }
-    // SAFETY: it was a member, and is therefore open.
+    // SAFETY: it is a member, and therefore open.
     if let Some(users) = unsafe { users_of(fid) } {
         users.fetch_sub(1, Ordering::Relaxed);
     }
     0
 }
 
-/// The count of users of what can be a member. `None`: it cannot.
+/// The user count of an object that can be a member. `None`: it cannot.
 ///
 /// # Safety
 /// As for [`object_of`].
 unsafe fn users_of<'a>(fid: *mut Fid) -> Option<&'a AtomicUsize> {
-    // SAFETY: the caller's.
+    // SAFETY: the caller's promise.
     unsafe {
         let cq = object_of::<Cq>(fid).map(|cq| &cq.users);
         let eq = || object_of::<Eq>(fid).map(|eq| &eq.users);

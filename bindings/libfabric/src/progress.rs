@@ -1,6 +1,7 @@
-//! A thread that makes progress while the program does not: for programs that ask for `FI_PROGRESS_AUTO`.
+//! A thread that makes progress while the program does not, for programs that ask for
+//! `FI_PROGRESS_AUTO`.
 //!
-//! A program that polls makes its own progress, and the thread only looks whether it does.
+//! A program that polls makes its own progress; then the thread only checks that.
 
 use crate::ep::Ep;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,10 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How long a program may do nothing before the thread steps in.
+/// How long a program may be idle before the thread makes progress.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// The thread of a domain. It ends when this is dropped, before the library can be unloaded.
+/// The thread of a domain. Dropping this ends it, before the library can be unloaded.
 pub struct Progress {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -24,7 +25,7 @@ struct Shared {
 
 struct Known {
     ep: *const Ep,
-    /// Turns of the endpoint when it was looked at last.
+    /// The endpoint's turns at the last check.
     turns: u64,
 }
 
@@ -41,12 +42,12 @@ impl Progress {
         Ok(Progress { shared, thread: Some(thread) })
     }
 
-    /// Looks after an endpoint.
+    /// Adds an endpoint.
     pub fn add(&self, ep: *const Ep) {
         self.shared.endpoints().push(Known { ep, turns: 0 });
     }
 
-    /// Forgets one that is being closed.
+    /// Forgets an endpoint that is being closed.
     pub fn remove(&self, ep: *const Ep) {
         self.shared.endpoints().retain(|known| known.ep != ep);
     }
@@ -54,7 +55,7 @@ impl Progress {
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        // Relaxed: joining orders all the rest.
+        // Relaxed: joining the thread orders everything else.
         self.shared.ends.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();

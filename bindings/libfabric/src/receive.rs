@@ -11,22 +11,22 @@ use std::ffi::c_void;
 /// One receive.
 pub struct Receive {
     pub from: u64,
-    /// Tag, and the bits of it that do not matter.
+    /// The tag, and the mask of its ignored bits.
     pub tag: Option<(u64, u64)>,
     pub context: *mut c_void,
-    /// `None`: the call has none.
+    /// `None`: the call has no flags.
     pub flags: Option<u64>,
-    /// Stretches of memory.
+    /// Number of buffers.
     pub parts: usize,
 }
 
-/// What receives are posted to.
+/// An object that receives are posted to.
 pub trait Receiver {
     /// # Safety
-    /// The memory is the program's until the receive is done.
+    /// The memory stays the program's until the receive is done.
     unsafe fn post(&self, into: Spans, receive: Receive) -> isize;
 
-    /// Takes the oldest receive of this context back, if there is one.
+    /// Cancels the oldest receive of this context, if there is one.
     fn take_back(&self, context: *mut c_void);
 }
 
@@ -42,21 +42,21 @@ impl Receiver for Ep {
         if flags & flag::MULTI_RECV != 0 && (receive.parts != 1 || receive.tag.is_some()) {
             return -(error::EINVAL as isize);
         }
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise.
         unsafe { state.receive(into, receive, flags) }
     }
 
     fn take_back(&self, context: *mut c_void) {
         let mut state = self.hold();
         let State { endpoint, bound, .. } = &mut *state;
-        // What is done, or unknown, cannot be cancelled, and that is no error.
+        // A finished or unknown receive cannot be cancelled, which is no error.
         endpoint.cancel(context as u64, bound);
     }
 }
 
 impl State {
     /// # Safety
-    /// The memory is the program's until the receive is done.
+    /// The memory stays the program's until the receive is done.
     #[inline(always)]
     unsafe fn receive(&mut self, into: Spans, receive: Receive, flags: u64) -> isize {
         let Receive { from, tag, context, .. } = receive;
@@ -98,7 +98,7 @@ impl State {
                 (false, true) => Peek::Discard,
                 (false, false) => Peek::Look,
             };
-            // What has come but was not looked at counts as there.
+            // Messages that have arrived but were not polled count as present.
             self.progress();
             token.note |= WANTED;
             self.endpoint.peek(selection, how, token, &mut self.bound);
@@ -110,13 +110,13 @@ impl State {
             return self.endpoint.receive_claimed(tagged, into, token, &mut self.bound);
         }
         let least = self.bound.least;
-        // SAFETY: the one stretch that was given, whose promise goes on.
+        // SAFETY: the one buffer that was passed; its promise continues.
         let span = unsafe { Span::new(into.address() as *const u8, into.len()) };
         self.endpoint.receive_many(selection, span, least, token, &mut self.bound)
     }
 }
 
-/// What a receive is told as.
+/// The token of a receive.
 #[inline(always)]
 pub fn token(tagged: bool, wanted: bool, context: *mut c_void) -> Token {
     let kind = if tagged { flag::TAGGED } else { flag::MSG } | flag::RECV;
@@ -135,7 +135,7 @@ unsafe fn one<R: Receiver>(
     if !is_memory(into, length) {
         return -(error::EINVAL as isize);
     }
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let into = Span::new(into.cast(), length).into();
         (*receiver).post(into, Receive { from, tag, context, flags: None, parts: 1 })
@@ -152,7 +152,7 @@ unsafe fn several<R: Receiver>(
     context: *mut c_void,
     flags: Option<u64>,
 ) -> isize {
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let Some(into) = spans(into, parts) else { return -(error::EINVAL as isize) };
         (*receiver).post(into, Receive { from, tag, context, flags, parts })
@@ -168,7 +168,7 @@ pub unsafe extern "C" fn recv<R: Receiver>(
     from: u64,
     context: *mut c_void,
 ) -> isize {
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { one(receiver, into, length, from, None, context) }
 }
 
@@ -181,7 +181,7 @@ pub unsafe extern "C" fn recv_parts<R: Receiver>(
     from: u64,
     context: *mut c_void,
 ) -> isize {
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { several(receiver, into, count, from, None, context, None) }
 }
 
@@ -192,7 +192,7 @@ pub unsafe extern "C" fn recv_message<R: Receiver>(
     flags: u64,
 ) -> isize {
     given!(message);
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let Msg { iov, iov_count, addr, context, .. } = *message;
         several(receiver, iov, iov_count, addr, None, context, Some(flags))
@@ -211,7 +211,7 @@ pub unsafe extern "C" fn tagged<R: Receiver>(
     ignore: u64,
     context: *mut c_void,
 ) -> isize {
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { one(receiver, into, length, from, Some((tag, ignore)), context) }
 }
 
@@ -227,7 +227,7 @@ pub unsafe extern "C" fn tagged_parts<R: Receiver>(
     ignore: u64,
     context: *mut c_void,
 ) -> isize {
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { several(receiver, into, count, from, Some((tag, ignore)), context, None) }
 }
 
@@ -238,7 +238,7 @@ pub unsafe extern "C" fn tagged_message<R: Receiver>(
     flags: u64,
 ) -> isize {
     given!(message);
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let MsgTagged { iov, iov_count, addr, tag, ignore, context, .. } = *message;
         several(receiver, iov, iov_count, addr, Some((tag, ignore)), context, Some(flags))
@@ -247,7 +247,7 @@ pub unsafe extern "C" fn tagged_message<R: Receiver>(
 
 /// `fi_cancel`.
 pub unsafe extern "C" fn cancel<R: Receiver>(receiver: *mut R, context: *mut c_void) -> isize {
-    // SAFETY: the interface's pointer.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { (*receiver).take_back(context) };
     0
 }

@@ -10,7 +10,7 @@ use bellwire_tagged::{Place, Span, Spans, Token};
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
-/// Reading and writing.
+/// The operations table for reads and writes.
 pub static RMA: Ops<9> = ops![
     read,
     read_parts,
@@ -23,7 +23,7 @@ pub static RMA: Ops<9> = ops![
     inject_data,
 ];
 
-/// One access: to whose memory, and what comes of it.
+/// One access: its target, and how it completes.
 #[derive(Clone, Copy)]
 pub struct Access {
     pub to: u64,
@@ -34,7 +34,7 @@ pub struct Access {
 }
 
 impl State {
-    /// Where an access goes, and what it will be told as, which is of `kind`; or why it cannot be.
+    /// The target and the token of an access of `kind`, or the error that prevents it.
     #[inline]
     pub fn admit(&mut self, access: Access, kind: u64) -> Result<(Place, Token), isize> {
         let Access { to, offset, key, context, flags } = access;
@@ -91,7 +91,7 @@ unsafe extern "C" fn read(
     if !is_memory(into, length) {
         return -(error::EINVAL as isize);
     }
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let mut state = (*ep).hold();
         let flags = state.usual();
@@ -110,7 +110,7 @@ unsafe extern "C" fn read_parts(
     key: u64,
     context: *mut c_void,
 ) -> isize {
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let Some(into) = spans(into, count) else { return -(error::EINVAL as isize) };
         let mut state = (*ep).hold();
@@ -121,7 +121,7 @@ unsafe extern "C" fn read_parts(
 
 unsafe extern "C" fn read_message(ep: *mut Ep, message: *const MsgRma, flags: u64) -> isize {
     given!(message);
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let mut state = (*ep).hold();
         match message_of(&*message, state.with(flags)) {
@@ -131,13 +131,13 @@ unsafe extern "C" fn read_message(ep: *mut Ep, message: *const MsgRma, flags: u6
     }
 }
 
-/// The stretches of a message, and where it goes; `None`: it is not one that we offer.
+/// The buffers of a message and its target; `None`: we do not offer such a message.
 unsafe fn message_of(message: &MsgRma, flags: u64) -> Option<(Spans, Access)> {
     let MsgRma { iov, iov_count, addr: to, rma_iov, rma_iov_count, context, .. } = *message;
     if rma_iov_count != 1 || rma_iov.is_null() {
         return None;
     }
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let body = spans(iov, iov_count)?;
         let there = &*rma_iov;
@@ -162,7 +162,7 @@ unsafe fn write_one(
     if !is_memory(from, length) {
         return -(error::EINVAL as isize);
     }
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let mut state = (*ep).hold();
         let flags = flags.unwrap_or_else(|| state.usual());
@@ -181,7 +181,7 @@ unsafe extern "C" fn write(
     key: u64,
     context: *mut c_void,
 ) -> isize {
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { write_one(ep, from, length, None, to, offset, key, context, None) }
 }
 
@@ -195,7 +195,7 @@ unsafe extern "C" fn write_parts(
     key: u64,
     context: *mut c_void,
 ) -> isize {
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let Some(body) = spans(from, count) else { return -(error::EINVAL as isize) };
         let mut state = (*ep).hold();
@@ -206,7 +206,7 @@ unsafe extern "C" fn write_parts(
 
 unsafe extern "C" fn write_message(ep: *mut Ep, message: *const MsgRma, flags: u64) -> isize {
     given!(message);
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let mut state = (*ep).hold();
         let data = (flags & flag::REMOTE_CQ_DATA != 0).then_some((*message).data);
@@ -225,7 +225,7 @@ unsafe extern "C" fn inject(
     offset: u64,
     key: u64,
 ) -> isize {
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { write_one(ep, from, length, None, to, offset, key, null_mut(), Some(flag::INJECT)) }
 }
 
@@ -241,7 +241,7 @@ unsafe extern "C" fn write_data(
     key: u64,
     context: *mut c_void,
 ) -> isize {
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { write_one(ep, from, length, Some(data), to, offset, key, context, None) }
 }
 
@@ -255,6 +255,6 @@ unsafe extern "C" fn inject_data(
     key: u64,
 ) -> isize {
     let flags = Some(flag::INJECT);
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { write_one(ep, from, length, Some(data), to, offset, key, null_mut(), flags) }
 }

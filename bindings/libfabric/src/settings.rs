@@ -2,7 +2,7 @@
 
 use crate::library::Library;
 
-/// Tells the library of all settings.
+/// Defines all settings.
 pub fn define(library: &Library) {
     library.define(
         c"device",
@@ -14,15 +14,15 @@ pub fn define(library: &Library) {
     );
 }
 
-/// What the environment says.
+/// The settings in the environment.
 pub struct Settings {
-    /// The whole device, by name.
+    /// The full name of the device.
     pub device: Option<String>,
     /// The interface whose address is used.
     pub interface: Option<String>,
 }
 
-/// Reads them.
+/// Reads the settings.
 pub fn read(library: &Library) -> Settings {
     Settings { device: library.setting(c"device"), interface: library.setting(c"iface") }
 }

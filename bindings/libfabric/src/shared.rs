@@ -1,5 +1,6 @@
-//! Contexts that endpoints share: receives for whichever endpoint gets a message first, and, for transmissions, nothing but the name, as endpoints have no
-//! resources of their own that could be shared.
+//! Contexts that endpoints share. A shared receive serves the endpoint that first gets a matching
+//! message. A shared transmit context has no function, because endpoints have no transmit resources
+//! that could be shared.
 
 use crate::abi::{Fid, FidEp, FidStx, Ops, RxAttr, TxAttr, class, error, flag, not_offered, ops};
 use crate::domain::Domain;
@@ -36,7 +37,7 @@ pub struct Stx {
 object!(Srx, FidEp, FID, CLOSED_EP);
 object!(Stx, FidStx, STX_FID, CLOSED_STX);
 
-/// Receives that can wait, of each kind.
+/// Most waiting receives of each kind.
 const RECEIVES: usize = 65_536;
 
 static FID: Ops<6> = ops![close, not_offered, control, not_offered, not_offered, not_offered];
@@ -83,7 +84,7 @@ pub unsafe extern "C" fn open_srx(
     context: *mut c_void,
 ) -> c_int {
     given!(into);
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let wants =
             |attr: &RxAttr| attr.caps & NOT_SHARED != 0 || attr.op_flags & flag::MULTI_RECV != 0;
@@ -122,7 +123,7 @@ pub unsafe extern "C" fn open_stx(
     context: *mut c_void,
 ) -> c_int {
     given!(into);
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let fid = Fid { class: class::STX_CTX, context, ops: &STX_FID };
         let fid = FidStx { fid, ops: &STX };
@@ -133,13 +134,13 @@ pub unsafe extern "C" fn open_stx(
 }
 
 impl Srx {
-    /// An endpoint takes from here, too.
+    /// Adds an endpoint that takes receives from here.
     ///
     /// # Safety
     /// It [leaves](Srx::remove) before it is closed.
     pub unsafe fn add(&self, ep: *mut Ep) {
         self.endpoints.hold().push(ep);
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise.
         let mut state = unsafe { (*ep).hold() };
         state.endpoint.share(&self.receives);
         let State { endpoint, bound, .. } = &mut *state;
@@ -175,7 +176,7 @@ impl Receiver for Srx {
                 0
             }
             Err(Refusal::Again) => {
-                // Programs that only try again need progress all the same.
+                // Programs that only retry need progress too.
                 self.each(|state| _ = state.progress());
                 -(error::EAGAIN as isize)
             }
@@ -183,7 +184,7 @@ impl Receiver for Srx {
         }
     }
 
-    /// It comes out of the queue of an endpoint, as receives do: of the first.
+    /// Like a finished receive, it is reported in the queue of an endpoint: the first one.
     fn take_back(&self, context: *mut c_void) {
         let endpoints = self.endpoints.hold();
         let (Some(&ep), Some(token)) = (endpoints.first(), self.receives.cancel(context as u64))
@@ -206,7 +207,7 @@ impl Receiver for Srx {
 }
 
 unsafe extern "C" fn close(srx: *mut Srx) -> c_int {
-    // SAFETY: made by `open_srx`, and open, as is its domain.
+    // SAFETY: made by `open_srx`, and open, and so is its domain.
     unsafe {
         if (*srx).users.load(Ordering::Relaxed) > 0 {
             return -error::EBUSY;
@@ -219,14 +220,14 @@ unsafe extern "C" fn close(srx: *mut Srx) -> c_int {
 
 unsafe extern "C" fn control(_srx: *mut Srx, command: c_int, _argument: *mut c_void) -> c_int {
     match command {
-        // It was enabled from the start.
+        // Contexts are enabled from the start.
         crate::abi::value::CONTROL_ENABLE => 0,
         _ => -error::ENOSYS,
     }
 }
 
 unsafe extern "C" fn close_stx(stx: *mut Stx) -> c_int {
-    // SAFETY: made by `open_stx`, and open, as is its domain.
+    // SAFETY: made by `open_stx`, and open, and so is its domain.
     unsafe {
         if (*stx).users.load(Ordering::Relaxed) > 0 {
             return -error::EBUSY;

@@ -45,15 +45,15 @@ struct Send {
     flags: u64,
 }
 
-/// Stretches of memory of the program. `None`: too many, or one that cannot be memory.
+/// Buffers of the program. `None`: too many, or one that cannot be memory.
 ///
 /// # Safety
-/// `count` entries, and the memory that they name, are the program's until the operation is done.
+/// There are `count` entries. They and their memory stay the program's until the operation is done.
 pub unsafe fn spans(parts: *const libc::iovec, count: usize) -> Option<Spans> {
     if count > IOV_LIMIT || count > 0 && parts.is_null() {
         return None;
     }
-    // SAFETY: the caller's.
+    // SAFETY: the caller's promise.
     unsafe {
         let span = |at: usize| {
             let part = *parts.add(at);
@@ -100,7 +100,7 @@ impl State {
         let message = Message { to, tag, data, body, token, how };
         let mut sent = self.endpoint.send(message);
         if self.bound.datagrams && matches!(sent, Err(Refusal::Lost(_))) {
-            // As datagrams may be.
+            // The link was lost, which datagrams allow: try once more.
             sent = self.endpoint.send(message);
         }
         match sent {
@@ -113,12 +113,12 @@ impl State {
         }
     }
 
-    /// What a program hears of something that was not taken.
+    /// The error of a refused operation.
     #[cold]
     pub fn refused(&mut self, refusal: Refusal) -> isize {
         match refusal {
             Refusal::Again => {
-                // Programs that only try again need progress all the same.
+                // Programs that only retry need progress too.
                 let _ = self.progress();
                 -(error::EAGAIN as isize)
             }
@@ -138,21 +138,21 @@ impl State {
         }
     }
 
-    /// The flags of a call that has none.
+    /// The flags of a call without a flags argument.
     #[inline(always)]
     pub fn usual(&self) -> u64 {
         let flags = self.bound.tx_flags;
         if self.bound.tx_selective { flags } else { flags | flag::COMPLETION }
     }
 
-    /// The flags of a call that has some.
+    /// The flags of a call with a flags argument.
     #[inline(always)]
     pub fn with(&self, flags: u64) -> u64 {
         if self.bound.tx_selective { flags } else { flags | flag::COMPLETION }
     }
 }
 
-/// Sends one stretch.
+/// Sends one buffer.
 #[inline(always)]
 unsafe fn one(
     ep: *mut Ep,
@@ -166,7 +166,7 @@ unsafe fn one(
     if !is_memory(from, length) {
         return -(error::EINVAL as isize);
     }
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let mut state = (*ep).hold();
         let flags = state.usual();
@@ -175,7 +175,7 @@ unsafe fn one(
     }
 }
 
-/// Copies one stretch and forgets it.
+/// Injects one buffer.
 #[inline(always)]
 unsafe fn copied(
     ep: *mut Ep,
@@ -188,7 +188,7 @@ unsafe fn copied(
     if !is_memory(from, length) {
         return -(error::EINVAL as isize);
     }
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let body = Span::new(from.cast(), length).into();
         let context = std::ptr::null_mut();
@@ -205,7 +205,7 @@ unsafe extern "C" fn send(
     to: u64,
     context: *mut c_void,
 ) -> isize {
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { one(ep, from, length, to, None, None, context) }
 }
 
@@ -218,12 +218,12 @@ unsafe extern "C" fn send_data(
     to: u64,
     context: *mut c_void,
 ) -> isize {
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { one(ep, from, length, to, None, Some(data), context) }
 }
 
 unsafe extern "C" fn inject(ep: *mut Ep, from: *const c_void, length: usize, to: u64) -> isize {
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { copied(ep, from, length, to, None, None) }
 }
 
@@ -234,7 +234,7 @@ unsafe extern "C" fn inject_data(
     data: u64,
     to: u64,
 ) -> isize {
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { copied(ep, from, length, to, None, Some(data)) }
 }
 
@@ -247,7 +247,7 @@ unsafe extern "C" fn tagged(
     tag: u64,
     context: *mut c_void,
 ) -> isize {
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { one(ep, from, length, to, Some(tag), None, context) }
 }
 
@@ -261,7 +261,7 @@ unsafe extern "C" fn tagged_data(
     tag: u64,
     context: *mut c_void,
 ) -> isize {
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { one(ep, from, length, to, Some(tag), Some(data), context) }
 }
 
@@ -272,7 +272,7 @@ unsafe extern "C" fn tagged_inject(
     to: u64,
     tag: u64,
 ) -> isize {
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { copied(ep, from, length, to, Some(tag), None) }
 }
 
@@ -284,11 +284,11 @@ unsafe extern "C" fn tagged_inject_data(
     to: u64,
     tag: u64,
 ) -> isize {
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { copied(ep, from, length, to, Some(tag), Some(data)) }
 }
 
-/// Sends several stretches.
+/// Sends several buffers.
 unsafe fn several(
     ep: *mut Ep,
     parts: *const libc::iovec,
@@ -297,7 +297,7 @@ unsafe fn several(
     tag: Option<u64>,
     context: *mut c_void,
 ) -> isize {
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let Some(body) = spans(parts, count) else { return -(error::EINVAL as isize) };
         let mut state = (*ep).hold();
@@ -314,7 +314,7 @@ unsafe extern "C" fn send_parts(
     to: u64,
     context: *mut c_void,
 ) -> isize {
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { several(ep, parts, count, to, None, context) }
 }
 
@@ -327,15 +327,15 @@ unsafe extern "C" fn tagged_parts(
     tag: u64,
     context: *mut c_void,
 ) -> isize {
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { several(ep, parts, count, to, Some(tag), context) }
 }
 
-/// Sends what a structure says.
+/// Sends a message structure.
 unsafe fn message(ep: *mut Ep, message: Msg, tag: Option<u64>, flags: u64) -> isize {
     let Msg { iov, iov_count, addr: to, context, data, .. } = message;
     let data = (flags & flag::REMOTE_CQ_DATA != 0).then_some(data);
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let Some(body) = spans(iov, iov_count) else { return -(error::EINVAL as isize) };
         let mut state = (*ep).hold();
@@ -346,13 +346,13 @@ unsafe fn message(ep: *mut Ep, message: Msg, tag: Option<u64>, flags: u64) -> is
 
 unsafe extern "C" fn send_message(ep: *mut Ep, what: *const Msg, flags: u64) -> isize {
     given!(what);
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { message(ep, *what, None, flags) }
 }
 
 unsafe extern "C" fn tagged_message(ep: *mut Ep, what: *const MsgTagged, flags: u64) -> isize {
     given!(what);
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let MsgTagged { iov, desc, iov_count, addr, tag, context, data, .. } = *what;
         message(ep, Msg { iov, desc, iov_count, addr, context, data }, Some(tag), flags)

@@ -9,28 +9,29 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Looks that find nothing before the processor is offered to others: with more processes than cores, whoever we wait for needs it.
+/// Empty polls before the first yield: with more processes than cores, the awaited peer needs the
+/// processor.
 const LOOKS_BEFORE_YIELD: u32 = 4000;
-/// From then on, how often.
+/// Empty polls between later yields.
 const YIELD_EVERY: u32 = 16;
-/// How long a wait looks before it sleeps.
+/// How long a wait polls before it sleeps.
 const SPIN: Duration = Duration::from_micros(50);
-/// Longest sleep: what needs attention now and then gets it.
+/// Longest sleep in milliseconds, so that periodic work runs.
 const NAP_MS: c_int = 100;
 
-/// Counts looks that found nothing. It is not part of what a lock guards: who yields with the lock held leaves it taken whenever another thread has the
-/// processor. Relaxed, as a lost count is only a later yield.
+/// Counts empty polls. It is outside the lock: a thread that yields with the lock held would block
+/// other threads. Relaxed: a lost count only delays a yield.
 #[derive(Default)]
 pub struct Looks(AtomicU32);
 
 impl Looks {
-    /// Something was found.
+    /// A poll found something.
     #[inline(always)]
     pub fn found(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
 
-    /// Nothing was found.
+    /// A poll found nothing.
     #[inline]
     pub fn nothing(&self) {
         let looks = self.0.load(Ordering::Relaxed).wrapping_add(1);
@@ -41,30 +42,30 @@ impl Looks {
     }
 }
 
-/// How much patience a wait has left.
+/// The remaining time of a wait.
 pub struct Patience {
     started: Instant,
     timeout: Option<Duration>,
 }
 
 impl Patience {
-    /// `timeout_ms` below zero: without end.
+    /// `timeout_ms` below zero: no limit.
     pub fn new(timeout_ms: c_int) -> Self {
         let timeout = u64::try_from(timeout_ms).ok().map(Duration::from_millis);
         Patience { started: Instant::now(), timeout }
     }
 
-    /// Whether it is over.
+    /// Whether the time is over.
     pub fn is_over(&self) -> bool {
         self.timeout.is_some_and(|timeout| self.started.elapsed() >= timeout)
     }
 
-    /// Whether to sleep rather than to look.
+    /// Whether to sleep instead of polling.
     pub fn sleeps(&self) -> bool {
         self.started.elapsed() >= SPIN
     }
 
-    /// Sleeps until `fd` is readable, at most a while.
+    /// Sleeps until `fd` is readable, for a limited time.
     pub fn sleep(&self, fd: BorrowedFd<'_>) {
         let left = self.timeout.map(|timeout| timeout.saturating_sub(self.started.elapsed()));
         let left = left.map_or(NAP_MS, |left| (left.as_millis() as c_int + 1).min(NAP_MS));
@@ -74,23 +75,23 @@ impl Patience {
     }
 }
 
-/// Several descriptors as one, and one of them to wake up by.
+/// Several descriptors behind one, including one for wake-ups.
 pub struct WaitObject {
     epoll: OwnedFd,
     wakeup: OwnedFd,
-    /// The wait set of the program that it belongs to; null: none.
+    /// The wait set that it belongs to; null: none.
     set: *mut WaitSet,
 }
 
 impl WaitObject {
-    /// The one that a program wants by `wait_obj`, for a queue that it waits for by `set`, if it is one of that; `None`: it does not sleep. Which it got
-    /// is written there.
+    /// The wait object that a program asks for by `wait_obj`; `set` is its wait set, if it names
+    /// one. `None`: the program does not sleep. Writes the actual kind to `wait_obj`.
     ///
     /// # Errors
-    /// The number of the error, negative.
+    /// The negative error number.
     ///
     /// # Safety
-    /// The set is as [`object_of`] says.
+    /// `set` is as [`object_of`] requires.
     pub unsafe fn wanted(
         wait_obj: &mut c_int,
         set: *mut c_void,
@@ -101,7 +102,7 @@ impl WaitObject {
                 *wait_obj = value::WAIT_FD;
                 null_mut()
             }
-            // SAFETY: the caller's.
+            // SAFETY: the caller's promise.
             value::WAIT_SET => match unsafe { object_of::<WaitSet>(set.cast()) } {
                 Some(set) => (&raw const *set).cast_mut(),
                 None => return Err(-error::EINVAL),
@@ -111,7 +112,7 @@ impl WaitObject {
         WaitObject::new(set).map(Some).ok_or(-libc::EMFILE)
     }
 
-    /// `None`: there are no more descriptors.
+    /// `None`: the process has no more descriptors.
     pub fn new(set: *mut WaitSet) -> Option<WaitObject> {
         // SAFETY: new descriptors, which are ours.
         unsafe {
@@ -123,66 +124,67 @@ impl WaitObject {
         }
     }
 
-    /// Watches `fd` too, as long as it is open.
+    /// Watches `fd` too, while it is open.
     pub fn add(&self, fd: c_int) {
         let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
         // SAFETY: descriptors and a live structure.
         unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &mut event) };
     }
 
-    /// Watches it no more.
+    /// Stops watching `fd`.
     pub fn remove(&self, fd: c_int) {
         let none = std::ptr::null_mut();
         // SAFETY: as above.
         unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_DEL, fd, none) };
     }
 
-    /// The queue whose this is waits in its wait set from now on.
+    /// Adds the queue of this object to its wait set.
     ///
     /// # Safety
-    /// It [leaves](WaitObject::leave) before it is closed, and the set is closed after that.
+    /// The queue [leaves](WaitObject::leave) before it is closed, and the set is closed after that.
     pub unsafe fn join(&self, queue: *mut Fid) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller's promise.
         if let Some(set) = unsafe { self.set.as_ref() } {
             set.add(queue, self.fd());
         }
     }
 
-    /// The queue is being closed.
+    /// Removes a queue that is being closed from its wait set.
     pub fn leave(&self, queue: *mut Fid) {
-        // SAFETY: by the promise of `join`.
+        // SAFETY: the promise of `join`.
         if let Some(set) = unsafe { self.set.as_ref() } {
             set.remove(queue, self.fd());
         }
     }
 
-    /// Wakes whoever sleeps.
+    /// Wakes the sleeping threads.
     pub fn wake(&self) {
         let one = 1_u64;
         // SAFETY: eight bytes.
         unsafe { libc::write(self.wakeup.as_raw_fd(), (&raw const one).cast(), 8) };
     }
 
-    /// Forgets all wake-ups so far.
+    /// Clears all wake-ups so far.
     pub fn settle(&self) {
         let mut count = 0_u64;
         // SAFETY: eight bytes.
         unsafe { libc::read(self.wakeup.as_raw_fd(), (&raw mut count).cast(), 8) };
     }
 
-    /// The one descriptor.
+    /// The descriptor to sleep on.
     pub fn fd(&self) -> BorrowedFd<'_> {
         use std::os::fd::AsFd;
         self.epoll.as_fd()
     }
 }
 
-/// Whether a program may sleep on the descriptor of a queue: nothing is in it, and wake-ups are asked for. `None`: nothing that one waits for.
+/// Whether a program may sleep on the descriptor of a queue: it is empty, and wake-ups are armed.
+/// `None`: not an object that programs sleep on.
 ///
 /// # Safety
 /// As for [`object_of`].
 pub unsafe fn may_sleep(queue: *mut Fid) -> Option<bool> {
-    // SAFETY: the caller's.
+    // SAFETY: the caller's promise.
     unsafe {
         let cq = object_of(queue).map(crate::cq::Cq::may_sleep);
         let eq = || object_of(queue).map(crate::eq::Eq::may_sleep);
@@ -194,7 +196,7 @@ pub unsafe fn may_sleep(queue: *mut Fid) -> Option<bool> {
 /// `fi_control` of an object that programs may sleep on.
 ///
 /// # Safety
-/// `argument` is what the command says.
+/// `argument` is as the command requires.
 pub unsafe fn control(
     wait: Option<&WaitObject>,
     wait_obj: c_int,
@@ -208,7 +210,7 @@ pub unsafe fn control(
         (value::CONTROL_GETWAITOBJ, _) => wait_obj,
         _ => return -error::ENOSYS,
     };
-    // SAFETY: both commands want a number.
+    // SAFETY: both commands take a pointer to an `int`.
     unsafe { argument.cast::<c_int>().write(answer) };
     0
 }
@@ -216,6 +218,6 @@ pub unsafe fn control(
 /// # Safety
 /// `fd` is negative or a new descriptor.
 unsafe fn owned(fd: c_int) -> Option<OwnedFd> {
-    // SAFETY: the caller's.
+    // SAFETY: the caller's promise.
     (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) })
 }

@@ -1,4 +1,4 @@
-//! Wait sets: one place to sleep on for several queues and counters.
+//! Wait sets: one object to sleep on for several queues and counters.
 
 use crate::abi::{Fid, FidWait, Ops, WaitAttr, class, error, not_offered, ops};
 use crate::fabric::Fabric;
@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub struct WaitSet {
     fid: FidWait,
     wait_obj: c_int,
-    /// What all of its queues wake up.
+    /// All of its queues wake this.
     wait: WaitObject,
     queues: Mutex<Vec<*mut Fid>>,
     fabric: *mut Fabric,
@@ -33,7 +33,7 @@ pub unsafe extern "C" fn open(
     into: *mut *mut WaitSet,
 ) -> c_int {
     given!(attr, into);
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe {
         let WaitAttr { mut wait_obj, flags } = *attr;
         if flags != 0 {
@@ -54,13 +54,13 @@ pub unsafe extern "C" fn open(
 }
 
 impl WaitSet {
-    /// Waits for a queue, too, whose descriptor is `fd`.
+    /// Adds a queue with descriptor `fd`.
     pub fn add(&self, queue: *mut Fid, fd: BorrowedFd<'_>) {
         self.queues().push(queue);
         self.wait.add(fd.as_raw_fd());
     }
 
-    /// Waits for it no more.
+    /// Removes a queue.
     pub fn remove(&self, queue: *mut Fid, fd: BorrowedFd<'_>) {
         self.queues().retain(|&other| other != queue);
         self.wait.remove(fd.as_raw_fd());
@@ -70,7 +70,7 @@ impl WaitSet {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether all of them are empty, and wake-ups are asked for.
+    /// Whether the program may sleep: all queues are empty, and wake-ups are armed.
     fn may_sleep(&self) -> bool {
         // SAFETY: queues leave before they are closed.
         self.queues().iter().all(|&queue| unsafe { wait::may_sleep(queue) }.unwrap_or(true))
@@ -78,7 +78,7 @@ impl WaitSet {
 }
 
 unsafe extern "C" fn close(set: *mut WaitSet) -> c_int {
-    // SAFETY: made by `open`, and open, as is its fabric.
+    // SAFETY: made by `open`, and open, and so is its fabric.
     unsafe {
         if !(*set).queues().is_empty() {
             return -error::EBUSY;
@@ -90,13 +90,13 @@ unsafe extern "C" fn close(set: *mut WaitSet) -> c_int {
 }
 
 unsafe extern "C" fn control(set: *mut WaitSet, command: c_int, argument: *mut c_void) -> c_int {
-    // SAFETY: the interface's pointers.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     unsafe { wait::control(Some(&(*set).wait), (*set).wait_obj, command, argument) }
 }
 
 unsafe extern "C" fn wait_for(set: *mut WaitSet, timeout_ms: c_int) -> c_int {
     let patience = Patience::new(timeout_ms);
-    // SAFETY: the interface's pointer.
+    // SAFETY: the interface's contract for pointers, see `lib.rs`.
     let set = unsafe { &*set };
     while set.may_sleep() {
         if patience.is_over() {

@@ -1,10 +1,10 @@
-//! The structures of the interface are those of the headers that are installed.
+//! The structures of `abi` match the installed headers.
 
 use bellwire_fi::abi;
 use std::path::Path;
 use std::process::Command;
 
-/// Asks a C compiler for `facts`; returns those that are otherwise, one a line.
+/// Asks a C compiler for `facts`; returns the wrong ones, one a line.
 fn disagreements(facts: &[(String, usize)]) -> String {
     let directory = std::env::temp_dir().join(format!("bellwire-layout-{}", std::process::id()));
     std::fs::create_dir_all(&directory).unwrap();
@@ -31,7 +31,8 @@ fn disagreements(facts: &[(String, usize)]) -> String {
     String::from_utf8(told.stdout).unwrap()
 }
 
-/// All sizes, offsets and places in tables that we rely on are those of the C headers; the canary, a size that is none, is caught.
+/// All sizes, offsets and table positions that we rely on are those of the C headers. The canary, a
+/// wrong size, is caught.
 #[test]
 #[ignore = "needs the headers of libfabric (apt install libfabric-dev); `make test-mpi` runs it"]
 fn layouts_are_those_of_the_headers() {

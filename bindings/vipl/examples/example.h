@@ -1,4 +1,5 @@
-/* What the examples share: an end point with buffers, and two ways to connect it. SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* What the examples share: an end point with buffers, and two ways to connect it.
+ * SPDX-License-Identifier: MIT OR Apache-2.0 */
 #ifndef EXAMPLE_H
 #define EXAMPLE_H
 
@@ -89,7 +90,7 @@ static inline void close_endpoint(struct endpoint *e)
 	VIP_RETURN returned;
 
 	MUST(VipDisconnect(e->vi));
-	/* What was posted and not used comes back as flushed. */
+	/* Receives that were never filled come back flushed. */
 	while ((returned = VipRecvDone(e->vi, &done)) == VIP_SUCCESS || returned == VIP_DESCRIPTOR_ERROR)
 		;
 	MUST(VipDestroyVi(e->vi));

@@ -4,12 +4,13 @@
 
 #define SLOTS 16   /* receives posted for each rank */
 #define RESERVED 2 /* of these, for messages that give credits back */
-#define EAGER 2048 /* longer ones go by RDMA */
+#define EAGER 2048 /* longer messages go by RDMA */
 
 enum kind { SHORT, ASK, PLACE, WRITTEN, CREDIT };
 
 struct head {
-	int kind, tag, credits, number; /* credits: given back along; number: of a long message, at its sender */
+	/* credits: returned; number: the sender's number of a long message */
+	int kind, tag, credits, number;
 	unsigned long length, address;
 	VIP_MEM_HANDLE handle;
 };
@@ -24,12 +25,12 @@ struct rank {
 	VIP_VI_HANDLE vi;
 	VIP_MEM_HANDLE handle;
 	struct slot *receives, *sends;
-	int next_send, under_way; /* sends posted and not fetched */
+	int next_send, under_way; /* sends posted and not yet fetched */
 	int gone;
-	int credits, owed;        /* messages that it has room for; that we have room for again and it does not know */
+	int credits, owed; /* free receives at the peer; receives reposted here, not yet announced */
 };
 
-/* A message that nobody has asked for yet, or the answer to a long one. */
+/* A message that no mp_receive has taken yet, or the answer to a long one. */
 struct waiting {
 	struct waiting *next;
 	int from;
@@ -85,7 +86,7 @@ static void transmit(int to, struct head head, const void *bytes, size_t length)
 	MUST(VipPostSend(r->vi, &slot->d, r->handle));
 }
 
-/* Takes in the next message, waiting for it. */
+/* Waits for the next message and takes it in. */
 static void take_in(void)
 {
 	VIP_VI_HANDLE vi;
@@ -97,7 +98,8 @@ static void take_in(void)
 	while (peers[from].vi != vi)
 		from++;
 	if (VipRecvDone(vi, &d) != VIP_SUCCESS) {
-		/* It has left: whoever is through the last barrier closes. What we still want of others comes from them. */
+		/* The peer has closed: a rank closes once it is past the last barrier. Messages still missing
+		 * come from other ranks. */
 		peers[from].gone = 1;
 		return;
 	}
@@ -119,7 +121,8 @@ static void take_in(void)
 		transmit(from, (struct head){ .kind = CREDIT }, NULL, 0);
 }
 
-/* The oldest waiting message of some kinds, source and tag; waits until there is one. */
+/* Finds the oldest waiting message with one of these kinds, this source and tag; waits until there
+ * is one. */
 static struct waiting *find(int from, int tag, int number, int kinds)
 {
 	for (;;) {
@@ -295,11 +298,11 @@ void mp_open(int rank, int count, const char *device, const char *host)
 		for (int slot = 0; slot < SLOTS; slot++)
 			post(r, &r->receives[slot]);
 	}
-	/* All at once, as in programs of many ranks: first all ask, then all wait. */
+	/* All requests first, then all waits: a program of many ranks does the same. */
 	for (int other = 0; other < count; other++) {
 		if (other == me)
 			continue;
-		/* Numbers name ranks that have not begun yet; host names are asked until they answer. */
+		/* A number also names a rank that has not started; a host name is looked up until it resolves. */
 		name_end(me, other, host, &own);
 		name_end(other, me, host, &far);
 		MUST(VipConnectPeerRequest(peers[other].vi, &own.net, &far.net, TIMEOUT_MS));
@@ -312,7 +315,8 @@ void mp_open(int rank, int count, const char *device, const char *host)
 void mp_close(void)
 {
 	mp_barrier();
-	/* What was sent last is on its way until it is done, or its receiver has left with it. */
+	/* Wait for the last sends: each completes, or fails because its receiver has closed with the
+	 * message in hand. */
 	for (int other = 0; other < ranks; other++) {
 		VIP_DESCRIPTOR *done;
 		for (; other != me && peers[other].under_way; peers[other].under_way--)

@@ -1,5 +1,6 @@
 /* Ping-pong: 1000 round trips of one message, one-way mean time (MyVIA, section 4).
- * Usage: pingpong server|both [DEVICE], pingpong client DEVICE HOST. BYTES in the environment sets the length.
+ * Usage: pingpong server|both [DEVICE], pingpong client DEVICE HOST. BYTES in the environment sets
+ * the length.
  * SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "example.h"
 #include <time.h>
@@ -42,7 +43,7 @@ static void receive_one(struct endpoint *e, int round)
 			exit(1);
 		}
 	}
-	/* The next place is posted before the peer can send again. */
+	/* Post the next receive before the peer can send again. */
 	MUST(VipPostRecv(e->vi, fill(e, 1 + (round + 1) % 2, e->receive, e->bytes), e->handle));
 }
 

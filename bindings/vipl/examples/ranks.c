@@ -1,5 +1,6 @@
-/* Four processes that use mp.h, with results checked (M-32). Usage: ranks DEVICE HOST, each with %d for the rank, for instance
- * ranks 'shm:job?node=%d' %d.0. SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* Four processes that use mp.h, with results checked (M-32).
+ * Usage: ranks DEVICE HOST, each with %d for the rank, for instance ranks 'shm:job?node=%d' %d.0.
+ * SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "mp.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@ static void work(int rank)
 {
 	int value, source, tag;
 
-	/* A ring: what went round is the sum of all ranks. */
+	/* A ring: the token carries the sum of all ranks. */
 	for (int round = 0; round < 50; round++) {
 		int left = (rank + RANKS - 1) % RANKS, right = (rank + 1) % RANKS;
 		if (rank == 0) {
@@ -38,7 +39,8 @@ static void work(int rank)
 			mp_send(right, round, &value, sizeof value);
 		}
 	}
-	/* Tags choose, whatever the order of arrival; of one tag, order holds. More messages than there are credits. */
+	/* Tags select messages in any order of arrival; messages with one tag stay in order. There are
+	 * more messages than credits. */
 	if (rank > 0) {
 		for (int i = 0; i < 100; i++) {
 			value = rank * 1000 + i;
@@ -54,7 +56,7 @@ static void work(int rank)
 			}
 		}
 	}
-	/* Anybody's: each rank once. */
+	/* Any source: each rank arrives once. */
 	if (rank > 0) {
 		mp_send(0, 100 + rank, &rank, sizeof rank);
 	} else {
@@ -66,7 +68,7 @@ static void work(int rank)
 		}
 		CHECK(seen == 14);
 	}
-	/* Long messages, both ways between neighbours. */
+	/* Long messages between neighbours, in both directions. */
 	for (int i = 0; i < LONG_BYTES; i++)
 		big[i] = i * 7 + rank;
 	if (rank % 2 == 0) {

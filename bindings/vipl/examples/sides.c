@@ -1,4 +1,5 @@
-/* The command line of the examples: one side in a process, or both in the threads of one (as the model needs).
+/* The command line of the examples: one side in a process, or both in the threads of one (as the
+ * model needs).
  * SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "example.h"
 #include <pthread.h>

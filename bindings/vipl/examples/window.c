@@ -1,11 +1,13 @@
-/* Window: one host sends 2000 packets in a row, whatever the other does meanwhile; the receiver counts (MyVIA, section 4).
- * Usage: window server|both [DEVICE], window client DEVICE HOST. BYTES in the environment sets the length.
+/* Window: one host sends 2000 packets in a row without waiting for the other; the receiver counts
+ * (MyVIA, section 4).
+ * Usage: window server|both [DEVICE], window client DEVICE HOST. BYTES in the environment sets the
+ * length.
  * SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "example.h"
 #include <time.h>
 
 #define PACKETS 2000
-#define UNDER_WAY 32 /* sends posted and not finished */
+#define UNDER_WAY 32 /* sends in flight */
 
 static size_t length(void)
 {
@@ -18,7 +20,8 @@ static void server(const char *device, void (*ready)(const char *host))
 	struct endpoint e;
 	char name[64];
 	size_t bytes = length();
-	/* VIA wants a receive for each message before it comes, so all are posted, from a block of their own. */
+	/* VIA needs a posted receive for each message before it arrives. So all are posted, from a block
+	 * of their own. */
 	VIP_DESCRIPTOR *receives = NULL, *done;
 	VIP_MEM_ATTRIBUTES memory = { NULL, VIP_FALSE, VIP_FALSE };
 	VIP_MEM_HANDLE handle;
@@ -45,7 +48,7 @@ static void server(const char *device, void (*ready)(const char *host))
 			exit(1);
 		}
 	}
-	/* A last word, so that the client knows that all are here. */
+	/* The final message tells the client that all packets have arrived. */
 	MUST(VipPostSend(e.vi, fill(&e, 0, e.send, 4), e.handle));
 	MUST(VipSendWait(e.vi, TIMEOUT_MS, &done));
 	printf("%d packets of %zu bytes arrived in order\n", PACKETS, bytes);

@@ -3,8 +3,9 @@
  *
  * Link with -lvipl (pkg-config: vipl). Reference: docs/vipl.md and vipl(3).
  *
- * Names, values and layouts are those of the interface that programs of 1998 to 2005 were written for. Both spellings of a descriptor's
- * members compile: CS and DS (revision 0.95, M-VIA), Control and Data (revision 1.0, cLAN).
+ * Names, values and layouts are those of the interface that programs of 1998 to 2005 were written
+ * for. Both spellings of a descriptor's members compile: CS and DS (revision 0.95, M-VIA), Control
+ * and Data (revision 1.0, cLAN).
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -17,7 +18,7 @@
 extern "C" {
 #endif
 
-/* Directions of parameters, for the reader. */
+/* Parameter directions, for the reader only. */
 #ifndef IN
 #define IN
 #endif
@@ -25,7 +26,7 @@ extern "C" {
 #define OUT
 #endif
 
-/* ---- Types ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Types ----------------------------------------------------------------------------------- */
 
 typedef void *VIP_PVOID;
 typedef int VIP_BOOLEAN;
@@ -41,10 +42,10 @@ typedef uint8_t VIP_UINT8;
 #define VIP_TRUE 1
 #define VIP_FALSE 0
 
-/* A timeout without an end. Timeouts are milliseconds; 0xFFFFFFFF means the same. */
+/* An infinite timeout; 0xFFFFFFFF means the same. Timeouts are in milliseconds. */
 #define VIP_INFINITE ((VIP_ULONG)-1)
 
-/* Handles are numbers, not addresses: one that is wrong or old is refused, never followed. */
+/* Handles are numbers, not addresses: a wrong or stale handle is refused and never dereferenced. */
 typedef VIP_PVOID VIP_QOS;
 typedef VIP_PVOID VIP_NIC_HANDLE;
 typedef VIP_PVOID VIP_VI_HANDLE;
@@ -75,7 +76,7 @@ typedef enum {
 	VIP_ERROR = 17
 } VIP_RETURN;
 
-/* ---- Descriptors ---------------------------------------------------------------------------------------------------------- */
+/* ---- Descriptors ----------------------------------------------------------------------------- */
 
 /* A descriptor starts at a multiple of this, in registered memory. */
 #define VIP_DESCRIPTOR_ALIGNMENT 64
@@ -88,19 +89,20 @@ typedef union {
 	struct _VIP_DESCRIPTOR *Descriptor;
 } VIP_PVOID64;
 
-/* 32 bytes. The provider writes Length, ImmediateData and, last, Status when the descriptor is done. */
+/* 32 bytes. When the descriptor is done, the provider writes Length, ImmediateData and, last,
+ * Status. */
 typedef struct {
 	VIP_PVOID64 Next;          /* the program's own; not used */
 	VIP_MEM_HANDLE NextHandle; /* the program's own; not used */
-	VIP_UINT16 SegCount;       /* segments, the address segment counted */
+	VIP_UINT16 SegCount;       /* segments, including the address segment */
 	VIP_UINT16 Control;        /* VIP_CONTROL_... */
 	VIP_UINT32 Reserved;       /* 0 */
 	VIP_UINT32 ImmediateData;
-	VIP_UINT32 Length;         /* bytes of all data segments; done: bytes moved */
-	volatile VIP_UINT32 Status; /* VIP_STATUS_...; a program may look at it instead of asking */
+	VIP_UINT32 Length;         /* bytes of all data segments; when done, bytes moved */
+	volatile VIP_UINT32 Status; /* VIP_STATUS_...; a program may poll it directly */
 } VIP_CONTROL_SEGMENT;
 
-/* The remote side of an RDMA; the first segment of such a descriptor. */
+/* The remote side of an RDMA: the first segment of an RDMA descriptor. */
 typedef struct {
 	VIP_PVOID64 Data;      /* the peer's address */
 	VIP_MEM_HANDLE Handle; /* the peer's memory handle */
@@ -118,7 +120,7 @@ typedef union {
 	VIP_DATA_SEGMENT Local;
 } VIP_DESCRIPTOR_SEGMENT;
 
-/* 64 bytes with two segments; more follow behind it. */
+/* 64 bytes with two segments; further segments follow. */
 __extension__ typedef struct _VIP_DESCRIPTOR {
 	union {
 		VIP_CONTROL_SEGMENT CS;
@@ -136,8 +138,8 @@ __extension__ typedef struct _VIP_DESCRIPTOR {
 #define VIP_CONTROL_OP_RDMAREAD 0x0002
 #define VIP_CONTROL_OP_RESERVED 0x0003
 #define VIP_CONTROL_OP_MASK 0x0003
-#define VIP_CONTROL_IMMEDIATE 0x0004 /* ImmediateData goes along */
-#define VIP_CONTROL_QFENCE 0x0008    /* start after the RDMA reads that were posted before */
+#define VIP_CONTROL_IMMEDIATE 0x0004 /* ImmediateData is sent along */
+#define VIP_CONTROL_QFENCE 0x0008    /* start after all earlier RDMA reads */
 #define VIP_CONTROL_RESERVED 0xFFF0
 
 /* Status */
@@ -160,7 +162,7 @@ __extension__ typedef struct _VIP_DESCRIPTOR {
 #define VIP_STATUS_IMMEDIATE 0x00080000
 #define VIP_STATUS_RESERVED 0xFFF0FE00
 
-/* ---- Attributes ----------------------------------------------------------------------------------------------------------- */
+/* ---- Attributes ------------------------------------------------------------------------------ */
 
 typedef VIP_USHORT VIP_RELIABILITY_LEVEL;
 
@@ -168,7 +170,8 @@ typedef VIP_USHORT VIP_RELIABILITY_LEVEL;
 #define VIP_SERVICE_RELIABLE_DELIVERY 0x02
 #define VIP_SERVICE_RELIABLE_RECEPTION 0x04
 
-/* HostAddressLen bytes of the NIC, then DiscriminatorLen bytes that tell its end points apart. Give it room for both. */
+/* HostAddressLen bytes of the NIC, then DiscriminatorLen bytes that tell its end points apart.
+ * Allocate room for both. */
 typedef struct _VIP_NET_ADDRESS {
 	VIP_UINT16 HostAddressLen;
 	VIP_UINT16 DiscriminatorLen;
@@ -180,7 +183,7 @@ typedef struct _VIP_NIC_ATTRIBUTES {
 	VIP_ULONG HardwareVersion;
 	VIP_ULONG ProviderVersion;
 	VIP_UINT16 NicAddressLen;
-	const VIP_UINT8 *LocalNicAddress; /* until the NIC is closed */
+	const VIP_UINT8 *LocalNicAddress; /* valid until the NIC is closed */
 	VIP_BOOLEAN ThreadSafe;
 	VIP_UINT16 MaxDiscriminatorLen;
 	VIP_ULONG MaxRegisterBytes;
@@ -220,7 +223,7 @@ typedef enum {
 	VIP_STATE_ERROR = 3
 } VIP_VI_STATE;
 
-/* ---- Asynchronous errors -------------------------------------------------------------------------------------------------- */
+/* ---- Asynchronous errors --------------------------------------------------------------------- */
 
 typedef enum _VIP_RESOURCE_CODE {
 	VIP_RESOURCE_NIC = 0,
@@ -253,14 +256,15 @@ typedef struct _VIP_ERROR_DESCRIPTOR {
 	VIP_ERROR_CODE ErrorCode;
 } VIP_ERROR_DESCRIPTOR;
 
-/* Handlers run on a thread of the library (on model devices: on the thread that calls), one after the other, and may call it. */
+/* Handlers run one after the other, on a thread of the library (model devices: on the calling
+ * thread). They may call the library. */
 typedef void (*VIP_ERROR_HANDLER)(IN VIP_PVOID Context, IN VIP_ERROR_DESCRIPTOR *ErrorDesc);
 typedef void (*VIP_VI_CALLBACK)(IN VIP_PVOID Context, IN VIP_NIC_HANDLE NicHandle, IN VIP_VI_HANDLE ViHandle,
 				IN VIP_DESCRIPTOR *DescriptorPtr);
 typedef void (*VIP_CQ_CALLBACK)(IN VIP_PVOID Context, IN VIP_NIC_HANDLE NicHandle, IN VIP_VI_HANDLE ViHandle,
 				IN VIP_BOOLEAN RecvQueue);
 
-/* ---- Management ----------------------------------------------------------------------------------------------------------- */
+/* ---- Management ------------------------------------------------------------------------------ */
 
 #define VIP_SMI_AUTODISCOVERY ((VIP_ULONG)1)
 
@@ -270,10 +274,11 @@ typedef struct {
 	VIP_ULONG NumAdAddrs;
 } VIP_AUTODISCOVERY_LIST;
 
-/* ---- Functions ------------------------------------------------------------------------------------------------------------ */
+/* ---- Functions ------------------------------------------------------------------------------- */
 
-/* DeviceName is a Bellwire device ("shm:job", "udp:10.0.0.1", "eth:eth0", "model:chpp"); NULL, "", or a name of another library's
- * device ("/dev/clanvi0", "nic0") means what the environment variable BELLWIRE_DEVICE says, or else "shm:vipl". */
+/* DeviceName is a Bellwire device ("shm:job", "udp:10.0.0.1", "eth:eth0", "model:chpp"). NULL, "",
+ * or a device name of another library ("/dev/clanvi0", "nic0") selects the device in the
+ * environment variable BELLWIRE_DEVICE, or else "shm:vipl". */
 VIP_RETURN VipOpenNic(IN const VIP_CHAR *DeviceName, OUT VIP_NIC_HANDLE *NicHandle);
 VIP_RETURN VipCloseNic(IN VIP_NIC_HANDLE NicHandle);
 VIP_RETURN VipQueryNic(IN VIP_NIC_HANDLE NicHandle, OUT VIP_NIC_ATTRIBUTES *NicAttribs);

@@ -1,6 +1,7 @@
-//! What C sees: the types and constants of `vipl.h`, laid out alike. `tests/header.rs` compares the two.
+//! The C interface: the types and constants of `vipl.h`, with the same layout. `tests/header.rs`
+//! compares the two.
 
-#![allow(missing_docs)] // The header says what each is.
+#![allow(missing_docs)] // The header documents each.
 
 use std::ffi::{c_char, c_int, c_ulong, c_ushort, c_void};
 
@@ -38,7 +39,7 @@ pub enum ViState {
     Error,
 }
 
-/// Which object an asynchronous error is about.
+/// The object that an asynchronous error is about.
 #[repr(i32)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ResourceCode {
@@ -48,7 +49,7 @@ pub enum ResourceCode {
     Descriptor,
 }
 
-/// What an asynchronous error is.
+/// The cause of an asynchronous error.
 #[repr(i32)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ErrorCode {
@@ -96,7 +97,7 @@ pub mod status {
     pub const IMMEDIATE: u32 = 0x8_0000;
 }
 
-/// A descriptor starts at a multiple of this.
+/// Alignment of a descriptor, in bytes.
 pub const DESCRIPTOR_ALIGNMENT: usize = 64;
 
 /// The first 32 bytes of a descriptor.
@@ -122,7 +123,7 @@ pub struct Segment {
     pub length: u32,
 }
 
-/// A descriptor; segments beyond the second lie behind it.
+/// A descriptor; segments beyond the second follow it.
 #[repr(C)]
 pub struct Descriptor {
     pub control: ControlSegment,

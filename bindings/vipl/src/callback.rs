@@ -1,4 +1,4 @@
-//! Calls of the program's handlers: when something finished that it asked to be told of, and when something went wrong.
+//! Calls of the program's handlers: completion notifications and asynchronous errors.
 
 use crate::abi::{
     CqCallback, Descriptor, ErrorCode, ErrorDescriptor, ErrorHandler, ResourceCode, Return,
@@ -8,10 +8,10 @@ use crate::handle::{Handle, Kind};
 use crate::nic::{State, call, nic_of, on_nic};
 use std::ffi::c_void;
 
-/// Calls that wait at most; what comes then is dropped, as an interrupt that nobody takes.
+/// Most calls that wait at once; later ones are dropped, like an interrupt that is not served.
 const CALLS: usize = 1 << 16;
 
-/// A call that is due, made without the NIC's lock.
+/// A call that is due. It runs without the NIC's lock.
 pub enum Call {
     Vi {
         handler: ViCallback,
@@ -34,13 +34,13 @@ pub enum Call {
     },
 }
 
-// SAFETY: the pointers are the program's, who gets them back.
+// SAFETY: the pointers are the program's own contexts; they are only handed back.
 unsafe impl Send for Call {}
 
 impl Call {
     pub fn run(self) {
         match self {
-            // SAFETY: the program gave the handler for such a call.
+            // SAFETY: the program registered the handler for this call.
             Call::Vi { handler, context, nic, vi, descriptor } => unsafe {
                 handler(context, nic.to_pointer(), vi.to_pointer(), descriptor)
             },
@@ -62,7 +62,7 @@ impl State {
         self.news = true;
     }
 
-    /// Tells the program of an error that no call of its own returns.
+    /// Reports an asynchronous error: one that no call of the program returns.
     pub fn tell_error(
         &mut self,
         vi: Handle,
@@ -86,7 +86,7 @@ impl State {
     }
 }
 
-/// Sets who is told of errors that no call returns; no handler: nobody but the log.
+/// Sets the handler of asynchronous errors. Without a handler they go to the log only.
 #[unsafe(no_mangle)]
 pub extern "C" fn VipErrorCallback(
     nic: *mut c_void,

@@ -1,7 +1,8 @@
 //! Connections (M-03): client and server, and peer to peer.
 //!
-//! Requests go to the door of the function that is named. What both sides need to know of each other goes along as private data,
-//! discriminators too. A client that is told where else it should ask does so, once, and only at the same node.
+//! A request goes to the door of the named function. Its private data carries what both sides need
+//! to know of each other, including discriminators. A client follows one redirect, and only within
+//! the same node.
 
 use crate::abi::{NetAddress, Return, ViAttributes, ViState};
 use crate::callback::vi_of;
@@ -20,12 +21,12 @@ use std::time::{Duration, Instant};
 /// How long a client waits before it asks again.
 const ASK_AGAIN: Duration = Duration::from_millis(5);
 
-/// The far side of a connection.
+/// The remote side of a connection.
 pub struct Peer {
     /// What its VI lets us do.
     pub rights: Rights,
     pub directory: Option<RemoteKey>,
-    /// What its directory said of memory handles.
+    /// Its directory entries by memory handle; `None`: no such region.
     pub listed: HashMap<u32, Option<Listed>>,
 }
 
@@ -38,7 +39,7 @@ pub struct Attempt {
 #[derive(Clone)]
 enum Side {
     Asks(Question),
-    /// It is asked, by exactly this peer.
+    /// It waits for a request from exactly this peer.
     IsAsked {
         end_point: EndPoint,
         host: FunctionAddress,
@@ -46,21 +47,21 @@ enum Side {
     },
 }
 
-/// What the side that asks has to remember.
+/// State of the side that sends the request.
 #[derive(Clone)]
 struct Question {
     role: Role,
     own: NetName,
     peer: NetName,
     deadline: Instant,
-    /// Where the answer is due from.
+    /// The function that must answer.
     at: FunctionAddress,
-    /// When it asks again at the address that the program named, if it has been told to.
+    /// When to ask again at the address that the program named, after "not yet".
     again_at: Option<Instant>,
 }
 
 impl Question {
-    /// What it is for.
+    /// The end point that it asks for.
     fn end_point(&self) -> EndPoint {
         match self.role {
             Role::Client => EndPoint::of_server(&self.peer.discriminator),
@@ -70,7 +71,7 @@ impl Question {
 }
 
 impl State {
-    /// Who we are, with a discriminator.
+    /// Our address, with a discriminator.
     fn own_name(&self, discriminator: &[u8]) -> NetName {
         NetName { host: self.function.address(), discriminator: discriminator.to_vec() }
     }
@@ -99,7 +100,8 @@ impl State {
         })
     }
 
-    /// Asks for a connection at `question.at`, or notes when to look again who that is.
+    /// Sends the request to `question.at`; if the host is still unknown, notes when to look it up
+    /// again.
     fn ask(&mut self, slot: u16, mut question: Question) -> Result<(), Return> {
         if question.at == THIS_HOST {
             match self.marks.find_on_host(&question.end_point()) {
@@ -138,7 +140,7 @@ impl State {
         self.ask(slot, Question { role, own, peer, deadline, at, again_at: None })
     }
 
-    /// Whether the question of a VI has been answered.
+    /// The answer to a VI's request; `None`: not yet.
     fn answer(&mut self, slot: u16, mut question: Question) -> Option<Result<Greeting, Return>> {
         let now = self.function.now();
         if let Some(when) = question.again_at {
@@ -160,7 +162,8 @@ impl State {
             Err(_) => return Some(Err(Return::Error)),
         };
         match Refusal::parse(&reason) {
-            // Whoever was pointed at may not point on: it has given up waiting, or somebody plays with us, as one does who points at itself.
+            // Do not follow a second redirect: the target has stopped waiting, or a hostile peer
+            // builds a loop.
             Refusal::Elsewhere(function)
                 if question.at == question.peer.host && function != question.at.function =>
             {
@@ -179,7 +182,7 @@ impl State {
         }
     }
 
-    /// Looks how far a VI's connection is.
+    /// Advances a VI's connection.
     pub fn go_on_connecting(&mut self, slot: u16) {
         self.disturb();
         let Some(vi) = self.vis.at(slot) else { return };
@@ -206,7 +209,7 @@ impl State {
         }
     }
 
-    /// A connection has been made, or not.
+    /// Ends an attempt: connected, or failed.
     fn settle(&mut self, slot: u16, outcome: Result<Greeting, Return>) {
         self.news = true;
         let Some(vi) = self.vis.at(slot) else { return };
@@ -219,7 +222,8 @@ impl State {
         }
     }
 
-    /// Accepts a request for an idle VI. What its attributes do not allow is refused, and the request may be accepted by another.
+    /// Accepts a request for an idle VI. If the VI's attributes do not allow it, the call fails and
+    /// another VI may accept the request.
     fn accept(&mut self, slot: u16, request: Request) -> Result<Greeting, Return> {
         let Request { request, greeting } = request;
         let vi = self.vis.at(slot).ok_or(Return::InvalidParameter)?;
@@ -268,7 +272,7 @@ impl State {
             return Err(Return::InvalidState);
         }
         let slot = vi.handle.slot;
-        // Both sides come to the same answer who asks whom.
+        // The order of the two keys decides which side asks; both sides decide alike.
         match own.key().cmp(&peer.key()) {
             std::cmp::Ordering::Less => self.begin_to_ask(slot, Role::Peer, own, peer, timeout),
             std::cmp::Ordering::Equal => Err(Return::InvalidParameter),
@@ -301,7 +305,7 @@ impl State {
         Ok(outcome)
     }
 
-    /// Gives a VI's attempt up.
+    /// Abandons a VI's attempt.
     pub fn give_up_connecting(&mut self, slot: u16) {
         let attempt = self.vis.at(slot).and_then(|vi| vi.attempt.take());
         if let Some(Attempt { side: Side::IsAsked { end_point, .. }, outcome: None }) = attempt {
@@ -330,7 +334,8 @@ fn request_of(pointer: *mut c_void) -> Option<Handle> {
 /// Waits for a client's request.
 ///
 /// # Safety
-/// The addresses are null or whole; `remote` has room for a host address and a discriminator; the others are null or places.
+/// The addresses are null or valid. `remote` has room for a host address and a discriminator. The
+/// others are null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn VipConnectWait(
     nic: *mut c_void,
@@ -408,7 +413,7 @@ pub extern "C" fn VipConnectReject(connection: *mut c_void) -> Return {
 /// Asks a server for a connection and waits for the answer.
 ///
 /// # Safety
-/// The addresses are null or whole; `attributes` is null or a place.
+/// The addresses are null or valid; `attributes` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn VipConnectRequest(
     vi: *mut c_void,
@@ -441,10 +446,10 @@ pub unsafe extern "C" fn VipConnectRequest(
     })
 }
 
-/// Begins a connection with a peer that begins one with us.
+/// Begins a connection with a peer that also begins one with us.
 ///
 /// # Safety
-/// The addresses are null or whole.
+/// The addresses are null or valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn VipConnectPeerRequest(
     vi: *mut c_void,
@@ -467,7 +472,7 @@ pub unsafe extern "C" fn VipConnectPeerRequest(
 /// Whether the connection with a peer has been made.
 ///
 /// # Safety
-/// `attributes` is null or a place.
+/// `attributes` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn VipConnectPeerDone(
     vi: *mut c_void,
@@ -489,7 +494,7 @@ pub unsafe extern "C" fn VipConnectPeerDone(
 /// Waits for the connection with a peer, as long as the request said.
 ///
 /// # Safety
-/// `attributes` is null or a place.
+/// `attributes` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn VipConnectPeerWait(
     vi: *mut c_void,
@@ -504,10 +509,11 @@ pub unsafe extern "C" fn VipConnectPeerWait(
     })
 }
 
-/// Waits until the connection of a VI is made or not, which its request has a deadline for, and tells what the peer's VI is.
+/// Waits until the connection of a VI is made or fails (the request has a deadline), and writes the
+/// attributes of the peer's VI.
 ///
 /// # Safety
-/// `attributes` is a place.
+/// `attributes` is writable.
 unsafe fn wait_for_outcome(
     vi: Option<Handle>,
     attributes: *mut ViAttributes,

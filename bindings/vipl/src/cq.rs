@@ -1,4 +1,4 @@
-//! Completion queues: which work queue has finished a descriptor.
+//! Completion queues: they tell which work queue has finished a descriptor.
 
 use crate::abi::{CqCallback, Return};
 use crate::callback::Call;
@@ -8,13 +8,13 @@ use crate::wait::{timeout_of, wait_on_nic};
 use std::collections::VecDeque;
 use std::ffi::{c_int, c_ulong, c_void};
 
-/// Handlers that wait for one queue.
+/// Most handlers that wait for one queue.
 pub const NOTIFICATIONS: usize = 1024;
 
-/// A completion queue. It has as many entries as descriptors are finished and not fetched, so nothing is ever lost; the size that the
-/// program gave is what it promised to need.
+/// A completion queue. It holds an entry for every descriptor that is finished and not fetched, so
+/// it cannot overflow. The program's size is only the size that it asked for.
 pub struct Cq {
-    /// VI, and whether it is the receive queue.
+    /// The VI, and whether the entry is of its receive queue.
     entries: VecDeque<(Handle, bool)>,
     size: c_ulong,
     /// Work queues that complete here.
@@ -22,11 +22,11 @@ pub struct Cq {
     handlers: VecDeque<(CqCallback, *mut c_void)>,
 }
 
-// SAFETY: the contexts are handed back, never followed.
+// SAFETY: the contexts are handed back, never dereferenced.
 unsafe impl Send for Cq {}
 
 impl State {
-    /// The completion queue that `pointer` names; null: none.
+    /// The completion queue that `pointer` names; `None` for null.
     pub fn cq_slot_of(&mut self, pointer: *mut c_void) -> Result<Option<u16>, Return> {
         if pointer.is_null() {
             return Ok(None);
@@ -36,7 +36,7 @@ impl State {
         Ok(Some(handle.slot))
     }
 
-    /// A handle of this NIC.
+    /// Checks that a handle is of this NIC.
     pub fn own(&self, handle: Option<Handle>) -> Result<Handle, Return> {
         handle.filter(|handle| handle.nic == self.handle.nic).ok_or(Return::InvalidParameter)
     }
@@ -53,7 +53,8 @@ impl State {
         }
     }
 
-    /// Forgets the notes of a VI that is gone, or one of a descriptor that was fetched without them.
+    /// Drops the entries of a destroyed VI, or one entry of a descriptor that was fetched without
+    /// its entry.
     pub fn forget_notes(&mut self, cq: Option<u16>, vi: Handle, receives: Option<bool>) {
         let Some(queue) = cq.and_then(|cq| self.cqs.at(cq)) else { return };
         match receives {
@@ -77,7 +78,7 @@ fn cq_of(pointer: *mut c_void) -> Option<Handle> {
 }
 
 /// # Safety
-/// Both are null or places.
+/// Both are null or writable.
 unsafe fn tell(
     (handle, receives): (Handle, bool),
     vi: *mut *mut c_void,
@@ -152,7 +153,7 @@ pub extern "C" fn VipResizeCQ(cq: *mut c_void, size: c_ulong) -> Return {
 /// The oldest entry, if there is one.
 ///
 /// # Safety
-/// `vi` and `receive_queue` are null or places.
+/// `vi` and `receive_queue` are null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn VipCQDone(
     cq: *mut c_void,
@@ -176,7 +177,7 @@ pub unsafe extern "C" fn VipCQDone(
     })
 }
 
-/// The oldest entry, waiting for it.
+/// Waits for the oldest entry.
 ///
 /// # Safety
 /// As [`VipCQDone`].

@@ -1,8 +1,9 @@
-//! What peers are told of registered memory. A program hands its peer an address and a memory handle of 32 bits; Bellwire's keys are
-//! longer. So each protection tag has a directory, a region that connected peers may read, with an entry for each place of the table of
-//! registered memory; a peer fetches the entry of a handle when it first meets it.
+//! Directories: registered memory as peers see it. A program hands its peer an address and a memory
+//! handle of 32 bits, but Bellwire's keys are longer. So each protection tag has a directory: a
+//! region that connected peers may read, with one entry for each place of the table of registered
+//! memory. A peer fetches the entry of a handle when it first uses the handle.
 //!
-//! A directory holds regions of its tag only, so that a VI reaches nothing of other tags.
+//! A directory lists regions of its tag only, so a VI cannot reach regions of other tags.
 
 use crate::abi::Return;
 use crate::memory::{NO_TAG, Region};
@@ -18,10 +19,11 @@ use bellwire::{Function, MemoryRegion, RemoteKey, RemoteSlice, Rights};
 ///   | handle | rights |  base  | length |       key        | handle |   0   |
 ///   +--------+--------+--------+--------+------------------+--------+-------+
 /// ```
-/// The handle stands twice: it is zero at one end while the entry changes, and whoever sees different ones sees no region.
+/// The handle stands twice, and one of them is zero while the entry changes. A reader that sees two
+/// different handles sees no region.
 pub const ENTRY_BYTES: usize = 56;
 
-/// A peer's region, as its directory says.
+/// A peer's region, as its directory lists it.
 #[derive(Clone, Copy, Debug)]
 pub struct Listed {
     pub rights: Rights,
@@ -75,7 +77,7 @@ pub fn entry_of(key: RemoteKey, handle: u32) -> RemoteSlice {
     key.slice(u64::from(place_of(handle)) * ENTRY_BYTES as u64, ENTRY_BYTES as u64)
 }
 
-/// What an entry that was fetched says of `handle`; `None`: there is no such region for this peer.
+/// Parses a fetched entry of `handle`; `None`: no such region for this peer.
 pub fn parse_entry(bytes: &[u8], handle: u32) -> Option<Listed> {
     let bytes: &[u8; ENTRY_BYTES] = bytes.try_into().ok()?;
     let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
@@ -88,7 +90,8 @@ pub fn parse_entry(bytes: &[u8], handle: u32) -> Option<Listed> {
 }
 
 impl State {
-    /// The key of the directory for peers of VIs with this tag. Those without a tag reach every region, so theirs lists all.
+    /// The key of the directory for peers of VIs with this tag. VIs without a tag reach every
+    /// region, so their directory lists all.
     pub fn directory_of(&mut self, tag: u32) -> Result<Option<RemoteKey>, Return> {
         let State { tags, function, regions, open_directory, .. } = self;
         let place = match tag {
@@ -110,7 +113,7 @@ impl State {
         Ok(place.as_ref().map(|directory| directory.region.remote_key()))
     }
 
-    /// Enters the region of `place` in the directories that list it.
+    /// Adds the region of `place` to the directories that list it.
     pub fn tell_peers(&mut self, place: u16) {
         let State { tags, regions, open_directory, .. } = self;
         let Some(region) = regions.at(place) else { return };
@@ -122,7 +125,7 @@ impl State {
         }
     }
 
-    /// Takes the region of `place` out of all directories.
+    /// Removes the region of `place` from all directories.
     pub fn hide_from_peers(&mut self, place: u16) {
         let tagged = self.tags.iter_mut().filter_map(|(_, ptag)| ptag.directory.as_ref());
         for directory in tagged.chain(self.open_directory.as_ref()) {
@@ -132,7 +135,7 @@ impl State {
 }
 
 impl Region {
-    /// What peers are told; nothing of a region that they may not reach.
+    /// The region's entry for peers; `None` if they may not reach it.
     fn listed(&self) -> Option<Listed> {
         let (region, rights) = (self.region.as_ref()?, self.rights());
         let key = region.remote_key();
@@ -149,7 +152,7 @@ impl Region {
 mod tests {
     use super::*;
 
-    /// An entry that is being changed, or of another handle, names nothing.
+    /// An entry that changes, or that belongs to another handle, names nothing.
     // shows: M-05
     #[test]
     fn entries_are_whole_or_nothing() {

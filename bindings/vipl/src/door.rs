@@ -1,9 +1,10 @@
-//! The door of a NIC (M-03): the number at which all requests for connections arrive, whatever discriminator they are for; and what is
-//! waited for behind it.
+//! The door of a NIC (M-03): the number at which all connection requests arrive, for every
+//! discriminator, and the end points that wait behind it.
 //!
-//! A request for an end point that nobody waits for here is answered at once: with the function of the node that is marked as waiting for
-//! it, or with "not yet", and the client asks again. So a server may wait at any opening of the device in any program of the host, also while
-//! the program with the first one does something else: its agent answers.
+//! A request for an end point that does not wait here is answered at once: with the function of the
+//! node whose mark says that it waits, or with "not yet", and the client asks again. So a server
+//! may wait at any opening of the device, in any program of the host. This also holds while the
+//! program of the first opening is busy: its agent answers.
 
 use crate::abi::Return;
 use crate::greeting::{EndPoint, Greeting, Refusal, Role};
@@ -15,21 +16,21 @@ use std::time::{Duration, Instant};
 
 /// The number that the function of each NIC listens on.
 pub const DOOR: u32 = u32::from_be_bytes(*b"VIPL");
-/// How long an end point outlives its last waiter: a program that looks with short timeouts misses nothing, and requests of clients that
-/// have given up do not pile up.
+/// How long an end point outlives its last waiter. A program that waits with short timeouts misses
+/// no request, and requests of clients that have given up do not accumulate.
 const LINGER: Duration = Duration::from_millis(50);
-/// End points that are waited for at once.
+/// Most end points that wait at once.
 const WAITED: usize = 2048;
-/// Requests to one of them that have not been taken.
+/// Most requests that wait at one of them.
 const WAITING: usize = 64;
 
-/// A request that is what it should be.
+/// A request that has been checked.
 pub struct Request {
     pub request: ConnectionRequest,
     pub greeting: Greeting,
 }
 
-/// An end point that is waited for, or was just now.
+/// An end point that waits for requests, or did within [`LINGER`].
 pub struct Waited {
     end_point: EndPoint,
     users: u32,
@@ -45,7 +46,7 @@ impl Waited {
 }
 
 impl State {
-    /// Lets requests to `end_point` in.
+    /// Admits requests to `end_point`.
     pub fn await_requests(&mut self, end_point: &EndPoint) -> Result<(), Return> {
         if let Some(known) = self.waited.iter_mut().find(|waited| waited.end_point == *end_point) {
             known.users += 1;
@@ -55,7 +56,7 @@ impl State {
         if self.waited.len() == WAITED {
             return Err(Return::ErrorResource);
         }
-        // On a model each opening is a node.
+        // On a model each opening is a node of its own.
         let mark = if self.is_virtual { None } else { self.marks.set(end_point) };
         self.waited.push(Waited {
             end_point: end_point.clone(),
@@ -67,7 +68,8 @@ impl State {
         Ok(())
     }
 
-    /// Gives up one use of an end point. A peer's is for one connection, so that nothing may be left in its queue.
+    /// Drops one user of an end point. A peer's end point serves one connection, so its queue is
+    /// discarded at once.
     pub fn stop_awaiting(&mut self, end_point: &EndPoint) {
         let now = self.function.now();
         let since = if end_point.role() == Role::Peer { now - 2 * LINGER } else { now };
@@ -84,7 +86,8 @@ impl State {
         known.requests.pop_front()
     }
 
-    /// Lets in or refuses whoever is at the door, and says whether there was anybody. Nobody: then no progress was made.
+    /// Admits or refuses the next request at the door; `false` if there was none, and then no
+    /// progress was made.
     pub fn answer_the_door(&mut self) -> bool {
         let Ok(Some(request)) = self.function.next_request(self.door) else { return false };
         self.let_in(request);
@@ -109,12 +112,13 @@ impl State {
         }
     }
 
-    /// Refuses a request; a client that is gone needs no answer.
+    /// Refuses a request. A client that is gone needs no answer.
     pub fn refuse(&mut self, request: ConnectionRequest, why: Refusal) {
         let _ = self.function.reject(request, why.to_string().as_bytes());
     }
 
-    /// Forgets end points that nobody has waited for in a while; clients that are left there ask again.
+    /// Forgets end points without a waiter for longer than [`LINGER`]. Clients that still wait
+    /// there ask again.
     pub fn forget_unused(&mut self) {
         if !self.waited.iter().any(Waited::is_unused) {
             return;

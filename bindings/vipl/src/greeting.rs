@@ -1,11 +1,11 @@
-//! What the two ends of a connection tell each other: the private data of request and answer, and the reason of a refusal.
+//! The private data of connection request and answer, and the reason of a refusal.
 
 use crate::abi::ViAttributes;
 use crate::nic::DISCRIMINATOR_BYTES;
 use bellwire::{RemoteKey, Rights};
 use std::fmt;
 
-/// How a connection is asked for.
+/// The kind of connection request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
     /// By a client, of a server.
@@ -21,7 +21,7 @@ pub enum Role {
 ///   +------+---------+------+-------------+--------+----+------+-----+
 ///   12: transfer bytes (8), key of the directory (24, if k is 1), discriminators from and to
 /// ```
-/// Little-endian; `from` and `to` are lengths there.
+/// Little-endian; the fields `from` and `to` are lengths.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Greeting {
     pub role: Role,
@@ -30,9 +30,9 @@ pub struct Greeting {
     pub rights: Rights,
     pub transfer_bytes: u64,
     pub directory: Option<RemoteKey>,
-    /// Discriminator of whoever speaks.
+    /// The speaker's discriminator.
     pub from: Vec<u8>,
-    /// Discriminator of whom it speaks to.
+    /// The listener's discriminator.
     pub to: Vec<u8>,
 }
 
@@ -55,7 +55,7 @@ impl Greeting {
         bytes
     }
 
-    /// `None` if it is not one: somebody else's program asks.
+    /// `None` if it is no greeting, but a request of another program.
     pub fn parse(bytes: &[u8]) -> Option<Greeting> {
         let (head, rest) = bytes.split_at_checked(HEAD_BYTES)?;
         if !head.starts_with(b"VIPL") || head[4] != VERSION || head[9] > 1 {
@@ -83,7 +83,7 @@ impl Greeting {
         })
     }
 
-    /// Which end point it is for.
+    /// The end point that it is for.
     pub fn end_point(&self) -> EndPoint {
         match self.role {
             Role::Client => EndPoint::of_server(&self.to),
@@ -91,7 +91,7 @@ impl Greeting {
         }
     }
 
-    /// The VI of whoever speaks. Its tag means nothing here.
+    /// The attributes of the speaker's VI. Its tag has no meaning here.
     pub fn attributes(&self) -> ViAttributes {
         ViAttributes {
             reliability_level: self.reliability,
@@ -104,7 +104,8 @@ impl Greeting {
     }
 }
 
-/// What a request is for, in one node: a server's discriminator, or those of two peers.
+/// What a request addresses within a node: a server's discriminator, or the discriminators of two
+/// peers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EndPoint(Vec<u8>);
 
@@ -127,18 +128,18 @@ impl EndPoint {
     }
 }
 
-/// Why a request is refused. It goes along as text, so that whoever else asks there can read it.
+/// Why a request is refused. It travels as text, so that other Bellwire programs can read it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
-    /// The program does not want it.
+    /// The program rejected it.
     Rejected,
     /// It is no greeting.
     Stranger,
     /// The levels of the two VIs differ.
     Reliability,
-    /// There are too many that the program has not answered.
+    /// Too many requests wait for the program.
     TooMany,
-    /// Nobody waits for it; somebody may, later.
+    /// No program waits for it yet.
     NotYet,
     /// Another function of the node waits for it.
     Elsewhere(u8),
@@ -147,7 +148,7 @@ pub enum Refusal {
 const ELSEWHERE: &str = "ask function ";
 
 impl Refusal {
-    /// What a peer said.
+    /// Parses a peer's reason.
     pub fn parse(text: &str) -> Refusal {
         let elsewhere = text.strip_prefix(ELSEWHERE).and_then(|number| number.parse().ok());
         let known = [Refusal::Stranger, Refusal::Reliability, Refusal::TooMany, Refusal::NotYet];
@@ -175,7 +176,7 @@ impl fmt::Display for Refusal {
 mod tests {
     use super::*;
 
-    /// A greeting survives; one that was cut or changed in its form is none, and no bytes make it panic.
+    /// Greetings round-trip. Truncated or malformed ones are refused, and no bytes cause a panic.
     // shows: M-03
     #[test]
     fn greetings_survive_or_are_refused() {
@@ -204,7 +205,7 @@ mod tests {
         }
     }
 
-    /// A refusal survives; any other text is a program's refusal, never a way to somewhere.
+    /// Refusals round-trip. Any other text is a program's refusal, never a redirect.
     // shows: M-03
     #[test]
     fn refusals_survive() {
@@ -226,7 +227,8 @@ mod tests {
         }
     }
 
-    /// End points of servers and of peers differ, and so do two peers with the same letters cut elsewhere.
+    /// End points of servers and of peers differ. Two peers with the same letters, split elsewhere,
+    /// differ too.
     #[test]
     fn end_points_are_told_apart() {
         let points = [

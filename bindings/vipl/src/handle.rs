@@ -1,5 +1,5 @@
-//! Handles: numbers that look like pointers. Nothing is ever read through one, so that a wrong, old or invented handle is refused
-//! instead of followed.
+//! Handles: numbers that look like pointers. They are never dereferenced, so a wrong, stale or
+//! invented handle is refused.
 
 use std::collections::VecDeque;
 use std::ffi::c_void;
@@ -16,7 +16,7 @@ pub enum Kind {
     Connection,
 }
 
-/// A handle in its parts.
+/// The fields of a handle.
 ///
 /// ```text
 ///  63    60 59        54 53   48 47       32 31            0
@@ -27,16 +27,16 @@ pub enum Kind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Handle {
     pub kind: Kind,
-    /// Place of the NIC among those of the process.
+    /// Index of the NIC in the process.
     pub nic: u8,
-    /// Place of the object in its NIC's table.
+    /// Index of the object in its NIC's table.
     pub slot: u16,
-    /// Drawn once for each object of the process.
+    /// Unique for each object of the process.
     pub generation: u32,
 }
 
 impl Handle {
-    /// As C has it; never null.
+    /// The handle as C sees it; never null.
     pub fn to_pointer(self) -> *mut c_void {
         let number = (self.kind as u64) << 60
             | u64::from(self.nic) << 54
@@ -45,7 +45,7 @@ impl Handle {
         number as usize as *mut c_void
     }
 
-    /// The parts of a pointer, if it can be a handle of this kind.
+    /// The fields of a pointer, if it can be a handle of this kind.
     pub fn of(pointer: *mut c_void, kind: Kind) -> Option<Handle> {
         let number = pointer as usize as u64;
         let handle = Handle {
@@ -61,7 +61,7 @@ impl Handle {
 /// A number that no other object of the process has had.
 pub fn next_generation() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(1);
-    // Only the number counts; nothing is ordered by it.
+    // Uniqueness only; it orders no other access.
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
@@ -125,7 +125,8 @@ impl<T> Slab<T> {
 mod tests {
     use super::*;
 
-    /// A handle is found as long as its object lives; another kind, another generation and any other number is not.
+    /// A handle is found while its object lives. Another kind, another generation or any other
+    /// number is not found.
     // shows: M-01
     #[test]
     fn only_a_living_handle_is_found() {

@@ -1,15 +1,18 @@
-//! Bellwire for programs of the Virtual Interface Architecture: the C library `libvipl`, with the interface of `vipl.h`.
+//! Bellwire for programs of the Virtual Interface Architecture: the C library `libvipl`, with the
+//! interface of `vipl.h`.
 //!
-//! This crate holds no mechanism: VIs are queue pairs, descriptors are sends, puts, gets and receives, memory is registered in place.
-//! What it adds is what the specification wants and Bellwire has otherwise: work queues that are emptied in order, status words, handles of
-//! C, protection tags, discriminators, handlers.
+//! This crate holds no mechanism: VIs are queue pairs; descriptors are sends, puts, gets and
+//! receives; memory is registered in place. It adds what the specification requires beyond
+//! Bellwire: work queues that complete in order, status words, C handles, protection tags,
+//! discriminators, handlers.
 //!
 //! # A descriptor's walk
-//! `work_queue`, `VipPostSend` -> `physical` translates its 64 bytes to 16 each with the `table` of registered memory (M-10, M-11)
-//! -> `transfer` hands them to `bellwire::Function`, and takes the completion -> `work_queue`, `VipSendDone`.
+//! `work_queue`, `VipPostSend` -> `physical` translates its 64 bytes to 16 each with the `table` of
+//! registered memory (M-10, M-11) -> `transfer` hands them to `bellwire::Function`, and takes the
+//! completion -> `work_queue`, `VipSendDone`.
 //!
 //! # Threads
-//! Each NIC has one lock. `wait` says who sleeps where.
+//! Each NIC has one lock. `wait` says where threads sleep.
 
 mod abi;
 mod callback;

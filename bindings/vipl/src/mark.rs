@@ -1,23 +1,26 @@
-//! Marks: what is waited for at one function of a host, told to the host's other functions, in this process and others.
+//! Marks: a function of a host tells the host's other functions which end point it waits for,
+//! across processes.
 //!
-//! All openings and programs of a host shared one address on a card of the time, and discriminators told them apart. Here each opening is a
-//! function with an address of its own, so that a client which names a host asks its first function; a mark lets that one say who is meant.
-//! Over shared memory a client looks for the mark itself, because it is on the same host.
+//! On the cards of 1998 to 2005, all openings and programs of a host shared one address, and
+//! discriminators told them apart. Here each opening is a function with an address of its own, and
+//! a client that names a host asks the first function. A mark lets that function redirect the
+//! client. Over shared memory the client is on the same host and looks for the mark itself.
 //!
-//! A mark is the name of an abstract Unix socket, which carries nothing and which the kernel takes back however its owner ends:
-//! `bellwire.vipl/USER/HASH/NODE.FUNCTION`, the hash being of device and end point.
+//! A mark is the name of an abstract Unix socket. It carries no data, and the kernel releases it
+//! however its owner ends. The name is `bellwire.vipl/USER/HASH/NODE.FUNCTION`, with a hash of
+//! device and end point.
 
 use crate::greeting::EndPoint;
 use bellwire::FunctionAddress;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::os::fd::OwnedFd;
 
-/// A mark, as long as it is kept.
+/// A mark; it ends when this is dropped.
 pub struct Mark {
     _socket: OwnedFd,
 }
 
-/// Where the marks of one NIC's device are.
+/// The marks of one NIC's device.
 pub struct Marks {
     device: String,
     at: FunctionAddress,
@@ -25,14 +28,15 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// `device`: the name that the NIC was opened by; `functions`: how many a node has at most.
+    /// `device`: the name that the NIC was opened by; `functions`: most functions of a node.
     pub fn new(device: &str, at: FunctionAddress, functions: u8) -> Marks {
-        // The job is what nodes of shared memory have in common; their options differ.
+        // Nodes of shared memory share the job's name; their options differ.
         let job = device.split('?').next().filter(|job| job.starts_with("shm:"));
         Marks { device: job.unwrap_or(device).to_owned(), at, functions }
     }
 
-    /// Tells that this function waits for requests to `end_point`. `None`: clients find it at its own address only.
+    /// Marks that this function waits for requests to `end_point`. `None`: clients find it at its
+    /// own address only.
     pub fn set(&self, end_point: &EndPoint) -> Option<Mark> {
         let socket = socket()?;
         rustix::net::bind(&socket, &self.place(end_point, self.at.function)?).ok()?;
@@ -49,7 +53,8 @@ impl Marks {
         (0..self.functions).find(|&function| function != self.at.function && is_marked(function))
     }
 
-    /// The first function of any node of this host that waits for requests to `end_point`, and is not this one.
+    /// The first function of any node of this host that waits for requests to `end_point`, except
+    /// this one.
     pub fn find_on_host(&self, end_point: &EndPoint) -> Option<FunctionAddress> {
         let sockets = std::fs::read_to_string("/proc/net/unix").ok()?;
         let prefix = format!("@{}", self.prefix(end_point));
@@ -72,13 +77,14 @@ impl Marks {
     }
 }
 
-/// One that can be tried at several names.
+/// A socket that can be tried at several names.
 fn socket() -> Option<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     rustix::net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None).ok()
 }
 
-/// FNV-1a (Fowler, Noll, Vo) over `parts` and their lengths. Two end points with one hash cost a client a useless question.
+/// FNV-1a (Fowler, Noll, Vo) over `parts` and their lengths. A collision of two end points costs a
+/// client one wasted request.
 fn hash(parts: &[&[u8]]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for part in parts {
@@ -98,7 +104,8 @@ mod tests {
         Marks::new(device, FunctionAddress { node, function }, 8)
     }
 
-    /// A mark is seen by other functions of its device and node only, for its end point only, and as long as it is kept.
+    /// A mark is visible only to other functions of its device and node, only for its end point,
+    /// and only while it is kept.
     // shows: M-03
     #[test]
     fn marks_are_seen_by_their_node() {
@@ -117,7 +124,8 @@ mod tests {
         assert_eq!(first.find(&called), None);
     }
 
-    /// Whoever looks for the whole host sees the marks of all nodes of its job, the first one first, but its own.
+    /// A search of the whole host sees the marks of all nodes of its job, except its own, lowest
+    /// first.
     // shows: M-03
     #[test]
     fn marks_are_seen_on_the_host() {

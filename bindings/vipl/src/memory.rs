@@ -1,4 +1,4 @@
-//! Protection tags and registered memory: the kernel agent's third duty (M-05).
+//! Protection tags and registered memory: the third duty of the kernel agent (M-05).
 
 use crate::abi::{MemAttributes, Return};
 use crate::directory::Directory;
@@ -12,35 +12,36 @@ use std::ptr::NonNull;
 
 /// A protection tag.
 pub struct Ptag {
-    /// What stands in the table for it.
+    /// The tag's value in the table.
     pub tag: u32,
-    /// VIs and regions that have it.
+    /// VIs and regions with this tag.
     pub users: u32,
-    /// What peers are told of its regions; made when a VI first needs it.
+    /// The directory that peers read; made when a VI first needs it.
     pub directory: Option<Directory>,
 }
 
-/// The tag of whoever gives none: such a VI reaches every region of its NIC, and such a region is reached by such VIs only.
+/// The absent tag. A VI without a tag reaches every region of its NIC; only VIs without a tag reach
+/// a region without one.
 pub const NO_TAG: u32 = 0;
 
 /// A registered region.
 pub struct Region {
-    /// `None` only while it is registered anew.
+    /// `None` only during re-registration.
     pub region: Option<MemoryRegion>,
     handle: u32,
     base: NonNull<u8>,
     length: usize,
     attributes: MemAttributes,
     tag: u32,
-    /// Posted descriptors that lie in it or name a part of it.
+    /// Posted descriptors that lie in the region or name a part of it.
     pub users: u32,
 }
 
-// SAFETY: the pointers are numbers here; the bytes are reached through the region.
+// SAFETY: the pointers are used as numbers only; the bytes are reached through the region.
 unsafe impl Send for Region {}
 
 impl Region {
-    /// What peers may do.
+    /// The rights of peers.
     pub fn rights(&self) -> Rights {
         rights(&self.attributes)
     }
@@ -66,7 +67,7 @@ fn rights(attributes: &MemAttributes) -> Rights {
 }
 
 impl State {
-    /// What the table says for the tag `pointer`; null is the tag of those who have none.
+    /// The table's value of the tag `pointer`; [`NO_TAG`] for null.
     pub fn tag_of(&mut self, pointer: *mut c_void) -> Result<u32, Return> {
         if pointer.is_null() {
             return Ok(NO_TAG);
@@ -76,7 +77,7 @@ impl State {
         known.map(|ptag| ptag.tag).ok_or(Return::InvalidPtag)
     }
 
-    /// Counts a user of a tag in or out.
+    /// Adds or removes a user of a tag.
     pub fn use_tag(&mut self, tag: u32, more: bool) {
         if let Some((_, ptag)) = self.tags.iter_mut().find(|(_, ptag)| ptag.tag == tag) {
             ptag.users = if more { ptag.users + 1 } else { ptag.users.saturating_sub(1) };
@@ -97,8 +98,8 @@ impl State {
         }
         let tag = self.tag_of(attributes.ptag)?;
         populate(base, length)?;
-        // SAFETY: it is mapped and writable, as was just seen; that it stays so while it is registered is the program's duty, as
-        // with every NIC.
+        // SAFETY: the check above found it mapped and writable. Keeping it so while it is
+        // registered is the program's duty, as with every NIC.
         let region = unsafe { self.function.register_foreign(base, length, rights(&attributes)) };
         let region = region.map_err(|_| Return::ErrorResource)?;
         let entry = Region {
@@ -114,7 +115,8 @@ impl State {
             let _ = self.function.release(&region);
             return Err(Return::ErrorResource);
         };
-        // Twenty bits that change with every registration, so that an old handle is noticed, and twelve for the place; never 0.
+        // Twenty bits change with every registration, so a stale handle is noticed. Twelve bits are
+        // the place. Never 0.
         let handle = (next_generation() % ((1 << 20) - 1) + 1) * REGIONS as u32 + u32::from(place);
         if let Some(entry) = self.regions.at(place) {
             entry.handle = handle;
@@ -144,7 +146,7 @@ impl State {
 
     fn deregister(&mut self, address: *mut c_void, handle: u32) -> Result<(), Return> {
         let place = self.find_region(address, handle)?;
-        // What was finished meanwhile uses it no longer.
+        // Finished descriptors must not count as users.
         self.drain();
         let entry = self.regions.at(place).ok_or(Return::InvalidParameter)?;
         if entry.users > 0 {
@@ -161,7 +163,8 @@ impl State {
         Ok(())
     }
 
-    /// Gives a region other attributes. Its key changes with its rights, so peers have to look it up anew.
+    /// Changes a region's attributes. Its key changes with its rights, so peers must fetch its
+    /// entry again.
     fn set_attributes(
         &mut self,
         address: *mut c_void,
@@ -195,12 +198,13 @@ impl State {
     }
 }
 
-/// Has the pages of a range there and writable, as pinning would.
+/// Faults in the pages of a range, writable, as pinning would.
 ///
 /// # Errors
 /// [`Return::InvalidParameter`] if some are not mapped or not writable.
 fn populate(base: NonNull<u8>, length: usize) -> Result<(), Return> {
-    // SAFETY: asks for a number. By libc, because rustix reads it where valgrind, which C programs are run under, has nothing.
+    // SAFETY: only reads a number. Through libc: rustix reads it from a place that valgrind does
+    // not emulate, and C programs run under valgrind.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(4096) as usize;
     let start = base.as_ptr() as usize & !(page - 1);
     let end = (base.as_ptr() as usize + length).next_multiple_of(page);
@@ -209,7 +213,7 @@ fn populate(base: NonNull<u8>, length: usize) -> Result<(), Return> {
         unsafe { madvise(start as *mut c_void, end - start, Advice::LinuxPopulateWrite) };
     match populated {
         Ok(()) => Ok(()),
-        // The kernel's answer for memory that may not be written, and of one before 5.14 for all.
+        // `EINVAL` means memory that may not be written; kernels before 5.14 return it always.
         Err(rustix::io::Errno::INVAL) => match is_writable(start, end) {
             true => Ok(()),
             false => Err(Return::InvalidParameter),
@@ -219,7 +223,7 @@ fn populate(base: NonNull<u8>, length: usize) -> Result<(), Return> {
     }
 }
 
-/// Whether all of a range is mapped and may be written, as the kernel lists this process's memory.
+/// Whether all of a range is mapped and writable, according to the kernel's list of mappings.
 fn is_writable(start: usize, end: usize) -> bool {
     let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else { return false };
     let mut covered = start;
@@ -237,7 +241,7 @@ fn is_writable(start: usize, end: usize) -> bool {
 /// Makes a protection tag.
 ///
 /// # Safety
-/// `ptag` is null or a place for a handle.
+/// `ptag` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn VipCreatePtag(nic: *mut c_void, ptag: *mut *mut c_void) -> Return {
     call(|| {
@@ -254,7 +258,7 @@ pub unsafe extern "C" fn VipCreatePtag(nic: *mut c_void, ptag: *mut *mut c_void)
     })
 }
 
-/// Destroys a protection tag that no VI and no region has any more.
+/// Destroys a protection tag that no VI and no region uses.
 #[unsafe(no_mangle)]
 pub extern "C" fn VipDestroyPtag(nic: *mut c_void, ptag: *mut c_void) -> Return {
     call(|| {
@@ -278,8 +282,8 @@ pub extern "C" fn VipDestroyPtag(nic: *mut c_void, ptag: *mut c_void) -> Return 
 /// Registers memory of the program in place.
 ///
 /// # Safety
-/// `attributes` is null or points to some; `handle` is null or a place for one. The memory stays mapped and writable until it is
-/// deregistered.
+/// `attributes` is null or valid; `handle` is null or writable. The memory stays mapped and
+/// writable until it is deregistered.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn VipRegisterMem(
     nic: *mut c_void,
@@ -311,7 +315,7 @@ pub extern "C" fn VipDeregisterMem(nic: *mut c_void, address: *mut c_void, handl
 /// The attributes of a registration.
 ///
 /// # Safety
-/// `attributes` is null or a place for some.
+/// `attributes` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn VipQueryMem(
     nic: *mut c_void,
@@ -332,7 +336,7 @@ pub unsafe extern "C" fn VipQueryMem(
 /// Changes the attributes of a registration that no posted descriptor uses.
 ///
 /// # Safety
-/// `attributes` is null or points to some.
+/// `attributes` is null or valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn VipSetMemAttributes(
     nic: *mut c_void,

@@ -1,8 +1,10 @@
 //! Network addresses, and the name service.
 //!
-//! A host address is (node, function) of Bellwire in six bytes. Names are those that `Device::lookup` understands, and the written form
-//! `NODE.FUNCTION` of every device. Where one host has several end points of the device (each process on `shm`, functions elsewhere),
-//! the index that the call takes tells them apart. On `shm` the host itself has an address too, which is that of whichever process waits.
+//! A host address is Bellwire's (node, function) in six bytes. A name is one that `Device::lookup`
+//! resolves, or `NODE.FUNCTION` on every device. One host may have several end points of the
+//! device: each process on `shm`, functions on other devices. The index argument of the call
+//! selects one. On `shm` the host also has an address of its own, which means the process that
+//! waits.
 
 use crate::abi::{NetAddress, Return};
 use crate::nic::{
@@ -13,10 +15,10 @@ use std::ffi::{c_char, c_ulong, c_void};
 use std::mem::offset_of;
 use std::time::Duration;
 
-/// How long a host is asked.
+/// How long to wait for a host's answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// All processes of this host, on `shm`.
+/// All processes of this host (`shm`).
 pub const THIS_HOST: FunctionAddress = FunctionAddress { node: u32::MAX, function: u8::MAX };
 
 /// A network address of VIA.
@@ -27,26 +29,28 @@ pub struct NetName {
 }
 
 impl NetName {
-    /// What both sides of a connection order the two by. The function comes last, because a peer that names the host may mean another one.
+    /// The order of the two sides of a connection. The function comes last, because a peer that
+    /// names the host may mean another function.
     pub fn key(&self) -> (&[u8], u32, u8) {
         (&self.discriminator, self.host.node, self.host.function)
     }
 }
 
-/// Host (if there is one) and discriminator of an address.
+/// Splits an address into host (`None` if it has none) and discriminator.
 ///
 /// # Errors
 /// [`Return::InvalidParameter`] for null and for lengths that no address of this NIC has.
 ///
 /// # Safety
-/// Null, or an address with as many bytes as it says.
+/// Null, or an address with as many bytes as its lengths say.
 pub unsafe fn read_address(
     address: *const NetAddress,
 ) -> Result<(Option<FunctionAddress>, Vec<u8>), Return> {
     if address.is_null() {
         return Err(Return::InvalidParameter);
     }
-    // SAFETY: the caller's promise; such addresses are made in arrays of bytes, so they may be aligned to nothing.
+    // SAFETY: the caller's promise. Programs make such addresses in byte arrays, so they may be
+    // unaligned.
     let (host_bytes, discriminator_bytes) = unsafe {
         (
             (&raw const (*address).host_address_len).read_unaligned(),
@@ -58,7 +62,7 @@ pub unsafe fn read_address(
         return Err(Return::InvalidParameter);
     }
     let mut bytes = vec![0; host_bytes + discriminator_bytes];
-    // SAFETY: the caller's promise: so many bytes follow.
+    // SAFETY: the caller promises that these bytes follow.
     unsafe {
         let from = address.cast::<u8>().add(offset_of!(NetAddress, host_address));
         std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), bytes.len());
@@ -107,7 +111,7 @@ fn parse_numbers(name: &str) -> Option<FunctionAddress> {
     Some(FunctionAddress { node: node.parse().ok()?, function: function.parse().ok()? })
 }
 
-/// Whether `name` is this host.
+/// Whether `name` means this host.
 fn is_here(name: &str) -> bool {
     let own = rustix::system::uname();
     let own = own.nodename().to_string_lossy();
@@ -177,7 +181,7 @@ pub unsafe extern "C" fn VipNSGetHostByName(
         }
         // SAFETY: the caller's promise.
         let name = unsafe { text_of(name) };
-        // Asked without the lock, because that may take seconds.
+        // Resolve without the lock: it may take seconds.
         let device = on_nic(nic_of(nic), |state| {
             state.names()?;
             Ok(state.device.clone())
@@ -191,7 +195,7 @@ pub unsafe extern "C" fn VipNSGetHostByName(
 /// The name of an address, `NODE.FUNCTION`.
 ///
 /// # Safety
-/// `address` is null or whole; `length` is null or says how many bytes `name` has room for.
+/// `address` is null or valid; `length` is null or says how many bytes `name` has room for.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn VipNSGetHostByAddr(
     nic: *mut c_void,

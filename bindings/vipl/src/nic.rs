@@ -1,4 +1,4 @@
-//! NICs: one opening of a device with one function, behind a lock, and everything that was made with it.
+//! NICs: one opening of a device with one function, behind a lock, and all objects made with it.
 
 use crate::abi::{
     ErrorHandler, NicAttributes, RELIABLE_DELIVERY, RELIABLE_RECEPTION, Return, UNRELIABLE,
@@ -21,50 +21,51 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::thread::JoinHandle;
 
-/// NICs that a process can have open.
+/// Most NICs that a process can have open.
 const NICS: usize = 64;
-/// VIs of a NIC.
+/// Most VIs of a NIC.
 pub const VIS: usize = 1024;
-/// Completion queues of a NIC.
+/// Most completion queues of a NIC.
 pub const CQS: usize = 1024;
-/// Protection tags of a NIC.
+/// Most protection tags of a NIC.
 const PTAGS: usize = 256;
-/// Requests that were told to the program and not answered.
+/// Most requests that the program has been given and not answered.
 const REQUESTS: usize = 256;
-/// Descriptors in one work queue.
+/// Most descriptors in one work queue.
 pub const QUEUE_DEPTH: usize = 4096;
-/// Posted descriptors of all work queues of a NIC that have not finished.
+/// Most unfinished descriptors in all work queues of a NIC.
 const COMPLETIONS: usize = 1 << 15;
-/// Longest message: its length shares a word with the immediate value.
+/// Longest message in bytes: its length shares a word with the immediate value.
 pub const TRANSFER_BYTES: u64 = 1 << 29;
-/// Bytes of a host address: node, function, and one that is zero. As many as those of the cards that programs were written for.
+/// Bytes of a host address: node, function, and a zero byte. The cards of 1998 to 2005 had six
+/// bytes too.
 pub const ADDRESS_BYTES: usize = 6;
-/// Bytes of a discriminator at most.
+/// Most bytes of a discriminator.
 pub const DISCRIMINATOR_BYTES: usize = 64;
-/// Functions that are tried when a device is opened: several processes may share an interface.
+/// Functions tried when a device is opened: several processes may share an interface.
 const FUNCTIONS: u8 = 8;
 
-/// A place for a NIC. It is never moved or freed, so that an old handle finds an empty place at worst.
+/// A slot for a NIC. It is never moved or freed, so a stale handle finds an empty slot at worst.
 pub struct Nic {
     state: Mutex<Option<State>>,
-    /// Completions, or the end of somebody's sleep.
+    /// Signals completions and a free [`Sleeper`] place.
     pub changed: Condvar,
-    /// How often the process had been forked when it was opened; [`NOBODY`] while it is free. A place of the parent's is never entered,
-    /// because its lock may have been held when the child was made.
+    /// The value of [`FORKS`] when the NIC was opened; [`NOBODY`] while the slot is free. A child
+    /// never locks a slot of its parent: the lock may have been held at the fork.
     forks: AtomicU32,
 }
 
-/// No NIC is here.
+/// The slot is free.
 const NOBODY: u32 = u32::MAX;
 
 static PLACES: [Nic; NICS] = [const {
     Nic { state: Mutex::new(None), changed: Condvar::new(), forks: AtomicU32::new(NOBODY) }
 }; NICS];
 
-/// How often this process is the child of a fork since it first opened a NIC.
+/// Forks between this process and the one that first opened a NIC.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// Who sleeps at the function's descriptor. One does for all.
+/// Which thread sleeps at the function's descriptor. One thread sleeps there for all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sleeper {
     Nobody,
@@ -77,48 +78,50 @@ pub struct State {
     pub handle: Handle,
     pub device: Device,
     pub function: Function,
-    /// Where everything completes.
+    /// The function's only completion queue.
     pub completions: CompletionQueue,
     pub name: String,
     pub address: [u8; ADDRESS_BYTES],
-    /// Time is the machine's own, and no thread but the program's may drive the function.
+    /// The device has virtual time, and only the program's threads may drive the function.
     pub is_virtual: bool,
     pub table: Table,
     pub regions: Slab<Region>,
     pub tags: Slab<Ptag>,
-    /// What peers of VIs without a tag are told.
+    /// The directory of VIs without a tag.
     pub open_directory: Option<Directory>,
     pub vis: Slab<Vi>,
     pub cqs: Slab<Cq>,
-    /// Requests that were told to the program.
+    /// Requests that the program has been given and not answered.
     pub requests: Slab<Request>,
-    /// Where requests arrive, what is waited for behind it, and where others of the node are told of that.
+    /// Where requests arrive; the end points behind it are in `waited`, and `marks` tells the
+    /// node's other functions of them.
     pub door: Listener,
     pub waited: Vec<Waited>,
     pub marks: Marks,
-    /// Slots of VIs with descriptors that could not be handed on yet.
+    /// Slots of VIs with descriptors that could not be issued yet.
     pub waiting_vis: Vec<u16>,
     pub error_handler: Option<(*mut c_void, ErrorHandler)>,
     /// Calls of the program's handlers that are due.
     pub calls: VecDeque<Call>,
     pub names_known: bool,
-    /// Counts the program's calls, so that the agent sees whether it is active.
+    /// Counts the program's calls, so that the agent sees whether the program is active.
     pub uses: u64,
-    /// Something happened that somebody may wait for.
+    /// An event that a waiter may want has happened.
     pub news: bool,
     pub waiters: u32,
     pub sleeper: Sleeper,
-    /// Whoever sleeps there has been woken, and is on its way.
+    /// The sleeper at the descriptor has been woken and is on its way.
     pub kicked: bool,
     pub closing: bool,
-    /// The function's descriptor, a duplicate, so that it outlives a close during somebody's sleep.
+    /// The function's descriptor, duplicated so that it outlives a close during a sleep.
     pub wake_fd: Arc<OwnedFd>,
-    /// Ends the sleep at it.
+    /// Ends the sleep at `wake_fd`.
     pub kick_fd: Arc<OwnedFd>,
     agent: Option<JoinHandle<()>>,
 }
 
-// SAFETY: the pointers inside are the program's contexts, which are handed back and never followed.
+// SAFETY: the pointers inside are the program's contexts, which are handed back and never
+// dereferenced.
 unsafe impl Send for State {}
 
 /// A NIC while this thread holds its lock.
@@ -140,10 +143,10 @@ impl DerefMut for Entered {
     }
 }
 
-/// Enters the NIC of a handle, whatever its kind.
+/// Locks the NIC of a handle of any kind.
 pub fn enter(handle: Handle) -> Result<Entered, Return> {
     let nic = &PLACES[handle.nic as usize];
-    // Of the state that the lock guards, so it needs no order of its own.
+    // The lock guards the state, so this load needs no order.
     if nic.forks.load(Ordering::Relaxed) != FORKS.load(Ordering::Relaxed) {
         return Err(Return::InvalidParameter);
     }
@@ -155,7 +158,7 @@ pub fn enter(handle: Handle) -> Result<Entered, Return> {
     Ok(Entered { nic, guard })
 }
 
-/// Does `work` with a NIC: the frame of all calls that do not wait.
+/// Runs `work` with a NIC's lock held: the frame of all calls that do not wait.
 pub fn on_nic<R>(
     handle: Option<Handle>,
     work: impl FnOnce(&mut State) -> Result<R, Return>,
@@ -171,7 +174,7 @@ pub fn on_nic<R>(
 }
 
 impl Entered {
-    /// Lets the lock go, tells those who wait, and on a device of virtual time calls the program's handlers.
+    /// Releases the lock, notifies waiters and, with virtual time, calls the program's handlers.
     pub fn leave(mut self) {
         if std::mem::take(&mut self.news) && (self.waiters > 0 || !self.calls.is_empty()) {
             self.wake_others();
@@ -183,7 +186,7 @@ impl Entered {
         }
     }
 
-    /// Has everybody who waits look again.
+    /// Makes all waiters look again.
     pub fn wake_others(&mut self) {
         self.nic.changed.notify_all();
         self.disturb();
@@ -192,7 +195,8 @@ impl Entered {
 
 impl Nic {
     pub fn lock(&'static self) -> MutexGuard<'static, Option<State>> {
-        // A panic inside the library is caught at its border; the state is in order, since nothing is half done across calls.
+        // The C boundary catches a panic of the library. The state is consistent, because no call
+        // leaves work half done.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -206,7 +210,7 @@ fn device_name(name: &str) -> String {
             true => name.to_owned(),
             false if kind == "shm" => "shm:vipl".to_owned(),
             false if kind == "model" => "model:chpp".to_owned(),
-            // The device says what is missing.
+            // The device's error names what is missing.
             false => format!("{name}:"),
         };
     }
@@ -217,8 +221,9 @@ fn device_name(name: &str) -> String {
     }
 }
 
-/// The device of that name, if this process has a NIC of it. A card of the time could be opened again, with the same address: what is opened again
-/// here is another function of the same node. On a model each opening is a node, because it is one program's.
+/// The device of that name, if this process has a NIC of it. A card of 1998 to 2005 could be opened
+/// again with the same address; here a second opening is another function of the same node. On a
+/// model each opening is a node, because a model serves one program.
 fn opened_before(name: &str) -> Option<Device> {
     let forks = FORKS.load(Ordering::Relaxed);
     PLACES.iter().filter(|nic| nic.forks.load(Ordering::Relaxed) == forks).find_map(|nic| {
@@ -228,7 +233,7 @@ fn opened_before(name: &str) -> Option<Device> {
     })
 }
 
-/// Opens a device, and the first of its functions that nobody has.
+/// Opens a device, and the first of its functions that is free.
 fn open_device(name: &str) -> Result<(Device, Function), Error> {
     let device = match opened_before(name) {
         Some(device) => device,
@@ -326,7 +331,8 @@ pub fn open(name: &str) -> Result<Handle, Return> {
     Err(Return::ErrorResource)
 }
 
-/// Closes a NIC with everything that was made with it. Whoever waits there is told that it does not exist.
+/// Closes a NIC with all objects made with it. A thread that waits there is told that the NIC does
+/// not exist.
 pub fn close(handle: Option<Handle>) -> Result<(), Return> {
     let mut entered = enter(handle.ok_or(Return::InvalidParameter)?)?;
     if entered.closing {
@@ -341,7 +347,7 @@ pub fn close(handle: Option<Handle>) -> Result<(), Return> {
     }
     let agent = guard.as_mut().and_then(|state| state.agent.take());
     drop(guard);
-    // A handler may close its own NIC; the agent ends when that has returned.
+    // A handler may close its own NIC; then the agent ends once the handler has returned.
     if let Some(agent) = agent
         && agent.thread().id() != std::thread::current().id()
     {
@@ -351,12 +357,13 @@ pub fn close(handle: Option<Handle>) -> Result<(), Return> {
     let state = guard.take();
     nic.forks.store(NOBODY, Ordering::Relaxed);
     drop(guard);
-    // After the lock, because the end of links takes a while.
+    // After the lock, because closing links takes time.
     drop(state);
     Ok(())
 }
 
-/// Has a forked child notice that the NICs are its parent's, whose lock may be held for ever here.
+/// Makes a forked child notice that the NICs are its parent's: in the child their locks may be held
+/// for ever.
 fn count_forks() {
     static ONCE: Once = Once::new();
     extern "C" fn in_child() {
@@ -369,12 +376,12 @@ fn count_forks() {
 }
 
 impl State {
-    /// Wakes whoever sleeps at the function's descriptor, because the function makes progress: then peers are told that we are awake, and
-    /// would not wake the sleeper any more.
+    /// Wakes the thread that sleeps at the function's descriptor before the function makes
+    /// progress. Progress tells peers that we are awake, and then they would not wake the sleeper.
     pub fn disturb(&mut self) {
         if self.sleeper != Sleeper::Nobody && !self.kicked {
             self.kicked = true;
-            // A counter that is full wakes as well.
+            // A full counter wakes as well.
             let _ = rustix::io::write(&self.kick_fd, &1u64.to_ne_bytes());
         }
     }
@@ -423,23 +430,23 @@ pub unsafe fn text_of(text: *const c_char) -> String {
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
-/// Writes `value` to `place`.
+/// Writes `value` to `place`, which may be unaligned.
 ///
 /// # Errors
 /// [`Return::InvalidParameter`] for null.
 ///
 /// # Safety
-/// Null, or a place for a `T`.
+/// Null, or writable for a `T`.
 pub unsafe fn write_to<T>(place: *mut T, value: T) -> Result<(), Return> {
     if place.is_null() {
         return Err(Return::InvalidParameter);
     }
-    // SAFETY: the caller's promise; C may have aligned it less than we would.
+    // SAFETY: the caller's promise; C may have aligned it less than Rust would.
     unsafe { place.write_unaligned(value) };
     Ok(())
 }
 
-/// Carries out a call from C: nothing unwinds into it.
+/// Runs a call from C: no panic unwinds into C.
 pub fn call(work: impl FnOnce() -> Result<(), Return>) -> Return {
     match std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)) {
         Ok(Ok(())) => Return::Success,
@@ -456,7 +463,7 @@ pub fn nic_of(pointer: *mut c_void) -> Option<Handle> {
 /// Opens the device `name` as a NIC.
 ///
 /// # Safety
-/// `name` is null or ends with a zero; `nic` is null or a place for a handle.
+/// `name` is null or ends with a zero; `nic` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn VipOpenNic(name: *const c_char, nic: *mut *mut c_void) -> Return {
     call(|| {
@@ -470,7 +477,7 @@ pub unsafe extern "C" fn VipOpenNic(name: *const c_char, nic: *mut *mut c_void) 
     })
 }
 
-/// Closes a NIC and releases everything made with it.
+/// Closes a NIC and releases all objects made with it.
 #[unsafe(no_mangle)]
 pub extern "C" fn VipCloseNic(nic: *mut c_void) -> Return {
     call(|| close(nic_of(nic)))
@@ -479,7 +486,7 @@ pub extern "C" fn VipCloseNic(nic: *mut c_void) -> Return {
 /// The limits of a NIC.
 ///
 /// # Safety
-/// `attributes` is null or a place for them.
+/// `attributes` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn VipQueryNic(nic: *mut c_void, attributes: *mut NicAttributes) -> Return {
     call(|| {
@@ -489,7 +496,7 @@ pub unsafe extern "C" fn VipQueryNic(nic: *mut c_void, attributes: *mut NicAttri
     })
 }
 
-/// Management information: there is none of the one kind that the specification names.
+/// Management information. The specification names one kind, and this library has none of it.
 #[unsafe(no_mangle)]
 pub extern "C" fn VipQuerySystemManagementInfo(
     nic: *mut c_void,

@@ -1,13 +1,13 @@
-//! Physical descriptors (M-11): what the provider works with once a VI descriptor has been translated.
+//! Physical descriptors (M-11): the provider's form of a VI descriptor, after translation.
 //!
-//! On a NIC of 1998 the address would be that of the bus. A Bellwire device reaches memory by region and offset, and checks both, so that
-//! is the address here; a forged one reaches nothing that is not registered. One descriptor names one piece; a message of several has
-//! as many in a row.
+//! A NIC of 1998 used bus addresses here. A Bellwire device reaches memory by region and offset and
+//! checks both, so the address here is (region, offset). A forged one reaches only registered
+//! memory. One descriptor names one piece; a message of several pieces has one descriptor for each.
 
 use crate::abi::{ControlSegment, Descriptor, Return, Segment, control, status};
 use crate::table::{Refused, Table};
 
-/// Segments that a descriptor may have, the address segment not counted.
+/// Most segments of a descriptor, without the address segment.
 pub const DATA_SEGMENTS: usize = 252;
 
 /// A physical descriptor, 16 bytes.
@@ -51,7 +51,7 @@ impl Physical {
     }
 }
 
-/// The pieces of one descriptor: two without an allocation, as most have.
+/// The pieces of one descriptor. Up to two need no allocation, which covers most descriptors.
 #[derive(Clone, Debug)]
 pub enum Pieces {
     Few { pieces: [Physical; 2], count: usize },
@@ -85,7 +85,7 @@ impl Pieces {
     }
 }
 
-/// What a descriptor asks for.
+/// The operation that a descriptor asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operation {
     Send,
@@ -95,7 +95,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Its bits of the status field.
+    /// The operation's bits in the status field.
     pub fn status(self) -> u32 {
         match self {
             Operation::Send => status::OP_SEND,
@@ -106,21 +106,22 @@ impl Operation {
     }
 }
 
-/// A VI descriptor after translation. The program's is not read again; its outcome is written to it.
+/// A VI descriptor after translation. The program's descriptor is not read again; only its outcome
+/// is written to it.
 #[derive(Debug)]
 pub struct Translated {
     pub operation: Operation,
     pub pieces: Pieces,
     pub length: u32,
-    /// A receive that offers more than is registered: so the pieces are shorter than that.
+    /// This receive reaches beyond registered memory; its pieces end where the region ends.
     pub is_cut: bool,
     pub immediate: Option<u32>,
     pub fence: bool,
-    /// The error bits with which it completes instead of being carried out; 0: none.
+    /// Error bits to complete with instead of being carried out; 0: none.
     pub fault: u32,
 }
 
-/// Who translates for what.
+/// What translation needs of the NIC and the VI.
 pub struct Agent<'a> {
     pub table: &'a Table,
     pub tag: u32,
@@ -129,13 +130,15 @@ pub struct Agent<'a> {
 }
 
 impl Agent<'_> {
-    /// Reads the descriptor at `descriptor`, checks that it lies in the region `handle`, and translates it.
+    /// Checks that the descriptor at `descriptor` lies in the region `handle`, reads it and
+    /// translates it.
     ///
     /// # Errors
-    /// [`Return::InvalidParameter`] if there cannot be a descriptor at that address. Faults of its content are in the result.
+    /// [`Return::InvalidParameter`] if no descriptor can be at that address. Faults of its content
+    /// are in the result.
     ///
     /// # Safety
-    /// Memory that the table lists is mapped.
+    /// The memory that the table lists is mapped.
     pub unsafe fn translate(
         &self,
         descriptor: *mut Descriptor,
@@ -157,7 +160,8 @@ impl Agent<'_> {
         if !lies_in(size_of::<ControlSegment>() + count * size_of::<Segment>()) {
             return Err(Return::InvalidParameter);
         }
-        // SAFETY: the first segment is behind the control segment, and `count` of them lie inside the region.
+        // SAFETY: the segments follow the control segment, and `count` of them lie inside the
+        // region.
         let segment = |number: usize| unsafe {
             let first = descriptor.cast::<u8>().add(size_of::<ControlSegment>()).cast::<Segment>();
             first.add(number).read_volatile()
@@ -216,13 +220,14 @@ impl Agent<'_> {
             if length == 0 {
                 continue;
             }
-            // A message cannot go on behind the end of a region.
+            // A message cannot continue past the end of a region.
             if translated.is_cut {
                 continue;
             }
             match self.table.translate_start(handle, data, length, self.tag) {
                 Ok(piece) if piece.length() == length as usize => translated.pieces.push(piece),
-                // Memory is checked when it is touched, and a short message does not touch what is missing.
+                // Memory is checked when it is accessed, and a short message does not reach the
+                // missing part.
                 Ok(piece) if receives && piece.length() > 0 => {
                     translated.pieces.push(piece);
                     translated.is_cut = true;
@@ -233,7 +238,7 @@ impl Agent<'_> {
                 }
             }
         }
-        // A sender says the sum twice, and both must agree; a receiver offers as much as it likes.
+        // A sender states the total twice, and both must agree. A receiver may offer any total.
         if !receives && (total != u64::from(head.length) || total > self.limit) {
             translated.fault = status::LENGTH_ERROR;
         }
@@ -259,7 +264,8 @@ mod tests {
         }
     }
 
-    /// Each piece of a VI descriptor becomes 16 bytes with the right region and offset; faults are named by their bit.
+    /// Each piece of a VI descriptor becomes 16 bytes with the right region and offset. Each fault
+    /// sets its bit.
     // shows: M-11
     #[test]
     fn descriptors_become_physical() {

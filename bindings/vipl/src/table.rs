@@ -1,5 +1,5 @@
-//! The table of registered memory (RMMT, M-10): the kernel agent's side writes it by system call, the user agent's side reads it through a
-//! mapping that cannot be written, and translates without any.
+//! The table of registered memory (RMMT, M-10). The kernel agent writes it by system call. The user
+//! agent reads it through a read-only mapping and translates without a system call.
 
 use crate::abi::Return;
 use crate::memory::NO_TAG;
@@ -11,10 +11,10 @@ use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Regions that a NIC can have registered at once: a memory handle has twelve bits for the place.
+/// Most regions of a NIC: a memory handle has twelve bits for the place.
 pub const REGIONS: usize = 1 << 12;
 
-/// All that is known of one region.
+/// The table's entry of one region.
 ///
 /// ```text
 ///   0        8        16       20       24       32
@@ -54,7 +54,7 @@ impl Table {
         let resource = |_| Return::ErrorResource;
         let file = memfd_create("bellwire-rmmt", MemfdFlags::CLOEXEC).map_err(resource)?;
         ftruncate(&file, TABLE_BYTES as u64).map_err(resource)?;
-        // SAFETY: a new mapping at an address of the kernel's choice; nothing else is touched.
+        // SAFETY: a new mapping at an address of the kernel's choice; no other mapping changes.
         let start = unsafe {
             mmap(std::ptr::null_mut(), TABLE_BYTES, ProtFlags::READ, MapFlags::SHARED, &file, 0)
         };
@@ -63,7 +63,7 @@ impl Table {
         Ok(Table { file, start })
     }
 
-    /// Writes the entry of `place` anew: the part of the kernel agent.
+    /// Writes the entry of `place`: the kernel agent's part.
     pub fn write(
         &self,
         place: u16,
@@ -86,12 +86,13 @@ impl Table {
 
     /// Forgets the region of `place`.
     pub fn clear(&self, place: u16) {
-        // Of memory that is there already, so it cannot fail; if it did, the region behind the place is gone all the same.
+        // The table's pages exist already, so this cannot fail. Even if it did, the region behind
+        // the place is gone.
         let _ = self.write(place, 0, 0, 0, 0);
     }
 
-    /// Where `length` bytes at `address` are, if the region `handle` covers them and has the tag `tag` (M-05): the part of the user agent.
-    /// Reads memory, and does nothing else.
+    /// Locates `length` bytes at `address` if the region `handle` covers them and has the tag `tag`
+    /// (M-05): the user agent's part. It only reads memory.
     pub fn translate(
         &self,
         handle: u32,
@@ -103,7 +104,7 @@ impl Table {
         if piece.length() == length as usize { Ok(piece) } else { Err(Refused) }
     }
 
-    /// The same of as many of these bytes as the region has.
+    /// Like [`Table::translate`], but cut at the region's end.
     pub fn translate_start(
         &self,
         handle: u32,
@@ -112,14 +113,16 @@ impl Table {
         tag: u32,
     ) -> Result<Physical, Refused> {
         let place = place_of(handle);
-        // SAFETY: a place is below REGIONS, and the mapping is as long as the table while `self` lives.
+        // SAFETY: a place is below REGIONS; the mapping has REGIONS entries and lives as long as
+        // `self`.
         let entry = unsafe { self.start.add(place as usize).as_ref() };
-        // The NIC's lock orders writers and readers; atomics only say that the memory can change.
+        // Relaxed: the NIC's lock orders writers and readers. Atomics only say that the memory can
+        // change.
         let known = entry.handle.load(Ordering::Relaxed);
         if handle == 0 || known != handle {
             return Err(Refused);
         }
-        // A VI without a tag reaches every region of its NIC, as on the cards of the time.
+        // A VI without a tag reaches every region of its NIC, as on the cards of 1998 to 2005.
         if tag != NO_TAG && entry.tag.load(Ordering::Relaxed) != tag {
             return Err(Refused);
         }
@@ -133,7 +136,7 @@ impl Table {
 
 impl Drop for Table {
     fn drop(&mut self) {
-        // SAFETY: the mapping that `new` made, which nothing refers to any more.
+        // SAFETY: unmaps the mapping that `new` made; no reference to it is left.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), TABLE_BYTES) };
     }
 }
@@ -153,7 +156,8 @@ mod tests {
         table
     }
 
-    /// Inside its region an address becomes region and offset; outside, with another tag or handle, it is refused.
+    /// Inside its region an address becomes region and offset. Outside it, or with another tag or
+    /// handle, it is refused.
     // shows: M-05, M-10, M-11
     #[test]
     fn translation_checks_handle_tag_and_bounds() {
@@ -181,8 +185,8 @@ mod tests {
         assert_eq!(table.translate(handle, 0x10_0000, 1, 3), Err(Refused));
     }
 
-    /// A process that may do nothing but read, write and exit (strict seccomp) translates, so it needs no system call; and one that
-    /// does need one is killed there, so the check checks.
+    /// Under strict seccomp, which allows only read, write and exit, translation succeeds: it needs
+    /// no system call. A child that makes another system call is killed, so the check works.
     // shows: M-10
     #[test]
     fn translation_needs_no_system_call() {
@@ -195,13 +199,13 @@ mod tests {
         assert_eq!(canary, None, "writing the table is a system call");
     }
 
-    /// The program's mapping cannot be written: an attempt ends the process with a memory fault.
+    /// The program's mapping is read-only: a write ends the process with a memory fault.
     // shows: M-10
     #[test]
     fn writing_to_the_mapping_faults() {
         let table = table();
         let status = in_child(|| {
-            // SAFETY: it is meant to fault, in a process that exists for that.
+            // SAFETY: it faults on purpose, in a process made for that.
             unsafe { table.start.cast::<u8>().as_ptr().write_volatile(1) };
             true
         });
@@ -220,7 +224,8 @@ mod tests {
 
     /// The wait status of a child that does `work` and exits with 0 if it is true.
     fn in_child(work: impl FnOnce() -> bool) -> i32 {
-        // SAFETY: the child calls nothing that could need a lock of another thread, and leaves without running destructors.
+        // SAFETY: the child makes no call that could need another thread's lock, and leaves without
+        // running destructors.
         unsafe {
             let child = libc::fork();
             if child == 0 {

@@ -1,4 +1,5 @@
-//! Descriptors on their way: handed to Bellwire in the order of posting, and finished as completions come.
+//! Descriptors in flight: issued to Bellwire in the order of posting, finished as completions
+//! arrive.
 
 use crate::abi::{ErrorCode, Return, ViState, status};
 use crate::directory::{entry_of, parse_entry};
@@ -14,19 +15,19 @@ use bellwire::{
     Send, Status,
 };
 
-/// Completions taken in a row.
+/// Most completions taken in a row.
 const DRAINED: usize = 4096;
 
-/// What a completion is of, in its context beside VI and number.
+/// What a completion is for; stands in its context beside VI and number.
 mod part {
     pub const RECEIVE: u64 = 0;
     /// The descriptor itself.
     pub const WHOLE: u64 = 1;
-    /// The message that tells a peer of a write with immediate data.
+    /// The message that announces a write with immediate data.
     pub const NOTICE: u64 = 2;
-    /// An entry of the peer's directory; the number is the memory handle.
+    /// The fetch of an entry of the peer's directory; the number is the memory handle.
     pub const LOOKUP: u64 = 3;
-    /// A receive that nobody posted, for a message that is to be dropped.
+    /// A receive that the library posts to drop a message.
     pub const DROPPED: u64 = 4;
 }
 
@@ -36,7 +37,7 @@ fn context(slot: u16, part: u64, number: u64) -> u64 {
 
 const NUMBER: u64 = (1 << 44) - 1;
 
-/// What goes along with a message, in Bellwire's immediate value of 64 bits.
+/// Bellwire's 64-bit immediate value of a message.
 ///
 /// ```text
 ///  63              34   33        32      31             0
@@ -44,7 +45,7 @@ const NUMBER: u64 = (1 << 44) - 1;
 /// |  bytes written   | written | valid |  ImmediateData   |
 /// +------------------+---------+-------+------------------+
 /// ```
-/// `written`: the message tells of an RDMA write, which consumes a receive at the target.
+/// `written`: the message announces an RDMA write, which consumes a receive at the target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Along {
     immediate: Option<u32>,
@@ -70,9 +71,9 @@ impl Along {
     }
 }
 
-/// How far the next descriptor of a send queue got.
+/// Result of issuing the next descriptor of a send queue.
 enum Step {
-    /// So many operations of the device were posted.
+    /// This many device operations were posted.
     Issued(u8),
     /// It has to wait.
     Later,
@@ -81,7 +82,7 @@ enum Step {
 }
 
 impl State {
-    /// Takes what has completed or is asked for, and goes on with what waited.
+    /// Takes completions and requests, then resumes sends that waited.
     pub fn drain(&mut self) {
         self.disturb();
         loop {
@@ -91,7 +92,8 @@ impl State {
                     _ => break,
                 }
             }
-            // The door last: the look at it makes no progress, which would leave completions behind.
+            // The door comes last: looking at it makes no progress, so it leaves no completion
+            // behind.
             if !self.answer_the_door() {
                 break;
             }
@@ -101,16 +103,17 @@ impl State {
         }
     }
 
-    /// Whether something is under way for which a peer may not know that it should wake us.
+    /// Whether an operation is pending for which a peer may not know that it must wake us.
     pub fn waits_for_peers(&mut self) -> bool {
         let busy = |vi: &Vi| vi.state == ViState::ConnectPending || vi.send.has_open();
         self.waited.iter().any(Waited::is_unused) || self.vis.iter_mut().any(|(_, vi)| busy(vi))
     }
 
-    /// Hands on the receive that was posted last.
+    /// Issues the receive that was posted last.
     ///
     /// # Errors
-    /// [`Return::ErrorResource`] if the NIC has no room for its completion; the caller takes it back.
+    /// [`Return::ErrorResource`] if the NIC has no room for its completion; the caller withdraws
+    /// the receive.
     pub fn issue_receive(&mut self, slot: u16) -> Result<(), Return> {
         let State { vis, regions, function, .. } = self;
         let vi = vis.at(slot).ok_or(Return::InvalidParameter)?;
@@ -124,7 +127,7 @@ impl State {
                 let buffer: Buffer = match entry.translated.pieces.all() {
                     [] => Vec::new().into(),
                     [piece] => slice_of(regions, *piece).into(),
-                    // Filled first and then distributed, because a receive has one buffer.
+                    // Received whole and then scattered, because a Bellwire receive has one buffer.
                     pieces => vec![0; pieces.iter().map(|piece| piece.length()).sum()].into(),
                 };
                 let context = context(slot, part::RECEIVE, number);
@@ -143,7 +146,7 @@ impl State {
         Ok(())
     }
 
-    /// Has messages that found no receive dropped.
+    /// Drops messages that found no receive.
     pub fn drop_messages(&mut self, slot: u16, count: usize) {
         let Some(vi) = self.vis.at(slot) else { return };
         for _ in 0..count {
@@ -155,7 +158,7 @@ impl State {
         self.drain();
     }
 
-    /// Hands on what a VI's send queue holds, in order, as far as possible.
+    /// Issues what a VI's send queue holds, in order, as far as possible.
     pub fn issue_sends(&mut self, slot: u16) {
         loop {
             let State { vis, regions, function, .. } = self;
@@ -201,7 +204,7 @@ impl State {
         }
     }
 
-    /// Completes the sends that were not handed on, because there is no connection.
+    /// Completes unissued sends as flushed, because the connection is gone.
     pub fn flush_send_queue(&mut self, slot: u16) {
         let Some(vi) = self.vis.at(slot) else { return };
         let from = std::mem::replace(&mut vi.issued, vi.send.entries.len());
@@ -213,7 +216,7 @@ impl State {
         self.report(slot, false);
     }
 
-    /// Takes a completion in.
+    /// Handles a completion.
     pub fn complete(&mut self, completion: Completion) {
         let slot = (completion.context >> 48) as u16;
         let number = completion.context & NUMBER;
@@ -290,7 +293,7 @@ impl State {
             && completion.status == Status::WrongKey
             && let Some(peer) = &mut vi.peer
         {
-            // It may have been registered anew.
+            // It may have been re-registered.
             peer.listed.remove(&handle);
         }
         if let Asked::Read { .. } = operation {
@@ -321,11 +324,11 @@ impl State {
         if is_loss(completion.status) {
             self.lose_connection(slot, ErrorCode::ConnLost);
         }
-        // The send queue waits for this, and is looked at after the completions.
+        // The send queue waits for this; [`State::drain`] resumes it after the completions.
     }
 }
 
-/// Whether a status says that there is no connection any more.
+/// Whether a status means that the connection is gone.
 fn is_loss(why: Status) -> bool {
     matches!(
         why,
@@ -343,12 +346,12 @@ fn protection(operation: Asked) -> ErrorCode {
     }
 }
 
-/// Tries to hand on the next descriptor of a connected VI.
+/// Tries to issue the next descriptor of a connected VI.
 fn step(vi: &mut Vi, slot: u16, regions: &mut Slab<Region>, function: &mut Function) -> Step {
     let number = vi.send.base + vi.issued as u64;
     let Some(entry) = vi.send.entries.get(vi.issued) else { return Step::Later };
     if entry.translated.fault != 0 {
-        // It is processed in its turn: what was posted before is not cut off by it.
+        // A faulty descriptor fails in its turn: earlier ones finish first.
         return match vi.send.reported() == vi.issued {
             true => Step::Failed(entry.translated.fault, ErrorCode::PostDesc),
             false => Step::Later,
@@ -373,7 +376,7 @@ fn step(vi: &mut Vi, slot: u16, regions: &mut Slab<Region>, function: &mut Funct
     let listed = match peer.listed.get(&handle) {
         Some(Some(listed)) => *listed,
         Some(None) => {
-            // It may be registered by the next time.
+            // It may be registered by the next attempt.
             peer.listed.remove(&handle);
             return refused;
         }
@@ -434,8 +437,9 @@ fn send_message(
     }
 }
 
-/// A put or get; after a put with immediate data, a message of no bytes that consumes a receive at the target. It comes after what the
-/// put wrote, because messages do.
+/// Posts a put or get. A put with immediate data is followed by an empty message that consumes a
+/// receive at the target. The message arrives after the put's data, because a queue pair keeps
+/// order.
 fn move_memory(
     queue_pair: bellwire::QueuePair,
     entry: &Entry,
@@ -477,7 +481,8 @@ fn move_memory(
             .context(context(slot, part::NOTICE, number));
         match function.post_send(queue_pair, notice) {
             Ok(()) => posted += 1,
-            // The write is under way; the queues are deep enough that only the end of the connection comes between.
+            // The write is in flight. The queues are deep enough, so only the end of the connection
+            // can refuse the notice.
             Err(_) => return Step::Failed(status::TRANSPORT_ERROR, ErrorCode::ConnLost),
         }
     }
@@ -530,7 +535,7 @@ fn scatter(mut bytes: &[u8], pieces: &[Physical], regions: &mut Slab<Region>) {
 mod tests {
     use super::*;
 
-    /// What goes along with a message comes out as it went in, and nothing goes along if there is nothing.
+    /// The immediate value round-trips, also when it is empty.
     #[test]
     fn what_goes_along_survives() {
         for immediate in [None, Some(0), Some(u32::MAX)] {

@@ -1,4 +1,4 @@
-//! Virtual interfaces: a queue pair each, with two work queues of descriptors (M-01, M-04).
+//! Virtual interfaces: each is a queue pair with two work queues of descriptors (M-01, M-04).
 
 use crate::abi::{
     ErrorCode, RELIABLE_DELIVERY, RELIABLE_RECEPTION, ResourceCode, Return, UNRELIABLE,
@@ -21,17 +21,18 @@ pub struct Vi {
     pub state: ViState,
     pub send: WorkQueue,
     pub receive: WorkQueue,
-    /// Descriptors of the send queue that were handed on, or have failed.
+    /// Descriptors at the front of the send queue that were issued or have failed.
     pub issued: usize,
-    /// RDMA reads under way, which a fence waits for.
+    /// RDMA reads in flight, which a fence waits for.
     pub reads: usize,
-    /// The directory entry of this handle is being fetched.
+    /// The memory handle whose directory entry is being fetched.
     pub looking_up: Option<u32>,
     pub peer: Option<Peer>,
     pub attempt: Option<Attempt>,
 }
 
-// SAFETY: pointers inside are the program's; descriptors are written while their memory is registered.
+// SAFETY: the pointers inside are the program's; descriptors are written only while their memory is
+// registered.
 unsafe impl Send for Vi {}
 
 impl Vi {
@@ -47,7 +48,7 @@ impl State {
         self.vis.find(handle).ok_or(Return::InvalidParameter)
     }
 
-    /// Checks what the program wants of a VI, and finds its tag.
+    /// Checks the attributes that the program asks for, and finds the tag.
     fn check_attributes(&mut self, attributes: &ViAttributes) -> Result<u32, Return> {
         let level = attributes.reliability_level;
         if ![UNRELIABLE, RELIABLE_DELIVERY, RELIABLE_RECEPTION].contains(&level) {
@@ -125,7 +126,7 @@ impl State {
         }
         let (slot, queue_pair) = (vi.handle.slot, vi.queue_pair);
         let _ = self.function.destroy_queue_pair(queue_pair);
-        // What was posted behind the program's back completes while the VI is still known.
+        // Receives that the library posted to drop messages complete while the VI still exists.
         self.drain();
         let Some(vi) = self.vis.remove(slot) else { return Ok(()) };
         self.use_tag(vi.tag, false);
@@ -138,7 +139,8 @@ impl State {
         Ok(())
     }
 
-    /// Looks at what tells nobody of itself: ended connections, messages without a receive, requests of peers, time that has passed.
+    /// Polls for events without a completion: ended connections, messages without a receive, peers'
+    /// requests, timeouts.
     pub fn watch(&mut self) {
         self.forget_unused();
         for slot in self.vis.slots() {
@@ -151,12 +153,12 @@ impl State {
         }
     }
 
-    /// Whether a connected VI still is, and whether something came for which no receive is posted.
+    /// Checks whether a VI is still connected, and whether a message found no receive.
     pub fn watch_connection(&mut self, slot: u16) {
         let Some(vi) = self.vis.at(slot) else { return };
         let Ok(known) = self.function.query(vi.queue_pair) else { return };
         if let ConnectionState::Disconnected { .. } = known.connection {
-            // What had arrived before is taken first.
+            // First take what arrived before.
             self.drain();
             self.lose_connection(slot, ErrorCode::ConnLost);
             return;
@@ -164,7 +166,8 @@ impl State {
         if known.backlog_messages == 0 || vi.receive.has_open() {
             return;
         }
-        // A message came before a receive (M-09). The specification lets it be dropped, or the connection break.
+        // A message arrived before a receive (M-09). The specification allows dropping it, or
+        // breaking the connection.
         if vi.is_reliable() {
             self.break_connection(slot, ErrorCode::RecvqEmpty);
         } else {
@@ -172,7 +175,7 @@ impl State {
         }
     }
 
-    /// A connection that is over: the VI is in error until the program disconnects it.
+    /// Notes a lost connection: the VI is in error until the program disconnects it.
     pub fn lose_connection(&mut self, slot: u16, code: ErrorCode) {
         let Some(vi) = self.vis.at(slot) else { return };
         if vi.state != ViState::Connected {
@@ -184,7 +187,7 @@ impl State {
         self.tell_error(handle, ResourceCode::Vi, code, std::ptr::null_mut(), 0);
     }
 
-    /// Ends a connection because of an error, as reliable VIs do.
+    /// Breaks a connection because of an error, as reliable VIs do.
     pub fn break_connection(&mut self, slot: u16, code: ErrorCode) {
         let Some(vi) = self.vis.at(slot) else { return };
         let queue_pair = vi.queue_pair;
@@ -192,7 +195,7 @@ impl State {
         let _ = self.function.disconnect(queue_pair);
     }
 
-    /// Ends whatever connection there is, on the program's wish.
+    /// Ends the connection, if there is one, at the program's request.
     fn disconnect(&mut self, handle: Option<Handle>) -> Result<(), Return> {
         self.drain();
         let vi = self.vi(handle)?;
@@ -204,7 +207,7 @@ impl State {
         vi.peer = None;
         vi.looking_up = None;
         self.give_up_connecting(slot);
-        // A new queue pair, because one that was disconnected takes no receives until it is connected again.
+        // A new queue pair: a disconnected one takes no receives until it is connected again.
         let _ = self.function.destroy_queue_pair(old);
         self.flush_send_queue(slot);
         self.drain();
@@ -226,7 +229,7 @@ impl State {
 /// Makes a VI.
 ///
 /// # Safety
-/// `attributes` is null or points to some; `vi` is null or a place for a handle.
+/// `attributes` is null or valid; `vi` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn VipCreateVi(
     nic: *mut c_void,
@@ -247,16 +250,16 @@ pub unsafe extern "C" fn VipCreateVi(
     })
 }
 
-/// Destroys a VI that is idle and whose queues are empty.
+/// Destroys an idle VI whose queues are empty.
 #[unsafe(no_mangle)]
 pub extern "C" fn VipDestroyVi(vi: *mut c_void) -> Return {
     call(|| on_nic(vi_of(vi), |state| state.destroy_vi(vi_of(vi))))
 }
 
-/// What a VI is and does.
+/// The state and attributes of a VI.
 ///
 /// # Safety
-/// All are null or places.
+/// All are null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn VipQueryVi(
     vi: *mut c_void,
@@ -286,7 +289,7 @@ pub unsafe extern "C" fn VipQueryVi(
 /// Changes the attributes of an idle VI.
 ///
 /// # Safety
-/// `attributes` is null or points to some.
+/// `attributes` is null or valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn VipSetViAttributes(
     vi: *mut c_void,
@@ -310,7 +313,8 @@ pub unsafe extern "C" fn VipSetViAttributes(
     })
 }
 
-/// Ends a connection, or what is left of one: what is posted completes as flushed, and the VI is idle.
+/// Ends a connection, or cleans up a broken one: posted descriptors complete as flushed, and the VI
+/// is idle.
 #[unsafe(no_mangle)]
 pub extern "C" fn VipDisconnect(vi: *mut c_void) -> Return {
     call(|| on_nic(vi_of(vi), |state| state.disconnect(vi_of(vi))))

@@ -1,7 +1,8 @@
-//! Waiting, and the agent that works while the program does not.
+//! Waiting, and the agent that makes progress while the program does not.
 //!
-//! Whoever waits looks for a moment, then sleeps. One thread sleeps at the function's descriptor, the others at a condition that it
-//! signals; a thread that finds what somebody else waits for ends that sleep.
+//! A waiter polls briefly, then sleeps. One thread sleeps at the function's descriptor, the others
+//! at a condition variable that it signals. A thread that finds what another waits for ends that
+//! sleep.
 
 use crate::abi::Return;
 use crate::callback::Call;
@@ -14,29 +15,29 @@ use std::os::fd::AsFd;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-/// How long a waiter looks before it sleeps.
+/// How long a waiter polls before it sleeps.
 const LOOKING: Duration = Duration::from_micros(50);
-/// Longest sleep while something waits for a peer, which might not know whom to wake.
+/// Longest sleep while we wait for a peer that may not know that it must wake us.
 const SHORT_SLEEP: Duration = Duration::from_millis(1);
-/// Longest sleep at all, should a wake-up get lost.
+/// Longest sleep of all, in case a wake-up is lost.
 const LONG_SLEEP: Duration = Duration::from_millis(100);
-/// How long the agent leaves the work to a program that does it itself.
+/// How long the agent rests after the program itself made progress.
 const AGENT_REST: Duration = Duration::from_millis(4);
-/// Longest wait under the lock, where time is the machine's.
+/// Longest step under the lock with virtual time.
 const VIRTUAL_STEP: Duration = Duration::from_micros(20);
-/// A timeout without an end.
+/// An infinite timeout.
 const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// A timeout of C, in milliseconds.
 pub fn timeout_of(timeout_ms: c_ulong) -> Duration {
     match timeout_ms {
-        // `INFINITE` had 32 bits.
+        // `INFINITE` had 32 bits in the programs of 1998 to 2005.
         0xffff_ffff | c_ulong::MAX => FOR_EVER,
         timeout_ms => Duration::from_millis(timeout_ms).min(FOR_EVER),
     }
 }
 
-/// Waits until `look` finds something: the frame of all calls that wait.
+/// Waits until `look` finds something: the frame of all waiting calls.
 pub fn wait_on_nic<R>(
     handle: Option<Handle>,
     timeout: Duration,
@@ -51,7 +52,8 @@ pub fn wait_on_nic<R>(
             break Err(Return::InvalidParameter);
         }
         entered.uses += 1;
-        // Somebody else who sleeps at the descriptor takes in what comes; but what this thread posted may have finished already.
+        // A thread that sleeps at the descriptor handles arrivals. This thread's own post may have
+        // completed already, so look once.
         if first || entered.sleeper != Sleeper::Program {
             entered.drain();
         }
@@ -95,7 +97,7 @@ pub fn wait_on_nic<R>(
 }
 
 impl Entered {
-    /// Lets others in for a moment.
+    /// Releases the lock for a moment.
     fn look_again(mut self) -> Entered {
         let nic = self.nic;
         if std::mem::take(&mut self.news) && (self.waiters > 1 || !self.calls.is_empty()) {
@@ -115,7 +117,7 @@ impl Entered {
         match self.sleeper {
             Sleeper::Nobody => self.sleep_at_descriptor(Sleeper::Program, left.min(limit)),
             Sleeper::Agent => {
-                // It gives the place up, and is told what to do by whoever has it.
+                // The agent gives up its place, and the new sleeper signals this thread.
                 self.wake_others();
                 self.sleep_at_condition(left.min(SHORT_SLEEP))
             }
@@ -135,7 +137,7 @@ impl Entered {
         if !self.calls.is_empty() {
             self.nic.changed.notify_all();
         }
-        // Calls since the last look made progress too, and what they took in would wake nobody.
+        // Calls since the last look made progress too; what they took in no longer wakes a sleeper.
         self.news = false;
         self.drain();
         if self.news || !self.function.arm().unwrap_or(false) {
@@ -147,20 +149,20 @@ impl Entered {
         drop(self);
         let mut fds = [PollFd::new(&*wake, PollFlags::IN), PollFd::new(&*kick, PollFlags::IN)];
         let limit = Timespec::try_from(limit).ok();
-        // Whatever ends it, the caller looks.
+        // The caller looks, whatever ends the sleep.
         let _ = poll(&mut fds, limit.as_ref());
         let mut entered = Entered { nic, guard: nic.lock() };
         entered.sleeper = Sleeper::Nobody;
         entered.kicked = false;
         let _ = rustix::io::read(entered.kick_fd.as_fd(), &mut [0u8; 8]);
         if who == Sleeper::Agent {
-            // A program that waits wants the place.
+            // A waiting thread of the program takes the place.
             nic.changed.notify_all();
         }
         entered
     }
 
-    /// Lets virtual time go on, and calls the program's handlers.
+    /// Advances virtual time, and calls the program's handlers.
     fn pass_time(mut self, left: Duration) -> Result<Entered, (Entered, Return)> {
         let queue = self.completions;
         match self.function.wait(queue, Wait::Block, left.min(VIRTUAL_STEP)) {
@@ -176,8 +178,9 @@ impl Entered {
     }
 }
 
-/// The kernel agent of a NIC, as a thread: it works while the program does something else (so that peers reach its memory, and learn of
-/// its death), and calls the program's handlers. A program that polls does the work itself and is left alone.
+/// The kernel agent of a NIC, as a thread. While the program is busy, it makes progress, so that
+/// peers reach the program's memory, and it notices peers that are gone. It also calls the
+/// program's handlers. A program that polls makes progress itself; then the agent rests.
 pub fn agent(handle: Handle) {
     let mut uses_seen = 0;
     loop {
@@ -185,7 +188,7 @@ pub fn agent(handle: Handle) {
         if entered.closing {
             return;
         }
-        // Whoever waits works too, and signals when there is a handler to call.
+        // A waiting thread makes progress too, and signals when a handler is due.
         if entered.waiters == 0 {
             entered.drain();
             entered.watch();
@@ -194,7 +197,7 @@ pub fn agent(handle: Handle) {
         if !calls.is_empty() {
             drop(entered);
             for call in calls {
-                // What a handler does must not end the agent.
+                // A panic in a handler must not end the agent.
                 let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| call.run()));
             }
             continue;

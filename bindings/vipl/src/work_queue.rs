@@ -1,4 +1,4 @@
-//! Work queues: descriptors in the order of posting, which is the order in which the program gets them back.
+//! Work queues: descriptors in the order of posting. The program gets them back in that order.
 
 use crate::abi::{Descriptor, Return, ViCallback, ViState, status};
 use crate::callback::{Call, vi_of};
@@ -12,13 +12,13 @@ use std::collections::VecDeque;
 use std::ffi::{c_ulong, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A descriptor that was posted.
+/// A posted descriptor.
 pub struct Entry {
     pub descriptor: *mut Descriptor,
     /// Memory handle of the descriptor itself.
     handle: u32,
     pub translated: Translated,
-    /// Operations of the device that it still waits for.
+    /// Device operations that it still waits for.
     pub left: u8,
     pub done: bool,
     // The outcome.
@@ -31,7 +31,7 @@ pub struct Entry {
 /// One of a VI's two queues.
 pub struct WorkQueue {
     pub entries: VecDeque<Entry>,
-    /// Number of the first entry: entries are counted from the first that was ever posted.
+    /// Number of the first entry, counted from the first ever posted.
     pub base: u64,
     /// Entries at the front whose outcome is in the program's descriptor.
     reported: usize,
@@ -48,12 +48,12 @@ impl WorkQueue {
         self.entries.is_empty()
     }
 
-    /// Whether there is a descriptor that has not finished.
+    /// Whether a descriptor is unfinished.
     pub fn has_open(&self) -> bool {
         self.reported < self.entries.len()
     }
 
-    /// Entries at the front that have finished.
+    /// Entries at the front that have been reported to the program.
     pub fn reported(&self) -> usize {
         self.reported
     }
@@ -65,7 +65,8 @@ impl WorkQueue {
 }
 
 impl Entry {
-    /// Writes the outcome to the program's descriptor (M-25), the status last: a program may look at nothing else.
+    /// Writes the outcome to the program's descriptor (M-25), the status last: a program may poll
+    /// the status alone.
     fn report(&self) {
         let mut bits = status::DONE | self.error;
         bits |= match self.is_remote_write {
@@ -75,7 +76,8 @@ impl Entry {
         if self.immediate.is_some() {
             bits |= status::IMMEDIATE;
         }
-        // SAFETY: the descriptor lies in a region that cannot be deregistered before this; it is aligned.
+        // SAFETY: the descriptor is aligned and lies in a region that cannot be deregistered before
+        // this.
         unsafe {
             let control = &raw mut (*self.descriptor).control;
             (&raw mut (*control).length).write_volatile(self.length);
@@ -84,14 +86,14 @@ impl Entry {
             {
                 (&raw mut (*control).immediate_data).write_volatile(immediate);
             }
-            // Pairs with the program's look at the status word.
+            // Pairs with the program's read of the status word.
             AtomicU32::from_ptr(&raw mut (*control).status).store(bits, Ordering::Release);
         }
     }
 }
 
 impl State {
-    /// Counts the regions that an entry uses in or out.
+    /// Adds or removes an entry as a user of its regions.
     fn use_regions(&mut self, entry: &Entry, more: bool) {
         let pieces = entry.translated.pieces.all().iter().map(|piece| piece.region());
         for place in pieces.chain([place_of(entry.handle)]) {
@@ -118,7 +120,7 @@ impl State {
             return Err(Return::InvalidState);
         }
         if receives && state == ViState::Connected && !vi.receive.has_open() {
-            // Did something come before this?
+            // Did a message arrive before this receive?
             self.watch_connection(slot);
         }
         let State { vis, table, .. } = self;
@@ -161,8 +163,8 @@ impl State {
         Ok(())
     }
 
-    /// Tells the program of the descriptors at the front of a queue that have finished: status word and completion queue, once each
-    /// (M-25).
+    /// Reports finished descriptors at the front of a queue, once each: status word and completion
+    /// queue (M-25).
     pub fn report(&mut self, slot: u16, receives: bool) {
         loop {
             let nic = self.handle;
@@ -185,7 +187,7 @@ impl State {
         }
     }
 
-    /// Takes the oldest descriptor out of a queue if it has finished, with whether it failed.
+    /// Takes the oldest descriptor out of a queue if it has finished, and says whether it failed.
     fn take(&mut self, slot: u16, receives: bool) -> Option<(*mut Descriptor, bool)> {
         let vi = self.vis.at(slot)?;
         let queue = if receives { &mut vi.receive } else { &mut vi.send };
@@ -210,7 +212,7 @@ impl State {
 }
 
 /// # Safety
-/// `place` is null or a place for a pointer.
+/// `place` is null or writable.
 unsafe fn tell(
     (descriptor, failed): (*mut Descriptor, bool),
     place: *mut *mut Descriptor,
@@ -221,13 +223,13 @@ unsafe fn tell(
 }
 
 /// # Safety
-/// `place` is null or a place for a pointer.
+/// `place` is null or writable.
 unsafe fn done(vi: *mut c_void, place: *mut *mut Descriptor, receives: bool) -> Return {
     call(|| {
         if place.is_null() {
             return Err(Return::InvalidParameter);
         }
-        // SAFETY: as above; what programs of the time expect when there is nothing.
+        // SAFETY: as above. Programs of 1998 to 2005 expect null when nothing is done.
         unsafe { write_to(place, std::ptr::null_mut()) }?;
         let found = on_nic(vi_of(vi), |state| {
             if let Some(found) = state.done(vi_of(vi), receives)? {
@@ -242,7 +244,7 @@ unsafe fn done(vi: *mut c_void, place: *mut *mut Descriptor, receives: bool) -> 
 }
 
 /// # Safety
-/// `place` is null or a place for a pointer.
+/// `place` is null or writable.
 unsafe fn wait(
     vi: *mut c_void,
     timeout_ms: c_ulong,
@@ -280,7 +282,7 @@ fn notify(
             }
             let vi = state.vi(vi_of(vi))?;
             let queue = if receives { &mut vi.receive } else { &mut vi.send };
-            // A queue with a completion queue tells that.
+            // A queue with a completion queue has no notifications of its own.
             if queue.cq.is_some() || queue.handlers.len() == NOTIFICATIONS {
                 return Err(Return::ErrorResource);
             }
@@ -293,7 +295,8 @@ fn notify(
 /// Posts a descriptor to the send queue.
 ///
 /// # Safety
-/// Registered memory is mapped, and what the descriptor names is left alone until it is done.
+/// Registered memory is mapped, and the program leaves the descriptor's memory alone until it is
+/// done.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn VipPostSend(
     vi: *mut c_void,
@@ -321,7 +324,7 @@ pub unsafe extern "C" fn VipPostRecv(
 /// The oldest descriptor of the send queue, if it is done.
 ///
 /// # Safety
-/// `descriptor` is null or a place for a pointer.
+/// `descriptor` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn VipSendDone(vi: *mut c_void, descriptor: *mut *mut Descriptor) -> Return {
     // SAFETY: the caller's promise.
@@ -338,7 +341,7 @@ pub unsafe extern "C" fn VipRecvDone(vi: *mut c_void, descriptor: *mut *mut Desc
     unsafe { done(vi, descriptor, true) }
 }
 
-/// The oldest descriptor of the send queue, waiting for it.
+/// Waits for the oldest descriptor of the send queue.
 ///
 /// # Safety
 /// As [`VipSendDone`].
@@ -352,7 +355,7 @@ pub unsafe extern "C" fn VipSendWait(
     unsafe { wait(vi, timeout_ms, descriptor, false) }
 }
 
-/// The oldest descriptor of the receive queue, waiting for it.
+/// Waits for the oldest descriptor of the receive queue.
 ///
 /// # Safety
 /// As [`VipSendDone`].

@@ -1,4 +1,5 @@
-/* Peer: libfabric's provider `shm`, or one for a network. Tagged messages two-sided, writes into registered memory one-sided. */
+/* Peer: libfabric's provider `shm`, or one for a network. Tagged messages two-sided, writes into
+ * registered memory one-sided. */
 #include "peer.h"
 
 #include <rdma/fabric.h>
@@ -30,7 +31,7 @@ struct posted {
     int done;
 };
 
-/* Takes what has completed, which also moves the library on. */
+/* Takes completions, which also drives the library. */
 static inline void progress(void) {
     struct fi_cq_entry entries[BATCH];
     ssize_t got = fi_cq_read(completions, entries, BATCH);
@@ -56,7 +57,7 @@ static inline void await(struct posted *posted) {
         must(status, #call);                                                                                          \
     } while (0)
 
-/* Small messages are injected: the buffer is free at once and there is no completion. */
+/* Small messages are injected: the buffer is free at once, and no completion follows. */
 static inline void send_small(uint64_t number) {
     POST(fi_tinject(endpoint, &number, sizeof number, other, 1));
 }
@@ -141,7 +142,7 @@ static void one_way(size_t bytes, uint64_t count, unsigned slots) {
 }
 
 static void await_value(uint64_t value) {
-    while (*own_window != value) /* the provider moves a write only when its target is driven, too */
+    while (*own_window != value) /* a write progresses only while its target is driven too */
         progress();
 }
 
@@ -157,7 +158,8 @@ static void put_ping_pong(uint64_t count) {
     }
 }
 
-/* The follower drives its side until the leader says by a message that all writes are complete. */
+/* The follower drives its side until a message from the leader says that all writes are
+ * complete. */
 static void put_stream(size_t bytes, uint64_t count) {
     static struct posted requests[STREAM_WINDOW];
     static uint64_t last;

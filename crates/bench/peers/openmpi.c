@@ -1,5 +1,6 @@
-/* Peer: MPI, here Open MPI over shared memory. Send and receive two-sided, a put into a window of MPI's one-sided.
- * mpirun starts both sides; they meet at an abstract socket, so that they can sleep between samples (MPI itself spins). */
+/* Peer: MPI, here Open MPI over shared memory. Send and receive two-sided, a put into an MPI window
+ * one-sided. mpirun starts both sides. They meet at an abstract socket, so that they can sleep
+ * between samples (MPI itself spins). */
 #include "peer.h"
 
 #include <mpi.h>

@@ -1,8 +1,9 @@
-/* What the peers written in C have in common: two processes that the benchmark drives by lines.
+/* Shared by the peers written in C: two processes that the benchmark drives by lines.
  *
- * The leader prints `ready OP OP ...` or `unable WHY`, then answers each line `run OP BYTES COUNT` with `ns TOTAL` or
- * `error WHY`, and ends at the end of its input. The same lines are described in src/worker/mod.rs, and what each
- * operation has to do in src/op.rs. A peer defines peer_run(); what it includes is up to it. */
+ * The leader prints `ready OP OP ...` or `unable WHY`. Then it answers each line `run OP BYTES
+ * COUNT` with `ns TOTAL` or `error WHY`, and ends at the end of its input. src/worker/mod.rs
+ * describes the same lines, and src/op.rs the work of each operation. A peer defines peer_run() and
+ * includes its own headers. */
 #ifndef BELLWIRE_BENCH_PEER_H
 #define BELLWIRE_BENCH_PEER_H
 
@@ -47,7 +48,7 @@ static uint64_t peer_now_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Says in place of an answer why this peer cannot go on, and ends. `word` is "unable" before the first order. */
+/* Prints why this peer cannot go on, and ends. `word` is "unable" before the first order. */
 static const char *peer_word = "unable";
 
 __attribute__((noreturn, format(printf, 1, 2))) static void peer_fail(const char *format, ...) {
@@ -67,13 +68,13 @@ __attribute__((unused)) static inline void peer_mark(char *message, size_t bytes
     memcpy(message, &number, sizeof number);
 }
 
-/* Checks at the receiver that the message that was due is the one that came. */
+/* Checks at the receiver that the expected message arrived. */
 static void peer_check(uint64_t due, uint64_t came) {
     if (due != came)
         peer_fail("message %llu was due, but %llu arrived", (unsigned long long)due, (unsigned long long)came);
 }
 
-/* The same for a whole message. */
+/* Checks a whole message, at its beginning and its end. */
 __attribute__((unused)) static inline void peer_check_message(uint64_t due, const char *message, size_t bytes) {
     uint64_t first, last;
     memcpy(&first, message, sizeof first);
@@ -106,7 +107,7 @@ static void peer_write(const void *bytes, size_t len) {
         peer_fail("the other side is gone");
 }
 
-/* Reads all of `len` bytes; 0 at the end of the other side. */
+/* Reads all of `len` bytes; 0 if the other side has ended. */
 static int peer_read(void *bytes, size_t len) {
     return recv(peer_control, bytes, len, MSG_WAITALL) == (ssize_t)len;
 }
@@ -116,7 +117,8 @@ static void peer_read_or_fail(void *bytes, size_t len) {
         peer_fail("the other side is gone");
 }
 
-/* Sends the other side some bytes and receives its own ones: `len` is at most `room`, the result is their number. */
+/* Exchanges bytes with the other side: sends `len`, receives at most `room`, and returns the number
+ * received. */
 static size_t peer_exchange(const void *own, size_t len, void *theirs, size_t room) {
     uint64_t own_len = len, their_len = 0;
     peer_write(&own_len, sizeof own_len);
@@ -128,7 +130,7 @@ static size_t peer_exchange(const void *own, size_t len, void *theirs, size_t ro
     return their_len;
 }
 
-/* Forks the follower, and pins both sides. To be called before the library under test is opened. */
+/* Forks the follower, and pins both sides. Call it before the library under test is opened. */
 __attribute__((unused)) static void peer_fork(int leader_cpu, int follower_cpu) {
     int sockets[2];
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) != 0)
@@ -149,7 +151,8 @@ __attribute__((unused)) static void peer_fork(int leader_cpu, int follower_cpu) 
     peer_pin(peer_side == LEADER ? leader_cpu : follower_cpu);
 }
 
-/* Does as it is told until the input ends. `ops` are the words of the operations that the peer can run. */
+/* Obeys orders until the input ends. `ops` are the words of the operations that the peer can
+ * run. */
 static void peer_serve(const char *ops) {
     struct { uint64_t op, bytes, count; } order;
     char line[256], word[32], done = 0;

@@ -1,4 +1,5 @@
-/* Peer: UCX over shared memory or TCP. Tagged messages two-sided, puts into memory that UCX allocated one-sided. */
+/* Peer: UCX over shared memory or TCP. Tagged messages two-sided, puts into memory that UCX
+ * allocated one-sided. */
 #include "peer.h"
 
 #include <ucp/api/ucp.h>
@@ -9,7 +10,7 @@ static ucp_ep_h endpoint;
 static ucp_rkey_h their_key;
 static uint64_t their_address;
 static ucp_mem_h window;
-static volatile uint64_t *own_window; /* what the other side puts into */
+static volatile uint64_t *own_window; /* the other side puts into this */
 static char *buffers;                 /* the stream's buffers, or a put's source */
 
 enum { WARM_UP = 16 };
@@ -67,7 +68,7 @@ static inline void await(int *flag) {
         ucp_worker_progress(worker);
 }
 
-/* Each side posts its next receive while its own message is under way, off the critical path. */
+/* Each side posts its next receive while its own message is in flight, off the critical path. */
 static void ping_pong(size_t bytes, uint64_t count) {
     static char out[LARGEST_LATENCY_BYTES], in[LARGEST_LATENCY_BYTES];
     int sending = 1, receiving;
@@ -145,7 +146,8 @@ static inline void put(const void *source, size_t bytes, int *flag) {
         must_post(request, "ucp_put_nbx");
 }
 
-/* Waits for a value in memory. The put moves without our help, so the library is driven only now and then. */
+/* Waits for a value in memory. The put needs no help of ours, so the library is driven only now and
+ * then. */
 static inline void await_value(uint64_t value) {
     for (unsigned turn = 1; *own_window != value; turn++) {
         if (turn % 256 == 0)
@@ -265,7 +267,7 @@ static void share_window(void) {
     must(ucp_ep_rkey_unpack(endpoint, theirs, &their_key), "ucp_ep_rkey_unpack");
 }
 
-/* Closes everything in order, so that shared memory with names goes away. */
+/* Closes everything in order, so that named shared memory is removed. */
 static void close_ucx(void) {
     char done = 0;
     ucp_request_param_t parameters = {0};

@@ -1,15 +1,16 @@
-//! Near or far: how many nanoseconds a cache line takes from one of our two CPUs to the other.
+//! Near or far: the time of a cache line between our two CPUs.
 //!
-//! On a virtual machine the host may move a virtual CPU at any time, so that the two are now neighbours on one die
-//! (about 40 ns a line) and now on different ones (about 210 ns). Figures of the two situations must not be mixed: a
-//! quick ping-pong on one line before and after each sample says which of them the sample belongs to.
+//! On a virtual machine the host may move a virtual CPU at any time. The two CPUs are sometimes
+//! neighbours on one die (about 40 ns a line) and sometimes on different ones (about 210 ns).
+//! Figures of the two situations must not be mixed. So a quick ping-pong on one line before and
+//! after each sample classifies the sample.
 
 use serde::Serialize;
 
 /// A one-way hand-over below this is near.
 pub const NEAR_BELOW_NS: f64 = 90.0;
 
-/// A one-way hand-over above this is far; what lies between belongs to neither.
+/// A one-way hand-over above this is far; values in between belong to neither.
 pub const FAR_ABOVE_NS: f64 = 130.0;
 
 /// Round trips of one probe: some 40 us near, some 200 us far.
@@ -23,7 +24,8 @@ pub enum Distance {
     Near,
     /// Both probes were far.
     Far,
-    /// The probes disagree, or one of them was between near and far: the sample is counted, but not used.
+    /// The probes disagree, or one of them was between near and far: the sample is counted, but not
+    /// used.
     Unclear,
 }
 
@@ -31,7 +33,7 @@ impl Distance {
     /// Classes whose figures are reported.
     pub const REPORTED: [Distance; 2] = [Distance::Near, Distance::Far];
 
-    /// The class of a sample from the one-way time of the probe before and of the probe after it.
+    /// The class of a sample, from the one-way times of the probes before and after it.
     pub fn bracketed(before_ns: f64, after_ns: f64) -> Distance {
         if before_ns < NEAR_BELOW_NS && after_ns < NEAR_BELOW_NS {
             Distance::Near

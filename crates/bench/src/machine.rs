@@ -1,4 +1,5 @@
-//! The machine as far as it matters for the figures; nothing here names it or its files.
+//! The properties of the machine that affect the figures. Nothing here identifies the machine or
+//! its files.
 
 use std::fs::read_to_string;
 
@@ -27,7 +28,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Looks at the machine; `cpus` are those of [`two_cpus`].
+    /// Reads the facts; `cpus` are those of [`two_cpus`].
     pub fn look(cpus: [usize; 2]) -> Machine {
         let processors = read_to_string("/proc/cpuinfo").unwrap_or_default();
         let field = |name: &str| {
@@ -82,7 +83,7 @@ pub fn two_cpus() -> Result<[usize; 2]> {
 }
 
 fn allowed_cpus() -> Vec<usize> {
-    // SAFETY: a zeroed CPU set is an empty one, and the call writes no more than its size.
+    // SAFETY: a zeroed CPU set is empty, and the call writes no more than its size.
     let set = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::sched_getaffinity(0, size_of_val(&set), &mut set);
@@ -115,7 +116,7 @@ fn chosen(setting: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
-    /// The setting in force is the bracketed one, and a file that is not there gives none.
+    /// The setting in force is the bracketed one; a missing file gives none.
     #[test]
     fn setting_in_force() {
         assert_eq!(chosen("always [madvise] never\n"), Some("madvise"));

@@ -1,10 +1,11 @@
-//! `bellwire-bench`: Bellwire's devices beside their peers and beside what the hardware allows.
+//! `bellwire-bench`: Bellwire's devices beside their peers and the hardware's limits.
 //!
-//! [`model`] measures the model alone, by CPU time. The rest has
-//! two parts: shared memory, and the network, which it makes itself of veth pairs between namespaces ([`network`]).
-//! One run measures all contenders in turn ([`rounds`]), in short samples that are bracketed by a probe ([`distance`]).
-//! Each contender ([`contenders`]) is a pair of processes ([`worker`]) that the driver speaks to by lines ([`session`]).
-//! The results ([`report`]) go to docs/performance.md, to out/bench.json, and to the terminal.
+//! [`model`] measures the model alone, by CPU time. The rest has two parts: shared memory, and a
+//! network of veth pairs between namespaces that the program makes itself ([`network`]). One run
+//! measures all contenders in turn ([`rounds`]), in short samples between two probes
+//! ([`distance`]). Each contender ([`contenders`]) is a pair of processes ([`worker`]) that the
+//! driver controls by lines ([`session`]). The results ([`report`]) go to docs/performance.md, to
+//! out/bench.json, and to the terminal.
 
 mod contenders;
 mod distance;
@@ -35,13 +36,15 @@ use session::Session;
 #[derive(Parser)]
 #[command(version, args_conflicts_with_subcommands = true)]
 struct Arguments {
-    /// Measure for half a minute a part instead of three, and leave docs/performance.md as it is.
+    /// Measure for half a minute per part instead of three, and leave docs/performance.md
+    /// unchanged.
     #[arg(long)]
     quick: bool,
     /// Print one JSON object instead of tables.
     #[arg(long)]
     json: bool,
-    /// Measure only these, not `all`; docs/performance.md is then left as it is. `network`: all contenders over a network.
+    /// Measure only these, not `all`, and leave docs/performance.md unchanged. `network`: all
+    /// contenders over a network.
     #[arg(value_name = "CONTENDER", default_value = "all")]
     only: Vec<String>,
     #[command(subcommand)]
@@ -55,7 +58,7 @@ enum Internal {
         /// BookSim2's binary.
         #[arg(long, value_name = "PATH")]
         booksim: Option<PathBuf>,
-        /// One round instead of five, and leave docs/performance-model.md as it is.
+        /// One round instead of five, and leave docs/performance-model.md unchanged.
         #[arg(long)]
         quick: bool,
     },
@@ -136,7 +139,7 @@ fn drive(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// What is measured together, row by row.
+/// Rows that are measured together.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Memory,
@@ -162,7 +165,7 @@ impl Part {
     }
 }
 
-/// The parts to measure, and the contenders of these names in them: of all names, of all of the network, or single ones.
+/// The parts to measure, and the chosen contenders in them: `all`, `network`, or single names.
 fn choose(names: &[String]) -> Result<Vec<(Part, Vec<&'static Contender>)>> {
     let known = || CONTENDERS.iter().map(|c| c.name).collect::<Vec<_>>().join(", ");
     let everything = names == ["all"];
@@ -189,7 +192,7 @@ fn choose(names: &[String]) -> Result<Vec<(Part, Vec<&'static Contender>)>> {
     Ok(parts)
 }
 
-/// The project's folder: cargo names the crate's, which is two below.
+/// The project's folder: cargo gives the crate's folder, two levels below.
 fn project_root() -> Result<PathBuf> {
     let crate_folder = std::env::var("CARGO_MANIFEST_DIR")
         .unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_string());

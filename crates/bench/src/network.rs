@@ -1,8 +1,8 @@
-//! A network of one's own for each contender: two namespaces joined by a veth pair, so that no contender's sockets, filters or
-//! programs are on another one's way.
+//! A separate network for each contender: two namespaces joined by a veth pair. So the sockets,
+//! filters and programs of contenders cannot disturb each other.
 //!
-//! The namespaces have no names. They live as long as this program holds their descriptors or a process is in them, so that
-//! nothing is left behind however the benchmark ends.
+//! The namespaces have no names. They live while this program holds their descriptors or a process
+//! is in them, so nothing is left however the benchmark ends.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -18,29 +18,31 @@ use anyhow::{Context, Result, ensure};
 /// The interface's name, on both sides.
 pub const INTERFACE: &str = "wire";
 
-/// Name of the second interface, where there are two.
+/// Name of the second interface, in networks that have two.
 pub const SECOND: &str = "second";
 
-/// What holds an interface to 1 Gbit/s: a token bucket with a queue longer than any window.
+/// Limits an interface to 1 Gbit/s: a token bucket with a queue longer than any window.
 const SLOW: &str = "root tbf rate 1gbit burst 64kb limit 4mb";
 
 /// Addresses of the leader's and of the follower's side.
 pub const ADDRESSES: [&str; 2] = ["10.77.0.1", "10.77.0.2"];
 
-/// In a worker's environment: where to find the namespace that its follower has to enter.
+/// In a worker's environment: the path of the namespace that its follower must enter.
 pub const FAR_NAMESPACE: &str = "BELLWIRE_BENCH_FAR_NAMESPACE";
 
-/// Two namespaces and what joins them.
+/// Two namespaces and their connection.
 pub struct Network {
     near: OwnedFd,
     far: OwnedFd,
 }
 
 impl Network {
-    /// Makes one whose interfaces carry `mtu` bytes: one fast wire, or two slow ones, the second without addresses.
+    /// Makes a network whose interfaces carry `mtu` bytes: one fast wire, or two slow ones, the
+    /// second without addresses.
     ///
     /// # Errors
-    /// If this program may not make namespaces, or ip(8) is missing or refuses; with what to do.
+    /// If this program may not make namespaces, or ip(8) is missing or fails. The error names the
+    /// remedy.
     pub fn new(mtu: usize, two_slow: bool) -> Result<Network> {
         let network = Network { near: new_namespace()?, far: new_namespace()? };
         let far = network.far_path();
@@ -69,13 +71,13 @@ impl Network {
         Ok(network)
     }
 
-    /// Has `command` run on the leader's side, and tells it where the follower's is.
+    /// Makes `command` run on the leader's side, and passes it the path of the follower's side.
     pub fn hold(&self, command: &mut Command) {
         command.env(FAR_NAMESPACE, self.far_path());
         begin_inside(command, &self.near);
     }
 
-    /// Where other processes of this user find the follower's side.
+    /// The path by which other processes of this user reach the follower's side.
     fn far_path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.far.as_raw_fd())
     }
@@ -110,16 +112,18 @@ pub fn enter_far_side() -> Result<()> {
 
 /// Puts this thread into a namespace.
 fn enter(namespace: &OwnedFd) -> Result<()> {
-    // SAFETY: changes this thread's network alone.
+    // SAFETY: changes only this thread's network.
     let outcome = unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) };
     ensure!(outcome == 0, "entering a network namespace: {}", std::io::Error::last_os_error());
     Ok(())
 }
 
-/// The kernel looks at new interfaces only once a second or so; until then some programs do not take them.
+/// How long an interface may take to run. The kernel checks new interfaces about once a second, and
+/// some programs refuse them until then.
 const STARTING: Duration = Duration::from_secs(5);
 
-/// Waits, in a thread that ends with it, until an interface of a namespace runs.
+/// Waits until an interface of a namespace runs; in a thread, because the thread enters the
+/// namespace.
 fn wait_until_running(namespace: &OwnedFd, name: &str) -> Result<()> {
     enter(namespace)?;
     let asking = UdpSocket::bind(("0.0.0.0", 0)).context("a socket to ask for the interface")?;
@@ -144,10 +148,10 @@ fn wait_until_running(namespace: &OwnedFd, name: &str) -> Result<()> {
     }
 }
 
-/// Makes a namespace in a thread that ends at once, so that this program stays where it is.
+/// Makes a namespace in a thread that ends at once, so that this program stays in its own.
 fn new_namespace() -> Result<OwnedFd> {
     let maker = std::thread::spawn(|| -> Result<OwnedFd> {
-        // SAFETY: changes this thread's network alone.
+        // SAFETY: changes only this thread's network.
         let outcome = unsafe { libc::unshare(libc::CLONE_NEWNET) };
         ensure!(
             outcome == 0,
@@ -161,10 +165,12 @@ fn new_namespace() -> Result<OwnedFd> {
 
 fn begin_inside(command: &mut Command, namespace: &OwnedFd) {
     let namespace = namespace.as_raw_fd();
-    // SAFETY: the closure runs between fork and exec, while our descriptor is still open, and makes system calls only.
+    // SAFETY: the closure runs between fork and exec, while our descriptor is still open, and makes
+    // system calls only.
     unsafe {
         command.pre_exec(move || {
-            // What is in /sys/class/net belongs to the namespace in which /sys was mounted, and UCX looks there.
+            // /sys/class/net shows the namespace in which /sys was mounted, and UCX reads it. So
+            // mount it again.
             let outcomes = [
                 libc::setns(namespace, libc::CLONE_NEWNET),
                 libc::unshare(libc::CLONE_NEWNS),

@@ -1,10 +1,11 @@
-//! What is measured: the operations, the sizes, and how a sample's time becomes a figure.
+//! The operations, the sizes, and the figure of a sample's time.
 
 use serde::Serialize;
 
 /// One operation that a contender may know how to run.
 ///
-/// Every contender does the same work for the same word, so that figures may be compared; the comments state that work.
+/// Every contender does the same work for the same word, so that figures are comparable; the
+/// comments define that work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Op {
@@ -16,17 +17,20 @@ pub enum Op {
     Rate,
     /// As [`Op::Rate`], posted [`BATCH`] at a time with one call.
     BatchRate,
-    /// Two-sided messages from [`FAN_IN_SENDERS`] senders into one receiver, which stops after `count` in total.
+    /// Two-sided messages from [`FAN_IN_SENDERS`] senders to one receiver, which stops after
+    /// `count` in total.
     FanIn,
-    /// Two-sided messages in one direction, from [`STREAM_WINDOW`] source buffers to as many destination buffers in turn,
-    /// each message stamped with its number, ended by one message back.
+    /// Two-sided messages in one direction, from [`STREAM_WINDOW`] source buffers to as many
+    /// destination buffers in turn. Each message is stamped with its number, and one message back
+    /// ends the stream.
     Stream,
-    /// One-sided writes of one source buffer into one destination that the library allocated, until all are complete.
+    /// One-sided writes from one source buffer to one destination that the library allocated, until
+    /// all are complete.
     PutStream,
-    /// As [`Op::Latency`], but both sides sleep in the kernel until their message is there.
+    /// As [`Op::Latency`], but both sides sleep in the kernel until their message arrives.
     BlockingLatency,
-    /// Both sides wait in the kernel for a message that does not come, `count` milliseconds; the time is the leader's processor
-    /// time meanwhile.
+    /// Both sides sleep in the kernel for a message that does not come, `count` milliseconds. The
+    /// time is the leader's processor time meanwhile.
     Idle,
 }
 
@@ -39,16 +43,16 @@ pub const FAN_IN_SENDERS: usize = 8;
 /// Buffers on each side, and messages in flight, in [`Op::Stream`].
 pub const STREAM_WINDOW: usize = 4;
 
-/// The unit of a figure, and with it which direction is better.
+/// The unit of a figure; it decides whether more or less is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Unit {
     /// One-way nanoseconds; less is better.
     #[serde(rename = "ns")]
     Nanoseconds,
-    /// Million messages a second; more is better.
+    /// Millions of messages per second; more is better.
     #[serde(rename = "M/s")]
     MillionPerSecond,
-    /// 10^9 bytes a second; more is better.
+    /// 10^9 bytes per second; more is better.
     #[serde(rename = "GB/s")]
     GigabytesPerSecond,
     /// Hundredths of one processor; less is better.
@@ -102,7 +106,7 @@ impl Op {
         }
     }
 
-    /// The operation of a word; `None` if there is none of that name.
+    /// The operation of a word; `None` for an unknown word.
     pub fn from_word(word: &str) -> Option<Op> {
         Op::ALL.into_iter().find(|op| op.word() == word)
     }
@@ -121,7 +125,7 @@ impl Op {
     pub fn figure(self, bytes: usize, count: u64, time_ns: u64) -> f64 {
         let (count, time_ns) = (count as f64, time_ns.max(1) as f64);
         match self.unit() {
-            // A round trip is two messages one after the other.
+            // A round trip is two messages in sequence.
             Unit::Nanoseconds => time_ns / (2.0 * count),
             Unit::MillionPerSecond => count / time_ns * 1e3,
             Unit::GigabytesPerSecond => bytes as f64 * count / time_ns,
@@ -130,22 +134,23 @@ impl Op {
     }
 }
 
-/// What lies between the two processes.
+/// The connection of the two processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Wire {
-    /// Memory that both have.
+    /// Shared memory.
     Memory,
     /// A veth pair between two network namespaces, frames of 1500 bytes.
     Frames1500,
-    /// The same with jumbo frames, 9000 bytes.
+    /// A veth pair with jumbo frames, 9000 bytes.
     Frames9000,
-    /// Two veth pairs with frames of 1500 bytes, held to 1 Gbit/s each, because two processors drive no two fast ones.
+    /// Two veth pairs with frames of 1500 bytes, limited to 1 Gbit/s each: two processors cannot
+    /// drive two fast ones.
     Slow,
 }
 
 impl Wire {
-    /// The interface's MTU in bytes; `None`: it is no network.
+    /// The interface's MTU in bytes; `None` for shared memory.
     pub fn mtu(self) -> Option<usize> {
         match self {
             Wire::Memory => None,
@@ -159,7 +164,7 @@ impl Wire {
 /// One table of the report: an operation at one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Row {
-    /// What lies between the two processes.
+    /// The connection of the two processes.
     pub wire: Wire,
     /// The operation.
     pub op: Op,
@@ -172,12 +177,12 @@ const fn memory(op: Op, bytes: usize) -> Row {
     Row { wire: Wire::Memory, op, bytes }
 }
 
-/// A row of the network, usual frames.
+/// A row of the network with frames of 1500 bytes.
 const fn frames(op: Op, bytes: usize) -> Row {
     Row { wire: Wire::Frames1500, op, bytes }
 }
 
-/// A row of the network, jumbo frames.
+/// A row of the network with jumbo frames.
 const fn jumbo(op: Op, bytes: usize) -> Row {
     Row { wire: Wire::Frames9000, op, bytes }
 }
@@ -214,15 +219,15 @@ pub const NETWORK_ROWS: &[Row] = &[
     frames(Op::Idle, 8),
 ];
 
-/// The longest message that the HPCL/Ethernet paper measured with.
+/// The longest message in the HPCL/Ethernet paper's measurements, in bytes.
 pub const PAPER_BYTES: usize = 1196;
 
-/// The largest message of any row.
+/// The largest message of any row, in bytes.
 pub const LARGEST_BYTES: usize = 16 << 20;
 
 impl Row {
-    /// How long one sample should take. A fan-in needs every sender to be scheduled several times, and a megabyte takes its
-    /// time on a network.
+    /// Target duration of one sample. A fan-in must schedule every sender several times, and a
+    /// megabyte takes longer on a network.
     pub fn sample_ns(self) -> u64 {
         match (self.op, self.wire) {
             (Op::FanIn, _) => 250_000_000,
@@ -233,7 +238,7 @@ impl Row {
         }
     }
 
-    /// The limits that this row's figures are held against; the best of them counts.
+    /// The limits that this row's figures are compared with; the best one counts.
     pub fn yardsticks(self) -> &'static [&'static str] {
         match (self.wire, self.op) {
             (Wire::Memory, Op::Latency | Op::Rate | Op::BatchRate | Op::FanIn) => &["ring"],
@@ -278,7 +283,7 @@ impl Row {
 mod tests {
     use super::*;
 
-    /// Every operation's word leads back to it, so that workers and driver speak of the same thing.
+    /// Every operation's word leads back to it, so workers and driver agree.
     #[test]
     fn words_lead_back() {
         for op in Op::ALL {
@@ -287,7 +292,7 @@ mod tests {
         assert_eq!(Op::from_word("sleep"), None);
     }
 
-    /// A figure is half a round trip, messages a microsecond, or bytes a nanosecond.
+    /// A figure is half a round trip, messages per microsecond, or bytes per nanosecond.
     #[test]
     fn figures_have_their_units() {
         assert_eq!(Op::Latency.figure(8, 10, 2_000), 100.0);

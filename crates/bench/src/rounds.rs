@@ -1,5 +1,6 @@
-//! The measurement: rounds in which every contender runs every row once, one short sample after the other, so that
-//! whatever the machine does meanwhile meets all of them alike. A probe between two samples brackets both.
+//! The measurement: rounds in which every contender runs every row once, in short samples one after
+//! the other. So disturbances of the machine affect all contenders alike. A probe between two
+//! samples brackets both.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -14,11 +15,11 @@ use crate::session::Session;
 
 /// A contender under measurement.
 pub struct Runner {
-    /// Who it is.
+    /// The contender.
     pub contender: &'static Contender,
     wire: Wire,
     session: Option<Session>,
-    /// Messages a sample, once they have been found.
+    /// Messages of a sample in each row, once determined.
     counts: BTreeMap<Row, u64>,
 }
 
@@ -29,27 +30,28 @@ impl Runner {
     }
 }
 
-/// What the rounds found.
+/// The results of all rounds.
 #[derive(Default)]
 pub struct Findings {
     /// Rounds that were run, for shared memory and for the network together.
     pub rounds: usize,
     /// Samples in each class of distance.
     pub samples: BTreeMap<Distance, usize>,
-    /// The probes' own figures, one-way, by the class of the bracket that they began.
+    /// The probes' own figures, one-way, by the class of the bracket that they opened.
     pub probes: BTreeMap<Distance, Vec<f64>>,
     /// All figures of the classes that are reported.
     pub figures: BTreeMap<(Row, &'static str, Distance), Vec<f64>>,
-    /// Messages that came from each sender over all fan-ins.
+    /// Messages from each sender over all fan-ins.
     pub shares: BTreeMap<&'static str, Vec<u64>>,
-    /// Contenders that gave up on the way, and why.
+    /// Contenders that stopped during the run, and the reason.
     pub stopped: Vec<(&'static str, String)>,
 }
 
-/// At least so many rounds are run, however long they take.
+/// Fewest rounds, however long they take.
 const LEAST_ROUNDS: usize = 3;
 
-/// Measures `rows` for about `time`, with `probe` as the line ping-pong between the samples, and adds to `findings`.
+/// Measures `rows` for about `time`, with `probe` as the line ping-pong between the samples, and
+/// adds to `findings`.
 pub fn measure(
     runners: &mut [Runner],
     rows: &[Row],
@@ -69,7 +71,8 @@ pub fn measure(
         let mut before_ns = one_way_ns(probe)?;
         for &row in rows.iter().filter(|row| row.op != Op::Idle) {
             for turn in 0..runners.len() {
-                // Every round begins with another contender, so that none always follows the same one.
+                // Every round begins with another contender, so that none always follows the same
+                // one.
                 let place = (turn + rounds) % runners.len();
                 before_ns = sample(&mut runners[place], row, probe, before_ns, findings)?;
             }
@@ -80,7 +83,7 @@ pub fn measure(
     }
     bar.finish_and_clear();
     findings.rounds += rounds;
-    // Waiting asleep needs seconds, and no repetition.
+    // An idle row takes seconds, and needs no repetition.
     for &row in rows.iter().filter(|row| row.op == Op::Idle) {
         for runner in &mut *runners {
             let before_ns = one_way_ns(probe)?;
@@ -90,7 +93,8 @@ pub fn measure(
     Ok(())
 }
 
-/// Takes one sample and the probe after it, whose figure it returns. A contender that fails is dropped, and told of.
+/// Takes one sample and the probe after it, and returns the probe's figure. A contender that fails
+/// is reported and dropped.
 fn sample(
     runner: &mut Runner,
     row: Row,
@@ -121,7 +125,7 @@ fn sample(
         }
     };
     if row.op != Op::Idle && outcome.time_ns < row.sample_ns() / 2 {
-        // It was found while something disturbed it, or far, and now we are near.
+        // The count was determined during a disturbance, or far, and now we are near.
         runner.counts.insert(row, scaled(count, row.sample_ns(), outcome.time_ns));
     }
     let after_ns = one_way_ns(probe)?;
@@ -141,7 +145,7 @@ fn sample(
     Ok(after_ns)
 }
 
-/// Finds how many messages take about as long as a sample should.
+/// Determines how many messages fill a sample.
 fn find_count(session: &mut Session, row: Row) -> Result<u64> {
     let target_ns = row.sample_ns();
     if row.op == Op::Idle {
@@ -149,7 +153,7 @@ fn find_count(session: &mut Session, row: Row) -> Result<u64> {
     }
     let mut count = 1;
     loop {
-        // The least of a few, because one that was interrupted would make all samples too short.
+        // The least of a few: an interrupted trial would make all samples too short.
         let mut time_ns = u64::MAX;
         for _ in 0..3 {
             time_ns = time_ns.min(session.run(row.op, row.bytes, count)?.time_ns.max(1));
@@ -164,13 +168,13 @@ fn find_count(session: &mut Session, row: Row) -> Result<u64> {
     }
 }
 
-/// So many messages as take `target_ns` if `count` take `time_ns`.
+/// The number of messages that take `target_ns` if `count` take `time_ns`.
 fn scaled(count: u64, target_ns: u64, time_ns: u64) -> u64 {
     let scaled = u128::from(count) * u128::from(target_ns) / u128::from(time_ns.max(1));
     scaled.clamp(1, u128::from(MOST_MESSAGES)) as u64
 }
 
-/// No sample has more messages than this.
+/// Most messages of a sample.
 const MOST_MESSAGES: u64 = 1 << 30;
 
 fn one_way_ns(probe: &mut Session) -> Result<f64> {
@@ -182,7 +186,7 @@ fn one_way_ns(probe: &mut Session) -> Result<f64> {
 mod tests {
     use super::*;
 
-    /// The number of messages follows the time that they took, and stays within its bounds.
+    /// The number of messages follows their time, and stays within its bounds.
     #[test]
     fn count_follows_time() {
         assert_eq!(scaled(100, 4_000, 1_000), 400);

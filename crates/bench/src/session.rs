@@ -1,4 +1,5 @@
-//! A running contender: the processes behind it, and the lines that go to and fro (see [`crate::worker`]).
+//! A running contender: its processes, and the lines between them and the driver (see
+//! [`crate::worker`]).
 
 use std::fs::{File, create_dir_all};
 use std::io::{BufRead, BufReader, Write};
@@ -15,7 +16,7 @@ use crate::network::Network;
 use crate::op::{Op, Wire};
 use crate::worker::Outcome;
 
-/// How long a contender may take for its start or for one sample before it is given up.
+/// Longest start of a contender, and longest sample.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How long a contender may take to end by itself.
@@ -34,10 +35,11 @@ pub struct Session {
 }
 
 impl Session {
-    /// Starts a contender on two CPUs, over a wire of its own; what it writes to its standard error goes into a file under `logs`.
+    /// Starts a contender on two CPUs, over a wire of its own. Its standard error goes to a file
+    /// under `logs`.
     ///
     /// # Errors
-    /// Says why it cannot be measured here, in the contender's own words if it has any.
+    /// The reason why it cannot be measured here, in the contender's own words if it gives any.
     pub fn start(
         contender: &Contender,
         wire: Wire,
@@ -63,10 +65,11 @@ impl Session {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(File::create(&complaints).context("a file for its messages")?);
-        // SAFETY: the closure runs between fork and exec and makes one system call that touches no memory.
+        // SAFETY: the closure runs between fork and exec and makes one system call that touches no
+        // memory.
         unsafe {
             command.pre_exec(|| {
-                // Nothing stays behind if the benchmark is killed.
+                // A killed benchmark leaves no processes.
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
                 Ok(())
             });
@@ -90,7 +93,7 @@ impl Session {
         Ok(session)
     }
 
-    /// Has the contender run one operation, and returns how long it took.
+    /// Makes the contender run one operation, and returns its duration.
     pub fn run(&mut self, op: Op, bytes: usize, count: u64) -> Result<Outcome> {
         let orders = self.orders.as_mut().context("the contender has ended")?;
         writeln!(orders, "run {} {bytes} {count}", op.word()).context("the contender is gone")?;
@@ -114,7 +117,7 @@ impl Session {
 }
 
 impl Drop for Session {
-    /// Asks the contender to end, waits a little, then kills it; either way it is reaped.
+    /// Asks the contender to end, waits a little, then kills it. It is reaped in both cases.
     fn drop(&mut self) {
         drop(self.orders.take());
         let deadline = Instant::now() + FAREWELL;
@@ -124,7 +127,8 @@ impl Drop for Session {
             }
             std::thread::sleep(Duration::from_millis(2));
         }
-        // Followers end with their leader, by their parent's death signal. Both calls can only fail if it has ended.
+        // Followers end with their leader, by their parent-death signal. Both calls fail only if it
+        // has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -159,7 +163,8 @@ fn parse_outcome(line: &str) -> Result<Outcome> {
 mod tests {
     use super::*;
 
-    /// Every kind of answer is understood, and a contender's reason for not running is passed on in its own words.
+    /// Every kind of answer is parsed, and a contender's reason for not running is passed on in its
+    /// own words.
     #[test]
     fn answers_are_understood() {
         assert_eq!(parse_ready("ready rate stream").expect("fine"), [Op::Rate, Op::Stream]);

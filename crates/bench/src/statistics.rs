@@ -20,7 +20,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Sums up `figures`; `None` if there are none.
+    /// Summarizes `figures`; `None` if there are none.
     pub fn of(figures: &[f64]) -> Option<Summary> {
         let mut sorted = figures.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -47,7 +47,7 @@ fn quantile(sorted: &[f64], q: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// The median and the quartiles stand where they should, whatever the order of the samples.
+    /// Median and quartiles are correct for any order of the samples.
     #[test]
     fn quartiles() {
         let summary = Summary::of(&[5.0, 1.0, 3.0, 2.0, 4.0]).expect("five samples");

@@ -1,4 +1,4 @@
-//! The processes behind a figure: they answer lines, check what arrives, and leave nothing behind.
+//! The processes behind a figure: they answer lines, check arrivals, and leave nothing behind.
 
 #[allow(dead_code, reason = "the program has more uses for it")]
 #[path = "../src/network.rs"]
@@ -15,7 +15,7 @@ struct Worker {
     answers: BufReader<ChildStdout>,
 }
 
-/// Starts an in-house contender on the CPUs 0 and 1; `None` on a machine that has only one.
+/// Starts an in-house contender on CPUs 0 and 1; `None` if the machine has only one.
 fn start(name: &str) -> Option<Worker> {
     start_on(name, None)
 }
@@ -76,12 +76,12 @@ fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
 
 fn exists(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // A zombie that its new parent has not reaped yet is gone for our purposes.
+    // A zombie that its new parent has not reaped yet counts as gone.
     !stat.is_empty() && !stat.contains(") Z ")
 }
 
-/// Each in-house contender runs every operation that it says it can, twice, with its receivers' checks on, and ends with
-/// its followers when its input ends.
+/// Each in-house contender runs each of its operations twice, with its receivers' checks on, and
+/// ends with its followers when its input ends.
 #[test]
 fn in_house_contenders_answer_and_end() {
     for name in ["line", "ring", "memcpy", "memcpy-nt", "copy-straight", "copy-through"]
@@ -114,8 +114,9 @@ fn in_house_contenders_answer_and_end() {
     }
 }
 
-/// The paper's two experiments, and the peer that it compares with, between two namespaces: the same program measures round trips and streams
-/// over Bellwire and over TCP, of 128 and 1,196 bytes as the paper has them and of others, and every message is checked by who receives it.
+/// The paper's two experiments and its peer run between two namespaces. The same program measures
+/// round trips and streams over Bellwire and over TCP, of 128, 1,196 and other bytes. Receivers
+/// check every message.
 // shows: B-22, H-26, H-27
 #[test]
 fn the_network_is_measured_as_tcp_is() {
@@ -147,8 +148,9 @@ fn the_network_is_measured_as_tcp_is() {
     }
 }
 
-/// The contenders of the network start, each in namespaces of its own, and a benchmark that is killed in the middle of it
-/// leaves neither processes nor namespaces behind: these have no names, and end with their last process.
+/// The contenders of the network start, each in namespaces of its own. A benchmark killed in the
+/// middle leaves no processes and no namespaces, because these have no names and end with their
+/// last process.
 #[test]
 fn networks_end_with_the_benchmark() {
     // SAFETY: has no arguments and cannot fail.
@@ -177,7 +179,7 @@ fn networks_end_with_the_benchmark() {
     assert_eq!(named(), before, "a namespace was left behind");
 }
 
-/// A killed leader takes its followers along, even while they wait for their next order.
+/// A killed leader ends its followers too, even while they wait for their next order.
 #[test]
 fn followers_end_with_their_leader() {
     let Some(mut worker) = start("ring") else { return };
@@ -189,7 +191,7 @@ fn followers_end_with_their_leader() {
     wait_until("the followers are gone", || !followers.iter().copied().any(exists));
 }
 
-/// An order that makes no sense is refused with a sentence, and so is a contender that does not exist.
+/// An invalid order is refused with a sentence, and so is an unknown contender.
 #[test]
 fn nonsense_is_refused() {
     let Some(mut worker) = start("line") else { return };

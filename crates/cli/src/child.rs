@@ -7,10 +7,11 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a child may take to end by itself once it is not needed any more.
+/// How long a child may take to end by itself once it is no longer needed.
 const FAREWELL: Duration = Duration::from_secs(3);
 
-/// A running child. When this is dropped, the child's standard input ends; it is killed if that does not make it end.
+/// A running child. Dropping this closes the child's standard input; a child that does not end then
+/// is killed.
 pub struct Child {
     process: std::process::Child,
     input: Option<ChildStdin>,
@@ -20,7 +21,7 @@ pub struct Child {
 impl Child {
     /// Starts this program again. The child must begin with [`follow_parent`].
     pub fn start(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<Child> {
-        // The path of the running file, even if it has been replaced or deleted meanwhile.
+        // The running file's path is valid even if the file has been replaced or deleted.
         let mut process = Command::new("/proc/self/exe")
             .args(arguments)
             .stdin(Stdio::piped())
@@ -55,20 +56,21 @@ impl Drop for Child {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        // Both can only fail if it has ended.
+        // Both fail only if it has ended.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// Ties this process to its parent, whose number it returns: it ends when the parent ends, however that ends, or closes our
-/// standard input.
+/// Ties this process to its parent and returns the parent's process number. The process ends when
+/// the parent ends in any way, or closes our standard input.
 pub fn follow_parent() -> Result<i32> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-    // Otherwise we would be listed under the name of the link that we were started by.
+    // Otherwise process lists would show the name of the link `/proc/self/exe`.
     rustix::thread::set_name(c"bellwire")?;
     let parent = rustix::process::getppid().context("the parent is gone")?;
-    // If the parent died before the signal was asked for, its end of the pipe is closed, and this notices.
+    // If the parent died before the signal was requested, its end of the pipe is closed, and this
+    // thread notices.
     std::thread::Builder::new().name("parent".into()).spawn(|| {
         let mut nothing = [0; 64];
         while std::io::stdin().read(&mut nothing).is_ok_and(|count| count > 0) {}

@@ -40,12 +40,12 @@ enum What {
     WriteCopy(crate::copy::Writer),
 }
 
-/// How a command that ran to its end went.
+/// The result of a command that ran to its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// All of it was done.
     Done,
-    /// Something failed, and was told of.
+    /// Something failed and was reported.
     Failed,
 }
 
@@ -56,12 +56,12 @@ impl Outcome {
     }
 }
 
-/// Something about the arguments that only shows once they are looked at together.
+/// Wrong usage that shows only when the arguments are checked together.
 #[derive(Debug)]
 pub struct WrongUsage(String);
 
 impl WrongUsage {
-    /// An error that says so.
+    /// An error of this kind.
     pub fn error(what: impl Into<String>) -> anyhow::Error {
         anyhow::Error::new(WrongUsage(what.into()))
     }
@@ -100,7 +100,7 @@ impl Command {
     }
 }
 
-/// An error and its causes in one line; a cause that is told already is not told again.
+/// An error and its causes in one line, without causes that the error already contains.
 pub fn sentence(error: &anyhow::Error) -> String {
     let mut told = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
@@ -111,17 +111,17 @@ pub fn sentence(error: &anyhow::Error) -> String {
     told
 }
 
-/// Tells of an error on standard error. Parts of it may come from another host.
+/// Reports an error on standard error. Parts of it may come from another host.
 pub fn complain(error: &anyhow::Error) {
     eprintln!("bellwire: {}", printable(&sentence(error)));
 }
 
-/// Text from another process, without anything that a terminal would obey.
+/// Text from another process, without terminal control characters.
 pub fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
-/// Prints `object` on standard output, indented, as the only thing there.
+/// Prints `object` on standard output, indented; nothing else is printed there.
 pub fn print_json(object: &impl serde::Serialize) -> Result<()> {
     println!("{}", serde_json::to_string_pretty(object)?);
     Ok(())
@@ -131,7 +131,7 @@ pub fn print_json(object: &impl serde::Serialize) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// Causes follow, but not those that an error repeats in its own words.
+    /// Causes follow the error, except those that it repeats in its own words.
     #[test]
     fn causes_are_told_once() {
         let file = || std::io::Error::other("no such file");
@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(sentence(&repeats), "copy: read: no such file");
     }
 
-    /// Another process cannot make our terminal do anything.
+    /// Another process cannot send control characters to our terminal.
     #[test]
     fn control_characters_are_not_printed() {
         assert_eq!(printable("a\x1b[2Jb\n\u{9b}"), "a?[2Jb??");

@@ -4,14 +4,14 @@ use anyhow::{Result, anyhow, bail, ensure};
 use bellwire::{Device, Error};
 use std::time::Duration;
 
-/// Whether the device is one of this host alone, of which each process has a node of its own. On the others the processes of a host
-/// share a node, and have different functions of it.
+/// Whether the device reaches this host only; then each process has a node of its own. On other
+/// devices, the processes of a host share a node and use different functions of it.
 pub fn is_local(device: &Device) -> bool {
     device.name().starts_with("shm:")
 }
 
-/// The node called `name`, whose `function` is open: its number, or something that the device can look up. `listen` is what the
-/// user should have started there.
+/// The node called `name`, whose `function` is open: a node number, or a name that the device
+/// resolves. `listen` is the command that the user should have started there.
 pub fn node_of(
     device: &Device,
     name: &str,
@@ -37,10 +37,10 @@ pub fn node_of(
     Ok(node)
 }
 
-/// An error of asking the other side, which `listen` should have started on the host called `name`.
+/// The error of a failed request to the host called `name`, where `listen` should be running.
 pub fn asked(error: Error, name: &str, listen: &str) -> anyhow::Error {
     match error {
-        // At once it is not the other side's fault.
+        // An immediate failure is not the other side's fault.
         Error::Unreachable { waited_ms: 1.., .. } => {
             anyhow!("{error}. Is {listen} running on {name}?")
         }
@@ -48,18 +48,18 @@ pub fn asked(error: Error, name: &str, listen: &str) -> anyhow::Error {
     }
 }
 
-/// What the user of the other side gives as its device and as our name, if we have opened `name`.
+/// What the other side's user gives as device and as our name, if we opened `name`.
 pub struct Elsewhere {
     /// `In another terminal`, or on another host.
     pub place: &'static str,
-    /// Its device, with a word in capitals for what we cannot know.
+    /// Its device, with placeholders in capitals for what we cannot know.
     pub device: String,
-    /// We, as that device calls us.
+    /// Our name on that device.
     pub us: String,
 }
 
 impl Elsewhere {
-    /// For somebody who wants to reach `device`, which was opened as `name` (with its settings).
+    /// For a peer that wants to reach `device`, which was opened as `name` (with its settings).
     pub fn of(device: &Device, name: &str) -> Elsewhere {
         let node = device.node().to_string();
         let (auto, network) = match device.name().strip_prefix("auto:") {
@@ -74,7 +74,7 @@ impl Elsewhere {
                 return Elsewhere { place: "In another terminal", device: name.into(), us: node };
             }
         };
-        // Settings that both sides must agree on.
+        // Both sides must agree on these settings.
         let settings = name.split_once('?').map_or("", |(_, settings)| settings);
         let port = settings.split('&').find(|setting| setting.starts_with("port="));
         let port = port.map(|port| format!("?{port}")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `bellwire list`: who uses Bellwire on this host.
+//! `bellwire list`: the users of Bellwire on this host.
 
 use crate::command::{Outcome, print_json};
 use anyhow::{Context, Result};
@@ -23,7 +23,7 @@ pub struct Arguments {
     json: bool,
 }
 
-/// Prints the list; an empty one is no failure.
+/// Prints the list; an empty list is no failure.
 pub fn run(arguments: &Arguments) -> Result<Outcome> {
     let functions = functions()?;
     if arguments.json {
@@ -50,7 +50,8 @@ pub struct Function {
     pub device: String,
     pub node: u32,
     pub function: u8,
-    /// User number of the job's owner, or `any` if the job is open to others. If somebody else holds the name, both.
+    /// User number of the job's owner, or `any` if the job is open to others. If another user holds
+    /// the name, both.
     user: String,
     pub pid: Option<i32>,
     program: Option<String>,
@@ -80,7 +81,8 @@ pub fn functions() -> Result<Vec<Function>> {
     Ok(functions)
 }
 
-/// The user of a name that says `scope`, and is held by `holder`: another user can take the name first.
+/// The user of a name that says `scope` and is held by `holder`. They can differ: another user may
+/// have taken the name first.
 fn user_of(scope: String, holder: Option<u32>) -> String {
     match holder {
         Some(holder) if scope != "any" && scope != holder.to_string() => {
@@ -90,7 +92,8 @@ fn user_of(scope: String, holder: Option<u32>) -> String {
     }
 }
 
-/// The simulated functions of a process, which nobody else can reach and no socket shows.
+/// The simulated functions of a process. Other processes cannot reach them, and no socket shows
+/// them.
 fn simulated(pid: i32) -> Vec<Function> {
     let shown = u32::try_from(pid).ok().map_or_else(Vec::new, crate::stat::functions_of);
     let user = || {
@@ -108,7 +111,7 @@ fn simulated(pid: i32) -> Vec<Function> {
     shown.into_iter().filter(|(device, _)| device.starts_with("model:")).map(describe).collect()
 }
 
-/// The device that has this job. `auto` devices meet in jobs that are named after their network.
+/// The device of this job. Jobs of `auto` devices are named after their network.
 fn device_of(job: &str) -> String {
     let parts: Vec<&str> = job.splitn(3, '.').collect();
     match parts[..] {
@@ -119,8 +122,8 @@ fn device_of(job: &str) -> String {
     }
 }
 
-/// The name (without its @) and inode of every abstract socket that listens. An accepted connection shows its listener's name
-/// too, so that the flag has to tell them apart.
+/// The name (without its @) and inode of every listening abstract socket. An accepted connection
+/// shows its listener's name too, so the flag must distinguish them.
 fn listening_inodes(table: &str) -> BTreeMap<String, u64> {
     const ACCEPTS: u32 = 1 << 16;
     let parse = |line: &str| {
@@ -133,7 +136,7 @@ fn listening_inodes(table: &str) -> BTreeMap<String, u64> {
     table.lines().filter_map(parse).collect()
 }
 
-/// The process that holds each of the `wanted` sockets open, of those whose descriptors we may see.
+/// The process that holds each of the `wanted` sockets open, as far as we may see its descriptors.
 fn socket_owners(wanted: &HashSet<u64>) -> HashMap<u64, i32> {
     let mut owners = HashMap::new();
     for pid in processes() {
@@ -151,7 +154,7 @@ fn socket_owners(wanted: &HashSet<u64>) -> HashMap<u64, i32> {
     owners
 }
 
-/// The numbers of all processes that we can see, in order.
+/// The numbers of all visible processes, in order.
 pub fn processes() -> Vec<i32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let mut pids: Vec<i32> =
@@ -169,7 +172,7 @@ pub fn program_of(pid: i32) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Only the socket that listens counts, not the connections that it accepted.
+    /// Only listening sockets count, not the connections that they accepted.
     #[test]
     fn listeners_are_told_from_their_connections() {
         let table = "Num       RefCount Protocol Flags    Type St Inode Path\n\
@@ -206,7 +209,7 @@ mod tests {
         }
     }
 
-    /// We find ourselves among the processes.
+    /// This process is among the processes.
     #[test]
     fn this_process_is_listed() {
         let own = std::process::id() as i32;

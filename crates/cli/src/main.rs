@@ -1,4 +1,5 @@
-//! The `bellwire` command: measures, copies, diagnoses and lists. Each command has a file or folder of its own.
+//! The `bellwire` command: measures, copies, diagnoses and lists. Each command has a file or folder
+//! of its own.
 
 mod child;
 mod command;

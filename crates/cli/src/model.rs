@@ -17,10 +17,11 @@ pub struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum What {
-    /// Says where the time of one operation goes, stage by stage, and what each wait was for
+    /// Says where the time of one operation goes, stage by stage, and the reason for each wait
     ///
-    /// The operation runs between two idle nodes of the cHPP model, of two controllers if there are several, from the processor's first
-    /// instruction to the event at the receiver. The stages follow each other without gap, and sum exactly to the whole.
+    /// The operation runs between two idle nodes of the cHPP model, from the processor's first
+    /// instruction to the event at the receiver. If there are several controllers, it uses two of
+    /// them. The stages follow each other without gaps and sum exactly to the whole.
     #[command(after_help = "\
 Examples:
   bellwire model explain --op put --bytes 4096
@@ -33,16 +34,20 @@ A trace is opened at ui.perfetto.dev, or with any other viewer of Perfetto trace
 `wireshark put.pcapng`; it has an interface for each direction of each link, with PCIe packets or network packets as they
 are, byte by byte.")]
     Explain(explain::Arguments),
-    /// Runs a machine or a network under load until it is steady, and tells latency, throughput and what limits them
+    /// Runs a machine or a network under load until it is steady, and reports latency, throughput
+    /// and their limits
     ///
-    /// The file says what is modelled and what it carries: `[chpp]` is the cHPP machine, whose messages pass every block of its interfaces;
-    /// `[topology]` and `[router]` are a network of routers alone, packet by packet. Both take uniform, permutation, shift,
-    /// hot-spot and all-to-all traffic, open loop (random, bursts) and closed loop. The warm-up is found (MSER-5) and left out; means come with 95 %
-    /// confidence. One seed gives one run: the trace hash at the end is the same on every machine.
+    /// The file describes the model and its traffic. `[chpp]` is the cHPP machine, whose messages
+    /// pass every block of its interfaces. `[topology]` and `[router]` are a network of routers
+    /// alone, packet by packet. Both take uniform, permutation, shift, hot-spot and all-to-all
+    /// traffic, open loop (random, bursts) and closed loop. The warm-up is detected (MSER-5) and
+    /// left out; means come with 95 % confidence. One seed gives one run: the trace hash at the end
+    /// is the same on every machine.
     ///
-    /// A schedule of a message-passing program in GOAL, the format of LogGOPSim, runs to its end instead: `[schedule]` in a plan with `[chpp]` names
-    /// it, or the file itself is given. Ranks are functions of nodes; short messages go as NAPs, long ones ask and go as PUTs. What waits for
-    /// each other, or is never sent or received, is named with its line.
+    /// A schedule of a message-passing program in GOAL, the format of LogGOPSim, runs to its end
+    /// instead. `[schedule]` in a plan with `[chpp]` names it, or the file itself is given. Ranks
+    /// are functions of nodes. Short messages go as NAPs; long ones go by rendezvous, as PUTs.
+    /// Deadlocks and unmatched sends or receives are reported with their line.
     #[command(after_help = "\
 Examples:
   bellwire model run --example chpp > load.toml      a file that explains itself; change what you like
@@ -53,11 +58,11 @@ Examples:
   bellwire model run program.goal --trace program.pftrace
   bellwire model run --example schedule > plan.toml  the same with a machine of your own")]
     Run(run::Arguments),
-    /// Prints the parameters of the cHPP model, to be changed and given to --config
+    /// Prints the parameters of the cHPP model as a template for --config
     Parameters,
 }
 
-/// Does what was asked for.
+/// Runs the chosen command.
 pub fn run(arguments: &Arguments) -> Result<Outcome> {
     match &arguments.what {
         What::Explain(explain) => explain::run(explain),
@@ -69,7 +74,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
     }
 }
 
-/// The text of a file that was given.
+/// The text of a file that the user named.
 fn read_file(file: &Path) -> Result<String> {
     std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))
 }

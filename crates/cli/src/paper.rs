@@ -1,4 +1,5 @@
-//! `bellwire paper`: how far the project has come with the papers that it joins, and their experiments on its models.
+//! `bellwire paper`: the project's state for each paper that it joins, and the papers' experiments
+//! on its models.
 
 mod all;
 mod hpcl_real;
@@ -21,8 +22,9 @@ pub struct Arguments {
 enum What {
     /// Prints each feature row with its state and the tests that show it, or why there are none
     ///
-    /// Run it inside a checkout of Bellwire: rows come from crates/papers/rows.toml, states from citations in the code and
-    /// from `shows:` lines above tests. It fails if a citation names a row that does not exist.
+    /// Run it inside a checkout of Bellwire. Rows come from crates/papers/rows.toml, states from
+    /// citations in the code and from `shows:` lines above tests. It fails if a citation names a
+    /// row that does not exist.
     #[command(after_help = "\
 Examples:
   bellwire paper rows                            all rows
@@ -31,8 +33,8 @@ Examples:
     Rows(Rows),
     /// Runs the experiments of all papers, and puts them on one page
     ///
-    /// Prints for each paper how many values come how near to those published. It fails if a value or statement misses the paper without
-    /// saying why. All cores take part.
+    /// Prints for each paper how many values match the published ones, and how closely. It fails if
+    /// a value or statement misses the paper without an explanation. It uses all cores.
     #[command(after_help = "\
 Examples:
   bellwire paper all                             a line for each paper
@@ -42,8 +44,9 @@ Examples:
     All(all::Arguments),
     /// Runs the experiments of the cHPP paper on the model of its network interface
     ///
-    /// Each value stands beside the published one with its relative error, and says whether a constant was fitted to it or the
-    /// mechanism predicts it. Nothing published is ever printed as a result.
+    /// Each value stands beside the published one with its relative error, and says whether a
+    /// constant was fitted to it or the mechanism predicts it. No published value is ever printed
+    /// as a result.
     #[command(
         after_help = "\
 Examples:
@@ -56,8 +59,8 @@ Examples:
     Chpp(Experiments),
     /// Runs the experiments of the DAMQ-PD paper on the model of its descriptor interface
     ///
-    /// Each value stands beside the published one with its relative error. Nothing is calibrated, and nothing published is ever printed as a
-    /// result.
+    /// Each value stands beside the published one with its relative error. Nothing is calibrated,
+    /// and no published value is ever printed as a result.
     #[command(after_help = "\
 Examples:
   bellwire paper damq-pd                         all experiments
@@ -68,8 +71,9 @@ Examples:
     DamqPd(DamqPd),
     /// Runs the experiments of the MyVIA paper on the models of MyVIA, Berkeley VIA, GM and M-VIA
     ///
-    /// Each value stands beside the published one with its relative error, and says whether a constant was fitted to it or the
-    /// mechanism predicts it. Nothing published is ever printed as a result.
+    /// Each value stands beside the published one with its relative error, and says whether a
+    /// constant was fitted to it or the mechanism predicts it. No published value is ever printed
+    /// as a result.
     #[command(after_help = "\
 Examples:
   bellwire paper myvia                           all experiments
@@ -79,8 +83,9 @@ Examples:
     Myvia(Experiments),
     /// Runs the experiments of the SMP paper on the model of its direct link
     ///
-    /// Each value stands beside the published one with its relative error, and says whether a constant was fitted to it or the
-    /// mechanism predicts it. Nothing published is ever printed as a result.
+    /// Each value stands beside the published one with its relative error, and says whether a
+    /// constant was fitted to it or the mechanism predicts it. No published value is ever printed
+    /// as a result.
     #[command(after_help = "\
 Examples:
   bellwire paper smp-interconnect                all experiments
@@ -90,8 +95,9 @@ Examples:
     SmpInterconnect(Experiments),
     /// Runs the experiments of the HPCL/Ethernet paper on the model of its cluster
     ///
-    /// Each value stands beside the published one with its relative error, and says whether a constant was fitted to it or the
-    /// mechanism predicts it. Nothing published is ever printed as a result.
+    /// Each value stands beside the published one with its relative error, and says whether a
+    /// constant was fitted to it or the mechanism predicts it. No published value is ever printed
+    /// as a result.
     #[command(after_help = "\
 Examples:
   bellwire paper hpcl-ethernet                   all experiments
@@ -132,10 +138,10 @@ struct Experiments {
 struct DamqPd {
     #[command(flatten)]
     experiments: Experiments,
-    /// Writes the waveform of the run of 3.3 (Fig. 9) to this file, as a value change dump
+    /// Writes the waveform of the run of section 3.3 (Fig. 9) to this file, as a value change dump
     #[arg(long, value_name = "FILE")]
     vcd: Option<PathBuf>,
-    /// Draws the run of 3.3 (Fig. 9) into this file
+    /// Draws the run of section 3.3 (Fig. 9) into this file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 }
@@ -144,12 +150,13 @@ struct DamqPd {
 struct HpclEthernet {
     #[command(flatten)]
     experiments: Experiments,
-    /// Runs the paper's pingpong and burst on this device of the machine in place of the model, beside TCP
+    /// Runs the paper's pingpong and burst on this machine's device instead of the model, beside
+    /// TCP
     #[arg(long, value_name = "DEVICE", conflicts_with_all = ["id", "list"])]
     real: Option<hpcl_real::Carrier>,
 }
 
-/// Prints what was asked for.
+/// Prints the requested table.
 pub fn run(arguments: &Arguments) -> Result<Outcome> {
     match &arguments.what {
         What::Rows(rows) => print_rows(rows),
@@ -167,7 +174,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
     }
 }
 
-/// Writes the files that were asked for, and runs experiments.
+/// Writes the requested files, and runs experiments.
 fn run_damq_pd(DamqPd { experiments, vcd, svg }: &DamqPd) -> Result<Outcome> {
     use damq_pd::experiments::{EXPERIMENTS, fig9, waveform};
     let run = |cycles| fig9::test(damq_pd::Organisation::DamqPd, fig9::Reader::Eager, 1, cycles);
@@ -181,7 +188,7 @@ fn run_damq_pd(DamqPd { experiments, vcd, svg }: &DamqPd) -> Result<Outcome> {
     run_experiments(&EXPERIMENTS, experiments)
 }
 
-/// Runs experiments; fails if one cannot be run, or misses the paper without saying why.
+/// Runs experiments; fails if one cannot run, or misses the paper without an explanation.
 fn run_experiments(
     experiments: &[Experiment],
     Experiments { id, list, json }: &Experiments,

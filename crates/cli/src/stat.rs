@@ -1,4 +1,4 @@
-//! `bellwire stat`: what a running or stuck process shows of itself, read from outside without its help.
+//! `bellwire stat`: the state of a running or stuck process, read from outside without its help.
 
 use crate::command::{Outcome, WrongUsage, print_json, printable};
 use crate::list::{processes, program_of};
@@ -14,8 +14,9 @@ use std::time::{Duration, SystemTime};
 
 /// Shows counters, queues and last errors of a process that uses Bellwire, even if it is stuck
 ///
-/// Every open function keeps a snapshot of itself, renewed at most ten times a second while it makes progress, and before it
-/// sleeps. It is read without stopping the process. An old snapshot means that the process sleeps, or does not call Bellwire.
+/// Every open function keeps a snapshot of itself. It renews the snapshot at most ten times a
+/// second while it makes progress, and before it sleeps. Reading it does not stop the process. An
+/// old snapshot means that the process sleeps, or does not call Bellwire.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Processes of other users are shown to root only.
@@ -26,17 +27,17 @@ Examples:
   bellwire stat 1234 --watch     every second, with what changed
   bellwire stat 1234 --json | jq '.processes[0].functions[].queue_pairs[] | select(.last_error != \"\")'")]
 pub struct Arguments {
-    /// The process; without it all that can be seen are listed
+    /// The process; without it all visible processes are listed
     pid: Option<u32>,
     /// One JSON object instead of text
     #[arg(long)]
     json: bool,
-    /// Again every second, until interrupted or the process ends
+    /// Repeat every second, until interrupted or the process ends
     #[arg(long, conflicts_with = "json", requires = "pid")]
     watch: bool,
 }
 
-/// Prints what processes show.
+/// Prints the snapshots of processes.
 pub fn run(arguments: &Arguments) -> Result<Outcome> {
     match arguments.pid {
         Some(0) => Err(WrongUsage::error("0 is the number of no process")),
@@ -65,17 +66,17 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
     }
 }
 
-/// A process, and what its functions show.
+/// A process, and the snapshots of its functions.
 #[derive(Serialize)]
 struct Process {
     pid: u32,
     program: Option<String>,
     functions: Vec<Function>,
-    /// Functions that have not shown anything yet.
+    /// Functions without a snapshot yet.
     silent: usize,
 }
 
-/// What a function shows.
+/// A function's snapshot.
 #[derive(Serialize)]
 struct Function {
     /// Time since the snapshot was made, in seconds.
@@ -86,7 +87,7 @@ struct Function {
 
 type Counters = BTreeMap<String, u64>;
 
-/// The form of a snapshot that we understand; more may be in it.
+/// The fields of a snapshot that we read; it may contain more.
 #[derive(Serialize, Deserialize)]
 struct Snapshot {
     serial: u64,
@@ -94,11 +95,11 @@ struct Snapshot {
     #[serde(rename(serialize = "device"))]
     device_name: String,
     address: String,
-    /// What the function counts.
+    /// Counters of the function.
     function: Counters,
-    /// What its device counts.
+    /// Counters of its device.
     device_counters: Counters,
-    /// Sums over all queue pairs that there are and were.
+    /// Sums over all queue pairs, including destroyed ones.
     total: Counters,
     queue_pairs_open: u64,
     queue_pairs: Vec<QueuePair>,
@@ -116,13 +117,13 @@ struct QueuePair {
     counters: Counters,
 }
 
-/// The version of a snapshot's form that this is written for.
+/// The version of the snapshot's form that this code reads.
 const FORMAT: u64 = 1;
 
-/// More than the longest snapshot, which lists 256 queue pairs.
+/// Limit in bytes: more than the longest snapshot, which lists 256 queue pairs.
 const MOST_BYTES: u64 = 4 << 20;
 
-/// Devices and addresses of the functions that a process shows, as far as they make sense.
+/// Devices and addresses from a process's snapshots, as far as they are valid.
 pub fn functions_of(pid: u32) -> Vec<(String, FunctionAddress)> {
     let functions = Process::look(pid).map_or_else(|_| Vec::new(), |process| process.functions);
     let known = |Function { snapshot, .. }: Function| {
@@ -149,7 +150,7 @@ impl Process {
         ensure!(!files.is_empty(), "process {pid} has no function of Bellwire open");
         let (mut shown, mut silent) = (Vec::new(), 0);
         for file in files {
-            // Or it was closed while we looked.
+            // Or it was closed meanwhile.
             let Some((snapshot, age_s)) = read(&file)? else {
                 silent += 1;
                 continue;
@@ -161,7 +162,7 @@ impl Process {
         Ok(Process { pid, program, functions: shown, silent })
     }
 
-    /// `before`: what it showed earlier, and when.
+    /// `before`: the earlier snapshot, and its time.
     fn print(&self, before: Option<&Process>) {
         let program = printable(self.program.as_deref().unwrap_or("?"));
         println!("Process {} ({program})", self.pid);
@@ -227,9 +228,10 @@ impl Snapshot {
     }
 }
 
-/// The snapshot in a memory file, and its age in seconds; `None` if there is none (yet, or any more).
+/// The snapshot in a memory file, and its age in seconds; `None` if there is none, or the function
+/// is closed.
 fn read(path: &Path) -> Result<Option<(Snapshot, f64)>> {
-    // Whoever writes it does so at most ten times a second, so that one of a few attempts finds it whole.
+    // The writer renews it at most ten times a second, so one of a few attempts reads it whole.
     for _ in 0..20 {
         let Ok(mut file) = File::open(path) else { return Ok(None) };
         let mut text = Vec::new();
@@ -247,7 +249,7 @@ fn read(path: &Path) -> Result<Option<(Snapshot, f64)>> {
     bail!("{} holds no snapshot that can be understood", path.display())
 }
 
-/// `None` if it is not whole.
+/// `None` if the snapshot is incomplete.
 fn parse(text: &[u8]) -> Result<Option<Snapshot>> {
     let Ok(mut value) = serde_json::from_slice::<serde_json::Value>(text) else { return Ok(None) };
     if value["serial"].is_null() || value["serial"] != value["serial_end"] {
@@ -258,12 +260,12 @@ fn parse(text: &[u8]) -> Result<Option<Snapshot>> {
         "the process has a snapshot of form {}, this program understands {FORMAT}: use the same version",
         value["format"]
     );
-    // "device" is our word for its name.
+    // Here "device" means the device's name.
     value["device_counters"] = value["device"].take();
     serde_json::from_value(value).map(Some).context("a snapshot of another form")
 }
 
-/// Prints a process again and again, until it ends.
+/// Prints a process repeatedly, until it ends.
 fn watch(pid: u32) -> Result<Outcome> {
     let mut before = Process::look(pid)?;
     before.print(None);
@@ -272,7 +274,7 @@ fn watch(pid: u32) -> Result<Outcome> {
         match Process::look(pid) {
             Ok(now) => {
                 if std::io::stdout().is_terminal() {
-                    // Home, and clear what is below.
+                    // Move the cursor home, and clear the rest of the screen.
                     print!("\x1b[H\x1b[J");
                 } else {
                     println!();
@@ -335,7 +337,8 @@ mod tests {
         value.to_string().into_bytes()
     }
 
-    /// A whole snapshot is understood; one that is half written is read again; another version's is refused with the reason.
+    /// A whole snapshot is read, and a half-written one is read again. Another version is refused
+    /// with the reason.
     #[test]
     fn only_whole_snapshots_are_shown() {
         let snapshot = parse(&text(7, 1)).expect("our form").expect("whole");

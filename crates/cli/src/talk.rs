@@ -16,7 +16,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// For `depth` sends and receives.
+    /// Makes a queue pair for `depth` sends and receives.
     pub fn create(function: &mut Function, depth: usize) -> Result<Queue> {
         let sends = function.create_completion_queue(2 * depth)?;
         let receives = function.create_completion_queue(2 * depth)?;
@@ -28,7 +28,8 @@ impl Queue {
         Ok(Queue { pair, sends, receives })
     }
 
-    /// Accepts the next connection of somebody who says `expected` about itself. `None` as patience waits for ever.
+    /// Accepts the next connection whose greeting is `expected`. `None` as patience waits without a
+    /// limit.
     pub fn accept(
         &self,
         function: &mut Function,
@@ -51,13 +52,15 @@ impl Queue {
     /// Posts a receive for a message of up to `bytes`.
     pub fn post_receive(&self, function: &mut Function, bytes: usize) -> Result<()> {
         match function.post_receive(self.pair, vec![0; bytes], 0).map_err(Error::from) {
-            // We may have the last words of somebody who left; if not, the next wait tells that it is gone.
+            // The peer may have left after its last message; otherwise the next wait reports that
+            // it is gone.
             Ok(()) | Err(Error::WrongState { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// The next message, as JSON; posts a receive of `bytes` for another one. `None` as patience waits for ever.
+    /// The next message, as JSON; posts another receive of `bytes`. `None` as patience waits
+    /// without a limit.
     pub fn hear<T: DeserializeOwned>(
         &self,
         function: &mut Function,
@@ -79,7 +82,7 @@ impl Queue {
     }
 }
 
-/// The completion if it is one of success, otherwise an error with what it says.
+/// The completion if it is a success, otherwise its status as an error.
 #[inline]
 pub fn successful(completion: Completion) -> Result<Completion> {
     if completion.status.is_success() {
@@ -89,17 +92,17 @@ pub fn successful(completion: Completion) -> Result<Completion> {
     bail!("{operation:?} with {peer} failed after {length} bytes: {status}")
 }
 
-/// What somebody is told who does not say what is expected.
+/// The refusal for a wrong greeting.
 pub fn refusal(expected: &[u8]) -> String {
     format!("this is {}", String::from_utf8_lossy(expected))
 }
 
-/// Whether something did not happen in time.
+/// Whether the error is a timeout.
 pub fn is_timeout(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(Error::TimedOut { .. }))
 }
 
-/// One wait of a patience that may have no end.
+/// The length of one wait, for a patience that may have no limit.
 fn one_wait(patience: Option<Duration>) -> Duration {
     patience.unwrap_or(Duration::from_secs(3600))
 }

@@ -16,7 +16,8 @@ pub fn bytes(count: u64) -> String {
     }
 }
 
-/// The reverse of [`bytes`]: `8`, `8B`, `4KiB`, `4K`, `1MiB`, `1M`; units are binary whatever their spelling.
+/// The reverse of [`bytes`]: `8`, `8B`, `4KiB`, `4K`, `1MiB`, `1M`; units are binary whatever their
+/// spelling.
 pub fn parse_bytes(text: &str) -> Result<usize, String> {
     let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
     let shift = match text[digits.len()..].trim() {
@@ -36,17 +37,17 @@ pub fn time(time_ns: f64) -> String {
     scaled(time_ns, &[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)])
 }
 
-/// Events in a second with three digits: `31.0 M/s`.
+/// Events per second with three digits: `31.0 M/s`.
 pub fn rate(per_s: f64) -> String {
     scaled(per_s, &[("/s", 1.0), ("k/s", 1e3), ("M/s", 1e6), ("G/s", 1e9)])
 }
 
-/// Bytes in a second with three digits and decimal units, as networks count: `12.5 GB/s`.
+/// Bytes per second with three digits and decimal units, as networks count: `12.5 GB/s`.
 pub fn bandwidth(bytes_per_s: f64) -> String {
     scaled(bytes_per_s, &[("B/s", 1.0), ("kB/s", 1e3), ("MB/s", 1e6), ("GB/s", 1e9)])
 }
 
-/// How many times as good: `8.1 x`, `120 x`, `0.93 x`.
+/// A ratio: `8.1 x`, `120 x`, `0.93 x`.
 pub fn ratio(value: f64) -> String {
     format!("{} x", three_digits(value))
 }
@@ -83,7 +84,7 @@ mod tests {
         }
     }
 
-    /// What is printed is understood, and nonsense is refused.
+    /// Printed sizes parse again, and invalid ones are refused.
     #[test]
     fn sizes_are_understood() {
         for count in [8, 4096, 1 << 20, 3 << 30] {

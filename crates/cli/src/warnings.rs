@@ -1,4 +1,5 @@
-//! Warnings of the libraries, on standard error: a stranger who holds a name, a peer of another version, a link that broke the rules.
+//! Warnings of the libraries, on standard error: a stranger that holds a name, a peer of another
+//! version, a link that broke the rules.
 
 use std::fmt::{Debug, Write};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,12 +8,12 @@ use tracing::level_filters::LevelFilter;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// Most warnings of one run: a peer can cause them.
+/// Most warnings of one run: a peer can cause them without end.
 const WARNINGS: u32 = 20;
 
 /// Prints warnings from now on.
 pub fn print() {
-    // It fails if somebody else listens already, who prints them then.
+    // It fails if another subscriber is set already, which then prints them.
     let _ = tracing::subscriber::set_global_default(Warnings { told: AtomicU32::new(0) });
 }
 

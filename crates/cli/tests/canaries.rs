@@ -1,11 +1,11 @@
-//! Each check of what strangers do to a listener must notice the fault that is planted for it.
+//! Each check of strangers' attacks on a listener must notice its planted fault.
 
 mod support;
 
 use std::time::Duration;
 use support::attacks;
 
-/// Long enough for an honest sender to be served once others lose their turn; a listener that waits
+/// Long enough for an honest sender to be served once others lose their turn. A listener that waits
 /// for ever takes longer.
 const PATIENCE: Duration = Duration::from_secs(40);
 
@@ -17,7 +17,7 @@ fn endless_patience_is_noticed() {
     assert!(why.contains("not served"), "{why}");
 }
 
-/// A listener that takes progress for silence is noticed.
+/// A listener that counts progress as silence is noticed.
 #[test]
 fn cutting_off_progress_is_noticed() {
     let why =
@@ -25,14 +25,14 @@ fn cutting_off_progress_is_noticed() {
     assert!(why.contains("makes progress"), "{why}");
 }
 
-/// A listener that makes all copies of a name at the same place is noticed.
+/// A listener that makes all copies of a name in one part is noticed.
 #[test]
 fn one_place_for_all_is_noticed() {
     let why = attacks::leftovers(Some("one part for all")).expect_err("a stranger has the place");
     assert!(why.contains("another copy"), "{why}");
 }
 
-/// A listener that keeps leftovers where there is no room is noticed.
+/// A listener that keeps leftovers on a full disc is noticed.
 #[test]
 fn leftovers_that_stay_are_noticed() {
     if attacks::full_of_leftovers(None).expect("there is room") {
@@ -41,7 +41,7 @@ fn leftovers_that_stay_are_noticed() {
     }
 }
 
-/// A listener that takes the memory away before the sender has heard the reason is noticed.
+/// A listener that releases the memory before the sender has read the reason is noticed.
 #[test]
 fn memory_that_goes_first_is_noticed() {
     let why = attacks::puts_of_a_failed_copy(Some("memory goes first")).expect_err("no memory");

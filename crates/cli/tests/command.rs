@@ -1,4 +1,4 @@
-//! What every command does: help, wrong usage, exit codes.
+//! Behaviour of every command: help, wrong usage, exit codes.
 
 mod support;
 
@@ -30,11 +30,12 @@ fn every_command_explains_itself() {
     }
     let help = run(bellwire().arg("--help"));
     assert!(help.stdout.contains("Exit codes"), "{}", help.stdout);
-    // What processes start for themselves is nobody else's business.
+    // Internal commands are not listed.
     assert!(!help.stdout.contains("read-from-parent"), "{}", help.stdout);
 }
 
-/// Wrong usage exits with 2, says what is wrong on standard error, and nothing on standard output.
+/// Wrong usage exits with 2, names the error on standard error, and prints nothing on standard
+/// output.
 #[test]
 fn wrong_usage_exits_with_2() {
     let wrong: [&[&str]; 20] = [
@@ -66,7 +67,7 @@ fn wrong_usage_exits_with_2() {
     }
 }
 
-/// A device that does not exist is an error that says what would, not wrong usage.
+/// An unknown device is an error that names the known ones, not wrong usage.
 #[test]
 fn an_unknown_device_is_explained() {
     let output = run(bellwire().args(["perf", "wet:string"]));
@@ -74,7 +75,8 @@ fn an_unknown_device_is_explained() {
     assert!(output.stderr.contains("shm:JOB"), "{}", output.stderr);
 }
 
-/// `paper rows` prints the scoreboard of the checkout that it runs in, and refuses to run elsewhere.
+/// `paper rows` prints the scoreboard of the checkout that it runs in, and refuses to run
+/// elsewhere.
 #[test]
 fn paper_rows_prints_the_scoreboard() {
     let rows = run(bellwire()

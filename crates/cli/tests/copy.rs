@@ -1,4 +1,4 @@
-//! `bellwire copy`: that what arrives is what was sent, whatever happens meanwhile.
+//! `bellwire copy`: whatever happens meanwhile, the bytes that arrive are those that were sent.
 
 mod support;
 
@@ -11,7 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use support::{Folder, Running, bellwire, run, unique, wait};
 
-/// Data in which no two places look alike.
+/// Data without repetition.
 fn data(bytes: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
@@ -37,7 +37,8 @@ fn mode(path: &Path) -> u32 {
     fs::metadata(path).expect("it is there").permissions().mode() & 0o7777
 }
 
-/// Files of every interesting length arrive whole, with their permissions, and with the hash that BLAKE3 has for them.
+/// Files of all critical lengths arrive whole, with their permissions, and with the BLAKE3 hash of
+/// their content.
 #[test]
 fn files_of_every_length_arrive_whole() {
     let folder = Folder::new("lengths");
@@ -58,7 +59,7 @@ fn files_of_every_length_arrive_whole() {
     }
 }
 
-/// The same over UDP.
+/// A file arrives whole over UDP.
 #[test]
 fn a_file_arrives_over_udp() {
     let folder = Folder::new("udp");
@@ -72,7 +73,8 @@ fn a_file_arrives_over_udp() {
     assert!(fs::read(&target).expect("a file") == content);
 }
 
-/// A tree arrives with its empty files and folders, its links as they are, and its permissions, closed folders included.
+/// A tree arrives with its empty files and folders, its links as links, and its permissions,
+/// including those of closed folders.
 #[test]
 fn trees_arrive_as_they_are() {
     let folder = Folder::new("tree");
@@ -108,7 +110,8 @@ fn trees_arrive_as_they_are() {
     }
 }
 
-/// Into a folder a copy goes under its own name; what has a name already is replaced if it is a file, and never if it is a folder.
+/// If DEST is a folder, the copy goes into it under its own name. An existing file is replaced, an
+/// existing folder never.
 #[test]
 fn names_that_exist_are_respected() {
     let folder = Folder::new("names");
@@ -146,7 +149,7 @@ fn names_that_exist_are_respected() {
     }));
 }
 
-/// What cannot be read is reported, the rest is copied, and the exit code tells.
+/// Unreadable files are reported, the rest is copied, and the exit code is 1.
 #[test]
 fn what_cannot_be_read_is_reported() {
     let folder = Folder::new("unreadable");
@@ -163,7 +166,7 @@ fn what_cannot_be_read_is_reported() {
     assert_eq!(failures.len(), 1);
     assert!(failures[0]["why"].as_str().is_some_and(|why| why.contains("socket")));
 
-    // Alone, it leaves nothing.
+    // As a single source it leaves nothing.
     let unreadable = Path::new("/proc/self/mem");
     let alone = folder.path().join("memory");
     let output = copy(unreadable, &alone);
@@ -172,11 +175,12 @@ fn what_cannot_be_read_is_reported() {
     assert!(!alone.exists() && !part(&alone).exists());
 }
 
-/// A file that changes while it is read is reported, and does not get the final name; one that does not is copied.
+/// A file that changes while it is read is reported, and does not get the final name; other files
+/// are copied.
 #[test]
 fn a_file_that_changes_is_noticed() {
     let folder = Folder::new("changes");
-    // It says that it has no bytes, and then has some.
+    // Its size is 0, but it has content.
     let target = folder.path().join("status");
     let output = copy(Path::new("/proc/self/status"), &target);
     assert_eq!(output.code, 1);
@@ -194,7 +198,7 @@ fn a_file_that_changes_is_noticed() {
                 std::thread::sleep(std::time::Duration::from_micros(100));
             }
         });
-        // Should the writer rest for a whole copy, that copy is right, and the next one is tried.
+        // If the writer pauses for a whole copy, that copy is correct; then try again.
         support::until("a copy that notices", || {
             let output = copy(&source, &target);
             if output.code == 0 {
@@ -212,14 +216,15 @@ fn a_file_that_changes_is_noticed() {
     assert!(fs::read(&source).expect("a file") == fs::read(&target).expect("a file"));
 }
 
-/// Where a file finds no room, the copy says so, nothing has the final name, and what is there is used once there is room.
+/// On a full disc the copy reports it, and nothing has the final name. The part is reused once
+/// there is room.
 #[test]
 fn no_room_is_told_and_leaves_no_half_file() {
     let folder = Folder::new("room");
     let (source, target) = (folder.path().join("from"), folder.path().join("to"));
     let content = data(48 << 20, 5);
     fs::write(&source, &content).expect("a file");
-    // A limit on the length of files fails a write as a full disk does, and needs no privileges.
+    // A limit on file length fails a write like a full disc, and needs no privileges.
     let mut command = bellwire();
     command.args(["copy", "--json"]).args([&source, &target]);
     let limit = Rlimit { current: Some(32 << 20), ..getrlimit(Resource::Fsize) };
@@ -237,7 +242,7 @@ fn no_room_is_told_and_leaves_no_half_file() {
     assert!(fs::read(&target).expect("a file") == content && !part(&target).exists());
 }
 
-/// On a file system that is full, if we may make one.
+/// A full file system is reported (only if we may make one).
 #[test]
 fn a_full_disk_is_told() {
     let folder = Folder::new("full");
@@ -257,14 +262,15 @@ fn a_full_disk_is_told() {
     assert!(files.iter().all(|file| file.path().to_string_lossy().ends_with(".bellwire-part")));
 }
 
-/// Who is to be killed.
+/// The side to kill.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Victim {
     Sender,
     Receiver,
 }
 
-/// Starts a copy of `source`, and kills one side when a part is there. `false` if the copy was faster.
+/// Starts a copy of `source`, and kills one side once a part exists. `false` if the copy was
+/// faster.
 fn kill_midway(source: &Path, target: &Path, victim: Victim) -> bool {
     let device = format!("shm:{}", unique("killed"));
     let mut command = bellwire();
@@ -290,7 +296,7 @@ fn kill_midway(source: &Path, target: &Path, victim: Victim) -> bool {
         return false;
     }
     assert_eq!(code, if victim == Victim::Sender { -1 } else { 1 });
-    // The receiver has ended as well, or the next attempt would find the place locked.
+    // Wait for the receiver too: otherwise the next attempt finds the part locked.
     support::until("the end of both", || {
         !run(bellwire().args(["list", "--json"])).stdout.contains(&device)
     });
@@ -308,8 +314,8 @@ fn bytes_below(path: &Path) -> u64 {
     }
 }
 
-/// After `kill -9` of either side nothing has the final name; the same command again goes on from what was there, after comparing
-/// it, and completes the copy.
+/// After `kill -9` of either side nothing has the final name. The same command compares the part,
+/// resumes from it, and completes the copy.
 #[test]
 fn a_killed_copy_is_resumed() {
     for victim in [Victim::Sender, Victim::Receiver] {
@@ -321,7 +327,7 @@ fn a_killed_copy_is_resumed() {
             if kill_midway(&source, &target, victim) {
                 break;
             }
-            // It was over before we came to it: more data.
+            // The copy ended before the kill: use more data.
             fs::remove_file(&target).expect("it is there");
             mib *= 2;
             assert!(mib <= 1024, "the copy cannot be caught");
@@ -336,7 +342,8 @@ fn a_killed_copy_is_resumed() {
     }
 }
 
-/// The same with a tree: files that were there are compared, not sent again; what the source has lost meanwhile is gone.
+/// A killed copy of a tree is resumed: files in the part are compared, not sent again. Files that
+/// the source has lost are removed.
 #[test]
 fn a_killed_tree_is_resumed() {
     let folder = Folder::new("killed-tree");
@@ -365,7 +372,7 @@ fn a_killed_tree_is_resumed() {
     }
 }
 
-/// What is left of an earlier attempt is not trusted: a beginning that differs is replaced.
+/// The part of an earlier attempt is not trusted: a different beginning is replaced.
 #[test]
 fn a_wrong_beginning_is_replaced() {
     let folder = Folder::new("wrong");
@@ -380,7 +387,7 @@ fn a_wrong_beginning_is_replaced() {
     assert_eq!(output.json()["resumed_bytes"], 0);
     assert!(fs::read(&target).expect("a file") == content);
 
-    // A right one is kept, and one that is too long is cut.
+    // A correct beginning is kept, and a part that is too long is truncated.
     for length in [1 << 20, content.len(), content.len() + 5] {
         fs::remove_file(&target).expect("it is there");
         let mut planted = content.clone();
@@ -393,13 +400,13 @@ fn a_wrong_beginning_is_replaced() {
     }
 }
 
-/// Two copies to the same place do not mix: the second is refused while the first is at work.
+/// Two copies to the same place do not mix: the second is refused while the first runs.
 #[test]
 fn two_copies_to_one_place_do_not_mix() {
     let folder = Folder::new("two");
     let (source, target) = (folder.path().join("from"), folder.path().join("to"));
     fs::write(&source, "data").expect("a file");
-    // Locked as a copy does it.
+    // Locked in the same way as by a copy.
     let held = File::create(part(&target)).expect("a file");
     held.lock().expect("nobody else has it");
     let output = copy(&source, &target);

@@ -5,7 +5,8 @@ mod support;
 use serde_json::Value;
 use support::{bellwire, run};
 
-/// An experiment prints its values beside those published, none of them calibrated, and its JSON form has the same.
+/// An experiment prints its values beside the published ones, none of them calibrated, and its JSON
+/// form has the same values.
 #[test]
 fn an_experiment_runs() {
     let list = run(bellwire().args(["paper", "damq-pd", "--list"]));
@@ -19,7 +20,8 @@ fn an_experiment_runs() {
     assert!(values.len() > 5 && values.iter().all(|value| value["role"] == "predicted"));
 }
 
-/// The waveform and the drawing of the run of 3.3 are written where one asks for them, and a place that cannot be written is named.
+/// The waveform and the drawing of the run of section 3.3 are written to the given files. The error
+/// for a file that cannot be written names it.
 #[test]
 fn the_run_is_written() {
     let folder = support::Folder::new("damq-pd");

@@ -4,7 +4,8 @@ mod support;
 
 use support::{Running, bellwire, run, unique};
 
-/// The doctor names every device, says why those that cannot be used cannot, and its exit code is that of the default device.
+/// The doctor names every device and the reasons against the unusable ones. Its exit code is that
+/// of the default device.
 #[test]
 fn doctor_names_every_device() {
     let output = run(bellwire().args(["doctor", "--json"]));
@@ -14,7 +15,7 @@ fn doctor_names_every_device() {
     assert_eq!(names, ["shm", "eth", "udp", "model", "rtl"].map(Some));
     assert!(devices.iter().all(|device| device["why"].as_str().is_some_and(|why| !why.is_empty())));
     assert_eq!(output.code, i32::from(devices[0]["usable"] != true));
-    // It needs nothing but memory.
+    // The model needs only memory.
     assert_eq!(devices[3]["usable"], true, "{}", devices[3]);
     for check in object["checks"].as_array().expect("an array") {
         assert!(["good", "limited", "missing"].map(Some).contains(&check["state"].as_str()));
@@ -23,7 +24,7 @@ fn doctor_names_every_device() {
     assert_eq!(run(bellwire().arg("doctor")).code, output.code);
 }
 
-/// A process that listens is listed with its device, node, function and number.
+/// A listening process is listed with its device, node, function and process number.
 #[test]
 fn list_finds_the_process_behind_a_function() {
     let device = format!("shm:{}", unique("list"));
@@ -43,7 +44,7 @@ fn list_finds_the_process_behind_a_function() {
     assert!(!run(bellwire().arg("list")).stdout.contains(&device));
 }
 
-/// Functions of the simulated device are listed with their process, in which all of them live.
+/// Functions of the simulated device are listed with the process that contains them all.
 #[test]
 fn list_finds_simulated_functions() {
     let device = format!("model:chpp:{}", unique("list"));
@@ -61,8 +62,8 @@ fn list_finds_simulated_functions() {
     running.kill();
 }
 
-/// A process that waits shows its function from outside, stopped or not; one that does not use Bellwire is told from one that does
-/// not exist.
+/// The functions of a waiting process are visible from outside, even if it is stopped. A process
+/// without Bellwire and a missing process give different errors.
 #[test]
 fn stat_shows_even_a_stopped_process() {
     let device = format!("shm:{}", unique("stat"));
@@ -76,7 +77,7 @@ fn stat_shows_even_a_stopped_process() {
         let output = shown();
         let Some(object) = (output.code == 0).then(|| output.json()) else { return false };
         let function = &object["processes"][0]["functions"][0];
-        // It shows itself from its opening on, and its queue pairs a little later.
+        // The function is visible once it is open, its queue pairs a little later.
         function["device"] == device
             && function["queue_pairs"].as_array().is_some_and(|pairs| pairs.len() == 2)
     });

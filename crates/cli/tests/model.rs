@@ -5,7 +5,8 @@ mod support;
 use serde_json::Value;
 use support::{bellwire, run};
 
-/// The stages of an operation are printed with their waits, and those of the JSON form sum exactly to the whole.
+/// The stages of an operation are printed with their waits. In the JSON form they sum exactly to
+/// the whole.
 #[test]
 fn an_operation_is_explained() {
     let table = run(bellwire().args(["model", "explain", "--op", "put", "--bytes", "4096"]));
@@ -29,7 +30,7 @@ fn an_operation_is_explained() {
     assert!((sum - nanoseconds(&explanation["total"])).abs() < 0.01);
 }
 
-/// The picture of an operation is a file of its own, with the same whole as the table.
+/// The picture of an operation is a separate file, with the same total as the table.
 #[test]
 fn an_operation_is_drawn() {
     let file = std::env::temp_dir().join(format!("bellwire-{}.svg", std::process::id()));
@@ -66,7 +67,8 @@ fn an_operation_is_recorded() {
     assert!(vcd.starts_with("$version bellwire") && vcd.contains("$timescale 1 ps $end"));
 }
 
-/// The examples that the command prints run as they are, from a file, in both forms; nothing but the report is on standard output.
+/// The examples that the command prints run unchanged from a file, in both forms. Only the report
+/// is on standard output.
 #[test]
 fn examples_run() {
     let folder = std::env::temp_dir().join(format!("bellwire-run-{}", std::process::id()));
@@ -85,7 +87,7 @@ fn examples_run() {
         let json = run(bellwire().args(["model", "run", "--json"]).arg(&file));
         let report: Value = serde_json::from_str(&json.stdout).unwrap();
         assert!(report[throughput]["half_width"].is_number() && report["settled"] == true);
-        // One seed, one run.
+        // One seed gives one run.
         assert!(lines.stdout.contains(report["trace_hash"].as_str().unwrap()));
     }
     let wrong = folder.join("wrong.toml");
@@ -96,7 +98,8 @@ fn examples_run() {
     assert_eq!(run(bellwire().args(["model", "run"])).code, 2);
 }
 
-/// Schedules run as they are, or from a plan beside them; one that does not end is explained on standard error.
+/// Schedules run directly, or from a plan beside them. A deadlocked one is explained on standard
+/// error.
 #[test]
 fn schedules_run() {
     let folder = std::env::temp_dir().join(format!("bellwire-goal-{}", std::process::id()));
@@ -125,7 +128,7 @@ fn schedules_run() {
     );
 }
 
-/// An experiment prints its values beside those published, and says which are calibrated.
+/// An experiment prints its values beside the published ones, and says which are calibrated.
 #[test]
 fn an_experiment_runs() {
     let list = run(bellwire().args(["paper", "chpp", "--list"]));
@@ -139,7 +142,7 @@ fn an_experiment_runs() {
     }
 }
 
-/// What cannot be explained or run is wrong usage.
+/// Operations that cannot be explained or run are wrong usage.
 #[test]
 fn wrong_operations_are_refused() {
     for arguments in [

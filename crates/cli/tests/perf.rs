@@ -1,4 +1,4 @@
-//! `bellwire perf`: what it prints, with both sides or with one; never how fast anything is.
+//! `bellwire perf`: its output, with both sides or with one; never any speed.
 
 mod support;
 
@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use std::thread::JoinHandle;
 use support::{Running, bellwire, run, unique, until};
 
-/// `--json` prints exactly one object with a row for each operation and size, and figures that are possible.
+/// `--json` prints exactly one object with a row for each operation and size, and plausible
+/// figures.
 #[test]
 fn json_has_a_row_for_each_operation_and_size() {
     let output = run(bellwire().args(["perf", "--quick", "--sizes", "8,100KiB", "--json"]));
@@ -45,8 +46,8 @@ fn json_has_a_row_for_each_operation_and_size() {
     }
 }
 
-/// Of the simulated device both sides run in one process, all times are marked as virtual, and two runs find the same to the last
-/// digit; another process cannot be the other side.
+/// On the simulated device both sides run in one process, all times are marked as virtual, and two
+/// runs agree to the last digit. Another process cannot be the other side.
 #[test]
 fn a_simulated_device_is_measured_in_virtual_time() {
     let measure = || {
@@ -60,7 +61,7 @@ fn a_simulated_device_is_measured_in_virtual_time() {
     assert_eq!(object["rows"].as_array().map(Vec::len), Some(9));
     for row in object["rows"].as_array().expect("rows") {
         let figure = |pointer: &str| row.pointer(pointer).and_then(Value::as_f64).expect(pointer);
-        // Virtual, and so the same here as everywhere: nothing crosses in less than the machine takes for a doorbell.
+        // Virtual, so the same on every machine: no message is faster than the machine's doorbell.
         assert!(figure("/latency_ns/min") > 1_000.0 && row["ratios"].is_null(), "{row}");
         assert!(figure("/bandwidth_bytes_per_s") < 3.2e9, "{row}");
     }
@@ -76,7 +77,8 @@ fn a_simulated_device_is_measured_in_virtual_time() {
     }
 }
 
-/// Several pairs of a simulated device run at once, each side of each in a thread of its own; two runs are the same to the last digit all the same.
+/// Several pairs of a simulated device run at once, each side in a thread of its own. Two runs
+/// still agree to the last digit.
 #[test]
 fn simulated_pairs_repeat() {
     let measure = || {
@@ -102,7 +104,8 @@ fn simulated_pairs_repeat() {
     }
 }
 
-/// The tables end with the command that does the same again and with what to try next; every way of waiting works.
+/// The tables end with the command that repeats the measurement and a suggestion. Every way of
+/// waiting works.
 #[test]
 fn tables_end_with_what_to_do_next() {
     for wait in ["adaptive", "block"] {
@@ -113,7 +116,7 @@ fn tables_end_with_what_to_do_next() {
         assert!(lines[0].starts_with("Try next:"), "{}", output.stdout);
         assert!(lines[1].contains(&format!("--wait {wait}")), "{}", output.stdout);
         assert!(lines[2].starts_with("All data was right"), "{}", output.stdout);
-        // No progress bar where nobody can see it.
+        // No progress bar without a terminal.
         assert!(output.stderr.is_empty(), "{}", output.stderr);
     }
 }
@@ -132,8 +135,8 @@ fn pairs_have_rates_of_their_own() {
     }
 }
 
-/// With `--listen` and `--connect` the sides are started by hand; the listener serves one after the other, and survives a leader
-/// that is killed.
+/// With `--listen` and `--connect` the user starts both sides. The listener serves one leader after
+/// the other, and survives a leader that is killed.
 #[test]
 fn a_listener_outlives_its_leaders() {
     let device = format!("shm:{}", unique("listen"));
@@ -143,7 +146,7 @@ fn a_listener_outlives_its_leaders() {
         if killed {
             let arguments = ["perf", &device, "--connect", "0", "--sizes", "8..1MiB"];
             let leader = Running::start(bellwire().args(arguments));
-            // The leader is at work once its own function is open as well.
+            // Two open functions: the leader's own is open too, so it has begun.
             until("the leader's function", || open_functions(&device) >= 2);
             leader.kill();
         } else {
@@ -154,7 +157,8 @@ fn a_listener_outlives_its_leaders() {
     listener.kill();
 }
 
-/// A leader that dies between its two connections is given up, and one that comes meanwhile waits and is served.
+/// A listener gives up a leader that dies between its two connections. A leader that comes
+/// meanwhile waits and is served.
 #[test]
 fn half_a_leader_does_not_keep_the_listener() {
     let device = format!("shm:{}", unique("half"));
@@ -169,7 +173,8 @@ fn half_a_leader_does_not_keep_the_listener() {
     listener.kill();
 }
 
-/// A leader that dies while its follower waits for puts, of which nothing but their events could tell, is given up.
+/// A listener gives up a leader that dies while the follower waits for puts. Only their missing
+/// events could reveal the death.
 #[test]
 fn a_leader_that_puts_nothing_does_not_keep_the_listener() {
     let device = format!("shm:{}", unique("put"));
@@ -216,7 +221,7 @@ impl Leader {
         pair
     }
 
-    /// Gives an order, and waits for the answer that the follower is ready.
+    /// Gives an order, and waits for the follower's `Ready`.
     fn order(&mut self, orders: QueuePair, order: &Value) {
         self.function.post_receive(orders, vec![0; 1024], 0).expect("posted");
         let text = order.to_string();
@@ -238,7 +243,7 @@ fn measure(device: &str) -> JoinHandle<support::Output> {
     std::thread::spawn(move || run(&mut command))
 }
 
-/// If the leader is killed, the side that it started ends as well, and nothing of either is left.
+/// If the leader is killed, the side that it started ends too, and nothing of either is left.
 #[test]
 fn the_other_side_ends_with_its_leader() {
     let device = format!("shm:{}", unique("orphan"));
@@ -248,7 +253,7 @@ fn the_other_side_ends_with_its_leader() {
     until("the end of the other side", || open_functions(&device) == 0);
 }
 
-/// Functions of a device that are open, as `bellwire list` tells.
+/// Number of open functions of a device, according to `bellwire list`.
 fn open_functions(device: &str) -> usize {
     let list = run(bellwire().args(["list", "--json"]));
     assert_eq!(list.code, 0, "{}", list.stderr);
@@ -257,7 +262,7 @@ fn open_functions(device: &str) -> usize {
     functions.iter().filter(|function| function["device"] == device).count()
 }
 
-/// Over UDP both sides share a node, or are on different ones and name each other by address.
+/// Over UDP both sides share a node, or are on different nodes and name each other by address.
 #[test]
 fn udp_is_measured_on_one_host_and_between_two() {
     let network =

@@ -1,5 +1,5 @@
-//! `bellwire copy --listen`: that whoever connects can put files into the destination, and can do
-//! nothing else.
+//! `bellwire copy --listen`: a peer that connects can put files into the destination, and nothing
+//! else.
 
 mod support;
 
@@ -12,9 +12,9 @@ use support::attacks;
 use support::copying::{Listener, Stranger, begin, chunk, entry, file, folder, link};
 use support::{DEADLINE, Folder, bellwire, run, unique};
 
-/// Names that lead elsewhere, links to write through, rights of the owner, absurd sizes and lies
-/// are refused with a reason, change nothing outside of the destination, and leave the listener to
-/// the next sender, who is served.
+/// Names that lead outside, links to write through, owner's rights, absurd sizes and lies are
+/// refused with a reason. They change nothing outside the destination, and the next sender is
+/// served.
 #[test]
 fn a_hostile_sender_is_turned_away() {
     let place = Folder::new("hostile");
@@ -77,7 +77,7 @@ fn a_hostile_sender_is_turned_away() {
         let why = stranger.turned_away(messages);
         assert!(why.contains(reason), "{messages:?}: {why}");
     }
-    // Who talks nonsense, or dies, or puts where it may not.
+    // Peers that send nonsense, die, or put where they may not.
     let mut stranger = Stranger::accepted(&device);
     stranger.hello("file", false);
     stranger.say("{\"Entry\":[[[[");
@@ -117,7 +117,7 @@ fn a_hostile_sender_is_turned_away() {
     }
 }
 
-/// What the sender could not read is known to the listener too, by its exit code.
+/// The listener's exit code also shows that the sender could not read a file.
 #[test]
 fn both_sides_know_of_what_could_not_be_read() {
     let place = Folder::new("partly");
@@ -138,7 +138,7 @@ fn both_sides_know_of_what_could_not_be_read() {
     assert_eq!(fs::read(target.join("fine")).expect("a file"), b"fine");
     assert_eq!(fs::read_link(target.join("link")).expect("a link"), Path::new("fine"));
 
-    // A file alone that cannot be read ends nothing: the listener waits for the next.
+    // A single file that cannot be read does not end the listener: it waits for the next sender.
     let listener = Listener::start(&device, &place.path().join("memory"));
     let connect = ["copy", "--device", &device, "--connect", "0"];
     assert_eq!(run(bellwire().args(connect).arg("/proc/self/mem")).code, 1);
@@ -148,8 +148,7 @@ fn both_sides_know_of_what_could_not_be_read() {
     assert_eq!(fs::read(place.path().join("memory")).expect("a file"), b"fine");
 }
 
-/// Nobody there, somebody of another version, a destination that cannot be: each is told, and what
-/// to do.
+/// No peer, a peer of another version, an impossible destination: each is reported with a remedy.
 #[test]
 fn what_keeps_two_sides_apart_is_told() {
     let place = Folder::new("apart");
@@ -193,34 +192,34 @@ fn what_keeps_two_sides_apart_is_told() {
     }
 }
 
-/// Senders that take all places and say nothing, or one byte now and then, lose their turn to an
-/// honest one; one that makes progress keeps it.
+/// Senders that take all places and are silent, or send one byte now and then, lose their places to
+/// an honest sender. A sender with progress keeps its place.
 #[test]
 fn silent_senders_lose_their_turn() {
     attacks::silent_senders(None, DEADLINE).expect("an honest sender is served");
 }
 
-/// What strangers left under a name, or hold under it, is in nobody's way, and an honest sender
-/// goes on with what it left itself.
+/// Strangers' parts under a name, abandoned or in use, block no one. An honest sender resumes its
+/// own part.
 #[test]
 fn leftovers_are_in_nobodys_way() {
     attacks::leftovers(None).expect("honest senders are served");
 }
 
-/// Where leftovers of strangers fill the disc, they give way.
+/// If strangers' leftovers fill the disc, they are removed.
 #[test]
 fn leftovers_do_not_keep_the_disc_full() {
     attacks::full_of_leftovers(None).expect("an honest sender is served");
 }
 
-/// A sender whose copy failed hears the reason, whatever of its data is still under way.
+/// A sender whose copy failed gets the reason, even with data still in flight.
 #[test]
 fn a_sender_hears_why_its_copy_failed() {
     attacks::puts_of_a_failed_copy(None).expect("puts succeed");
 }
 
-/// Two senders at a time both succeed, over shared memory and over a network on which they share a
-/// node. The listener tells of both, and ends when both are done.
+/// Two simultaneous senders both succeed, over shared memory and over a network on which they share
+/// a node. The listener reports both, and ends when both are done.
 #[test]
 fn two_copies_at_a_time_both_succeed() {
     let place = Folder::new("both");
@@ -247,7 +246,7 @@ fn two_copies_at_a_time_both_succeed() {
                 assert_eq!((code, reports.len()), (0, 2), "{complaints:?}");
                 break;
             }
-            // It came when the other one was done: more data.
+            // The second sender came too late: use more data.
             let late = ["takes no more", "no answer", "nobody listens", "is it running"];
             assert!(late.iter().any(|why| failed.stderr.contains(why)), "{}", failed.stderr);
             fs::remove_dir_all(&into).expect("ours");
@@ -262,7 +261,7 @@ fn two_copies_at_a_time_both_succeed() {
     }
 }
 
-/// Of two senders of the same name the first to be complete has it; nothing is replaced, also where
+/// Of two senders with the same name, the first to complete gets it. Nothing is replaced, even if
 /// the listener was given the name.
 #[test]
 fn the_first_to_be_complete_has_the_name() {
@@ -275,7 +274,7 @@ fn the_first_to_be_complete_has_the_name() {
         let listener = Listener::start(&device, destination);
         let mut senders = [(); 2].map(|()| Stranger::accepted(&device));
         for sender in &mut senders {
-            // Even of one origin they have parts of their own.
+            // Even with one origin they have separate parts.
             sender.begin_file("same", false, 5).expect("a place");
         }
         assert_eq!(senders[1].end_file(b"right"), "Finished");

@@ -11,8 +11,7 @@ use crate::evidence::{Evidence, Fault, Problem, ScanError};
 use crate::rows::{ROWS_PATH, line_of};
 use crate::{Paper, Row, rows, scan};
 
-/// Finds the checkout that holds the folder `start`, reads it, and returns the rows that `query`
-/// asks for.
+/// Finds the checkout that holds the folder `start`, reads it, and returns the rows of `query`.
 pub fn scoreboard(start: &Path, query: &Query) -> Result<Board, BoardError> {
     let mut evidence = scan(&checkout::find(start)?)?;
     let faults = faults_of_reasons(rows(), &evidence);
@@ -20,7 +19,7 @@ pub fn scoreboard(start: &Path, query: &Query) -> Result<Board, BoardError> {
     Ok(Board::new(evidence, query))
 }
 
-/// Rows that no test shows and that do not say why, and rows that say so although one does.
+/// Rows that no test shows without a reason, and rows that a test shows but have a reason.
 fn faults_of_reasons(rows: &[Row], evidence: &Evidence) -> Vec<Problem> {
     let fault = |row: &Row| {
         let name = row.id.to_string();
@@ -35,7 +34,7 @@ fn faults_of_reasons(rows: &[Row], evidence: &Evidence) -> Vec<Problem> {
     rows.iter().filter_map(|row| fault(row).map(|fault| problem(row, fault))).collect()
 }
 
-/// Which rows are wanted; the default is all.
+/// The selected rows; the default is all.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Query {
     /// Only the rows of this paper.
@@ -44,7 +43,7 @@ pub struct Query {
     pub state: Option<State>,
 }
 
-/// How far a row has come.
+/// The state of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
@@ -61,22 +60,22 @@ pub enum State {
 /// "cited_at"}], "totals": {"shown", "cited", "open"}, "problems": [..]}`.
 #[derive(Debug, Serialize)]
 pub struct Board {
-    /// The rows asked for, in the order of the scoreboard.
+    /// The selected rows, in the order of the scoreboard.
     pub rows: Vec<Standing>,
     /// How many of these are in each state.
     pub totals: Totals,
-    /// What is wrong with citations and shows lines anywhere in the project, whatever was asked
-    /// for. A command should fail if there are any.
+    /// Faults of citations and shows lines anywhere in the project, for every query. A command
+    /// should fail if there are any.
     pub problems: Vec<Problem>,
 }
 
-/// A row and where it stands.
+/// A row and its state.
 #[derive(Debug, Serialize)]
 pub struct Standing {
     /// The row.
     #[serde(flatten)]
     pub row: &'static Row,
-    /// How far it has come.
+    /// The state.
     pub state: State,
     /// The tests that show it, as `path::function`.
     pub tests: Vec<String>,
@@ -95,7 +94,7 @@ pub struct Totals {
     pub open: usize,
 }
 
-/// Why there is no scoreboard.
+/// The reason why there is no scoreboard.
 #[derive(Debug, thiserror::Error)]
 pub enum BoardError {
     /// The command was not run inside a checkout.
@@ -107,7 +106,7 @@ pub enum BoardError {
 }
 
 impl Board {
-    /// Joins all rows with what was found in the project, and keeps those that `query` asks for.
+    /// Joins all rows with the evidence, and keeps those of `query`.
     pub fn new(mut evidence: Evidence, query: &Query) -> Board {
         let mut board =
             Board { rows: Vec::new(), totals: Totals::default(), problems: evidence.problems };
@@ -141,7 +140,8 @@ impl Totals {
 }
 
 impl fmt::Display for Board {
-    /// One line for each row, indented below it its tests or why there are none, then the problems, then the totals.
+    /// One line for each row; indented below it its tests, or the reason for having none. Then the
+    /// problems, then the totals.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "id    state  title, and below it the tests that show it")?;
         for Standing { row, state, tests, .. } in &self.rows {
@@ -172,7 +172,7 @@ impl fmt::Display for State {
     }
 }
 
-/// The word given is no state.
+/// The given word is no state.
 #[derive(Debug, thiserror::Error)]
 #[error("there is no state `{0}`; choose one of shown, cited, open")]
 pub struct UnknownState(String);
@@ -202,8 +202,8 @@ mod tests {
         evidence
     }
 
-    /// Shows that a test makes a row shown, a citation alone makes it cited, and that filters pick
-    /// by both.
+    /// A test makes a row shown, a citation alone makes it cited, and filters select by both state
+    /// and paper.
     #[test]
     fn states_follow_from_evidence() {
         let all = Board::new(evidence(), &Query::default());
@@ -219,7 +219,8 @@ mod tests {
         assert_eq!(Board::new(evidence(), &open).totals, Totals { shown: 0, cited: 0, open: 27 });
     }
 
-    /// Canary: a row that no test shows needs a reason, and one that is shown must not have any; each is told with its line.
+    /// Canary: a row that no test shows needs a reason, and a shown row must have none. Each fault
+    /// is reported with its line.
     #[test]
     fn reasons_stand_where_they_must() {
         let id = |text| RowId::parse(text).unwrap();
@@ -240,7 +241,7 @@ mod tests {
         assert!(line_of(id("C-06")) > line_of(id("C-05")));
     }
 
-    /// Shows the table that people read and the object that programs read.
+    /// The table for people and the object for programs contain the same.
     #[test]
     fn table_and_object_say_the_same() {
         let shown = Query { paper: None, state: Some(State::Shown) };

@@ -1,8 +1,8 @@
-//! Finding the project's own source tree, which the scoreboard is computed from.
+//! Finds the project's source tree, from which the scoreboard is computed.
 
 use std::path::{Path, PathBuf};
 
-/// There is no checkout of Bellwire at the place given or above it.
+/// There is no checkout of Bellwire at the given place or above it.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "no checkout of Bellwire at {start} or above it. The state of a row is computed from the sources and tests, which \
@@ -12,15 +12,15 @@ pub struct NotACheckout {
     start: String,
 }
 
-/// The top folder of the checkout that holds `start`: the nearest one upwards with a Cargo
-/// workspace and the rows.
+/// The top folder of the checkout that holds `start`: the nearest ancestor with a Cargo workspace
+/// and the rows.
 pub fn find(start: &Path) -> Result<PathBuf, NotACheckout> {
     let failed = || NotACheckout { start: start.display().to_string() };
     let absolute = start.canonicalize().map_err(|_| failed())?;
     absolute.ancestors().find(|folder| is_top(folder)).map(Path::to_owned).ok_or_else(failed)
 }
 
-/// The rows are asked for as well, so that somebody else's workspace is not taken for ours.
+/// The rows must be there too, so that another project's workspace is not taken for ours.
 fn is_top(folder: &Path) -> bool {
     let is_workspace = std::fs::read_to_string(folder.join("Cargo.toml"))
         .is_ok_and(|manifest| manifest.lines().any(|line| line.trim() == "[workspace]"));
@@ -31,7 +31,7 @@ fn is_top(folder: &Path) -> bool {
 mod tests {
     use super::*;
 
-    /// Shows that a checkout is found from inside it, and that its absence is told with what to do.
+    /// A checkout is found from inside it; the error for a missing one names the remedy.
     #[test]
     fn checkout_is_found_upwards_only() {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -1,4 +1,5 @@
-//! Where a paper contradicts itself, and what the models take. The text is `contradictions.toml`, kept beside this crate's sources and compiled in.
+//! Contradictions within a paper, and the models' choices. The text is `contradictions.toml`,
+//! beside this crate's sources and compiled in.
 
 use std::sync::LazyLock;
 
@@ -11,7 +12,7 @@ pub fn contradictions() -> &'static [Contradiction] {
     &CONTRADICTIONS
 }
 
-/// Something that a paper says in two ways, or that cannot be.
+/// Two statements of a paper that contradict each other, or one that cannot hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contradiction {
     /// The paper.
@@ -20,11 +21,11 @@ pub struct Contradiction {
     pub place: String,
     /// The contradiction.
     pub says: String,
-    /// What the models go by, and why.
+    /// The models' choice, and the reason.
     pub taken: String,
 }
 
-/// Reads contradictions in the form of `contradictions.toml`; a sentence if that fails.
+/// Parses contradictions in the form of `contradictions.toml`; the error is a sentence.
 fn parse(text: &str) -> Result<Vec<Contradiction>, String> {
     let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
     file.contradiction.into_iter().map(Entry::into_contradiction).collect()
@@ -57,7 +58,7 @@ impl Entry {
     }
 }
 
-/// The text is part of this program, not input to it: a test shows that it parses.
+/// The text is part of this program, not input: a test shows that it parses.
 static CONTRADICTIONS: LazyLock<Vec<Contradiction>> = LazyLock::new(|| {
     parse(include_str!("../contradictions.toml"))
         .unwrap_or_else(|error| unreachable!("checked by the tests: {error}"))
@@ -67,7 +68,8 @@ static CONTRADICTIONS: LazyLock<Vec<Contradiction>> = LazyLock::new(|| {
 mod tests {
     use super::*;
 
-    /// The project's own text is complete and in the order of the papers; an unknown paper, an empty field and a misspelt one are refused.
+    /// The project's own text is complete and in the order of the papers. An unknown paper, an
+    /// empty field and a misspelt field are refused.
     #[test]
     fn contradictions_are_sound() {
         let all = contradictions();

@@ -1,5 +1,5 @@
-//! The rows written out for readers, as `docs/feature-rows.md`. States and tests are left out: they
-//! would make the page stale with every commit, and `bellwire paper rows` prints them.
+//! The rows as a page for readers, `docs/feature-rows.md`, without states and tests. Those would
+//! change the page with every commit, and `bellwire paper rows` prints them.
 
 use std::fmt::Write;
 

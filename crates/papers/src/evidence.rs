@@ -1,6 +1,6 @@
-//! What the project says of the rows: where code cites them, and which tests show them.
+//! The project's evidence for the rows: citations in code, and tests that show them.
 //!
-//! Two forms are looked for.
+//! It reads two forms.
 //!
 //! - A *citation* is an identity such as C-28 anywhere in a source file: code and comments of Rust,
 //!   C and Python, Make files, and Markdown. Every citation must name a row that exists. Those in
@@ -30,14 +30,14 @@ use serde::{Serialize, Serializer};
 use crate::RowId;
 use crate::document::DOCUMENT_PATH;
 
-/// What was found in a source tree.
+/// The evidence in a source tree.
 #[derive(Debug, Default)]
 pub struct Evidence {
     /// For each row, the places in code that cite it, as `path:line`, in order.
     pub citations: BTreeMap<RowId, Vec<String>>,
     /// For each row, the tests that show it, as `path::function`, in order.
     pub tests: BTreeMap<RowId, Vec<String>>,
-    /// What is wrong with citations and shows lines; empty in a sound tree.
+    /// Faults of citations and shows lines; empty in a sound tree.
     pub problems: Vec<Problem>,
 }
 
@@ -48,7 +48,7 @@ pub fn scan(root: &Path) -> Result<Evidence, ScanError> {
     for path in source_files(root)? {
         let failed = |source| ScanError { path: path.clone(), source };
         let bytes = match fs::read(&path) {
-            // Between listing and reading, an editor may have taken its temporary file away.
+            // An editor may have removed its temporary file between listing and reading.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             other => other.map_err(failed)?,
         };
@@ -68,7 +68,7 @@ pub struct ScanError {
     source: io::Error,
 }
 
-/// A citation or shows line that does not mean anything.
+/// An invalid citation or shows line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// Path from the top of the checkout.
@@ -79,12 +79,12 @@ pub struct Problem {
     pub fault: Fault,
 }
 
-/// The ways in which a citation or shows line can be wrong.
+/// The faults of a citation or shows line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// An identity that no row has.
     UnknownRow(String),
-    /// A shows line written in another way than the one form that is read.
+    /// A shows line that is not in the one accepted form.
     Form,
     /// A shows line with no function below it.
     NoFunction,
@@ -92,9 +92,9 @@ pub enum Fault {
     NotATest(String),
     /// A shows line above a test, named here, that is ignored by default.
     IgnoredTest(String),
-    /// A row, named here, that no test shows, and nobody says why.
+    /// A row, named here, that no test shows and that has no reason.
     NoReason(String),
-    /// A row that a test shows, and that says why none does.
+    /// A row that a test shows and that has a reason.
     NeedlessReason {
         /// The row.
         row: String,
@@ -158,7 +158,7 @@ impl Evidence {
             let mut report = |fault| {
                 self.problems.push(Problem { file: file.to_owned(), line: index + 1, fault })
             };
-            // Markdown explains the form and may show it.
+            // Markdown explains the form and may contain it.
             let shows = if is_code { ShowsLine::read(line) } else { ShowsLine::Absent };
             let mut known = Vec::new();
             for text in identities(line) {
@@ -196,17 +196,17 @@ enum ShowsLine {
 }
 
 impl ShowsLine {
-    /// Anything that looks like a shows line must be one, lest a slip of the pen quietly shows
-    /// nothing.
+    /// A line that looks like a shows line must be one: otherwise a typing error would silently
+    /// show nothing.
     fn read(line: &str) -> ShowsLine {
         let line = line.trim();
-        // Only the first comment sign is taken off: within a doc comment, a whole line is an example.
+        // Only the first comment sign is removed: inside a doc comment, a whole line is an example.
         let comment = line.trim_start_matches(['/', '!', '#', '*']).trim_start();
         if comment.len() == line.len() || !comment.to_ascii_lowercase().starts_with("shows:") {
             return ShowsLine::Absent;
         }
         let is_sound = line.strip_prefix("// shows: ").is_some_and(|list| {
-            // Existence is judged elsewhere: what has the form of an identity passes here.
+            // Existence is checked elsewhere: any identity of the right form passes here.
             list.split(", ").all(|item| identities(item).eq([item]))
         });
         if is_sound { ShowsLine::Sound } else { ShowsLine::Malformed }
@@ -221,7 +221,7 @@ fn test_below(file: &str, lines: &[&str]) -> Result<String, Fault> {
         let is_attribute = open_brackets > 0 || line.starts_with("#[");
         if is_attribute {
             attributes.push(line);
-            // Every second piece between quotes is text, whose brackets do not count.
+            // Every second piece between quotes is a string, whose brackets do not count.
             for piece in line.split('"').step_by(2) {
                 open_brackets += piece.matches('[').count();
                 open_brackets = open_brackets.saturating_sub(piece.matches(']').count());
@@ -242,7 +242,7 @@ fn test_below(file: &str, lines: &[&str]) -> Result<String, Fault> {
     Err(Fault::NoFunction)
 }
 
-/// `#[test]`, or the attribute of a test framework, whose last word is `test` too.
+/// `#[test]`, or the attribute of a test framework, whose last word is also `test`.
 fn is_test_attribute(line: &str) -> bool {
     let path = line.trim_start_matches("#[");
     let path = path.split(['(', ']']).next().unwrap_or(path);
@@ -261,14 +261,14 @@ fn function_name(line: &str) -> Option<&str> {
     Some(name.split(['(', '<']).next().unwrap_or(name))
 }
 
-/// Everything in a line that has the form of an identity: one of the six letters, a hyphen and at
-/// least two digits, standing by itself. Names such as CRC-32 are not meant, so neither side may
-/// touch a letter, digit, `_` or hyphen.
+/// All text in a line with the form of an identity: one of the six letters, a hyphen and at least
+/// two digits. Neither side may touch a letter, digit, `_` or hyphen, which excludes names such as
+/// CRC-32.
 fn identities(line: &str) -> impl Iterator<Item = &str> {
     identity_places(line).map(|place| &line[place])
 }
 
-/// Where in the line they are.
+/// Their positions in the line.
 pub(crate) fn identity_places(line: &str) -> impl Iterator<Item = Range<usize>> {
     let bytes = line.as_bytes();
     let joins = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
@@ -304,7 +304,8 @@ fn source_files(root: &Path) -> Result<Vec<PathBuf>, ScanError> {
     Ok(files)
 }
 
-/// Cargo and others mark folders that can be made again with a tag file (<https://bford.info/cachedir/>).
+/// Cargo and other tools mark folders that can be made again with a tag file
+/// (<https://bford.info/cachedir/>).
 fn is_build_output(folder: &Path) -> bool {
     folder.ends_with("target") || folder.join("CACHEDIR.TAG").exists()
 }
@@ -328,7 +329,7 @@ mod tests {
         evidence_of(file, text).problems.into_iter().map(|problem| problem.fault).collect()
     }
 
-    /// Shows which texts have the form of an identity, and that look-alikes are left alone.
+    /// Identities are found, and look-alikes are not.
     #[test]
     fn identities_are_told_from_look_alikes() {
         let found = |line: &str| identities(line).map(str::to_owned).collect::<Vec<_>>();
@@ -357,8 +358,8 @@ mod tests {
         }
     }
 
-    /// Shows that a test is found below its line, with attributes and comments between, in code of
-    /// several shapes.
+    /// A test is found below its line, with attributes and comments between, in code of several
+    /// shapes.
     #[test]
     fn tests_are_found_below_their_line() {
         let text = [
@@ -396,7 +397,7 @@ mod tests {
         assert!(evidence.citations.is_empty(), "a shows line is not a citation");
     }
 
-    /// Canary: shows that every planted fault in a shows line is caught and named.
+    /// Canary: every planted fault in a shows line is caught and named.
     #[test]
     fn planted_faults_in_shows_lines_are_caught() {
         let name = || "f".to_owned();
@@ -433,8 +434,7 @@ mod tests {
         assert_eq!(faults(rust, &text), [Fault::UnknownRow(unknown)]);
     }
 
-    /// Shows that a conformance case counts in the test kit only, and that prose and this crate are
-    /// no mechanism.
+    /// A conformance case counts in the test kit only. Prose and this crate contain no mechanism.
     #[test]
     fn place_decides_what_counts() {
         let case = "// shows: C-28\npub fn case(device: &str) {}";

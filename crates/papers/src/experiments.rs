@@ -1,4 +1,4 @@
-//! All experiments of all papers: the list, running them on several cores, and what they come to.
+//! All experiments of all papers: the list, running them on several cores, and their totals.
 
 use std::num::NonZero;
 use std::sync::Mutex;
@@ -13,7 +13,7 @@ use crate::Paper;
 /// A paper with the experiments that reproduce it.
 pub type Modelled = (Paper, &'static [Experiment]);
 
-/// The papers that have a model, in the order of the scoreboard. A new one adds its line here.
+/// The papers that have a model, in the order of the scoreboard. Add a line here for a new paper.
 pub const MODELLED: &[Modelled] = &[
     (Paper::ChppNic, &chpp::experiments::EXPERIMENTS),
     (Paper::DamqPd, &damq_pd::experiments::EXPERIMENTS),
@@ -22,14 +22,14 @@ pub const MODELLED: &[Modelled] = &[
     (Paper::HpclEthernet, &hpcl::experiments::EXPERIMENTS),
 ];
 
-/// The experiments of a paper that were run.
+/// The finished experiments of a paper.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ran {
     /// The paper.
     pub paper: Paper,
-    /// What they gave, in the order of the paper.
+    /// Their reports, in the order of the paper.
     pub reports: Vec<Report>,
-    /// Those that gave nothing.
+    /// Experiments without a report.
     pub failures: Vec<Failure>,
 }
 
@@ -38,14 +38,14 @@ pub struct Ran {
 pub struct Failure {
     /// Its name.
     pub id: &'static str,
-    /// What it is.
+    /// Its title.
     pub title: &'static str,
-    /// Why.
+    /// The reason.
     pub error: String,
 }
 
-/// Runs all experiments of `papers`, `threads` at a time, and tells `on_done` of each that is over. The result is the same whatever the number
-/// of threads: an experiment depends on nothing but itself.
+/// Runs all experiments of `papers`, `threads` at a time, and calls `on_done` for each finished
+/// one. The result does not depend on the number of threads, because experiments are independent.
 pub fn run_all(
     papers: &[Modelled],
     threads: NonZero<usize>,
@@ -62,7 +62,7 @@ pub fn run_all(
     std::thread::scope(|scope| {
         for _ in 0..threads.get().min(all.len()) {
             scope.spawn(|| {
-                // The threads share a counter and nothing that it guards.
+                // Relaxed: the threads share only a counter, which guards no other data.
                 while let Some((paper, experiment)) = all.get(next.fetch_add(1, Ordering::Relaxed))
                 {
                     let result = experiment.run();
@@ -93,7 +93,7 @@ pub fn run_all(
     ran
 }
 
-/// What the experiments of a paper come to.
+/// The totals of a paper's experiments.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Tally {
     /// The paper.
@@ -102,15 +102,16 @@ pub struct Tally {
     pub experiments: usize,
     /// Experiments that could not be run.
     pub failures: usize,
-    /// Values, whether or not the paper has them too.
+    /// Values, including those that the paper does not give.
     pub values: usize,
-    /// Values that the paper has too, as a number above or below nothing.
+    /// Values that the paper gives too, as a number other than zero.
     pub compared: usize,
-    /// Of these, those that constants were fitted to.
+    /// Calibrated ones among these: constants were fitted to them.
     pub calibrated: usize,
-    /// Of those compared, those within [`EXPLAINED_ABOVE`](bellwire_model::experiment::EXPLAINED_ABOVE) percent.
+    /// Compared values within [`EXPLAINED_ABOVE`](bellwire_model::experiment::EXPLAINED_ABOVE)
+    /// percent.
     pub within: usize,
-    /// Of those compared, those that miss and say why.
+    /// Compared values that miss with an explanation.
     pub explained: usize,
     /// The largest relative error.
     pub worst: Option<Worst>,
@@ -118,16 +119,16 @@ pub struct Tally {
     pub claims: usize,
     /// Statements that hold.
     pub holding: usize,
-    /// Values and statements that miss and do not say why.
+    /// Values and statements that miss without an explanation.
     pub unexplained: usize,
 }
 
-/// The value that is furthest from the paper's.
+/// The value furthest from the paper's.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Worst {
     /// The experiment's name.
     pub experiment: &'static str,
-    /// What the value is.
+    /// The value's name.
     pub what: String,
     /// Its relative error in percent.
     pub error_percent: f64,
@@ -181,7 +182,7 @@ impl Tally {
         self.unexplained += report.unexplained().len();
     }
 
-    /// Whether nothing failed and every miss says why.
+    /// Whether nothing failed and every miss has an explanation.
     pub fn is_sound(&self) -> bool {
         self.failures == 0 && self.unexplained == 0
     }
@@ -225,7 +226,8 @@ mod tests {
 
     const TRIAL: &[Modelled] = &[(Paper::DamqPd, &[GOOD, BROKEN]), (Paper::Myvia, &[STRANGE])];
 
-    /// Values are counted by how near they come, and the furthest is named; what misses without a word, or fails, is not sound.
+    /// Values are counted by their error, and the worst one is named. A miss without an
+    /// explanation, or a failure, is not sound.
     #[test]
     fn values_are_counted() {
         let ran = run_all(TRIAL, NonZero::new(2).unwrap(), |_, _| {});
@@ -240,7 +242,7 @@ mod tests {
         assert!(!second.is_sound(), "one misses without a word");
     }
 
-    /// The number of threads changes nothing, and each experiment is told of once.
+    /// The result does not depend on the number of threads, and each experiment is reported once.
     #[test]
     fn threads_change_nothing() {
         let told = AtomicUsize::new(0);

@@ -1,9 +1,9 @@
 //! The published experiments and the scoreboard of feature rows.
 //!
-//! Bellwire joins five published systems. Each of their mechanisms, limits and experiments, and
-//! each system that they compare themselves with, has a *row* with an identity such as C-31 or
-//! D-02. The code that implements a mechanism cites its row in a comment; the test that shows it
-//! carries a `shows:` line. From both, this crate says how far the project has come:
+//! Bellwire joins five published systems. Each of their mechanisms, limits and experiments has a
+//! *row* with an identity such as C-31 or D-02. So has each system that they compare themselves
+//! with. The code that implements a mechanism cites its row in a comment; the test that shows it
+//! carries a `shows:` line. From both, this crate computes the state of the project:
 //!
 //! ```
 //! use bellwire_papers::{Paper, Query, State, scoreboard};
@@ -14,10 +14,11 @@
 //! # Ok::<(), bellwire_papers::BoardError>(())
 //! ```
 //!
-//! Read from the bottom up: [`mod@rows`] holds what the papers contain, [`evidence`] finds what the
-//! project says of it, [`board`] puts the two together, [`document`] writes the rows out for
-//! readers. [`experiments`] lists and runs what reproduces the papers, [`mod@contradictions`] says
-//! where these contradict themselves, and [`page`] makes one report of all this. No mechanism lives here.
+//! Read from the bottom up: [`mod@rows`] holds the content of the papers, [`evidence`] finds the
+//! project's evidence for it, [`board`] joins the two, [`document`] writes the rows for readers.
+//! [`experiments`] lists and runs the papers' experiments, [`mod@contradictions`] lists where
+//! papers contradict themselves, and [`page`] makes one report of all this. No mechanism lives
+//! here.
 #![forbid(unsafe_code)]
 
 pub mod board;

@@ -18,7 +18,7 @@ pub enum Paper {
     SmpInterconnect,
     /// Rows H-..: a communication library on plain Ethernet.
     HpclEthernet,
-    /// Rows B-..: what the five are compared with.
+    /// Rows B-..: the systems that the five are compared with.
     Baselines,
 }
 
@@ -33,7 +33,7 @@ impl Paper {
         Paper::Baselines,
     ];
 
-    /// The name by which a user asks for this group.
+    /// The group's name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Paper::ChppNic => "chpp-nic",
@@ -57,7 +57,7 @@ impl Paper {
         }
     }
 
-    /// What the paper is about, in a sentence or two.
+    /// The paper's topic, in a sentence or two.
     pub const fn summary(self) -> &'static str {
         match self {
             Paper::ChppNic => {
@@ -125,7 +125,7 @@ impl Serialize for Paper {
     }
 }
 
-/// The name given is that of no paper.
+/// The given name is that of no paper.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "there is no paper `{0}`; choose one of chpp-nic, damq-pd, myvia, smp-interconnect, hpcl-ethernet, baselines \
@@ -150,7 +150,7 @@ impl FromStr for Paper {
 mod tests {
     use super::*;
 
-    /// Shows that first letters name one paper only, so that an abbreviation is never a guess.
+    /// First letters are unambiguous, so an abbreviation is never a guess.
     #[test]
     fn abbreviations_are_unique() {
         for paper in Paper::ALL {

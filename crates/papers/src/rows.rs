@@ -1,5 +1,5 @@
-//! The rows themselves: what each paper contains, in our words. The text is `rows.toml`, kept
-//! beside this crate's sources and compiled in.
+//! The rows: the content of each paper, in our words. The text is `rows.toml`, beside this crate's
+//! sources and compiled in.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -41,14 +41,14 @@ pub struct Row {
     pub paper: Paper,
     /// What it is, in a few words.
     pub title: String,
-    /// What somebody outside can observe when it works. Figures are those of the paper.
+    /// The observable behaviour when it works. Figures are those of the paper.
     pub works_when: String,
     /// Section, table or figure of the paper.
     #[serde(rename = "where")]
     pub place: String,
-    /// What rests on our reading, or the form that it takes today.
+    /// Our interpretation, or its present form.
     pub note: Option<String>,
-    /// Why no test shows it; only rows that none shows have one.
+    /// Why no test shows it; only rows without a test have one.
     pub reason: Option<String>,
 }
 
@@ -60,7 +60,7 @@ pub struct RowId {
 }
 
 impl RowId {
-    /// Reads an identity; nothing if it is written otherwise or if there is no such row.
+    /// Parses an identity; `None` for another form or an unknown row.
     pub fn parse(text: &str) -> Option<RowId> {
         let (letter, digits) = text.split_once('-')?;
         let mut letters = letter.chars();
@@ -93,7 +93,7 @@ impl Serialize for RowId {
     }
 }
 
-/// Why a text is not the scoreboard.
+/// Why a text is not a valid scoreboard.
 #[derive(Debug, thiserror::Error)]
 pub enum RowsError {
     /// The file is not TOML of the expected form.
@@ -105,9 +105,9 @@ pub enum RowsError {
          from 01 without gap or repetition"
     )]
     Sequence {
-        /// The identity due at this place, or `the end`.
+        /// The identity expected at this place, or `the end`.
         expected: String,
-        /// The identity that stands there, or `the end`.
+        /// The identity found there, or `the end`.
         found: String,
     },
     /// A field is there but empty.
@@ -184,8 +184,7 @@ impl Entry {
     }
 }
 
-/// The text is part of this program, not input to it: `embedded_rows_are_sound` shows that it
-/// parses.
+/// The text is part of this program, not input: `embedded_rows_are_sound` shows that it parses.
 static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
     parse(EMBEDDED).unwrap_or_else(|error| unreachable!("checked by the tests: {error}"))
 });
@@ -196,7 +195,7 @@ const EMBEDDED: &str = include_str!("../rows.toml");
 mod tests {
     use super::*;
 
-    /// Shows that the rows in the project are complete, in order, filled in, and found by identity.
+    /// The project's rows are complete, in order, filled in, and found by identity.
     #[test]
     fn embedded_rows_are_sound() {
         let rows = parse(EMBEDDED).unwrap();
@@ -208,7 +207,7 @@ mod tests {
         assert_eq!(row(RowId::parse("B-27").unwrap()).id.to_string(), "B-27");
     }
 
-    /// Shows that only the exact form of an existing row is an identity.
+    /// Only the exact form of an existing row is an identity.
     #[test]
     fn identities_are_exact() {
         for wrong in ["", "C", "C-", "C-1", "C-0", "C-+1", "c-01", "CC-01", "X-01", "C_01"] {
@@ -223,8 +222,8 @@ mod tests {
         }
     }
 
-    /// Canary: shows that a row left out, repeated, added, blank or misspelt is noticed, each by
-    /// its own error.
+    /// Canary: a row that is missing, repeated, added, blank or misspelt is noticed, each by its
+    /// own error.
     #[test]
     fn planted_faults_in_rows_are_caught() {
         let first = EMBEDDED.split_once("[[row]]").unwrap().0.to_owned();

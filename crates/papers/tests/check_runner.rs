@@ -1,5 +1,5 @@
-//! Canaries of the scripts that run the checks: a run that failed, or in which nothing ran, must not
-//! look like one that passed.
+//! Canaries of the scripts that run the checks: a failed run, or one in which nothing ran, must not
+//! look like a passed one.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ fn checkout() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Shows that a list of tests passes only if the command passed and at least one test ran.
+/// A list of tests passes only if the command passed and at least one test ran.
 #[test]
 fn nothing_passes_without_having_run() {
     let passes = |command: &str| {
@@ -25,8 +25,8 @@ fn nothing_passes_without_having_run() {
     assert!(!passes("echo test result: ok. 3 passed; exit 1"));
 }
 
-/// Shows that the runner has the status of `make test`, adds up all results, repeats what did not
-/// run, and gives no clean sum if a step failed that is not a test.
+/// The runner has the exit status of `make test`, adds up all results, and repeats what did not
+/// run. It prints no clean sum if a step failed that is not a test.
 #[test]
 fn the_sum_of_all_checks_is_honest() {
     let run = run_checks("good", "ok. 3 passed; 0 failed\nNOT RUN: Miri: absent", 0);

@@ -1,4 +1,4 @@
-//! The report as a page: whole, readable without its script, and in need of nothing outside of it.
+//! The report as a page: whole, readable without its script, and self-contained.
 
 use std::collections::BTreeSet;
 use std::num::NonZero;
@@ -10,7 +10,7 @@ use bellwire_papers::page::{Page, charts, html};
 use bellwire_papers::{Board, Paper, Query, rows, scoreboard};
 use roxmltree::{Document, Node, ParsingOptions};
 
-/// A report of which every text tries to be markup, and every number to have no place.
+/// A report in which every text is markup, and every number has no position.
 fn hostile() -> Ran {
     let evil = "</script><img src=x onerror=\"alert(1)\"> ]]> & 'C-31' \u{1}";
     let mut report = Report::new("evil", "an <b>experiment</b> & more", "C-31, C-31");
@@ -33,7 +33,7 @@ fn hostile() -> Ran {
     Ran { paper: Paper::Myvia, reports: vec![report, many], failures }
 }
 
-/// A paper as it is, and the hostile one.
+/// The real papers, and the hostile one.
 fn papers() -> Vec<Ran> {
     let of_smp: Vec<_> =
         MODELLED.iter().copied().filter(|(paper, _)| *paper == Paper::SmpInterconnect).collect();
@@ -46,7 +46,7 @@ fn board() -> Board {
     scoreboard(Path::new(env!("CARGO_MANIFEST_DIR")), &Query::default()).unwrap()
 }
 
-/// What is wrong with a page; nothing if it is whole.
+/// Faults of a page; empty if it is whole.
 fn problems(page: &str) -> Vec<String> {
     let options = ParsingOptions { allow_dtd: true, ..ParsingOptions::default() };
     let document = match Document::parse_with_options(page, options) {
@@ -96,7 +96,7 @@ fn problems(page: &str) -> Vec<String> {
 
 const XHTML: &str = "http://www.w3.org/1999/xhtml";
 
-/// What refers to something outside of the page, or to nothing inside it.
+/// References to anything outside the page, or to missing parts of it.
 fn outside(node: &Node<'_, '_>, ids: &BTreeSet<&str>) -> Vec<String> {
     let mut found = Vec::new();
     let name = node.tag_name().name();
@@ -139,7 +139,7 @@ fn outside(node: &Node<'_, '_>, ids: &BTreeSet<&str>) -> Vec<String> {
     found
 }
 
-/// A figure has a drawing that says what it is, keys, and the numbers as a table.
+/// A figure has a drawing with a description, keys, and the numbers as a table.
 fn figure_problems(figure: &Node<'_, '_>) -> Vec<String> {
     let id = figure.attribute("id").unwrap_or("without identity");
     let mut found = Vec::new();
@@ -168,8 +168,9 @@ fn figure_problems(figure: &Node<'_, '_>) -> Vec<String> {
     found
 }
 
-/// The page is XML, has each row and, of each chart, the drawing and the numbers; its identities are unique, its links lead somewhere inside, and
-/// no text of a report becomes markup. This holds in a checkout and outside of one.
+/// The page is XML and contains each row; for each chart it has the drawing and the numbers. Its
+/// ids are unique, its links lead inside, and no text of a report becomes markup. This holds inside
+/// and outside a checkout.
 #[test]
 fn the_page_is_whole() {
     let papers = papers();
@@ -183,7 +184,7 @@ fn the_page_is_whole() {
     }
 }
 
-/// Canary: what would break the page is noticed, each by its own words.
+/// Canary: faults that break the page are noticed, each with its own message.
 #[test]
 fn broken_pages_are_noticed() {
     let papers = vec![hostile()];
@@ -216,7 +217,7 @@ fn broken_pages_are_noticed() {
     }
 }
 
-/// The same experiments give the same page and the same drawings, to the byte.
+/// The same experiments give the same page and the same drawings, byte for byte.
 #[test]
 fn pages_repeat() {
     let (first, second) = (papers(), papers());
@@ -229,7 +230,8 @@ fn pages_repeat() {
     assert!(files(&first) == files(&second));
 }
 
-/// Each drawing is a file that stands alone: XML with a name of its own, a title, colours for light and dark, and nothing from outside.
+/// Each drawing is a self-contained file: XML with a name of its own, a title, colours for light
+/// and dark, and nothing from outside.
 #[test]
 fn drawings_stand_alone() {
     let mut names = BTreeSet::new();

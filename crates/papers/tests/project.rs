@@ -1,4 +1,4 @@
-//! Checks of the project as a whole: what it says of the rows must be true.
+//! Checks of the whole project: its statements about the rows must be true.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,7 @@ fn checkout() -> PathBuf {
     checkout::find(Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
 
-/// Shows that each row cited anywhere in the project exists, and that each shows line stands above
-/// a test.
+/// Each row cited anywhere in the project exists, and each shows line stands above a test.
 #[test]
 fn rows_cited_in_code_exist() {
     let problems = scan(&checkout()).unwrap().problems;
@@ -19,7 +18,7 @@ fn rows_cited_in_code_exist() {
     assert!(report.is_empty(), "\n{}", report.join("\n"));
 }
 
-/// Shows that each row that no test shows says why, and no other does.
+/// Each row that no test shows has a reason, and no other row has one.
 #[test]
 fn rows_not_shown_say_why() {
     let board = scoreboard(&checkout(), &Query::default()).unwrap();
@@ -27,7 +26,7 @@ fn rows_not_shown_say_why() {
     assert!(report.is_empty(), "\n{}", report.join("\n"));
 }
 
-/// Shows that the page of rows is the one that the rows give.
+/// The page of rows matches the rows.
 #[test]
 fn docs_are_current() {
     let page = fs::read_to_string(checkout().join(DOCUMENT_PATH)).unwrap();
@@ -37,9 +36,8 @@ fn docs_are_current() {
     );
 }
 
-/// Canary: shows that an unknown row and a stray shows line, planted in a tree of their own, are
-/// both caught and told with file, line and remedy, that sound lines beside them are not blamed,
-/// and that folders not ours are left alone.
+/// Canary: an unknown row and a stray shows line, planted in a separate tree, are both reported
+/// with file, line and remedy. Sound lines beside them pass, and foreign folders are not read.
 #[test]
 fn planted_faults_in_a_tree_are_caught() {
     let tree = Tree::new("planted-faults");
@@ -78,7 +76,7 @@ fn planted_faults_in_a_tree_are_caught() {
     assert_eq!(evidence.tests.len(), 1);
 }
 
-/// A folder of files that is gone when the test ends.
+/// A folder of files that is removed when the test ends.
 struct Tree {
     top: PathBuf,
 }

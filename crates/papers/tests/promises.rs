@@ -1,4 +1,5 @@
-//! Every promise in PROMISES.md, and every sentence of PROTOCOL.md about who can do what, names tests that exist.
+//! Every promise in PROMISES.md, and every sentence of PROTOCOL.md about who can do what, names
+//! existing tests.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +17,7 @@ fn named_tests(text: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// What is wrong with a page of promises, as sentences.
+/// Faults of a page of promises, as sentences.
 fn problems(text: &str, root: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let promises = text.split("\n## ").skip(1);
@@ -35,7 +36,7 @@ fn problems(text: &str, root: &Path) -> Vec<String> {
     found
 }
 
-/// What is wrong with the name of a test, if anything is.
+/// The fault of a test's name, if there is one.
 fn missing(root: &Path, path: &str, name: &str) -> Option<String> {
     match std::fs::read_to_string(root.join(path)) {
         Err(error) => Some(format!("names {path}: {error}")),
@@ -46,7 +47,8 @@ fn missing(root: &Path, path: &str, name: &str) -> Option<String> {
     }
 }
 
-/// The part of PROTOCOL.md about who can do what: what somebody cannot do has a test, or says that there is none.
+/// Faults of the part of PROTOCOL.md about who can do what: each attack that fails has a test, or
+/// the text says that there is none.
 fn claims(text: &str, root: &Path) -> Vec<String> {
     let Some((_, part)) = text.split_once("\n## Who can do what\n") else {
         return vec!["nobody says who can do what".to_owned()];
@@ -70,7 +72,7 @@ fn who_cannot_do_what_is_shown() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
-/// A canary: a claim without a test, or with one that does not exist, is noticed.
+/// Canary: a claim without a test, or with a missing test, is noticed.
 #[test]
 fn false_claims_are_noticed() {
     let page = |item: &str| {
@@ -93,7 +95,7 @@ fn every_promise_names_tests_that_exist() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
-/// A canary: promises without tests, with tests that do not exist, or with wrong numbers are noticed.
+/// Canary: promises without tests, with missing tests, or with wrong numbers are noticed.
 #[test]
 fn false_promises_are_noticed() {
     let here = "crates/papers/tests/promises.rs";

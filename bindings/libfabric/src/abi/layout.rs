@@ -1,9 +1,10 @@
-//! What the structures here are, as facts for a C compiler.
+//! The structures of `abi`, as facts for a C compiler.
 
 use super::*;
 use bellwire_tagged::{Change, Number};
 
-/// Every size and offset that we rely on, as C expressions and what they are here: for the test that asks a C compiler.
+/// Every size and offset that we rely on: C expressions and our values, for the test that runs a C
+/// compiler.
 pub fn layout() -> Vec<(String, usize)> {
     use std::mem::offset_of;
     let mut facts = Vec::new();
@@ -279,7 +280,7 @@ pub fn layout() -> Vec<(String, usize)> {
         context = "context",
         auth_key_size = "auth_key_size"
     );
-    // Kinds of numbers and changes have the same numbers here and there.
+    // Our numbers of datatypes and operations equal libfabric's.
     for (name, number) in [("FI_INT8", Number::I8), ("FI_UINT64", Number::U64)]
         .into_iter()
         .chain([("FI_FLOAT", Number::F32), ("FI_DOUBLE", Number::F64)])
@@ -299,11 +300,11 @@ pub fn layout() -> Vec<(String, usize)> {
     ] {
         facts.push((name.to_owned(), change as usize));
     }
-    // The formats of completions are beginnings of the longest one.
+    // The completion formats are prefixes of the longest one.
     for (format, bytes) in [("entry", 8), ("msg_entry", 24), ("data_entry", 40)] {
         facts.push((format!("sizeof(struct fi_cq_{format})"), bytes));
     }
-    // Tables, by the functions that they must have where we put ours.
+    // Tables: each function must be at our position.
     let slot = |table: &str, function: &str, place: usize| {
         (format!("offsetof(struct fi_ops_{table}, {function})"), 8 * (place + 1))
     };

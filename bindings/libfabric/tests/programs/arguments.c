@@ -1,6 +1,7 @@
-/* What a program hears that comes with bad arguments: null, nonsense, objects of another kind, objects that are closed.
- * Each call runs in a process of its own, on objects of its own; then these must still carry a message. Prints "good", or what is wrong.
- * With the argument "canary", calls that crash, hang, succeed and break the objects are made, and each must be seen. */
+/* Answers to bad arguments: null, nonsense, objects of another kind, closed objects. Each call runs
+ * in a process of its own, on objects of its own; then these must still carry a message. Prints
+ * "good", or the faults. With the argument "canary" it plants calls that crash, hang, succeed and
+ * break the objects, and each must be noticed. */
 #include "check.h"
 #include <errno.h>
 #include <signal.h>
@@ -24,7 +25,7 @@ static struct fid_wait *set;
 static struct fid_poll *polls;
 static struct fid_stx *stx;
 
-/* Places for whatever a call wants to write. */
+/* Places for anything that a call writes. */
 static char memory[4096], text[64], name[64];
 static size_t length;
 static uint32_t event;
@@ -123,7 +124,7 @@ static void row(pid_t child, const char *what)
 		printf("%s: %s\n", WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? "HANGS" : "CRASHES", what);
 }
 
-/* A child that a watchdog ends, with the system's own answer to a crash. */
+/* A child process that a watchdog ends; crashes end it in the system's own way. */
 static pid_t child(void)
 {
 	fflush(stdout);
@@ -142,15 +143,15 @@ static pid_t child(void)
 	if (!pid) { OPEN; CHECK; fflush(stdout); _exit(0); } \
 	row(pid, what); \
 } while (0)
-/* The call answers so, and all still works. */
+/* The call gives this answer, and everything still works. */
 #define IS(answer, call) ROW(open_all(), SAME(call, answer); still_works(), #call)
-/* The same, on connected endpoints too. */
+/* The same, with connected endpoints too. */
 #define CM_IS(answer, call) ROW(open_all(); open_connected(), SAME(call, answer); still_works(), #call)
-/* The call answers so, after which nothing need work. */
+/* The call gives this answer; afterwards nothing need work. */
 #define LAST_IS(answer, call) ROW(open_all(), SAME(call, answer), #call)
 #define BAD(call) IS(-FI_EINVAL, call)
 #define CM_BAD(call) CM_IS(-FI_EINVAL, call)
-/* Calls that answer a pointer. */
+/* Calls that return a pointer. */
 #define NONE(call) IS(0, (call) ? 1 : 0)
 
 static void opening(void)
@@ -192,7 +193,7 @@ static void opening(void)
 	BAD(fi_query_atomic(domain, FI_UINT64, FI_SUM, NULL, 0));
 }
 
-/* A second endpoint, which is bound to nothing. */
+/* A second endpoint without bound objects. */
 static struct fid_ep *fresh(void)
 {
 	struct fid_ep *fresh;
@@ -407,7 +408,8 @@ static long close_all(void)
 	return 0;
 }
 
-/* Many objects of each kind come and go; each that was closed last answers still, and nothing goes wrong by those that are freed. */
+/* Many objects of each kind are made and closed. The last closed ones still answer, and freeing
+ * older ones breaks nothing. */
 static long churn(void)
 {
 	struct fid_mr *region;
@@ -431,7 +433,7 @@ static long close_connected(void)
 
 static void closing(void)
 {
-	/* Not before what uses it. */
+	/* An object is not closed before its users. */
 	IS(-FI_EBUSY, fi_close(&cq->fid));
 	IS(-FI_EBUSY, fi_close(&av->fid));
 	IS(-FI_EBUSY, fi_close(&domain->fid));
@@ -444,11 +446,11 @@ static void closing(void)
 	IS(-FI_EBUSY, (MUST(fi_poll_add(polls, &eq->fid, 0)), fi_close(&eq->fid)));
 	IS(0, (MUST(fi_poll_add(polls, &eq->fid, 0)), MUST(fi_poll_del(polls, &eq->fid, 0)), fi_close(&eq->fid)));
 	CM_IS(-FI_EBUSY, (MUST(fi_pep_bind(pep, &eq->fid, 0)), fi_close(&eq->fid)));
-	/* Not twice. */
+	/* Nothing is closed twice. */
 	LAST_IS(0, close_all());
 	CM_IS(0, close_connected());
 	IS(0, churn());
-	/* Not used afterwards. */
+	/* A closed object does not work any more. */
 	LAST_IS(-FI_EBADF, (close_endpoint(), fi_tsend(ep, memory, 8, NULL, 0, 1, NULL)));
 	LAST_IS(-FI_EBADF, (close_endpoint(), fi_trecv(ep, memory, 8, NULL, 0, 1, 0, NULL)));
 	LAST_IS(-FI_EBADF, (close_endpoint(), fi_send(ep, memory, 8, NULL, 0, NULL)));
@@ -470,7 +472,7 @@ static void closing(void)
 	IS(-FI_EBADF, (MUST(fi_close(&srx->fid)), fi_recv(srx, memory, 8, NULL, FI_ADDR_UNSPEC, NULL)));
 	IS(-FI_EBADF, (MUST(fi_close(&mr->fid)), fi_mr_bind(mr, &cntr->fid, FI_REMOTE_WRITE)));
 	CM_IS(-FI_EBADF, (MUST(fi_close(&pep->fid)), fi_listen(pep)));
-	/* Not given to others afterwards. */
+	/* A closed object is no argument any more. */
 	BAD((MUST(fi_close(&cntr->fid)), fi_ep_bind(fresh(), &cntr->fid, FI_SEND)));
 	BAD((MUST(fi_close(&cntr->fid)), fi_mr_bind(mr, &cntr->fid, FI_REMOTE_WRITE)));
 	BAD((MUST(fi_close(&eq->fid)), fi_av_bind(av, &eq->fid, 0)));
@@ -478,7 +480,7 @@ static void closing(void)
 	BAD((MUST(fi_close(&set->fid)), fi_cq_open(domain, &(struct fi_cq_attr){ .wait_obj = FI_WAIT_SET, .wait_set = set }, (struct fid_cq **)&made, NULL)));
 }
 
-/* Faults of each kind that rows can see; how many of them they missed. */
+/* Plants faults of each kind that rows can notice; returns how many were missed. */
 static int canary(void)
 {
 	ROW(open_all(), (void)fi_close(NULL), "canary: a crash");

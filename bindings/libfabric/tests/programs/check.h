@@ -1,4 +1,5 @@
-/* What our own programs have in common: calls that must succeed, numbers that must be the same, and one end of the conversations. */
+/* Shared by our test programs: calls that must succeed, numbers that must be equal, and one end of
+ * a conversation. */
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>

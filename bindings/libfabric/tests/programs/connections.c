@@ -1,5 +1,5 @@
-/* Connected endpoints, between two processes: a request that is refused, one that is accepted, one to nobody, an orderly end and a sudden one.
- * Prints "good", or what is wrong. */
+/* Connected endpoints between two processes: a refused request, an accepted one, one to nobody, an
+ * orderly end and a sudden one. Prints "good", or the fault. */
 #include "check.h"
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -15,7 +15,7 @@ static struct fid_cq *cq;
 static struct fid_ep *ep;
 static char in[100000], out[100000];
 
-/* The next event, which is about `fid` and carries `words`; its info, if it has one. */
+/* The next event, which must be about `fid` and carry `words`; returns its info, if it has one. */
 static struct fi_info *event(uint32_t wanted, void *fid, const char *words, int line)
 {
 	static char room[sizeof(struct fi_eq_cm_entry) + 256];
@@ -44,7 +44,7 @@ static void next_refusal(const char *words)
 	SAME(failed.fid == &ep->fid, 1);
 	SAME(failed.err_data_size, strlen(words));
 	SAME(memcmp(failed.err_data, words, strlen(words)), 0);
-	/* Into room of the program's own, too. */
+	/* Also into a buffer of the program. */
 	memset(&failed, 0, sizeof failed);
 	failed.err_data = room;
 	failed.err_data_size = 3;
@@ -75,7 +75,7 @@ static void open_all(void)
 	hints = fi_allocinfo();
 	hints->ep_attr->type = FI_EP_MSG;
 	hints->fabric_attr->prov_name = strdup("bellwire");
-	/* There is one peer, whose messages need no choice. */
+	/* There is one peer, so selection by source is not offered. */
 	hints->caps = FI_MSG | FI_SOURCE;
 	SAME(fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &info), -FI_ENODATA);
 	hints->caps = FI_MSG | FI_TAGGED | FI_RMA;
@@ -97,7 +97,7 @@ static void close_endpoint(void)
 	struct fi_cq_tagged_entry entry;
 	struct fi_cq_err_entry failed;
 	MUST(fi_close(&ep->fid));
-	/* What was cancelled is of no interest any more. */
+	/* Cancelled receives do not matter here. */
 	while (fi_cq_read(cq, &entry, 1) == -FI_EAVAIL)
 		MUST(fi_cq_readerr(cq, &failed, 0));
 }
@@ -123,7 +123,7 @@ static void client(int from)
 	SAME(fi_getpeer(ep, &name, &length), -FI_ENOTCONN);
 	SAME(fi_connect(ep, &server, out, 100000), -FI_EINVAL);
 	SAME(fi_accept(ep, NULL, 0), -FI_EOPBADSTATE);
-	/* Refused, and then refused because nobody is there. */
+	/* Refused, then refused because nobody listens. */
 	MUST(fi_connect(ep, &server, "first", 5));
 	SAME(fi_send(ep, out, 1, NULL, 0, out), -FI_ENOTCONN);
 	next_refusal("go away");
@@ -145,21 +145,21 @@ static void client(int from)
 	struct fi_cq_tagged_entry entry = next();
 	SAME(entry.len, sizeof in);
 	SAME(in[sizeof in - 1], 's');
-	/* What was sent before the end comes before the end. */
+	/* A message sent before the end arrives before the end. */
 	MUST(fi_send(ep, "the last", 9, NULL, 0, out));
 	SAME(next().op_context == out, 1);
 	MUST(fi_shutdown(ep, 0));
 	next_event(FI_SHUTDOWN, ep, "");
 	SAME(fi_shutdown(ep, 0), -FI_ENOTCONN);
 	SAME(fi_send(ep, out, 1, NULL, 0, out), -FI_ENOTCONN);
-	/* The receive that is left comes back. */
+	/* The remaining receive comes back. */
 	struct fi_cq_err_entry failed = { 0 };
 	SAME(fi_cq_sread(cq, &entry, 1, NULL, 30000), -FI_EAVAIL);
 	SAME(fi_cq_readerr(cq, &failed, 0), 1);
 	SAME(failed.err, FI_ECANCELED);
 	close_endpoint();
 	SAME(read(from, in, 1), 1);
-	/* Closed without a word, and killed; each when the other side knows of the connection. */
+	/* Closed without shutdown, and killed; each once the other side knows of the connection. */
 	for (int sudden = 0; sudden < 2; sudden++) {
 		open_endpoint(info);
 		MUST(fi_recv(ep, in, sizeof in, NULL, 0, in));
@@ -207,7 +207,7 @@ int main(void)
 
 	struct fi_info *asked = request(pep, "first");
 	MUST(fi_reject(pep, asked->handle, "go away", 7));
-	/* It was answered. */
+	/* It has been answered already. */
 	SAME(fi_reject(pep, asked->handle, "go away", 7), -FI_EINVAL);
 	fi_freeinfo(asked);
 
@@ -238,7 +238,8 @@ int main(void)
 	}
 	next_event(FI_SHUTDOWN, ep, "");
 	close_endpoint();
-	/* Events of different endpoints have no order, so that the client goes on when this one is done. */
+	/* Events of different endpoints have no order, so the client continues only when this one is
+	 * done. */
 	SAME(write(way[1], "", 1), 1);
 
 	for (int sudden = 0; sudden < 2; sudden++) {

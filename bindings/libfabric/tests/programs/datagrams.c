@@ -1,4 +1,5 @@
-/* Datagrams, and the two ways to look at several queues at once: poll sets and wait sets. Prints "good", or what is wrong. */
+/* Datagrams, and both ways to wait for several queues at once: poll sets and wait sets. Prints
+ * "good", or the fault. */
 #include "check.h"
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -30,7 +31,7 @@ int main(void)
 	struct fid_av *av;
 	hints->ep_attr->type = FI_EP_DGRAM;
 	hints->fabric_attr->prov_name = strdup("bellwire");
-	/* Datagrams carry messages, and nothing more than that is to be had. */
+	/* Datagram endpoints offer messages only. */
 	hints->caps = FI_MSG | FI_TAGGED;
 	SAME(fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &info), -FI_ENODATA);
 	hints->caps = FI_MSG;
@@ -67,7 +68,7 @@ int main(void)
 	MUST(fi_poll_add(polls, &received->fid, 0));
 	void *found[4];
 	SAME(fi_poll(polls, found, 4), 0);
-	/* Nothing is there to wait for. */
+	/* There is nothing to wait for. */
 	SAME(fi_wait(waits, 10), -FI_ETIMEDOUT);
 	SAME(fi_close(&waits->fid), -FI_EBUSY);
 
@@ -76,10 +77,10 @@ int main(void)
 	memset(out, 'd', longest);
 	MUST(fi_recv(ep[1], in, longest, NULL, FI_ADDR_UNSPEC, in));
 	MUST(fi_send(ep[0], out, longest, NULL, other[0], out));
-	/* Both are told of: the queue until it is read, the counter once. */
+	/* Both are reported: the queue until it is read, the counter once. */
 	time_t deadline = time(NULL) + 20;
 	for (int all = 0; all != 3;) {
-		/* The sender is looked after, too. */
+		/* Reading drives the sender too. */
 		SAME(fi_cq_read(cq[0], &entry, 0) <= 0, 1);
 		int count = fi_poll(polls, found, 4);
 		for (int at = 0; at < count; at++)
@@ -101,7 +102,7 @@ int main(void)
 	SAME(fi_poll_del(polls, &received->fid, 0), -FI_EINVAL);
 	SAME(fi_send(ep[0], out, longest + 1, NULL, other[0], out), -FI_EMSGSIZE);
 	SAME(fi_tsend(ep[0], out, 1, NULL, other[0], 7, out), -FI_ENOSYS);
-	/* Whoever sends to nobody is not told. */
+	/* A datagram to nobody gives no error. */
 	struct sockaddr_in nobody = { .sin_family = AF_INET };
 	size_t length = sizeof nobody;
 	fi_addr_t there;

@@ -1,4 +1,5 @@
-/* Counters of what peers do to memory (FI_RMA_EVENT): of a region, and of an endpoint. Prints "good", or what is wrong. */
+/* Counters of peers' accesses to memory (FI_RMA_EVENT), of a region and of an endpoint. Prints
+ * "good", or the fault. */
 #include "check.h"
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_rma.h>
@@ -17,13 +18,13 @@ static struct fid_cntr *counter(int wait)
 	return made;
 }
 
-/* An access has ended, so that the owner was told. */
+/* Waits for the end of an access; then the owner has its event. */
 static void ended(void)
 {
 	struct fi_cq_tagged_entry entry;
 	time_t deadline = time(NULL) + 20;
 	while (fi_cq_read(cq[0], &entry, 1) == -FI_EAGAIN) {
-		/* The owner looks at nothing but this. */
+		/* The owner reads only this counter. */
 		fi_cntr_read(region_writes);
 		if (time(NULL) > deadline)
 			must(-FI_ETIMEDOUT, "an access", __LINE__);
@@ -48,7 +49,7 @@ int main(void)
 	struct fid_mr *mr;
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->fabric_attr->prov_name = strdup("bellwire");
-	/* It has to be asked for. */
+	/* The capability must be requested. */
 	MUST(fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &info));
 	SAME(info->caps & FI_RMA_EVENT, 0);
 	fi_freeinfo(info);
@@ -83,7 +84,7 @@ int main(void)
 	MUST(fi_mr_bind(mr, &region_reads->fid, FI_REMOTE_READ));
 	SAME(fi_mr_bind(mr, &region_reads->fid, FI_WRITE), -FI_EBADFLAGS);
 	counted(0, 0, __LINE__);
-	/* Short and long writes, and one with data, of which the queue is told as well. */
+	/* Short and long writes, and one with data, which the queue reports too. */
 	memset(out, 'w', sizeof out);
 	MUST(fi_write(ep[0], out, 8, NULL, to, 0, 7, out));
 	ended();
@@ -101,7 +102,7 @@ int main(void)
 	ended();
 	counted(3, 1, __LINE__);
 	SAME(memcmp(in, out, sizeof in), 0);
-	/* Changes are writes, and reads if they bring something back. */
+	/* Atomics count as writes, and as reads if they fetch. */
 	memset(memory, 0, sizeof memory);
 	MUST(fi_atomic(ep[0], &one, 1, NULL, to, 0, 7, FI_UINT64, FI_SUM, out));
 	ended();
@@ -110,14 +111,14 @@ int main(void)
 	ended();
 	counted(4, 2, __LINE__);
 	SAME(memory[0], 2);
-	/* What is refused counts nowhere. */
+	/* A refused access counts nowhere. */
 	MUST(fi_write(ep[0], out, 8, NULL, to, sizeof memory, 7, out));
 	ended();
 	struct fi_cq_err_entry failed = { 0 };
 	SAME(fi_cq_readerr(cq[0], &failed, 0), 1);
 	SAME(failed.err, FI_EACCES);
 	counted(4, 2, __LINE__);
-	/* Whoever waits wakes up. */
+	/* A waiting thread wakes up. */
 	MUST(fi_inject_write(ep[0], out, 8, to, 0, 7));
 	SAME(fi_cntr_wait(region_writes, 5, 20000), 0);
 	counted(5, 2, __LINE__);

@@ -1,5 +1,6 @@
-/* Every rank sends messages of many lengths round a ring, in both orders of sending and receiving, and checks each byte that comes.
- * Then all send to rank 0 at once, which receives from anybody. Prints one line per rank. */
+/* Every rank sends messages of many lengths round a ring, in both orders of send and receive, and
+ * checks each byte. Then all send at once to rank 0, which receives from any source. Prints one
+ * line per rank. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +54,7 @@ int main(int count, char **arguments)
 			MPI_Abort(MPI_COMM_WORLD, 2);
 	}
 
-	/* Many short messages that nobody expects yet: more than may wait at the receiver. */
+	/* Many unexpected short messages: more than may wait at the receiver. */
 	enum { MESSAGES = 3000, SHORT = 300 };
 	if (rank == 0) {
 		MPI_Barrier(MPI_COMM_WORLD);
@@ -79,7 +80,7 @@ int main(int count, char **arguments)
 	MPI_Win_fence(0, window);
 	MPI_Get(&got, 1, MPI_LONG, next, 0, 1, MPI_LONG, window);
 	MPI_Win_fence(0, window);
-	/* All change the word of rank 0, each in one step: a sum, a place in a row, and who comes first. */
+	/* All change the word of rank 0 atomically: a sum, an order, and a race for the first place. */
 	long zero = 0, one = 1, seven = 7 + rank, place = -1, first = -1, total = 0;
 	MPI_Win words;
 	long three[3] = { 0 };

@@ -1,5 +1,6 @@
-/* What the provider offers, by the interface itself: two endpoints of one process that talk to each other.
- * With the argument "auto", one of them never polls while it is sent a long message. Prints "good", or what is wrong. */
+/* The provider's functions through the interface itself: two endpoints of one process talk to each
+ * other. With the argument "auto", one of them never polls while it is sent a long message. Prints
+ * "good", or the fault. */
 #include "check.h"
 #include <poll.h>
 #include <rdma/fi_atomic.h>
@@ -59,7 +60,7 @@ static fi_addr_t address_of(struct side *side)
 	return number;
 }
 
-/* The next completion of a side, while the other one is looked after as well. */
+/* The next completion of one side, while the other side is driven too. */
 static struct fi_cq_tagged_entry next(struct side *side, fi_addr_t *source)
 {
 	struct fi_cq_tagged_entry entry, other;
@@ -70,7 +71,7 @@ static struct fi_cq_tagged_entry next(struct side *side, fi_addr_t *source)
 		if (got == 1)
 			return entry;
 		SAME(got, -FI_EAGAIN);
-		/* What is there is left there. */
+		/* Reads no entry: the other side's completions stay. */
 		SAME(fi_cq_read(them->cq, &other, 0), -FI_EAGAIN);
 		if (time(NULL) > deadline)
 			must(-FI_ETIMEDOUT, "a completion", __LINE__);
@@ -141,16 +142,16 @@ static void errors(void)
 	MUST(fi_cancel(&b.ep->fid, in));
 	SAME(next_error(&b, &error), FI_ECANCELED);
 	SAME(error.op_context == in, 1);
-	/* Nobody there. */
+	/* Unknown peer. */
 	SAME(fi_send(a.ep, out, 1, NULL, 12345, NULL), -FI_EINVAL);
-	/* Not offered, and yet not a crash. */
+	/* Not offered, but no crash. */
 	struct fid_mr *mr;
 	struct fid_poll *set;
 	SAME(fi_ep_alias(a.ep, &a.ep, 0), -FI_ENOSYS);
 	(void)mr, (void)set;
 }
 
-/* The length of a message that is looked for until it has come. */
+/* The length of a message; peeks until it has arrived. */
 static size_t found(struct fi_msg_tagged *look, uint64_t flags)
 {
 	struct fi_cq_err_entry error;
@@ -248,7 +249,7 @@ static void sleeping(struct fid_fabric *fabric)
 	SAME(fi_cq_sread(b.cq, &entry, 1, NULL, -1), -FI_EAGAIN);
 }
 
-/* Memory of b, by keys that it chooses; a writes and reads it. */
+/* Exposes memory of b, by keys that it chooses; a writes and reads it. */
 static struct fid_mr *expose(struct fid_domain *domain, void *at, size_t length, uint64_t access, uint64_t key)
 {
 	struct fid_mr *mr;
@@ -257,7 +258,7 @@ static struct fid_mr *expose(struct fid_domain *domain, void *at, size_t length,
 	return mr;
 }
 
-/* Waits for the end of what a has begun: the completion says that it was of this kind. */
+/* Waits for the end of an access of a; the completion must be of this kind. */
 static void ended(uint64_t kind)
 {
 	struct fi_cq_tagged_entry entry = next(&a, NULL);
@@ -265,7 +266,7 @@ static void ended(uint64_t kind)
 	SAME(entry.op_context == out, 1);
 }
 
-/* It is refused, and b does not hear of it. */
+/* The access is refused, and b gets no completion. */
 static int refused(void)
 {
 	struct fi_cq_err_entry error;
@@ -317,7 +318,7 @@ static void rma(struct fid_domain *domain)
 		MUST(fi_read(a.ep, in, length, NULL, a.other, 77, key, out));
 		ended(FI_RMA | FI_READ);
 		SAME(memcmp(in, out, length), 0);
-		/* In two parts, with a word for the other side, complete when that has it. */
+		/* In two parts, with a data word for the other side; complete when that side has it. */
 		memset(out, 'a' + (int)at, length);
 		MUST(fi_writemsg(a.ep, &message, FI_REMOTE_CQ_DATA | FI_DELIVERY_COMPLETE | FI_COMPLETION));
 		entry = next(&b, &source);
@@ -343,7 +344,7 @@ static void rma(struct fid_domain *domain)
 		count_to(a.wrote, wrote += 4);
 		count_to(a.read, read += 3);
 	}
-	/* Copied, without completions, but counted when it is there. */
+	/* Injected, without completions, but counted on arrival. */
 	memset(out, 'i', 16384);
 	MUST(fi_inject_write(a.ep, out, 16384, a.other, 0, key));
 	memset(out, 'j', 16384);
@@ -359,7 +360,7 @@ static void rma(struct fid_domain *domain)
 	MUST(fi_write(a.ep, "self", 5, NULL, self, 9, key, out));
 	ended(FI_RMA | FI_WRITE);
 	SAME(strcmp(memory + 9, "self"), 0);
-	/* Beyond the end, wholly or by a byte; at the end nothing can be read, and that is no error. */
+	/* Past the end, by a byte or completely. A read of no bytes at the end is no error. */
 	memset(memory, 'm', sizeof memory);
 	MUST(fi_write(a.ep, out, 2, NULL, a.other, sizeof memory - 1, key, out));
 	SAME(refused(), FI_EACCES);
@@ -368,12 +369,12 @@ static void rma(struct fid_domain *domain)
 	MUST(fi_read(a.ep, in, 0, NULL, a.other, sizeof memory, key, out));
 	ended(FI_RMA | FI_READ);
 	SAME(memory[sizeof memory - 1], 'm');
-	/* A key that nobody has, and one that somebody has already. */
+	/* An unknown key, and a key that is in use. */
 	MUST(fi_write(a.ep, out, 2, NULL, a.other, 0, key + 1, out));
 	SAME(refused(), FI_ENOKEY);
 	SAME(fi_mr_reg(domain, memory, 1, FI_REMOTE_READ, 0, key, 0, &other, NULL), -FI_ENOKEY);
 	SAME(fi_mr_reg(domain, NULL, ~0UL, FI_REMOTE_READ, 0, 3, 0, &other, NULL), -FI_EINVAL);
-	/* Only what was allowed. */
+	/* Only the allowed access works. */
 	other = expose(domain, memory, 100, FI_REMOTE_READ, 0);
 	MUST(fi_write(a.ep, out, 2, NULL, a.other, 0, 0, out));
 	SAME(refused(), FI_EACCES);
@@ -385,7 +386,7 @@ static void rma(struct fid_domain *domain)
 	SAME(refused(), FI_EACCES);
 	SAME(memory[0], 'm');
 	MUST(fi_close(&other->fid));
-	/* A key that is used again means the new memory, and one that is not, none. */
+	/* A reused key means the new memory, and an unused one means none. */
 	MUST(fi_close(&mr->fid));
 	mr = expose(domain, memory + 1000, 10, FI_REMOTE_READ | FI_REMOTE_WRITE, key);
 	MUST(fi_write(a.ep, "new", 4, NULL, a.other, 6, key, out));
@@ -400,7 +401,7 @@ static void rma(struct fid_domain *domain)
 
 #define FLOATS (1 << FI_FLOAT | 1 << FI_DOUBLE)
 
-/* Every number and change that is said to be there is there, in each of the three forms, and nothing else is. */
+/* Every advertised datatype and operation works in each of the three forms, and no other does. */
 static void atomics(struct fid_domain *domain)
 {
 	static const int bits = 1 << FI_BOR | 1 << FI_BAND | 1 << FI_BXOR | 1 << FI_MSWAP;
@@ -423,7 +424,7 @@ static void atomics(struct fid_domain *domain)
 				continue;
 			SAME(attr.count * attr.size, 2048);
 			offered++;
-			/* On ones, with ones, compared with ones: what becomes of them is known for each. */
+			/* All operands are one, so each result is known. */
 			char one[16] = { 0 }, was[16];
 			double whole = 1;
 			float half = 1;
@@ -445,7 +446,7 @@ static void atomics(struct fid_domain *domain)
 			SAME(sum, op == FI_SUM ? 2 : op == FI_LXOR || op == FI_BXOR ? 0 : 1);
 		}
 	SAME(offered, 8 * 19 + 2 * 15);
-	/* The forms without an answer, in parts, by structure, copied. */
+	/* The forms without a result: in parts, by structure, injected. */
 	int64_t *word = (int64_t *)all, five = 5, was = 0, minus = -1, part[2] = { 1, 2 };
 	struct fi_ioc operand = { &five, 1 }, result = { &was, 1 }, compared = { &minus, 1 };
 	struct fi_ioc two[2] = { { part, 1 }, { part + 1, 1 } };
@@ -481,7 +482,7 @@ static void atomics(struct fid_domain *domain)
 	MUST(fi_compare_atomicv(a.ep, &operand, NULL, 1, &compared, NULL, 1, &result, NULL, 1, a.other, 0, key, FI_INT64, FI_CSWAP, out));
 	ended(FI_ATOMIC | FI_READ);
 	SAME(word[0], 5);
-	/* Misuse: beyond the end, off its place, an unknown key, without the right; nothing changes. */
+	/* Misuse: past the end, unaligned, unknown key, missing right. Nothing changes. */
 	MUST(fi_atomic(a.ep, &five, 1, NULL, a.other, 32, key, FI_INT64, FI_SUM, out));
 	SAME(refused(), FI_EACCES);
 	MUST(fi_atomic(a.ep, &five, 1, NULL, a.other, 4, key, FI_INT64, FI_SUM, out));
@@ -501,7 +502,7 @@ static void atomics(struct fid_domain *domain)
 	MUST(fi_close(&mr->fid));
 }
 
-/* One side does nothing while the other sends it what takes two to move. */
+/* One side is idle while the other sends it a message that needs both to move. */
 static void progress(void)
 {
 	MUST(fi_trecv(b.ep, in, sizeof in, NULL, FI_ADDR_UNSPEC, 3, 0, in));
@@ -532,7 +533,7 @@ int main(int count, char **arguments)
 	SAME(info->tx_attr->inject_size >= 4096, 1);
 	SAME(info->domain_attr->cq_data_size, 8);
 	SAME(info->src_addrlen > 0, 1);
-	/* What is not offered is not to be had. */
+	/* Capabilities that are not offered give no info. */
 	struct fi_info *none;
 	hints->caps = FI_RMA | FI_TRIGGER;
 	SAME(fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &none), -FI_ENODATA);
@@ -546,7 +547,7 @@ int main(int count, char **arguments)
 	MUST(fi_fabric(info->fabric_attr, &fabric, NULL));
 	MUST(fi_domain(fabric, info, &domain, NULL));
 	MUST(fi_eq_open(fabric, &events, &eq, NULL));
-	/* A vector that tells of insertions. */
+	/* An address vector that reports insertions by events. */
 	struct fi_av_attr vector = { .type = FI_AV_MAP, .flags = FI_EVENT };
 	MUST(fi_av_open(domain, &vector, &av, NULL));
 	MUST(fi_av_bind(av, &eq->fid, 0));
@@ -559,10 +560,10 @@ int main(int count, char **arguments)
 	SAME(told.data, 1);
 	SAME(told.context == &number, 1);
 	SAME(fi_eq_read(eq, &event, &told, sizeof told, 0), -FI_EAGAIN);
-	/* It is removed once. */
+	/* It can be removed only once. */
 	SAME(fi_av_remove(av, &number, 1, 0), 0);
 	SAME(fi_av_remove(av, &number, 1, 0), -FI_EINVAL);
-	/* Of what is no address it tells as well. */
+	/* It reports invalid addresses too. */
 	struct fi_eq_err_entry failed = { 0 };
 	char nothing[64] = { 0 };
 	SAME(fi_av_insert(av, nothing, 1, &number, 0, &number), 0);

@@ -1,4 +1,5 @@
-/* Contexts that endpoints share: two endpoints that receive by one, and a third that sends to both. Prints "good", or what is wrong. */
+/* Shared contexts: two endpoints receive through one, and a third sends to both. Prints "good", or
+ * the fault. */
 #include "check.h"
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
@@ -6,7 +7,7 @@
 static struct fid_ep *ep[3];
 static struct fid_cq *cq[3];
 
-/* The next completion of an endpoint, while the others are looked after as well. */
+/* The next completion of one endpoint, while the others are driven too. */
 static struct fi_cq_tagged_entry next(int side)
 {
 	struct fi_cq_tagged_entry entry;
@@ -36,7 +37,7 @@ int main(void)
 	hints->ep_attr->type = FI_EP_RDM;
 	hints->fabric_attr->prov_name = strdup("bellwire");
 	hints->ep_attr->rx_ctx_cnt = hints->ep_attr->tx_ctx_cnt = FI_SHARED_CONTEXT;
-	/* What shared receives cannot be is not to be had. */
+	/* Capabilities that shared receives do not have give no info. */
 	hints->caps = FI_MSG | FI_MULTI_RECV;
 	SAME(fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &info), -FI_ENODATA);
 	hints->caps = FI_MSG | FI_TAGGED;
@@ -63,7 +64,8 @@ int main(void)
 		MUST(fi_getname(&ep[side]->fid, name, &length));
 		SAME(fi_av_insert(av, name, 1, &to[side], 0, NULL), 1);
 	}
-	/* Posted before, and told where the message comes; the longest one, too. */
+	/* Posted before the messages, also for the longest one; the completion is at the endpoint of the
+	 * message. */
 	MUST(fi_recv(srx, in[0], sizeof in[0], NULL, FI_ADDR_UNSPEC, in[0]));
 	MUST(fi_trecv(srx, in[1], sizeof in[1], NULL, FI_ADDR_UNSPEC, 7, 0, in[1]));
 	memset(out, 'l', sizeof out);
@@ -78,7 +80,7 @@ int main(void)
 	SAME(next(1).op_context == in[0], 1);
 	SAME(strcmp(in[0], "to one"), 0);
 	SAME(next(0).op_context == out, 1);
-	/* Posted after. */
+	/* Posted after the message. */
 	MUST(fi_inject(ep[0], "early", 6, to[1]));
 	MUST(fi_inject(ep[0], "early", 6, to[2]));
 	for (time_t until = time(NULL) + 1; time(NULL) < until;)
@@ -90,7 +92,7 @@ int main(void)
 	MUST(fi_recvv(srx, &part, NULL, 1, FI_ADDR_UNSPEC, in[2]));
 	SAME(next(1).op_context == in[2], 1);
 	SAME(next(2).op_context == in[2], 1);
-	/* Taken back. */
+	/* Cancelled. */
 	struct fi_cq_err_entry failed = { 0 };
 	MUST(fi_recv(srx, in[3], 10, NULL, FI_ADDR_UNSPEC, in[3]));
 	MUST(fi_cancel(&srx->fid, in[3]));

@@ -1,6 +1,6 @@
-/* Several threads of each rank use MPI at once. Each has a ring of its own, told apart by the tag, round which it passes messages of many lengths, while
- * the others do the same, in the same communicator; then all of them send to rank 0, whose threads take what comes from anybody. Each byte is
- * checked. Prints one line per rank. */
+/* Several threads of each rank use MPI at once, in one communicator. Each thread passes messages of
+ * many lengths round its own ring, told apart by the tag. Then all of them send to rank 0, whose
+ * threads receive from any source. Each byte is checked. Prints one line per rank. */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ static void *work(void *argument)
 	int thread = (int)(long)argument, next = (rank + 1) % ranks, before = (rank + ranks - 1) % ranks;
 	char *out = malloc(LONGEST), *in = malloc(LONGEST);
 	for (int length = 1; length < LONGEST; length = length * 3 / 2 + 1) {
-		/* Odd threads wait in calls that block, even ones look. */
+		/* Odd threads wait in blocking calls, even ones poll. */
 		MPI_Request requests[2];
 		fill(out, thread, length);
 		MPI_Irecv(in, length, MPI_CHAR, before, thread, MPI_COMM_WORLD, &requests[0]);

@@ -1,4 +1,5 @@
-//! Each function, rightly and wrongly used: the cases of `calls/*.c`, over shared memory and over UDP.
+//! Each function, used correctly and wrongly: the cases of `calls/*.c`, over shared memory and over
+//! UDP.
 
 use crate::system::{Running, compile, folder, here, wired_hosts};
 use std::path::PathBuf;
@@ -19,7 +20,7 @@ fn program(case: &str) -> PathBuf {
     compile(&folder(&format!("calls-{case}")), "calls", &sources, &here("include"))
 }
 
-/// Runs a case on both devices; each of them has a name or address of its own.
+/// Runs a case on both devices; each run has a name or address of its own.
 fn run(case: &str) {
     let program = program(case);
     let process = std::process::id();
@@ -38,31 +39,33 @@ fn run_on_eth(case: &str) {
     near.run(|| Running::start(&program, &[case, "eth:vi0"], &[])).succeed();
 }
 
-/// NICs, tags, memory, VIs and completion queues are made, asked, changed and destroyed; what others use stays; what is destroyed is free
-/// again; a NIC that is opened again is at the same node.
+/// NICs, tags, memory, VIs and completion queues are made, queried, changed and destroyed. Objects
+/// in use stay; destroyed ones can be made again; a reopened NIC is at the same node.
 // shows: M-01, M-04, M-05
 #[test]
 fn objects() {
     run("objects");
 }
 
-/// Null, invented and old handles, memory that is not registered or has another tag, unconnected VIs, descriptors that are not aligned or
-/// whose lengths do not sum up: each gives its code, and nothing crashes.
+/// Null, invented and stale handles, memory that is not registered or has another tag, unconnected
+/// VIs, unaligned descriptors, and lengths that do not sum up: each gives its code, and nothing
+/// crashes.
 // shows: M-03, M-05
 #[test]
 fn misuse() {
     run("misuse");
 }
 
-/// Messages with one, several and no segments, posted before and after the connection, arrive whole and in order; status word and length
-/// are as specified, once for each descriptor.
+/// Messages with zero, one and several segments, posted before and after the connection, arrive
+/// whole and in order. Status word and length are as specified, once for each descriptor.
 // shows: M-01, M-02, M-03, M-09, M-25
 #[test]
 fn messages() {
     run("messages");
 }
 
-/// RDMA writes, with immediate data too, and reads; what bounds, handles, rights and tags forbid does not move, and is told.
+/// RDMA writes (also with immediate data) and reads move the right bytes. Accesses that bounds,
+/// handles, rights or tags forbid move nothing and are reported.
 // shows: M-05, M-25
 #[test]
 fn rdma() {
@@ -82,23 +85,25 @@ fn handlers() {
     run("handlers");
 }
 
-/// A message without a posted receive ends a reliable connection with the error of that name and is dropped by an unreliable VI; a peer's
-/// end and a receive that is too short are told, and one that runs over the end of its region if the message does too.
+/// A message without a posted receive ends a reliable connection with its error; an unreliable VI
+/// drops it. The library reports a peer's end and a receive that is too short. A receive past the
+/// end of its region fails only if the message reaches that far.
 // shows: M-03, M-09
 #[test]
 fn errors() {
     run("errors");
 }
 
-/// Requests are accepted, rejected and time out; peers connect whoever asks first.
+/// Requests are accepted, rejected and time out; peers connect whichever asks first.
 // shows: M-03
 #[test]
 fn connections() {
     run("connections");
 }
 
-/// A server or a peer that waits at its second opening of the device is found by a client that names the host, which is the first, whoever
-/// comes first and while nobody uses that one; closing either ends what it should, and no more.
+/// A server or peer waits at its second opening; a client that names the host finds it through the
+/// first. It works in either order of wait and request, and while the first opening is idle.
+/// Closing one opening ends only its own connections.
 // shows: M-03
 #[test]
 fn openings() {
@@ -106,7 +111,8 @@ fn openings() {
     run_on_eth("openings");
 }
 
-/// A program with a later opening than another one of its host is found by a client that names the host; when it is killed, no longer.
+/// A client that names the host finds a program with a later opening than another program's; once
+/// that program is killed, it does not.
 // shows: M-03
 #[test]
 fn programs_of_a_host() {
@@ -121,14 +127,16 @@ fn threads() {
     run("threads");
 }
 
-/// The only mapping of the table of registered memory is one for reading, and a write to it faults; a forked child's use is refused.
+/// The only mapping of the table of registered memory is read-only, and a write to it faults. A
+/// forked child's use is refused.
 // shows: M-10
 #[test]
 fn the_table_is_for_reading() {
     run("table");
 }
 
-/// A forked child opens a NIC of its own; when it is killed, its peer is told, has what was sent before, and gets back what it posted.
+/// A forked child opens a NIC of its own. When it is killed, its peer is told, keeps what was sent
+/// before, and gets back what it posted.
 // shows: M-03
 #[test]
 fn a_peer_that_is_killed() {

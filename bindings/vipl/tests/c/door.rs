@@ -1,4 +1,4 @@
-//! Clients and a host whose answers lead astray: a program of Bellwire's that plays the door of a NIC.
+//! Misleading redirects: a Bellwire program plays the door of a NIC.
 
 use bellwire::{CompletionQueue, Device, Function, QueuePairOptions};
 use std::ffi::{CString, c_void};
@@ -8,17 +8,18 @@ use vipl::*;
 
 /// The number that NICs listen on.
 const DOOR: u32 = u32::from_be_bytes(*b"VIPL");
-/// Between two questions of a client that was told to ask again.
+/// Pause between two requests of a client that was told to ask again.
 const PAUSE_MS: u64 = 5;
 
-/// What a door says.
+/// How a door answers.
 #[derive(Clone, Copy)]
 enum Says {
     No(&'static str),
     Yes,
 }
 
-/// How a client fares whose host has two functions that answer so: what its request returned, and how often each of them was asked.
+/// Runs a client against a host whose two functions answer like this. Returns the result of its
+/// request, and how often each function was asked.
 fn fare(case: &str, first: Says, second: Says, timeout_ms: u64) -> (Return, [u64; 2]) {
     let name = format!("shm:vipl-door-{case}-{}", std::process::id());
     let device = Device::open(&name).expect("the host");
@@ -32,7 +33,7 @@ fn fare(case: &str, first: Says, second: Says, timeout_ms: u64) -> (Return, [u64
     })
 }
 
-/// Answers until it is over; counts the questions.
+/// Answers requests until `done`; counts them.
 fn play(mut functions: [Function; 2], says: [Says; 2], done: &AtomicBool) -> [u64; 2] {
     let doors = functions.each_mut().map(|function| function.listen(DOOR).expect("a door"));
     let queues: [CompletionQueue; 2] =
@@ -47,7 +48,7 @@ fn play(mut functions: [Function; 2], says: [Says; 2], done: &AtomicBool) -> [u6
                 Says::Yes => {
                     let options = QueuePairOptions::new(queues[place]);
                     let pair = function.create_queue_pair(&options).expect("a queue pair");
-                    // Its own greeting is as good as any.
+                    // The client's own greeting serves as an answer.
                     let greeting = request.private_data.clone();
                     function.accept(request, pair, &greeting).expect("a client");
                 }
@@ -69,7 +70,7 @@ fn ask(device: &str, node: u32, timeout_ms: u64) -> Return {
         enable_rdma_write: 0,
         enable_rdma_read: 0,
     };
-    // Host address of 6 bytes, discriminator of one.
+    // Host address of 6 bytes, discriminator of one byte.
     let mut address = [6, 0, 1, 0, 0, 0, 0, 0, 0, 0, b'x'];
     address[4..8].copy_from_slice(&node.to_be_bytes());
     let address = address.as_ptr().cast::<NetAddress>();
@@ -94,7 +95,7 @@ fn ask(device: &str, node: u32, timeout_ms: u64) -> Return {
     }
 }
 
-/// A client follows one pointer to another function of the node, and is connected there.
+/// A client follows one redirect to another function of the node, and connects there.
 // shows: M-03
 #[test]
 fn a_pointer_is_followed() {
@@ -102,7 +103,8 @@ fn a_pointer_is_followed() {
     assert_eq!((returned, asked), (Return::Success, [1, 1]));
 }
 
-/// Pointers in a circle, or to whoever says so, are followed at a client's own pace, and end with its timeout.
+/// A client follows redirects in a circle, or back to the redirecting function, at its own pace,
+/// and ends with its timeout.
 // shows: M-03
 #[test]
 fn pointers_in_a_circle_end() {
@@ -117,7 +119,7 @@ fn pointers_in_a_circle_end() {
     }
 }
 
-/// Whoever was pointed at may be gone meanwhile: the request times out, as that to any server which goes away.
+/// The target of a redirect may be gone: the request times out, as with any server that goes away.
 // shows: M-03
 #[test]
 fn a_pointer_to_nobody_times_out() {
@@ -125,7 +127,7 @@ fn a_pointer_to_nobody_times_out() {
     assert_eq!((returned, asked), (Return::Timeout, [1, 0]));
 }
 
-/// Other answers are refusals: no text leads to another node.
+/// Other answers are refusals: no text redirects to another node.
 // shows: M-03
 #[test]
 fn other_answers_are_refusals() {

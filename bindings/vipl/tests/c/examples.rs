@@ -1,4 +1,5 @@
-//! The examples, on every device: in two processes where a device has them, in two threads on the model.
+//! The examples, on every device: in two processes where the device allows it, in two threads on
+//! the model.
 
 use crate::system::{Running, compile, folder, here, wired_hosts};
 use std::path::{Path, PathBuf};
@@ -18,7 +19,8 @@ fn two_processes(program: &Path, server: &str, client: &str, bytes: &str) {
     first.succeed();
 }
 
-/// Both of the paper's programs run over shared memory, with short messages and with long ones that the receiver fetches.
+/// Both programs of the paper run over shared memory, with short messages and with long ones that
+/// the receiver fetches.
 // shows: M-02, M-03, M-30
 #[test]
 fn examples_run_over_shm() {
@@ -30,11 +32,11 @@ fn examples_run_over_shm() {
     }
 }
 
-/// Likewise over UDP.
+/// Both programs run over UDP.
 // shows: M-02, M-03, M-30
 #[test]
 fn examples_run_over_udp() {
-    // Addresses of this test's own, so that nobody else has the port.
+    // Addresses of this test's own, so that the port is free.
     let device =
         format!("udp:127.77.{}.{}", std::process::id() >> 8 & 255, std::process::id() & 255);
     for (name, bytes) in [("pingpong", "64"), ("window", "4096"), ("pingpong", "100000")] {
@@ -42,7 +44,7 @@ fn examples_run_over_udp() {
     }
 }
 
-/// Likewise between two network namespaces, over a pair of Ethernet interfaces.
+/// Both programs run between two network namespaces, over a pair of Ethernet interfaces.
 // shows: M-02, M-03, M-30
 #[test]
 fn examples_run_over_eth() {
@@ -58,7 +60,8 @@ fn examples_run_over_eth() {
     }
 }
 
-/// Likewise on the model of the cHPP interface, in two threads, because it lives in one process.
+/// Both programs run on the model of the cHPP interface, in two threads, because it lives in one
+/// process.
 // shows: M-02, M-03, M-30
 #[test]
 fn examples_run_on_the_model() {
@@ -68,8 +71,9 @@ fn examples_run_on_the_model() {
     }
 }
 
-/// Four processes with a small message-passing layer over the library: a ring, tags, any source, more messages than a receiver has room for,
-/// long ones by RDMA, barrier, broadcast and sums, each result checked.
+/// Four processes use a small message-passing layer over the library: a ring, tags, any source,
+/// more messages than credits, long ones by RDMA, barrier, broadcast and sums. Each result is
+/// checked.
 // shows: M-02, M-32
 #[test]
 fn ranks_pass_messages() {
@@ -80,6 +84,6 @@ fn ranks_pass_messages() {
     Running::start(&program, &[&shm, "%d.0"], &[]).succeed();
     let net = format!("127.{}.{}", 120 + (process >> 8 & 63), process & 255);
     let udp = format!("udp:{net}.%d");
-    // Nodes are the numbers of their addresses; rank 0 has one too.
+    // Nodes are the numbers of their addresses, also for rank 0.
     Running::start(&program, &[&udp, &format!("{net}.%d")], &[]).succeed();
 }

@@ -1,4 +1,5 @@
-//! The header says what the library does: sizes, offsets and values that a C compiler makes of `vipl.h`, against those of Rust.
+//! The header matches the library: sizes, offsets and values that a C compiler finds in `vipl.h`,
+//! against those of Rust.
 
 use crate::system::{Running, compile, folder, here};
 use std::collections::BTreeMap;
@@ -6,7 +7,7 @@ use std::mem::offset_of;
 use std::path::Path;
 use vipl::*;
 
-/// What C says of a header.
+/// Sizes, offsets and values according to C.
 fn seen_by_c(folder: &Path, header: &Path) -> BTreeMap<String, u64> {
     let program = compile(folder, "layout", &[here("tests/c/layout.c")], header);
     let said = Running::start(&program, &[], &[]).succeed();
@@ -29,7 +30,7 @@ macro_rules! values {
     };
 }
 
-/// What Rust has.
+/// Sizes, offsets and values according to Rust.
 fn known_to_rust() -> BTreeMap<String, u64> {
     let mut facts = BTreeMap::new();
     for (name, size) in [
@@ -130,14 +131,14 @@ fn known_to_rust() -> BTreeMap<String, u64> {
     facts
 }
 
-/// Every size, offset and value that C programs see is the one that the library works with.
+/// Every size, offset and value that C programs see is the library's own.
 // shows: M-01
 #[test]
 fn header_and_library_agree() {
     assert_eq!(seen_by_c(&folder("header"), &here("include")), known_to_rust());
 }
 
-/// The check notices a header in which two members are exchanged, and one in which a value is off.
+/// The check notices a header with two exchanged members, and one with a wrong value.
 #[test]
 fn a_wrong_header_is_noticed() {
     let header = std::fs::read_to_string(here("include/vipl.h")).expect("the header");

@@ -1,11 +1,11 @@
-//! What `make install` puts in place is enough to build and run a program.
+//! `make install` puts in place all that is needed to build and run a program.
 
 use crate::system::{Running, compile, folder, here};
 use std::fs;
 use std::process::Command;
 
-/// The library is installed below a folder for packages; a program that finds header and library only there compiles and runs, and the
-/// pkg-config file names the place without that folder.
+/// The library is installed below a staging folder. A program that finds header and library only
+/// there compiles and runs, and the pkg-config file names the place without that folder.
 #[test]
 fn what_is_installed_suffices() {
     let folder = folder("install");
@@ -24,7 +24,7 @@ fn what_is_installed_suffices() {
     let described = fs::read_to_string(prefix.join("lib/pkgconfig/vipl.pc")).expect("vipl.pc");
     assert!(described.starts_with("prefix=/opt/vipl\n") && !described.contains('@'));
     assert!(prefix.join("share/man/man3/vipl.3").is_file());
-    // The links of the folder for compiling point into what was installed.
+    // The links in the staging folder point into the installed files.
     for link in ["libvipl.so", "libvipl.so.1"] {
         fs::remove_file(folder.join(link)).expect("a link");
         let installed = prefix.join("lib").join(link);

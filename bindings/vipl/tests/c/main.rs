@@ -1,4 +1,5 @@
-//! The library as C programs see it: compiled with the system's compiler against `vipl.h`, linked with `libvipl.so`, and run.
+//! The library as C programs see it: programs compiled with the system's compiler against `vipl.h`,
+//! linked with `libvipl.so`, and run.
 
 mod calls;
 mod door;

@@ -1,6 +1,8 @@
-/* A client and a server as they were written for the cards of 1998 to 2005: C89, one file, nothing but vipl.h, the NIC by the name of another
- * library's device, hosts by name, a completion queue at the server, credits counted by hand, the result of a request put into the client's memory
- * by RDMA write with immediate data. Usage: period server | period client HOST */
+/* A client and a server as they were written for the cards of 1998 to 2005: C89, one file, only
+ * vipl.h. They use another library's device name, host names, a completion queue at the server, and
+ * credits counted by hand. The server puts each result into the client's memory by RDMA write with
+ * immediate data.
+ * Usage: period server | period client HOST */
 #define VIPL095
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +26,8 @@ typedef struct {
 	char bytes[MESSAGE];
 } slot_t;
 
-/* What a client asks: squares of count numbers from first on, to be written to its memory. */
+/* A client's request: the squares of `count` numbers from `first` on, to be written to its
+ * memory. */
 typedef struct {
 	VIP_UINT32 first, count;
 	VIP_PVOID64 result;
@@ -42,7 +45,7 @@ static slot_t *slots; /* CREDITS to receive, one to send */
 
 static void failed(VIP_PVOID context, VIP_ERROR_DESCRIPTOR *error)
 {
-	/* A client that goes away is the end of the server's work. */
+	/* The server ends when its client goes away. */
 	if (error->ErrorCode == VIP_ERROR_CONN_LOST)
 		return;
 	fprintf(stderr, "%s: error %d\n", (char *)context, (int)error->ErrorCode);
@@ -105,7 +108,7 @@ static void post_receive(slot_t *slot)
 	CHECK(VipPostRecv(vi, &slot->descriptor, handle), VIP_SUCCESS);
 }
 
-/* The slot of the next message, by the completion queue. */
+/* The slot of the next message, found through the completion queue. */
 static slot_t *next_message(void)
 {
 	VIP_VI_HANDLE which;

@@ -1,9 +1,11 @@
-//! A program in the manner of its time: `period.c`, compiled as strict C89 from `vipl.h` alone, and run as it would have been.
+//! A program in the style of 1998 to 2005: `period.c`, compiled as strict C89 from `vipl.h` alone,
+//! and run with the names of that time.
 
 use crate::system::{Running, compile_as, folder, here};
 
-/// Client and server in one source of strict C89, with the NIC by the name of a cLAN card and the host by its name, connect and get their work
-/// done: requests by send, answers by RDMA write with immediate data, a completion queue, credits; over shared memory and over UDP.
+/// Client and server in one source of strict C89 connect and do their work over shared memory and
+/// UDP. They use a cLAN card's device name and the host's name. Requests go by send, answers by
+/// RDMA write with immediate data, with a completion queue and credits.
 // shows: M-01, M-02, M-03
 #[test]
 fn a_program_of_the_time_runs() {

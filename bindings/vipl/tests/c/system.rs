@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A program that has not ended by then hangs.
+/// A program that runs longer hangs.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 pub fn here(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// A folder of this test's, with the library under the name by which programs find it.
+/// A folder of this test, with the library under the name that programs look for.
 pub fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("vipl-{name}"));
     std::fs::create_dir_all(&folder).expect("a folder for what is compiled");
@@ -31,7 +31,7 @@ pub fn compile(folder: &Path, name: &str, sources: &[PathBuf], header: &Path) ->
     compile_as(&["-std=gnu99"], folder, name, sources, header)
 }
 
-/// The same, as C of another standard.
+/// Like [`compile`], for another C standard.
 pub fn compile_as(
     standard: &[&str],
     folder: &Path,
@@ -95,7 +95,7 @@ impl Running {
         Running { child, what, output }
     }
 
-    /// Its next line.
+    /// The program's next line.
     pub fn line(&mut self) -> String {
         let mut line = String::new();
         let output = self.output.as_mut().expect("its output is read to the end at the end");
@@ -103,7 +103,7 @@ impl Running {
         line.trim_end().to_owned()
     }
 
-    /// Waits for it to succeed; what else it said.
+    /// Waits until it succeeds; returns the rest of its output.
     pub fn succeed(mut self) -> String {
         let deadline = Instant::now() + DEADLINE;
         let status = loop {

@@ -1,5 +1,5 @@
-//! Limit of one copy between private buffers: the receiver reads out of the sender's memory by cross-memory attach
-//! (`process_vm_readv`), where the kernel allows it.
+//! Limit of one copy between private buffers: the receiver reads out of the sender's memory by
+//! cross-memory attach (`process_vm_readv`), where the kernel allows it.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -40,7 +40,8 @@ struct Attach {
 }
 
 impl Attach {
-    /// Opens a side; the receiver tries one real transfer, because nothing else tells whether it is allowed.
+    /// Opens a side. The receiver tries one real transfer: no other check shows whether it is
+    /// allowed.
     fn open(party: &Party) -> Result<Attach> {
         let mut side = Attach {
             index: party.index,
@@ -58,14 +59,16 @@ impl Attach {
         Ok(side)
     }
 
-    /// Receiver: reads `len` bytes at `offset` of the leader's buffers into the same place of its own.
+    /// Receiver: reads `len` bytes at `offset` of the leader's buffers into the same place of its
+    /// own.
     fn read(&mut self, offset: usize, len: usize) -> Result<()> {
         let target = &mut self.private[offset..offset + len];
         let local = libc::iovec { iov_base: target.as_mut_ptr().cast(), iov_len: len };
         let source = self.shared.word(SOURCE_ADDRESS).load(Ordering::Relaxed) as usize + offset;
         let remote =
             libc::iovec { iov_base: std::ptr::without_provenance_mut(source), iov_len: len };
-        // SAFETY: the kernel writes into `target` only, and checks the other process's addresses itself.
+        // SAFETY: the kernel writes into `target` only, and checks the other process's addresses
+        // itself.
         let done = unsafe { libc::process_vm_readv(self.leader_pid, &local, 1, &remote, 1, 0) };
         ensure!(
             done == len as isize,

@@ -1,4 +1,4 @@
-//! Bellwire's shared-memory device, driven through its public API like any program does: two processes, one queue pair
+//! Bellwire's shared-memory device, driven through its public API: two processes, one queue pair
 //! each, spinning on their completion queues.
 
 use std::sync::atomic::Ordering;
@@ -17,7 +17,7 @@ use crate::worker::{
     InHouse, Outcome, Party, SharedMemory, Side, check_arrived, meet, spin_until, touched,
 };
 
-/// Bellwire with memory that it allocated itself, which peers reach without a copy in between.
+/// Bellwire with memory that it allocated itself; peers reach it without an intermediate copy.
 pub const LIBRARY_MEMORY: Contender = Contender {
     name: "bellwire",
     about: "Bellwire shm, memory of the library",
@@ -31,7 +31,7 @@ pub const LIBRARY_MEMORY: Contender = Contender {
     }),
 };
 
-/// Bellwire with buffers that the program brings and that are not registered, as all peers' streams use.
+/// Bellwire with the program's own unregistered buffers, as in all peers' streams.
 pub const PROGRAM_MEMORY: Contender = Contender {
     name: "bellwire-vec",
     about: "Bellwire shm, unregistered buffers of the program",
@@ -45,14 +45,16 @@ pub const PROGRAM_MEMORY: Contender = Contender {
     }),
 };
 
-/// Messages of 8 bytes in flight, and receives posted for them: what the other contenders have as well.
+/// Messages of 8 bytes in flight, and receives posted for them: the same as for the other
+/// contenders.
 pub const RATE_WINDOW: usize = 64;
 
-/// Control words after those of [`meet`]: what each party tells the other one, [`TOLD`] words each.
+/// Control words after those of [`meet`]: each party's message to the other, [`TOLD`] words each.
 const TELL: usize = 2;
 const TOLD: usize = 6;
 
-/// Looks at memory between two calls that drive the library, while a put is awaited. The put arrives without our help.
+/// Polls of memory between two calls that drive the library, while a put is awaited. The put needs
+/// no help of ours.
 const LOOKS: u32 = 256;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -69,14 +71,15 @@ struct Pair {
     queue_pair: QueuePair,
     peer: Address,
     memory: Memory,
-    /// What puts come from and streams go through.
+    /// The source of puts, and the buffers of streams.
     region: MemoryRegion,
-    /// What the peer puts into.
+    /// The peer puts into this.
     window: MemoryRegion,
     peer_window: RemoteKey,
     /// Values put so far: they never repeat, because the window is not cleared between runs.
     puts: u64,
-    /// Receive buffers of small messages, and the program's buffers of a stream, when they are not posted.
+    /// Receive buffers of small messages, and the program's stream buffers, while they are not
+    /// posted.
     small: Vec<Buffer>,
     large: Vec<Vec<u8>>,
 }
@@ -117,7 +120,7 @@ impl Pair {
             small: (0..RATE_WINDOW).map(|_| vec![0; 8].into()).collect(),
             large,
         };
-        // The first message makes the link; it is not part of any figure.
+        // The first message makes the link; no figure contains it.
         pair.ping_pong(1)?;
         Ok(pair)
     }
@@ -126,7 +129,7 @@ impl Pair {
         self.index == 0
     }
 
-    /// The next completion, which must be a success. A poll that finds nothing pauses by itself.
+    /// The next completion, which must be a success. An empty poll pauses by itself.
     #[inline(always)]
     fn next(&mut self) -> Result<Completion> {
         loop {
@@ -157,7 +160,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Checks a small message that has come, and keeps its buffer.
+    /// Checks a received small message, and keeps its buffer.
     #[inline(always)]
     fn take_small(&mut self, due: u64, done: Completion) -> Result<()> {
         let buffer = done.buffer.context("a receive without its buffer")?;
@@ -166,14 +169,14 @@ impl Pair {
         Ok(())
     }
 
-    /// Receives the message that is due; nothing else completes meanwhile.
+    /// Receives the expected message; nothing else completes meanwhile.
     #[inline(always)]
     fn receive_small(&mut self, due: u64) -> Result<()> {
         let done = self.next()?;
         self.take_small(due, done)
     }
 
-    /// Each side posts its next receive while its own message is under way, off the critical path.
+    /// Each side posts its next receive while its own message is in flight, off the critical path.
     fn ping_pong(&mut self, count: u64) -> Result<()> {
         if !self.leads() {
             self.post_small_receive()?;
@@ -230,7 +233,7 @@ impl Pair {
         self.send_small(count)
     }
 
-    /// The same, with many posted by one call. The receiver's part is that of [`Pair::rate`].
+    /// Like [`Pair::rate`], with many messages posted by one call. The receiver's part is the same.
     fn batch_rate(&mut self, count: u64) -> Result<()> {
         if !self.leads() {
             return self.rate(count);
@@ -394,7 +397,8 @@ impl Pair {
             }
             let value = self.puts.to_ne_bytes();
             let put = Put::immediate(&value, self.peer_window.slice(0, 8));
-            // The last one tells when it is done: the first of all has to wait for the peer's memory, and nobody drives it after this.
+            // The last put signals the end: the first one waits for the peer's memory, and no code
+            // drives it afterwards.
             let put = if number + 1 == count { put } else { put.unsignaled() };
             self.function.post_put(self.queue_pair, put).map_err(Error::from)?;
             if number + 1 == count {

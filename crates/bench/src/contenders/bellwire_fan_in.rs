@@ -1,6 +1,8 @@
-//! Bellwire with many senders: one process receives on one queue pair what [`FAN_IN_SENDERS`] processes send.
+//! Bellwire with many senders: one process receives on one queue pair from [`FAN_IN_SENDERS`]
+//! processes.
 //!
-//! Apart from the pair, because the receiver of a fan-in has links to all senders, and the pair shall have one.
+//! A separate contender: a fan-in receiver has links to all senders, and the pair must have one
+//! only.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -34,12 +36,13 @@ pub const CONTENDER: Contender = Contender {
 const SEND_WINDOW: usize = 64;
 const RECEIVE_WINDOW: usize = 256;
 
-/// Control words: the receiver's address, the number of the fan-in that is over, and what each sender has sent.
+/// Control words: the receiver's address, the number of the finished fan-in, and each sender's
+/// count of messages.
 const ADDRESS: usize = 2;
 const STOP: usize = 3;
 const SENT: usize = 4;
 
-/// A message says who sent it in its upper bits, and its number below.
+/// The upper bits of a message are its sender, the rest its number.
 const SENDER_SHIFT: u32 = 56;
 
 struct FanIn {
@@ -49,7 +52,7 @@ struct FanIn {
     completions: CompletionQueue,
     queue_pair: QueuePair,
     receiver: Address,
-    /// Messages received of each sender; at a sender, in its own place, those sent.
+    /// Messages received from each sender; a sender counts its sent messages in its own place.
     counts: Vec<u64>,
     fan_ins: u64,
 }
@@ -99,7 +102,8 @@ impl FanIn {
         Ok(done)
     }
 
-    /// Receives a message if there is one, checks that it is its sender's next, and posts its buffer again.
+    /// Receives a message if there is one, checks that it is its sender's next, and reposts its
+    /// buffer.
     fn receive(&mut self) -> Result<bool> {
         let Some(done) = self.poll()? else { return Ok(false) };
         let buffer = done.buffer.context("a receive without its buffer")?;
@@ -127,7 +131,7 @@ impl FanIn {
         let time_ns = start.elapsed().as_nanos() as u64;
         let shares = self.counts.iter().zip(&before).map(|(now, before)| now - before).collect();
         self.shared.word(STOP).store(self.fan_ins, Ordering::Release);
-        // What was under way is taken out, but not counted.
+        // Messages in flight are received, but not counted.
         for sender in 0..FAN_IN_SENDERS {
             let sent = self.shared.word(SENT + sender);
             while sent.load(Ordering::Acquire) != self.counts[sender] | self.fan_ins << SENDER_SHIFT
@@ -147,7 +151,7 @@ impl FanIn {
                 if self.poll()?.is_some() {
                     in_flight -= 1;
                 } else {
-                    // All senders share one CPU: while this one has no room, another one may run.
+                    // All senders share one CPU: yield to another one while this one has no room.
                     std::thread::yield_now();
                 }
                 continue;
@@ -174,7 +178,8 @@ impl FanIn {
 
 impl Side for FanIn {
     fn run(&mut self, _op: Op, _bytes: usize, count: u64) -> Result<Outcome> {
-        // Fits into the upper bits; no run has so many samples that a number would be mistaken for the one before.
+        // Fits into the upper bits. A run has too few samples for the number to repeat while it
+        // matters.
         self.fan_ins = (self.fan_ins + 1) & 0xff;
         if self.index == 0 { self.receive_from_all(count) } else { self.send_until_stopped() }
     }

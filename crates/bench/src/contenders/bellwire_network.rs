@@ -1,5 +1,5 @@
-//! Bellwire's devices for ordinary networks, driven through the public API like any program does: two processes on two
-//! sides of a veth pair, one queue pair each.
+//! Bellwire's devices for ordinary networks, driven through the public API: two processes on the
+//! two sides of a veth pair, one queue pair each.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use crate::worker::{
     processor_time_ns, spin_until, touched,
 };
 
-/// `eth` by AF_XDP, which has place for usual frames only.
+/// `eth` by AF_XDP, which carries frames of 1500 bytes only.
 pub const ETH_XDP: Contender = Contender {
     name: "bellwire-eth-xdp",
     about: "Bellwire eth, by AF_XDP",
@@ -54,7 +54,7 @@ pub const ETH_ONE: Contender = Contender {
     start: start(|party| Pair::open(party, &format!("eth:{INTERFACE}?io=packet"))),
 };
 
-/// `eth` by both of them (H-29).
+/// `eth` by both slow wires (H-29).
 pub const ETH_TWO: Contender = Contender {
     name: "bellwire-eth-two",
     about: "Bellwire eth, by both wires as one",
@@ -72,22 +72,23 @@ const fn start(open: fn(&Party) -> Result<Box<dyn Side>>) -> Start {
     })
 }
 
-/// Small messages in flight, and receives posted for them. TCP has as many in its socket buffers, and more.
+/// Small messages in flight, and receives posted for them. TCP's socket buffers hold at least as
+/// many.
 const WINDOW: usize = 512;
 
-/// Largest message that is sent from inside its descriptor.
+/// Largest message sent from inside its descriptor, in bytes.
 const SMALL_BYTES: usize = 4096;
 
 /// Control words after those of [`meet`]: each party's queue pair.
 const TELL: usize = 2;
 
-/// Control words after those: how often each party was through.
+/// Control words after those: how often each party has finished.
 const DONE: usize = 4;
 
-/// Longer than an acknowledgement waits for a frame to ride on.
+/// Longer than an acknowledgement waits for a frame that carries it.
 const SETTLING: Duration = Duration::from_micros(200);
 
-/// The longest that a message may take before the contender is given up.
+/// A message that takes longer ends the contender.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 struct Pair {
@@ -99,7 +100,7 @@ struct Pair {
     region: MemoryRegion,
     /// Receive buffers of small messages that are not posted.
     small: Vec<Buffer>,
-    /// What is sent.
+    /// The message to send.
     message: Vec<u8>,
     how: Wait,
 }
@@ -125,7 +126,8 @@ impl Pair {
 
         let own = function.query(queue_pair)?.address;
         let words = [party.index, 1 - party.index].map(|side| party.shared.word(TELL + side));
-        // No queue pair of a node that has a number makes a word of zero. Release pairs with the Acquire below.
+        // A queue pair of a numbered node never gives a zero word. Release pairs with the Acquire
+        // below.
         words[0].store(
             (u64::from(own.node) << 32) | (u64::from(own.queue_pair) + 1),
             Ordering::Release,
@@ -143,7 +145,7 @@ impl Pair {
             message: touched(SMALL_BYTES),
             how: Wait::Spin,
         };
-        // The first message makes the link; it is not part of any figure.
+        // The first message makes the link; no figure contains it.
         pair.ping_pong(8, 1)?;
         pair.settle()?;
         Ok(Box::new(pair))
@@ -177,7 +179,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Checks a small message that has come, and keeps its buffer.
+    /// Checks a received small message, and keeps its buffer.
     #[inline]
     fn take_small(&mut self, bytes: usize, due: u64, done: Completion) -> Result<()> {
         ensure!(done.operation == Operation::Receive, "a {:?} was not due", done.operation);
@@ -195,7 +197,7 @@ impl Pair {
         self.take_small(bytes, due, done)
     }
 
-    /// Each side posts its next receive while its own message is under way, off the critical path.
+    /// Each side posts its next receive while its own message is in flight, off the critical path.
     fn ping_pong(&mut self, bytes: usize, count: u64) -> Result<()> {
         if !self.leads() {
             self.post_small_receive()?;
@@ -251,7 +253,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Large messages one way, between parts of memory of the library.
+    /// Large messages one way, between regions of library memory.
     fn stream(&mut self, bytes: usize, count: u64) -> Result<()> {
         let window = STREAM_WINDOW as u64;
         if !self.leads() {
@@ -307,7 +309,8 @@ impl Pair {
         Ok(())
     }
 
-    /// Goes on until both sides are through and what they sent is acknowledged: nothing leaves while a program does not call.
+    /// Makes progress until both sides have finished and their messages are acknowledged: nothing
+    /// is sent while a program makes no calls.
     fn settle(&mut self) -> Result<()> {
         let words = [0, 1].map(|side| self.party.shared.word(DONE + side));
         let own = words[self.party.index].fetch_add(1, Ordering::Relaxed) + 1;
@@ -321,7 +324,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Waits asleep for a message that does not come. Returns the processor time of it.
+    /// Sleeps for a message that does not come. Returns the processor time used.
     fn idle(&mut self, time: Duration) -> Result<Outcome> {
         let before_ns = processor_time_ns();
         match self.function.wait(self.completions, Wait::Block, time) {

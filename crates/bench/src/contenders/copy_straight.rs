@@ -1,4 +1,5 @@
-//! Limit of a stream with one copy: the source buffers lie in shared memory, and the receiver copies straight out of them.
+//! Limit of a stream with one copy: the source buffers are in shared memory, and the receiver
+//! copies directly from them.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -56,7 +57,8 @@ impl Side for Straight {
             let offset = number as usize % STREAM_WINDOW * bytes;
             let source = self.shared.data(offset, bytes);
             if self.index == 0 {
-                // Acquire pairs with the receiver's Release: it has read the buffer that is now written again.
+                // Acquire pairs with the receiver's Release: it has read the buffer that is now
+                // rewritten.
                 let free = (number + 1).saturating_sub(STREAM_WINDOW as u64);
                 spin_until(|| taken.load(Ordering::Acquire) >= free);
                 // SAFETY: the buffer is the sender's until it is offered.
@@ -65,7 +67,8 @@ impl Side for Straight {
             } else {
                 spin_until(|| offered.load(Ordering::Acquire) > number);
                 let target = &mut self.target[offset..offset + bytes];
-                // SAFETY: the buffer is the receiver's from the offer until it is taken; the target is private.
+                // SAFETY: the buffer is the receiver's from the offer until it is taken; the target
+                // is private.
                 unsafe { std::ptr::copy_nonoverlapping(source, target.as_mut_ptr(), bytes) };
                 taken.store(number + 1, Ordering::Release);
                 check_arrived(number, stamp(target))?;

@@ -1,5 +1,5 @@
-//! Limit of a stream between private buffers: the sender copies piece by piece into a small ring in shared memory, and
-//! the receiver copies out of it at the same time.
+//! Limit of a stream between private buffers. The sender copies piece by piece into a small ring in
+//! shared memory; at the same time the receiver copies out of it.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -27,12 +27,14 @@ pub const CONTENDER: Contender = Contender {
     }),
 };
 
-/// The ring. Pieces of 4 to 256 KiB and rings of 16 KiB to 4 MiB were tried. A ring of 1 MiB gains half against one of
-/// 128 KiB, where the sender writes lines that the receiver has only just read; beyond that nothing more is gained.
+/// Bytes of a piece of the ring. Pieces of 4 to 256 KiB and rings of 16 KiB to 4 MiB were tried. A
+/// ring of 1 MiB is 1.5 times as fast as one of 128 KiB: in the small ring the sender writes lines
+/// that the receiver has only just read. Larger rings gain nothing more.
 const PIECE_BYTES: usize = 32 << 10;
 const PIECES: usize = 32;
 
-/// Control words after those of [`meet`]: pieces put in, pieces taken out, and runs finished by the receiver.
+/// Control words after those of [`meet`]: pieces put in, pieces taken out, and runs finished by the
+/// receiver.
 const IN: usize = 2;
 const OUT: usize = 3;
 
@@ -67,7 +69,8 @@ impl Side for Through {
             for part in message.chunks_mut(PIECE_BYTES) {
                 let place = self.shared.data(piece as usize % PIECES * PIECE_BYTES, part.len());
                 if self.index == 0 {
-                    // Acquire pairs with the receiver's Release: it has read the piece that is now written again.
+                    // Acquire pairs with the receiver's Release: it has read the piece that is now
+                    // rewritten.
                     let free = (piece + 1).saturating_sub(PIECES as u64);
                     spin_until(|| taken_out.load(Ordering::Acquire) >= free);
                     // SAFETY: the piece is the sender's until it is put in; the source is private.
@@ -75,7 +78,8 @@ impl Side for Through {
                     put_in.store(piece + 1, Ordering::Release);
                 } else {
                     spin_until(|| put_in.load(Ordering::Acquire) > piece);
-                    // SAFETY: the piece is the receiver's until it is taken out; the target is private.
+                    // SAFETY: the piece is the receiver's until it is taken out; the target is
+                    // private.
                     unsafe { std::ptr::copy_nonoverlapping(place, part.as_mut_ptr(), part.len()) };
                     taken_out.store(piece + 1, Ordering::Release);
                 }

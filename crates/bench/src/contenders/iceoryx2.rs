@@ -1,4 +1,5 @@
-//! Peer: iceoryx2, publish and subscribe with polling (`peers/iceoryx2/`, a cargo workspace of its own).
+//! Peer: iceoryx2, publish and subscribe with polling (`peers/iceoryx2/`, a cargo workspace of its
+//! own).
 
 use std::process::Command;
 

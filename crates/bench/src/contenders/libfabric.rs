@@ -1,4 +1,5 @@
-//! Peer: libfabric's providers for shared memory, TCP and UDP, tagged messages and writes (`peers/libfabric.c`).
+//! Peer: libfabric's providers for shared memory, TCP and UDP, tagged messages and writes
+//! (`peers/libfabric.c`).
 
 use std::process::Command;
 
@@ -35,7 +36,8 @@ pub const UDP: Contender = Contender {
     start: Start::Program(|peers, cpus| command(peers, cpus, &["udp;ofi_rxd"])),
 };
 
-/// `provider`: the one for a network, then the addresses of its two sides; nothing for shared memory.
+/// `provider`: the provider for a network, then the addresses of its two sides; empty for shared
+/// memory.
 fn command(peers: &Peers, cpus: [usize; 2], provider: &[&str]) -> Result<Command> {
     let mut command = Command::new(peers.program("libfabric")?);
     command.args(cpus.map(|cpu| cpu.to_string())).args(provider);

@@ -1,5 +1,5 @@
-//! Limit of every latency: a cache line goes back and forth between two processes, or for a put one line for each
-//! direction. Also the probe of near and far.
+//! Limit of every latency: a cache line goes back and forth between two processes; for a put, one
+//! line for each direction. Also the probe of near and far.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -27,8 +27,9 @@ pub const CONTENDER: Contender = Contender {
 /// The words that carry the numbers; words 0 and 1 are those of [`meet`].
 const BALLS: [usize; 2] = [2, 3];
 
-/// Pauses between a put and the first look at the answer. To look at once disturbs the store that is still under way: on
-/// the processor that this was written on, near, 52 ns became 37 by it, and far nothing changed.
+/// Pauses between a put and the first poll of the answer. An immediate poll disturbs the store in
+/// flight. On the processor where this was measured, it cut 52 ns to 37 ns near, and changed
+/// nothing far.
 const REST: usize = 3;
 
 struct Line {
@@ -38,7 +39,7 @@ struct Line {
 
 impl Side for Line {
     fn run(&mut self, op: Op, _bytes: usize, count: u64) -> Result<Outcome> {
-        // A put writes memory that belongs to the other side: one line for each direction.
+        // A put writes memory of the other side: one line for each direction.
         let (own, theirs, rest) = match op {
             Op::PutLatency => (BALLS[self.index], BALLS[1 - self.index], REST),
             _ => (BALLS[0], BALLS[0], 0),
@@ -47,7 +48,8 @@ impl Side for Line {
         own.store(0, Ordering::Relaxed);
         meet(self.shared, self.index);
         let start = Instant::now();
-        // Odd values are the leader's, even ones the follower's. Release pairs with the other one's Acquire.
+        // Odd values are the leader's, even ones the follower's. Release pairs with the other
+        // side's Acquire.
         for turn in 0..count {
             let (due, next) = (2 * turn + self.index as u64, 2 * turn + 1 + self.index as u64);
             spin_until(|| theirs.load(Ordering::Acquire) == due);

@@ -1,4 +1,5 @@
-//! Limit of every put: one process copies from its own memory into memory that another process has mapped as well.
+//! Limit of every put: one process copies from its own memory into memory that another process has
+//! mapped too.
 
 use std::time::Instant;
 
@@ -22,7 +23,7 @@ pub const PLAIN: Contender = Contender {
     }),
 };
 
-/// A copy whose stores go around the caches.
+/// A copy with stores that bypass the caches.
 pub const NON_TEMPORAL: Contender = Contender {
     name: "memcpy-nt",
     about: "the same with non-temporal stores",
@@ -63,13 +64,14 @@ impl Side for Copier {
     }
 }
 
-/// Copies `source` to `target`, which has room for it and which no one else uses.
+/// Copies `source` to `target`, which has room for it and which no other code uses.
 fn plain(source: &[u8], target: *mut u8) {
     // SAFETY: the caller gives room; private and shared memory do not overlap.
     unsafe { std::ptr::copy_nonoverlapping(source.as_ptr(), target, source.len()) };
 }
 
-/// The same by 16-byte streaming stores; both are aligned to a page and a multiple of 64 bytes long here.
+/// The same copy by 16-byte streaming stores; here both sides are page-aligned and a multiple of 64
+/// bytes long.
 #[cfg(target_arch = "x86_64")]
 fn non_temporal(source: &[u8], target: *mut u8) {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
@@ -77,18 +79,19 @@ fn non_temporal(source: &[u8], target: *mut u8) {
     assert!(source.len().is_multiple_of(64) && target.addr().is_multiple_of(16));
     for offset in (0..source.len()).step_by(64) {
         for part in (offset..offset + 64).step_by(16) {
-            // SAFETY: source and target have `source.len()` bytes, of which these are 16; the target is aligned.
+            // SAFETY: source and target have `source.len()` bytes, including these 16; the target
+            // is aligned.
             unsafe {
                 let value = _mm_loadu_si128(source.as_ptr().add(part).cast::<__m128i>());
                 _mm_stream_si128(target.add(part).cast::<__m128i>(), value);
             }
         }
     }
-    // SAFETY: every x86-64 processor has it; orders the streaming stores before what follows.
+    // SAFETY: every x86-64 processor has it; it orders the streaming stores before later stores.
     unsafe { _mm_sfence() };
 }
 
-/// There is no portable non-temporal store: elsewhere the figure is that of the plain copy.
+/// There is no portable non-temporal store: other processors use the plain copy.
 #[cfg(not(target_arch = "x86_64"))]
 fn non_temporal(source: &[u8], target: *mut u8) {
     plain(source, target);
@@ -105,7 +108,7 @@ mod tests {
         for copy in [plain, non_temporal] {
             let shared = SharedMemory::map(4096).expect("a page of memory");
             copy(&source, shared.data(0, 4096));
-            // SAFETY: the copy above wrote these bytes and nobody else has the memory.
+            // SAFETY: the copy above wrote these bytes, and no other code uses the memory.
             let target = unsafe { std::slice::from_raw_parts(shared.data(0, 4096), 4096) };
             assert_eq!(source, target);
         }

@@ -1,8 +1,10 @@
-//! Who is measured: one file each. A contender says what it is, how to start it, and which operations it can run.
+//! The contenders: one file each. A contender says what it is, how to start it, and which
+//! operations it can run.
 //!
-//! To add one, write its file and put it into [`CONTENDERS`]; the rest of the program knows none of them. The limits are
-//! written out here, atomics included, and share no code with the product, so that a fault there cannot hide here. The
-//! limits of the network are the exception: they use the product's frame I/O, without any of its protocol.
+//! To add one, write its file and add it to [`CONTENDERS`]; the rest of the program names none of
+//! them. The limits are written out here, atomics included. They share no code with the product, so
+//! a fault there cannot hide here. The limits of the network are the exception: they use the
+//! product's frame I/O, without its protocol.
 
 mod attach;
 mod bellwire;
@@ -36,9 +38,9 @@ pub struct Contender {
     pub name: &'static str,
     /// What it is, for the report.
     pub about: &'static str,
-    /// Which role it has in the ratios.
+    /// Its role in the ratios.
     pub kind: Kind,
-    /// What it can be measured over.
+    /// The wires that it can be measured over.
     pub wires: &'static [Wire],
     /// How it is started.
     pub start: Start,
@@ -48,15 +50,15 @@ pub struct Contender {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// What the hardware allows: code that does nothing but move the bytes.
+    /// The hardware's limit: code that only moves the bytes.
     Limit,
     /// Bellwire itself.
     Bellwire,
-    /// What programs use today.
+    /// An alternative that programs use today.
     Peer,
 }
 
-/// How a contender is started. Either way, what runs then speaks the lines of [`crate::worker`].
+/// How a contender is started. Both kinds speak the lines of [`crate::worker`].
 pub enum Start {
     /// As a worker of this program.
     InHouse(InHouse),
@@ -103,8 +105,8 @@ pub fn named(name: &str) -> Option<&'static Contender> {
     CONTENDERS.iter().find(|contender| contender.name == name)
 }
 
-/// The folder in which the set-up (`crates/bench/peers/setup.sh`) leaves the peers that it could build, and for the
-/// others a file `NAME.why`.
+/// The folder in which the set-up (`crates/bench/peers/setup.sh`) leaves the peers that it built.
+/// For each other peer it leaves a file `NAME.why`.
 pub struct Peers {
     folder: PathBuf,
 }
@@ -115,7 +117,8 @@ impl Peers {
         Peers { folder: root.join("out/peers") }
     }
 
-    /// Installs and builds what is not there yet. A peer that cannot be had is no error: [`Peers::program`] says why later.
+    /// Installs and builds missing peers. An unavailable peer is no error: [`Peers::program`] gives
+    /// the reason later.
     pub fn set_up(root: &Path) -> Result<()> {
         let script = root.join("crates/bench/peers/setup.sh");
         let status = Command::new(&script).status();
@@ -132,7 +135,7 @@ impl Peers {
     /// The program that the set-up built for a peer.
     ///
     /// # Errors
-    /// Says why there is none, in the set-up's own words if it left any.
+    /// The reason why there is none, from the set-up's own file if it left one.
     pub fn program(&self, name: &str) -> Result<PathBuf> {
         let program = self.file(name);
         if program.is_file() {

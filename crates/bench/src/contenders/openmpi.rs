@@ -18,7 +18,8 @@ pub const CONTENDER: Contender = Contender {
             .args(["--mca", "pml", "ob1", "--mca", "btl", "vader,self", "-np", "2"])
             .arg(peers.program("openmpi")?)
             .args(cpus.map(|cpu| cpu.to_string()))
-            // Where the two ranks meet outside MPI, so that they can sleep between samples.
+            // The abstract socket where the two ranks meet outside MPI, so that they can sleep
+            // between samples.
             .arg(format!("bellwire-bench-mpi-{}", std::process::id()));
         Ok(command)
     }),

@@ -1,6 +1,6 @@
-//! Limits of the network: frames and datagrams without any protocol. A message is cut into as many as it needs, each stamped
-//! with its number; nothing is repeated, nothing is put in order, and the only flow control is a frame back now and then,
-//! without which the receiver's ring would overflow.
+//! Limits of the network: frames and datagrams without any protocol. A message is cut into as many
+//! as it needs, each stamped with its number. There is no retransmission and no reordering. The
+//! only flow control is an occasional frame back, without which the receiver's ring would overflow.
 
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
@@ -23,7 +23,7 @@ use crate::worker::{
     spin_until, touched,
 };
 
-/// AF_XDP, in generic mode: what every driver has, and on veth the fastest.
+/// AF_XDP in generic mode, which every driver supports and which is fastest on veth.
 pub const XDP: Contender = Contender {
     name: "raw-xdp",
     about: "raw frames by AF_XDP, no protocol",
@@ -36,7 +36,7 @@ pub const XDP: Contender = Contender {
     }),
 };
 
-/// AF_PACKET: a send each frame, a mapped ring for what comes.
+/// AF_PACKET: one send per frame, a mapped ring for arrivals.
 pub const PACKET: Contender = Contender {
     name: "raw-packet",
     about: "raw frames by AF_PACKET, no protocol",
@@ -49,7 +49,8 @@ pub const PACKET: Contender = Contender {
     }),
 };
 
-/// UDP: a send and a receive each datagram. It is the kernel's own offer too, for programs that can live with losses.
+/// UDP: one send and one receive per datagram. Programs that tolerate losses can use it directly,
+/// too.
 pub const UDP: Contender = Contender {
     name: "raw-udp",
     about: "kernel UDP datagrams, no protocol",
@@ -80,10 +81,11 @@ const FUNCTION: u8 = 1;
 const UDP_PORT: u16 = 7700;
 const IP_AND_UDP_HEADER_BYTES: usize = 28;
 
-/// What the kernel's filter for our frames wants to see before the data: version, kind and function, and room to align.
+/// The fields before the data that the kernel's filter for our frames checks: version, kind and
+/// function, and padding.
 const HEAD_BYTES: usize = 8;
 
-/// Frames that may be under way, and how many come before the receiver says so.
+/// Most frames in flight, and frames between two reports of the receiver.
 const WINDOW: u64 = 128;
 const CREDIT: u64 = 32;
 
@@ -93,13 +95,13 @@ const TELL: usize = 2;
 /// A frame that is not there after this time is lost.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Something that carries pieces of messages.
+/// A carrier of pieces of messages.
 trait Carrier {
     /// Bytes that one frame carries.
     fn payload_bytes(&self) -> usize;
     /// Sends `payload`.
     fn send(&mut self, payload: &[u8]) -> Result<()>;
-    /// Hands over what has come, at most one frame; returns whether there was one.
+    /// Hands over at most one arrived frame; returns whether there was one.
     fn receive(&mut self, take: impl FnMut(&[u8])) -> Result<bool>;
 }
 
@@ -162,7 +164,7 @@ impl Carrier for Datagrams {
     }
 }
 
-/// Tells the other party our Ethernet address, and hears its.
+/// Sends the other party our Ethernet address, and reads its address.
 fn partner(party: &Party, interface: &Interface) -> Mac {
     let mut own = [0; 8];
     own[..6].copy_from_slice(&interface.mac.0);
@@ -174,7 +176,7 @@ fn partner(party: &Party, interface: &Interface) -> Mac {
     Mac(std::array::from_fn(|at| theirs[at]))
 }
 
-/// Makes room for all that may be under way, of which the usual limit has too little for jumbo frames.
+/// Makes room for all bytes in flight; the usual limit is too small for jumbo frames.
 fn enlarge_receive_buffer(socket: &UdpSocket) -> Result<()> {
     let bytes: i32 = 8 << 20;
     let (value, length) = ((&raw const bytes).cast(), size_of::<i32>() as libc::socklen_t);
@@ -191,39 +193,39 @@ struct Raw<C> {
     index: usize,
     shared: SharedMemory,
     carrier: C,
-    /// A message to send, and the one that comes.
+    /// The message to send, and the expected one.
     out: Vec<u8>,
     into: Vec<u8>,
     /// Whether messages go one way, so that their frames are counted.
     one_way: bool,
-    /// Frames sent, and told by the other side to have come.
+    /// Frames sent, and frames that the other side reported as arrived.
     sent: u64,
     told: u64,
-    /// Frames that came, but for those that tell.
+    /// Frames that arrived, without reports.
     came: u64,
 }
 
-/// What the receiver tells in place of a number of frames at the end.
+/// The receiver's last report, in place of a number of frames.
 const ALL_CAME: u64 = u64::MAX;
 
 impl<C: Carrier + 'static> Raw<C> {
     fn open(party: &Party, carrier: C) -> Result<Box<dyn Side>> {
         let [out, into] = [0; 2].map(|_| touched(LARGEST_NETWORK_BYTES + 8));
         let (index, shared) = (party.index, party.shared);
-        // Frames that are sent before the other side has its socket would be lost.
+        // Frames sent before the other side has its socket would be lost.
         meet(shared, index);
         let (one_way, sent, told, came) = (false, 0, 0, 0);
         Ok(Box::new(Raw { index, shared, carrier, out, into, one_way, sent, told, came }))
     }
 
-    /// Sends a message, each frame of which begins with its number.
+    /// Sends a message; each of its frames begins with its number.
     #[inline]
     fn send(&mut self, bytes: usize, number: u64) -> Result<()> {
         let most = self.carrier.payload_bytes();
         let mut start = 0;
         while start < bytes {
             let end = (start + most).min(bytes);
-            // There is room behind the longest message for the number in a short last frame.
+            // The buffer has room past the longest message for the number in a short last frame.
             self.out[start..start + 8].copy_from_slice(&number.to_ne_bytes());
             let since = Instant::now();
             while self.one_way && self.sent == self.told + WINDOW {
@@ -237,7 +239,7 @@ impl<C: Carrier + 'static> Raw<C> {
         Ok(())
     }
 
-    /// Receives the message that is due, and checks all of its frames.
+    /// Receives the expected message, and checks all of its frames.
     #[inline]
     fn receive(&mut self, bytes: usize, due: u64) -> Result<()> {
         let most = self.carrier.payload_bytes();
@@ -248,7 +250,7 @@ impl<C: Carrier + 'static> Raw<C> {
             let into = &mut self.into[start..end.max(start + 8)];
             let mut whole = false;
             let came = self.carrier.receive(|frame| {
-                // Short frames are padded on their way.
+                // Short frames arrive padded.
                 whole = frame.len() >= into.len();
                 if whole {
                     into.copy_from_slice(&frame[..into.len()]);
@@ -283,7 +285,7 @@ impl<C: Carrier + 'static> Raw<C> {
         Ok(())
     }
 
-    /// Messages one way. The receiver tells now and then how many frames have come.
+    /// Messages one way. Now and then the receiver reports how many frames have arrived.
     fn one_way(&mut self, bytes: usize, count: u64) -> Result<()> {
         (self.sent, self.told, self.came) = (0, 0, 0);
         if self.index == 1 {
@@ -299,7 +301,7 @@ impl<C: Carrier + 'static> Raw<C> {
         Ok(())
     }
 
-    /// Hears what the receiver tells, if it does.
+    /// Takes a report of the receiver, if there is one.
     #[inline]
     fn hear(&mut self) -> Result<()> {
         let told = &mut self.told;

@@ -1,5 +1,5 @@
-//! Limit of small messages: a bare ring between one sender and one receiver. 8 bytes are copied in and copied out, the
-//! waiting is a spin with pause, and there is nothing else: no lengths, no completions, no checks.
+//! Limit of small messages: a bare ring between one sender and one receiver. It copies 8 bytes in
+//! and out and spins with pause. It has no lengths, no completions and no checks.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -30,19 +30,22 @@ const RINGS: usize = 2 + FAN_IN_SENDERS;
 /// Slots of one ring, a power of two.
 const SLOTS: usize = 1024;
 
-/// The receiver says how far it is once in this many messages, so that the line of that word seldom moves.
+/// The receiver reports its place once in this many messages, so that the line of that word seldom
+/// moves.
 const REPORT_EVERY: u64 = SLOTS as u64 / 4;
 
-/// Control words: 0 and 1 are those of [`meet`], then one a ring for the receiver's place, then one a fan-in sender.
+/// Control words: 0 and 1 are those of [`meet`], then the receiver's place for each ring, then one
+/// word for each fan-in sender.
 const DRAINED: usize = 2;
 const STOP: usize = DRAINED + RINGS;
 const SENT: usize = STOP + 1;
 
-/// One message, alone on its cache line: with four to a line the rate was a quarter lower near, and no latency better by
-/// more than 4 %.
+/// One message, alone on its cache line. With four to a line the near rate was a quarter lower, and
+/// no latency improved by more than 4 %.
 #[repr(C, align(64))]
 struct Slot {
-    /// Number of the message, counted from 1: the slot is full when it has the number that the receiver waits for.
+    /// Number of the message, counted from 1: the slot is full when it has the number that the
+    /// receiver expects.
     number: AtomicU64,
     value: AtomicU64,
 }
@@ -61,7 +64,8 @@ impl Ring {
     fn new(shared: SharedMemory, ring: usize) -> Ring {
         let bytes = SLOTS * size_of::<Slot>();
         let slots = shared.data(ring * bytes, bytes).cast();
-        // SAFETY: the bytes are aligned, inside the mapping, zero at first, never unmapped, and only used as atomics.
+        // SAFETY: the bytes are aligned, inside the mapping, zero at first, never unmapped, and
+        // only used as atomics.
         let slots = unsafe { std::slice::from_raw_parts(slots, SLOTS) };
         Ring { slots, drained: shared.word(DRAINED + ring), place: 0, drained_seen: 0 }
     }
@@ -70,7 +74,8 @@ impl Ring {
     #[inline(always)]
     fn try_send(&mut self, value: u64) -> bool {
         if self.place - self.drained_seen >= SLOTS as u64 {
-            // Pairs with the receiver's Release: its reads of the slots happened before we write over them.
+            // Pairs with the receiver's Release: its reads of the slots happened before we
+            // overwrite them.
             self.drained_seen = self.drained.load(Ordering::Acquire);
             if self.place - self.drained_seen >= SLOTS as u64 {
                 return false;
@@ -122,7 +127,7 @@ struct Rings {
     from_leader: Ring,
     /// The ring of each sender of a fan-in; a sender uses only its own.
     fan_in: Vec<Ring>,
-    /// Fan-ins run so far: the value of the stop word that ends the next one is one more.
+    /// Fan-ins run so far. The next one ends when the stop word is one more.
     fan_ins: u64,
 }
 
@@ -175,7 +180,8 @@ impl Rings {
         let start = Instant::now();
         while total < count {
             for (ring, share) in self.fan_in.iter_mut().zip(&mut shares) {
-                // A bounded number from each in turn, so that no sender can hold back the others.
+                // Round-robin with a bounded number from each, so that no sender can delay the
+                // others.
                 for _ in 0..64 {
                     let Some(number) = ring.try_receive() else { break };
                     check_arrived(ring.place - 1, number)?;
@@ -187,7 +193,7 @@ impl Rings {
         let time_ns = start.elapsed().as_nanos() as u64;
         self.shared.word(STOP).store(self.fan_ins, Ordering::Release);
         for (sender, ring) in self.fan_in.iter_mut().enumerate() {
-            // What was under way is taken out, but not counted.
+            // Messages in flight are received, but not counted.
             spin_until(|| {
                 while ring.try_receive().is_some() {}
                 self.shared.word(SENT + sender).load(Ordering::Acquire) == self.fan_ins
@@ -202,7 +208,7 @@ impl Rings {
         let stop = self.shared.word(STOP);
         while stop.load(Ordering::Relaxed) != self.fan_ins {
             if !ring.try_send(ring.place) {
-                // All senders share one CPU: while this one has no room, another one may run.
+                // All senders share one CPU: yield to another one while this one has no room.
                 std::thread::yield_now();
             }
         }

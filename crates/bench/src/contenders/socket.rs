@@ -1,5 +1,5 @@
-//! Peers that every program can use today: a Unix stream socket, and TCP over the loopback interface. One system call a
-//! message on each side, both sides block as such programs do.
+//! Peers available to every program: a Unix stream socket, and TCP over the loopback interface.
+//! Each side makes one system call per message, and both sides block.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -42,7 +42,7 @@ pub const TCP: Contender = Contender {
     }),
 };
 
-/// The control word in which the leader tells its port.
+/// The control word with the leader's port.
 const PORT: usize = 2;
 
 /// Connects the parties by a listening socket without a file name.
@@ -112,7 +112,8 @@ impl<S: Read + Write> Stream<S> {
         Ok(())
     }
 
-    /// Small messages one way: the sender calls once a message, the receiver takes whatever is there.
+    /// Small messages one way: the sender makes one call per message, the receiver takes all bytes
+    /// that are there.
     fn one_way_small(&mut self, count: u64) -> Result<()> {
         if self.index == 0 {
             (0..count).try_for_each(|number| self.send(number))?;
@@ -148,12 +149,12 @@ impl<S: Read + Write> Stream<S> {
     }
 }
 
-/// The most that the receiver of small messages takes at once.
+/// Most bytes that the receiver of small messages takes at once.
 const READ_BYTES: usize = 64 << 10;
 
 impl<S: Read + Write> Side for Stream<S> {
     fn run(&mut self, op: Op, bytes: usize, count: u64) -> Result<Outcome> {
-        // One round trip first, so that both are awake.
+        // One round trip first, so that both sides are awake.
         self.ping_pong(1)?;
         let start = Instant::now();
         match op {

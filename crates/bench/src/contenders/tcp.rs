@@ -1,5 +1,6 @@
-//! Peer: TCP between the two sides of a network, as most programs use it: one system call a message on each side, nothing
-//! held back to fill a segment. Spinning, it asks again and again without sleeping; else it blocks.
+//! Peer: TCP between the two sides of a network, as most programs use it: one system call per
+//! message on each side, without Nagle's algorithm. When spinning, it retries without sleeping;
+//! otherwise it blocks.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -35,10 +36,10 @@ pub const CONTENDER: Contender = Contender {
 
 const PORT: u16 = 7600;
 
-/// How long the kernel itself may look at the card, where it can, in microseconds.
+/// Longest busy poll in the kernel, in microseconds, where the kernel supports it.
 const BUSY_POLL_US: i32 = 50;
 
-/// The most that the receiver of small messages takes at once.
+/// Most bytes that the receiver of small messages takes at once.
 const READ_BYTES: usize = 64 << 10;
 
 fn connect(party: &Party) -> Result<TcpStream> {
@@ -53,7 +54,8 @@ fn connect(party: &Party) -> Result<TcpStream> {
     stream.set_nodelay(true)?;
     let time_us = BUSY_POLL_US;
     let value = (&raw const time_us).cast();
-    // SAFETY: the kernel reads one integer. A kernel that refuses has no such polling, which is no fault.
+    // SAFETY: the kernel reads one integer. A kernel that refuses does not support busy polling,
+    // which is fine.
     unsafe {
         let (fd, bytes) = (stream.as_raw_fd(), size_of::<i32>() as libc::socklen_t);
         libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_BUSY_POLL, value, bytes);
@@ -89,7 +91,7 @@ impl Connection {
         check_message(&self.buffers[start..start + bytes], number)
     }
 
-    /// Reads what there is into a part of the buffers.
+    /// Reads the available bytes into a part of the buffers.
     fn read(&mut self, start: usize, end: usize) -> Result<usize> {
         match self.socket.read(&mut self.buffers[start..end]) {
             Ok(0) => bail!("the other side has closed the connection"),
@@ -112,7 +114,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Small messages one way: the sender calls once a message, the receiver takes whatever is there.
+    /// Small messages one way: the sender makes one call per message, the receiver takes all bytes
+    /// that are there.
     fn one_way_small(&mut self, bytes: usize, count: u64) -> Result<()> {
         if self.index == 0 {
             (0..count).try_for_each(|number| self.send(0, bytes, number))?;
@@ -148,7 +151,7 @@ impl Connection {
 impl Side for Connection {
     fn run(&mut self, op: Op, bytes: usize, count: u64) -> Result<Outcome> {
         self.socket.set_nonblocking(op != Op::BlockingLatency)?;
-        // One round trip first, so that both are awake.
+        // One round trip first, so that both sides are awake.
         self.ping_pong(8, 1)?;
         let start = Instant::now();
         match op {

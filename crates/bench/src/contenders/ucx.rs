@@ -1,4 +1,4 @@
-//! Peer: UCX, tagged messages and puts (`peers/ucx.c`), once in the newest release and once in Debian's.
+//! Peer: UCX, tagged messages and puts (`peers/ucx.c`), in its newest release and in Debian's.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! BookSim2 as a program: its configuration for a load, and what it prints.
+//! BookSim2 as a program: its configuration for a load, and its output.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use super::networks::{BUFFER_BEATS, ISLIP_ROUNDS, Load, PACKET_BEATS, VCS};
 use super::{Found, cpu};
 
-/// Runs a load; gives flit-hops per second of its CPU time, and what it found.
+/// Runs a load; returns flit-hops per second of its CPU time, and its results.
 pub fn run(binary: &Path, load: &Load, seed: u64) -> Result<(f64, Found)> {
     let file = std::env::temp_dir().join(format!("bellwire-bench-{}.booksim", std::process::id()));
     std::fs::write(&file, configuration(load, seed)).context("writing BookSim2's configuration")?;
@@ -19,7 +19,8 @@ pub fn run(binary: &Path, load: &Load, seed: u64) -> Result<(f64, Found)> {
     let seconds = (cpu::children() - before).as_secs_f64();
     let said = [output.stdout, output.stderr].concat();
     let text = String::from_utf8_lossy(&said);
-    // Above saturation it says that it is unstable and leaves with an error; its figures are there all the same.
+    // Above saturation it reports instability and exits with an error, but it still prints its
+    // figures.
     let last = |name: &str| -> Result<f64> {
         let line = text.lines().rev().find(|line| line.trim_start().starts_with(name));
         let line = line.with_context(|| format!("BookSim2 printed no `{name}`:\n{text}"))?;
@@ -39,8 +40,8 @@ pub fn run(binary: &Path, load: &Load, seed: u64) -> Result<(f64, Found)> {
     Ok((hops / seconds, found))
 }
 
-/// Same topology, packets, buffers, channels and load; as many rounds of iSLIP. They stand in the allocator's name, because
-/// `alloc_iters` has no effect.
+/// The same topology, packets, buffers, channels, load, and number of iSLIP iterations. The
+/// iterations are part of the allocator's name, because `alloc_iters` has no effect.
 fn configuration(load: &Load, seed: u64) -> String {
     let network = match load.dimensions {
         0 => format!("topology = fly; k = {}; n = 1; routing_function = dest_tag;", load.radix),

@@ -1,4 +1,4 @@
-//! CPU time and memory, of this process and of those that it ran.
+//! CPU time and memory, of this process and of its children.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ pub fn own() -> Duration {
     usage(libc::RUSAGE_SELF).0
 }
 
-/// The same of all processes that it ran and waited for.
+/// User and system time of all children that it waited for.
 pub fn children() -> Duration {
     usage(libc::RUSAGE_CHILDREN).0
 }
 
-/// The most memory that this process ever had, in MiB.
+/// Peak memory of this process, in MiB.
 pub fn most_memory_mib() -> u64 {
     usage(libc::RUSAGE_SELF).1 / 1024
 }

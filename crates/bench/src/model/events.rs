@@ -1,4 +1,5 @@
-//! The event core alone: the hold model. A thousand events are pending; each that happens schedules another at random.
+//! The event core alone: the hold model. A thousand events are pending; each one that fires
+//! schedules another at a random time.
 
 use bellwire_model::engine::{Event, Model, Schedule, run};
 use bellwire_model::units::{Span, Time};
@@ -17,7 +18,8 @@ impl Event for Happening {
     }
 }
 
-/// Delays of one to 512 cycles of 4 ns, and some picoseconds: what clocks and memories of a NIC make.
+/// Delays of one to 512 cycles of 4 ns plus some picoseconds, typical of a NIC's clocks and
+/// memories.
 struct Hold {
     left: u64,
 }
@@ -34,7 +36,7 @@ impl Model for Hold {
     }
 }
 
-/// Measures it.
+/// Measures the event core.
 pub fn row(rounds: usize) -> Row {
     let model = (0..rounds)
         .map(|round| {

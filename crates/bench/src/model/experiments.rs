@@ -1,4 +1,4 @@
-//! How long the papers' experiments take, two at a time.
+//! The duration of the papers' experiments, two at a time.
 
 use std::num::NonZero;
 use std::time::Instant;
@@ -8,16 +8,16 @@ use bellwire_papers::Paper;
 use bellwire_papers::experiments::{MODELLED, Modelled, run_all};
 use serde::Serialize;
 
-/// Experiments that were run.
+/// A finished set of experiments.
 #[derive(Clone, Debug, Serialize)]
 pub struct Run {
-    /// Which.
+    /// The name of the set.
     pub what: String,
-    /// How many.
+    /// The number of experiments.
     pub experiments: usize,
-    /// What they took, in seconds on the wall.
+    /// Wall-clock time, in seconds.
     pub seconds: f64,
-    /// What they may take.
+    /// Longest time allowed by the goal, in seconds.
     pub goal_seconds: f64,
 }
 

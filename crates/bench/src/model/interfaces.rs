@@ -1,4 +1,5 @@
-//! What one message costs the whole cHPP interface, and one cycle the DAMQ-PD buffer.
+//! The cost of one message through the whole cHPP interface, and of one cycle of the DAMQ-PD
+//! buffer.
 
 use anyhow::{Result, anyhow};
 use bellwire_model::chpp::Config;
@@ -11,7 +12,7 @@ use super::{Row, cpu};
 const MESSAGES: u64 = 100_000;
 /// One packet of the prototype.
 const MESSAGE_BYTES: u64 = 128;
-/// Messages under way at a time.
+/// Messages in flight.
 const WINDOW: u64 = 32;
 const CYCLES: u64 = 50_000_000;
 

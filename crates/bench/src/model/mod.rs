@@ -1,8 +1,10 @@
-//! How fast the model is: events of its core, messages through its interfaces, and beats through its switches and networks, per second of CPU
-//! time; and how long the papers' experiments take.
+//! The speed of the model, per second of CPU time: events of its core, messages through its
+//! interfaces, and beats through its switches and networks. Also the duration of the papers'
+//! experiments.
 //!
-//! BookSim2, the network simulator that papers use, runs the same load in the same run if the path of its binary is given. Nothing is
-//! fetched. Contenders take turns, and the median of their rounds counts.
+//! BookSim2, a network simulator that papers use, runs the same load in the same run if the path of
+//! its binary is given. Nothing is downloaded. The simulators take turns, and the median of their
+//! rounds counts.
 
 mod booksim;
 mod cpu;
@@ -17,7 +19,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-/// All that is measured.
+/// All measurements.
 #[derive(Serialize)]
 struct Measured<'a> {
     rows: &'a [Row],
@@ -27,26 +29,26 @@ struct Measured<'a> {
 /// One line of the comparison.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// What was run.
+    /// The load.
     pub what: String,
-    /// What is counted.
+    /// The counted unit.
     pub unit: &'static str,
     /// The model's rates, one for each round, per second of CPU time.
     pub model: Vec<f64>,
     /// BookSim2's, if it ran.
     pub booksim: Vec<f64>,
-    /// What the two found, to show that they did the same work.
+    /// The results of both simulators, which show that they did the same work.
     pub found: Vec<Found>,
-    /// The goal: a rate, or a multiple of BookSim2's rate here of stock settings.
+    /// The goal: a rate; for networks a multiple of the rate of BookSim2 with its stock settings.
     pub goal: f64,
-    /// What that multiple is of; zero where the goal is a rate.
+    /// The stock rate that the goal is a multiple of; zero if the goal is a plain rate.
     pub stock: f64,
-    /// The most memory that the process had, MiB, where there is a goal for it.
+    /// Peak memory of the process in MiB, if it has a goal.
     pub memory_mib: Option<u64>,
 }
 
 impl Row {
-    /// One that the model ran alone.
+    /// A row that only the model ran.
     fn alone(what: String, unit: &'static str, model: Vec<f64>, goal: f64) -> Row {
         let (booksim, found) = (Vec::new(), Vec::new());
         Row { what, unit, model, booksim, found, goal, stock: 0.0, memory_mib: None }
@@ -56,11 +58,11 @@ impl Row {
 /// Results of one simulator.
 #[derive(Clone, Debug, Serialize)]
 pub struct Found {
-    /// Which.
+    /// The simulator's name.
     pub simulator: &'static str,
     /// Beats delivered per terminal and cycle.
     pub throughput: f64,
-    /// Mean latency of packets in cycles, from their making.
+    /// Mean latency of packets in cycles, from their creation.
     pub latency: f64,
     /// Routers crossed.
     pub hops: f64,
@@ -94,7 +96,7 @@ pub fn run(root: &Path, booksim: Option<&PathBuf>, quick: bool) -> Result<()> {
     Ok(())
 }
 
-/// The middle one.
+/// The median.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -11,17 +11,17 @@ use super::{Found, Row, booksim, cpu};
 
 /// A load that both simulators can run.
 pub struct Load {
-    /// As people call it.
+    /// Its name in the report.
     pub what: &'static str,
-    /// Routers along a side, and dimensions; none is a crossbar with this many ports.
+    /// Routers along a side, and dimensions; zero dimensions mean a crossbar with this many ports.
     pub radix: usize,
     pub dimensions: usize,
     /// Beats per terminal and cycle.
     pub load: f64,
-    /// Cycles to simulate here; BookSim2 gets fewer, as it takes longer.
+    /// Cycles to simulate here; BookSim2 gets fewer, because it is slower.
     pub cycles: u64,
     pub booksim_cycles: u64,
-    /// What stock BookSim2 did on the machine where the goal was set.
+    /// The rate of stock BookSim2 on the machine where the goal was set.
     pub stock: f64,
     /// Whether memory is part of the goal.
     pub memory: bool,

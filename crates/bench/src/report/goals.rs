@@ -1,4 +1,4 @@
-//! What Bellwire is to reach in shared memory, as ratios of medians from the same run and class of distance.
+//! Bellwire's goals in shared memory, as ratios of medians from the same run and class of distance.
 
 use serde::Serialize;
 
@@ -7,25 +7,25 @@ use crate::contenders::Kind;
 use crate::distance::Distance;
 use crate::op::{MEMORY_ROWS, Op, Row, Wire};
 
-/// One goal, judged.
+/// One goal and its verdict.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Goal {
-    /// What is compared with what.
+    /// The two sides of the comparison.
     pub what: String,
     /// The bound: `at most 1.5` or `at least 2`.
     pub bound: String,
-    /// The ratio of near medians, and what it was compared with.
+    /// The ratio of near medians, and its opponent.
     pub near: Option<Ratio>,
-    /// The ratio of far medians, and what it was compared with.
+    /// The ratio of far medians, and its opponent.
     pub far: Option<Ratio>,
 }
 
 /// A ratio and its verdict.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Ratio {
-    /// Bellwire's median divided by the other one's.
+    /// Bellwire's median divided by the opponent's.
     pub ratio: f64,
-    /// Whose median the other one is.
+    /// The opponent's name.
     pub against: &'static str,
     /// Whether the bound is kept.
     pub met: bool,
@@ -65,7 +65,7 @@ impl Bound {
     }
 }
 
-/// Judges every goal; where a side of a ratio was not measured, there is no ratio.
+/// Judges every goal. Without a measurement of both sides there is no ratio.
 pub fn judge(lines: &[Line]) -> Vec<Goal> {
     let mut goals = Vec::new();
     for &row in MEMORY_ROWS {
@@ -101,7 +101,7 @@ fn wanted(op: Op) -> Vec<(Against, Bound)> {
         }
         Op::PutLatency => vec![(Against::Peer, Bound::AtMost(1.0))],
         Op::Rate => vec![(Against::Peer, Bound::AtLeast(2.0))],
-        // No peer has a call for several messages, so that theirs are posted one by one.
+        // No peer has a call for several messages, so peers post theirs one by one.
         Op::BatchRate => vec![(Against::PeerIn(one_pair), Bound::AtLeast(2.0))],
         Op::FanIn => vec![(Against::Own(one_pair), Bound::AtLeast(0.8))],
         Op::Stream => {
@@ -139,7 +139,8 @@ mod tests {
         Line { row, contender, kind, about, unit: row.op.unit(), near, far: None, shares: vec![] }
     }
 
-    /// A goal is held against the best of the opponents, in its own class only, and a missed one is seen as missed.
+    /// A goal is compared with the best opponent, in its own class only, and a missed goal counts
+    /// as missed.
     #[test]
     fn goals_take_the_best_opponent() {
         let row = Row { wire: Wire::Memory, op: Op::Latency, bytes: 8 };

@@ -1,4 +1,4 @@
-//! The report as Markdown: docs/performance.md, and what a terminal shows.
+//! The report as Markdown: docs/performance.md, and the terminal's output.
 
 use super::{Line, Report, best};
 use crate::contenders::{Contender, Kind};
@@ -6,7 +6,7 @@ use crate::distance::Distance;
 use crate::op::{MEMORY_ROWS, NETWORK_ROWS, Op, Row, Unit};
 use crate::statistics::Summary;
 
-/// The whole report. `all` are the contenders that there are, for the list of who is who.
+/// The whole report. `all` are the available contenders, for the list of contenders.
 pub fn markdown(report: &Report, all: &[Contender]) -> String {
     let mut text = String::from("# Performance\n\n");
     text += &format!(
@@ -33,7 +33,7 @@ pub fn markdown(report: &Report, all: &[Contender]) -> String {
     text
 }
 
-/// What stands before the tables of the network.
+/// The text before the tables of the network.
 const NETWORK: &str = "## The network\n\n\
     Each contender has a veth pair of its own between two network namespaces: frames of 1500 bytes, or jumbo frames of 9000.\n\
     Whether the bandwidth of several wires adds up is measured with two that a token bucket holds to 1 Gbit/s each, because\n\
@@ -166,7 +166,7 @@ fn who(report: &Report, all: &[Contender]) -> String {
     text
 }
 
-/// A Markdown table whose columns are padded, so that it can be read as it stands.
+/// A Markdown table with padded columns, so that its source is readable.
 fn table(header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let header = header.iter().map(|cell| cell.to_string()).collect();
     let mut rows: Vec<Vec<String>> = std::iter::once(header).chain(rows).collect();

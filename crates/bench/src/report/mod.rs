@@ -1,4 +1,4 @@
-//! From findings to what is read: medians and spread, ratios, goals; as JSON and as Markdown.
+//! From findings to the report: medians and spread, ratios, goals; as JSON and as Markdown.
 
 mod goals;
 mod markdown;
@@ -16,10 +16,10 @@ use crate::op::{MEMORY_ROWS, NETWORK_ROWS, Op, Row, Unit};
 use crate::rounds::Findings;
 use crate::statistics::Summary;
 
-/// All of one run.
+/// The report of one run.
 #[derive(Serialize)]
 pub struct Report {
-    /// The command that makes such a report.
+    /// The command that makes this report.
     pub command: String,
     /// The machine.
     pub machine: Machine,
@@ -27,11 +27,11 @@ pub struct Report {
     pub rounds: usize,
     /// How many samples were near, far, and neither.
     pub distances: Distances,
-    /// Every row and contender that was measured.
+    /// Every measured row and contender.
     pub rows: Vec<Line>,
-    /// What Bellwire is to reach, and whether it does.
+    /// Bellwire's goals, and whether they are met.
     pub goals: Vec<Goal>,
-    /// Contenders without figures, or that stopped, and why.
+    /// Contenders without figures, or that stopped, and the reason.
     pub not_measured: Vec<NotMeasured>,
 }
 
@@ -64,7 +64,7 @@ pub struct Line {
     pub contender: &'static str,
     /// Its role.
     pub kind: Kind,
-    /// What it is, with its version if the set-up knows it.
+    /// Its description, with its version if the set-up knows it.
     pub about: String,
     /// The unit of the figures.
     pub unit: Unit,
@@ -88,17 +88,18 @@ impl Line {
     }
 }
 
-/// A contender without (all) figures.
+/// A contender without figures, or with a part of them.
 #[derive(Serialize)]
 pub struct NotMeasured {
     /// The contender's name.
     pub contender: &'static str,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
 impl Report {
-    /// Sums up a run. `absent` are the contenders that could not be started; `version` knows the versions of peers.
+    /// Summarizes a run. `absent` are the contenders that could not be started; `version` knows the
+    /// versions of peers.
     pub fn new(
         command: String,
         machine: Machine,
@@ -155,7 +156,7 @@ impl Report {
     }
 }
 
-/// The best median among `lines` of a row in a class, and whose it is.
+/// The best median among `lines` of a row in a class, and its contender.
 fn best(
     lines: &[Line],
     row: Row,
@@ -169,7 +170,7 @@ fn best(
     medians.reduce(|best, next| if row.op.unit().better(next.0, best.0) { next } else { best })
 }
 
-/// Counts as parts of their sum.
+/// Counts as fractions of their sum.
 fn parts(counts: &[u64]) -> Vec<f64> {
     let sum: u64 = counts.iter().sum();
     counts.iter().map(|&count| count as f64 / sum.max(1) as f64).collect()

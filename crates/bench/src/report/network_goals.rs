@@ -1,4 +1,4 @@
-//! What Bellwire is to reach on a network, as ratios of medians from the same run and class of distance.
+//! Bellwire's goals on a network, as ratios of medians from the same run and class of distance.
 
 use super::goals::{Bound, Goal, Ratio};
 use super::{Line, best};
@@ -16,12 +16,12 @@ const RAW_UDP: &str = "raw-udp";
 struct Wanted {
     rows: Vec<Row>,
     own: &'static [&'static str],
-    /// Nothing: the figure itself is held against the bound.
+    /// `None`: the figure itself is compared with the bound.
     against: Option<&'static str>,
     bound: Bound,
 }
 
-/// Judges every goal; where a side of a ratio was not measured, there is no ratio.
+/// Judges every goal. Without a measurement of both sides there is no ratio.
 pub fn judge(lines: &[Line]) -> Vec<Goal> {
     let mut goals = Vec::new();
     for Wanted { rows, own, against, bound } in wanted() {
@@ -89,7 +89,8 @@ mod tests {
     use crate::contenders::Kind;
     use crate::statistics::Summary;
 
-    /// A goal is held against the contender that it names, in its own row and class, and a missed one is seen as missed.
+    /// A goal is compared with the contender that it names, in its own row and class, and a missed
+    /// goal counts as missed.
     #[test]
     fn goals_name_their_opponents() {
         let line = |row: Row, contender, kind, far| Line {

@@ -1,17 +1,17 @@
-//! Memory that several forked processes share, and how they wait for each other in it.
+//! Memory that several forked processes share, and waiting through it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Result, ensure};
 
-/// Bytes between two control words: two cache lines, so that no prefetcher pairs them.
+/// Bytes between two control words: two cache lines, because prefetchers fetch pairs of lines.
 const WORD_STRIDE: usize = 128;
 
 /// Control words at the start of the memory.
 const WORDS: usize = 32;
 
-/// Anonymous memory that is shared with every process forked after it was made. It has no name, so nothing of it can stay
-/// behind.
+/// Anonymous memory, shared with every process forked after its creation. It has no name, so
+/// nothing of it can be left behind.
 #[derive(Clone, Copy)]
 pub struct SharedMemory {
     base: *mut u8,
@@ -19,9 +19,11 @@ pub struct SharedMemory {
 }
 
 impl SharedMemory {
-    /// Maps [`WORDS`] control words and `data_bytes` of data, all zero and present. It stays mapped until the process ends.
+    /// Maps [`WORDS`] control words and `data_bytes` of data, all zero and present. It stays mapped
+    /// until the process ends.
     pub fn map(data_bytes: usize) -> Result<SharedMemory> {
-        // SAFETY: a fresh anonymous mapping at an address of the kernel's choice touches no memory of this program.
+        // SAFETY: a new anonymous mapping at an address of the kernel's choice touches no memory of
+        // this program.
         let base = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -43,11 +45,13 @@ impl SharedMemory {
     /// Control word `index`, alone on its cache line.
     pub fn word(&self, index: usize) -> &'static AtomicU64 {
         assert!(index < WORDS, "no control word {index}");
-        // SAFETY: the word is aligned, inside the mapping, zero at first, never unmapped, and only used as an atomic.
+        // SAFETY: the word is aligned, inside the mapping, zero at first, never unmapped, and only
+        // used as an atomic.
         unsafe { &*self.base.add(index * WORD_STRIDE).cast() }
     }
 
-    /// Address of `len` data bytes at `offset`. Whoever uses it must take turns with the other processes by way of words.
+    /// Address of `len` data bytes at `offset`. The processes must take turns with it through
+    /// control words.
     pub fn data(&self, offset: usize, len: usize) -> *mut u8 {
         assert!(offset + len <= self.data_bytes, "{offset} + {len} is outside the shared memory");
         // SAFETY: the assertion keeps the address inside the mapping.
@@ -68,10 +72,10 @@ pub fn spin_until(mut done: impl FnMut() -> bool) {
     }
 }
 
-/// Makes two parties wait for each other: each adds one to its word (index 0 or 1) and waits until the other one has done
-/// the same as often. Afterwards both are awake and running.
+/// Makes two parties wait for each other: each adds one to its word (index 0 or 1) and waits for
+/// the other's word to catch up. Afterwards both are awake and running.
 pub fn meet(shared: SharedMemory, index: usize) {
-    // Only this party writes its own word. Release here pairs with Acquire at the other one.
+    // Only this party writes its own word. Release here pairs with the other party's Acquire.
     let own = shared.word(index).load(Ordering::Relaxed) + 1;
     shared.word(index).store(own, Ordering::Release);
     spin_until(|| shared.word(1 - index).load(Ordering::Acquire) >= own);

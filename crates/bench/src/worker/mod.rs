@@ -1,10 +1,11 @@
-//! The processes that run one in-house contender: a leader, which the driver talks to, and its followers.
+//! The processes of one in-house contender: a leader, which the driver controls, and its followers.
 //!
-//! The driver starts `bellwire-bench worker NAME CPU CPU`. That process forks its followers, and then all of them open
-//! their side of the contender. The leader prints `ready OP OP ...` or `unable WHY`; from then on it reads one line
-//! `run OP BYTES COUNT` after the other, has every party run the operation, and answers `ns TOTAL` (for a fan-in
-//! `ns TOTAL SHARE SHARE ...`) or `error WHY`. It ends at the end of its input. Between operations all parties sleep, so
-//! that a contender costs nothing while another one is measured. The peers written in C speak the same lines.
+//! The driver starts `bellwire-bench worker NAME CPU CPU`. That process forks its followers, and
+//! all of them open their side of the contender. The leader prints `ready OP OP ...` or `unable
+//! WHY`. Then it reads lines `run OP BYTES COUNT`. For each line every party runs the operation,
+//! and the leader answers `ns TOTAL` (for a fan-in `ns TOTAL SHARE SHARE ...`) or `error WHY`. It
+//! ends at the end of its input. Between operations all parties sleep, so a contender costs nothing
+//! while another one is measured. The peers written in C speak the same lines.
 
 mod memory;
 mod party;
@@ -30,24 +31,24 @@ pub struct InHouse {
     pub open: fn(&Party) -> Result<Box<dyn Side>>,
 }
 
-/// What one process does for a contender.
+/// One process's part in a contender.
 pub trait Side {
-    /// Runs this party's part of an operation. Only the leader's outcome is used; it times the operation from the moment
-    /// at which every party that takes part is awake to the moment at which the leader knows that all is done.
+    /// Runs this party's part of an operation. Only the leader's outcome is used. Its time begins
+    /// when every participating party is awake, and ends when the leader knows that all is done.
     fn run(&mut self, op: Op, bytes: usize, count: u64) -> Result<Outcome>;
 }
 
-/// The leader's account of one operation.
+/// The leader's result of one operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// How long it took.
+    /// The duration.
     pub time_ns: u64,
-    /// Messages that came from each sender, in a fan-in.
+    /// Messages from each sender, in a fan-in.
     pub shares: Vec<u64>,
 }
 
 impl Outcome {
-    /// An outcome that is a time only, measured from `start` until now.
+    /// An outcome with a time only, from `start` until now.
     pub fn since(start: std::time::Instant) -> Outcome {
         Outcome { time_ns: start.elapsed().as_nanos() as u64, shares: Vec::new() }
     }
@@ -59,7 +60,7 @@ pub fn serve(contender: &InHouse, cpus: [usize; 2]) -> Result<()> {
     let outcome =
         if party.is_leader() { lead(contender, &mut party) } else { follow(contender, &mut party) };
     if let Err(why) = &outcome {
-        // The driver reads this line in place of an answer, whichever party it comes from.
+        // The driver reads this line in place of an answer, from any party.
         println!("error {}", one_line(why));
     }
     if !party.is_leader() {
@@ -68,7 +69,7 @@ pub fn serve(contender: &InHouse, cpus: [usize; 2]) -> Result<()> {
     if outcome.is_ok() {
         party.dismiss();
     }
-    // After an error a follower may spin for ever: it ends with this process.
+    // After an error a follower may spin for ever; it ends with this process.
     outcome
 }
 
@@ -127,7 +128,7 @@ fn one_line(error: &anyhow::Error) -> String {
     format!("{error:#}").replace('\n', "; ")
 }
 
-/// The largest message on a network.
+/// The largest message on a network, in bytes.
 pub const LARGEST_NETWORK_BYTES: usize = 1 << 20;
 
 /// Writes a message's number to its beginning and to its end.
@@ -138,7 +139,7 @@ pub fn mark(message: &mut [u8], number: u64) {
     message[..8].copy_from_slice(&number.to_ne_bytes());
 }
 
-/// Checks at the receiver that message number `expected` is what arrived, by its beginning and its end.
+/// Checks at the receiver that message number `expected` arrived, by its beginning and its end.
 #[inline]
 pub fn check_message(message: &[u8], expected: u64) -> Result<()> {
     let number = |at: usize| u64::from_ne_bytes(std::array::from_fn(|i| message[at + i]));
@@ -149,12 +150,12 @@ pub fn check_message(message: &[u8], expected: u64) -> Result<()> {
 /// Processor time of this process so far, in user and in system mode, in ns.
 pub fn processor_time_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel writes one time, which is ours.
+    // SAFETY: the kernel writes one `timespec`, which is ours.
     unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Checks at the receiver that message number `expected` is what arrived.
+/// Checks at the receiver that message number `expected` arrived.
 pub fn check_arrived(expected: u64, arrived: u64) -> Result<()> {
     ensure!(
         expected == arrived,
@@ -167,7 +168,8 @@ pub fn check_arrived(expected: u64, arrived: u64) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// An order is read word by word, and a broken one is refused with a sentence instead of a panic.
+    /// An order is parsed word by word. A malformed one is refused with a sentence instead of a
+    /// panic.
     #[test]
     fn orders_are_checked() {
         assert_eq!(parse_run("run stream 65536 7").expect("fine"), (Op::Stream, 65536, 7));
@@ -176,7 +178,7 @@ mod tests {
         }
     }
 
-    /// The receivers' check catches a message that is not the one that was due (a canary for every in-house figure).
+    /// The receivers' check catches an unexpected message (a canary for every in-house figure).
     #[test]
     fn wrong_message_is_caught() {
         assert!(check_arrived(3, 3).is_ok());

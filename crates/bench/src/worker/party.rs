@@ -1,4 +1,4 @@
-//! Forked processes that act together: how they start, are pinned, are told what to do, and end.
+//! Forked processes that act together: their start, pinning, orders and end.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -14,7 +14,7 @@ use crate::op::Op;
 pub struct Party {
     /// 0 for the leader, then 1, 2, ... for the followers.
     pub index: usize,
-    /// What all parties share.
+    /// The memory that all parties share.
     pub shared: SharedMemory,
     /// Process number of the leader.
     pub leader_pid: libc::pid_t,
@@ -25,22 +25,23 @@ pub struct Party {
 }
 
 impl Party {
-    /// Forks `followers` processes and returns in all of them. The leader runs on the first CPU, the followers on the
-    /// second. Must be called while the program has one thread.
+    /// Forks `followers` processes and returns in all of them. The leader runs on the first CPU,
+    /// the followers on the second. The program must have only one thread.
     pub fn assemble(followers: usize, shared_bytes: usize, cpus: [usize; 2]) -> Result<Party> {
         let shared = SharedMemory::map(shared_bytes)?;
         let leader_pid = std::process::id() as libc::pid_t;
         let (mut control, mut children) = (Vec::new(), Vec::new());
         for index in 1..=followers {
             let (ours, theirs) = UnixStream::pair().context("making a control socket")?;
-            // SAFETY: the program has one thread, so the child may go on as usual.
+            // SAFETY: the program has one thread, so the child may run normally.
             match unsafe { libc::fork() } {
                 -1 => bail!("cannot fork a follower: {}", std::io::Error::last_os_error()),
                 0 => {
                     end_with_parent(leader_pid)?;
                     pin(cpus[1])?;
                     enter_far_side()?;
-                    // Dropping the copies of the leader's ends lets the other followers see the leader's end.
+                    // Drop the copies of the leader's ends, so that the other followers see the
+                    // leader's end.
                     drop(ours);
                     let control = vec![theirs];
                     return Ok(Party { index, shared, leader_pid, control, followers: vec![] });
@@ -55,12 +56,13 @@ impl Party {
         Ok(Party { index: 0, shared, leader_pid, control, followers: children })
     }
 
-    /// Whether this is the process that the driver talks to.
+    /// Whether this process talks to the driver.
     pub fn is_leader(&self) -> bool {
         self.index == 0
     }
 
-    /// Leader: tells the followers that take part what to do. All take part in a fan-in, only the first in the rest.
+    /// Leader: sends an order to the followers that take part. All take part in a fan-in, otherwise
+    /// only the first.
     pub fn order(&mut self, op: Op, bytes: usize, count: u64) -> Result<()> {
         let kind =
             Op::ALL.iter().position(|&other| other == op).expect("every operation is in ALL");
@@ -75,7 +77,7 @@ impl Party {
         Ok(())
     }
 
-    /// Follower: sleeps until the leader's next order that concerns it; `None` when the leader has ended.
+    /// Follower: sleeps until the leader's next order for it; `None` when the leader has ended.
     pub fn next_order(&mut self) -> Result<Option<(Op, usize, u64)>> {
         loop {
             let mut frame = [0; FRAME_BYTES];
@@ -94,19 +96,20 @@ impl Party {
         }
     }
 
-    /// Follower: tells the leader that the side is open, or that an order has been carried out.
+    /// Follower: reports that the side is open, or that an order is done.
     pub fn agree(&mut self) -> Result<()> {
         self.control[0].write_all(&[0; 2]).context("the leader is gone")
     }
 
-    /// Follower: tells the leader why the side cannot be opened.
+    /// Follower: reports why the side cannot be opened.
     pub fn disagree(&mut self, why: &str) -> Result<()> {
         let why = &why.as_bytes()[..why.len().min(u16::MAX as usize)];
         self.control[0].write_all(&(why.len() as u16).to_le_bytes())?;
         self.control[0].write_all(why).context("the leader is gone")
     }
 
-    /// Leader: waits until every follower agrees; an error carries the words of the first that does not.
+    /// Leader: waits until every follower agrees; an error carries the words of the first that does
+    /// not.
     pub fn all_agree(&mut self) -> Result<()> {
         for socket in &mut self.control {
             let mut len = [0; 2];
@@ -123,11 +126,12 @@ impl Party {
         self.control.clear();
         let end = Instant::now() + FAREWELL;
         for child in self.followers {
-            // SAFETY: asks for a child of this process; a null pointer says that its status is not wanted.
+            // SAFETY: asks for a child of this process; a null pointer means that its status is not
+            // wanted.
             while unsafe { libc::waitpid(child, std::ptr::null_mut(), libc::WNOHANG) } == 0 {
                 if Instant::now() > end {
-                    // It waits for a message of a run that we were told to leave.
-                    // SAFETY: the child was not reaped, so that the number is still its own.
+                    // It waits for a message of an abandoned run.
+                    // SAFETY: the child has not been reaped, so the number is still its own.
                     unsafe { libc::kill(child, libc::SIGKILL) };
                 }
                 std::thread::sleep(Duration::from_millis(1));
@@ -145,9 +149,9 @@ const FRAME_BYTES: usize = 24;
 /// In place of an operation: this follower does not take part.
 const SIT_OUT: u64 = u64::MAX;
 
-/// Has the kernel end this process when its parent ends, so that nothing is left running however the parent dies.
+/// Makes the kernel end this process when its parent ends, so that nothing is left running.
 fn end_with_parent(parent: libc::pid_t) -> Result<()> {
-    // SAFETY: asks for a signal; touches no memory.
+    // SAFETY: requests a signal; touches no memory.
     let outcome = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
     ensure!(outcome == 0, "cannot ask for the parent's death signal");
     // SAFETY: has no arguments and cannot fail.
@@ -155,9 +159,9 @@ fn end_with_parent(parent: libc::pid_t) -> Result<()> {
     Ok(())
 }
 
-/// Keeps this process on one CPU.
+/// Pins this process to one CPU.
 fn pin(cpu: usize) -> Result<()> {
-    // SAFETY: a zeroed CPU set is an empty one.
+    // SAFETY: a zeroed CPU set is empty.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     ensure!(cpu < libc::CPU_SETSIZE as usize, "no CPU has the number {cpu}");
     // SAFETY: `cpu` is inside the set, as just checked.

@@ -1,7 +1,7 @@
-//! Faults that `tests/canaries.rs` plants, to see that its checks notice them. Without the feature
+//! Faults that `tests/canaries.rs` plants to show that its checks notice them. Without the feature
 //! `canaries` there are none.
 
-/// Whether the fault `name` is planted: the environment names it, because the check runs in another
+/// Whether the fault `name` is planted. The environment names it, because the check runs in another
 /// process.
 #[cfg(feature = "canaries")]
 pub fn planted(name: &str) -> bool {

@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Time between two signs. Over a network, who gives none for 5 s is taken for dead; discs stall for longer.
+/// Time between two signs of life. Over a network, a peer silent for 5 s counts as dead, and a disc
+/// may stall for longer.
 const PULSE: Duration = Duration::from_millis(200);
 
-/// A function that answers its peers even while nobody uses it.
+/// A function that answers its peers even while no other code uses it.
 pub struct Alive {
     function: Arc<Mutex<Function>>,
     stop: Option<Sender<()>>,
@@ -25,9 +26,9 @@ impl Alive {
         let shared = function.clone();
         let beat = move || {
             while stopped.recv_timeout(PULSE) == Err(RecvTimeoutError::Timeout) {
-                // Whoever has it makes progress, or will soon.
+                // If the lock is held, its holder makes progress.
                 if let Ok(mut function) = shared.try_lock() {
-                    // What is wrong is told to whoever uses it next.
+                    // The next user of the function gets the error.
                     let _ = function.progress();
                 }
             }
@@ -37,18 +38,18 @@ impl Alive {
         Ok(Alive { function, stop: Some(stop), thread })
     }
 
-    /// The function, for the moment.
+    /// Locks the function.
     pub fn function(&self) -> MutexGuard<'_, Function> {
         self.function.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Alive {
-    /// The function closes here and not in the thread, so that its number is free afterwards.
+    /// Closes the function here and not in the thread, so that its number is free afterwards.
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // It does not panic.
+            // The thread does not panic.
             let _ = thread.join();
         }
     }
@@ -71,7 +72,8 @@ mod tests {
         (function, pair, queue)
     }
 
-    /// Sends a message so long that it is complete when the other program has it, or will never have it.
+    /// Sends a message that is long enough to complete only when the other program has it, or never
+    /// will.
     fn send(function: &mut Function, pair: bellwire::QueuePair, to: Address) {
         let send = Send::buffer(vec![0; 1 << 20]).to(to);
         function.post_send(pair, send).map_err(bellwire::Error::from).expect("room");
@@ -81,7 +83,8 @@ mod tests {
         function.wait(queue, Wait::Block, Duration::from_secs(60)).expect("in time")
     }
 
-    /// Whoever is busy for longer than a dead peer is waited for is not taken for dead if it is kept alive, and it is if not.
+    /// A side is busy for longer than the timeout of a dead peer. It counts as alive if it is kept
+    /// alive, and as dead if not.
     #[test]
     fn who_is_busy_is_not_taken_for_dead() {
         let tried = |host: u8, kept: bool| {
@@ -93,7 +96,7 @@ mod tests {
             let to = Address::new(far.address().node, 0, far_pair.number);
             let far = if kept { Ok(Alive::keep(far).expect("a thread")) } else { Err(far) };
             if let Err(mut far) = far {
-                // They know each other before one falls silent.
+                // Both sides exchange a message before one falls silent.
                 send(&mut near, pair, to);
                 while near.poll(queue).expect("a queue").is_none() {
                     far.progress().expect("open");
@@ -103,7 +106,7 @@ mod tests {
             }
             send(&mut near, pair, to);
             assert_eq!(done(&mut near, queue).status, Status::Success);
-            // There is no receive for this one, so it waits.
+            // No receive is posted for this one, so it waits.
             send(&mut near, pair, to);
             let busy = Instant::now();
             while busy.elapsed() < Duration::from_secs(12) {

@@ -1,5 +1,5 @@
 //! The sender's connection to the receiver: one queue pair, for messages and for the PUTs of the
-//! data. And what both sides agree on.
+//! data. Also the constants that both sides share.
 
 use super::keep_alive::Alive;
 use super::message::Hash;
@@ -12,44 +12,41 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 
-/// Bytes of one piece of a file: small enough for the caches of both sides, large enough that
-/// messages do not count.
+/// Bytes of one piece of a file: small enough for the caches of both sides, large enough that the
+/// cost of messages is negligible.
 pub const CHUNK_BYTES: usize = 256 << 10;
 
-/// How long a receiver may say nothing: it compares what is left of an earlier attempt meanwhile,
-/// which takes about a second for each gigabyte. A side that dies is noticed by its device, long
-/// before.
+/// How long a receiver may be silent. Meanwhile it may hash the remains of an earlier attempt,
+/// about a second for each gigabyte. The device notices a dead side much earlier.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
-/// How long the two may take to find each other and to say who they are.
+/// How long the two sides may take to connect and exchange greetings.
 pub const ACQUAINTANCE: Duration = Duration::from_secs(10);
 
-/// Time between two questions whether it is our turn.
+/// Time between two requests of a sender that waits in line.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// Longest message: two paths of 4 KiB, of which JSON makes up to four times as much.
+/// Longest message in bytes: two paths of 4 KiB, which JSON expands up to four times.
 pub const MESSAGE_BYTES: usize = 48 << 10;
 
-/// Sends and puts that are under way at most.
+/// Most sends and puts in flight.
 pub const DEPTH: usize = 64;
 
-/// Messages that can wait for us.
+/// Most messages that can wait for us.
 pub const RECEIVES: usize = 32;
 
-/// The functions of both sides: different ones, because the processes of a host share a node,
-/// unless the device is `shm`.
+/// The functions of both sides. They differ because the processes of a host share a node, except on
+/// `shm`.
 const SENDER: u8 = 0;
 pub const RECEIVER: u8 = 1;
-/// Who finds its function taken by another copy takes one of those from here on, below
-/// [`FUNCTIONS`].
+/// If another copy has its function, a side takes one from here on, below [`FUNCTIONS`].
 const FURTHER: u8 = 2;
 const FUNCTIONS: u8 = 64;
 pub const NUMBER: u32 = 1;
-/// The number is the version of what they say to each other.
+/// The greeting; its number is the version of the messages.
 pub const HELLO: &[u8] = b"bellwire copy 3";
 
-/// Opens a device that many copies use at a time, unless the name says how many functions there
-/// are.
+/// Opens a device with functions for many copies, unless the name sets their number.
 pub fn open_device(name: &str) -> Result<Device> {
     let settings = name.split_once('?').map_or("", |(_, settings)| settings);
     if settings.split('&').any(|setting| setting.starts_with("functions=")) {
@@ -73,7 +70,7 @@ pub fn open_function(device: &Device, first: u8) -> Result<Function> {
     }
 }
 
-/// What a sender is told whose turn it is not.
+/// The text for a sender that must wait or is turned away.
 pub fn told(answer: Answer) -> String {
     match answer {
         Answer::Now => "now".into(),
@@ -89,13 +86,13 @@ pub struct Link {
     queue: Queue,
     /// Sends and puts that have not completed.
     outstanding: usize,
-    /// Buffers that puts gave back.
+    /// Buffers returned by completed puts.
     spare: Vec<Vec<u8>>,
 }
 
 impl Link {
-    /// Connects to the receiver at `to`, which the user calls `name`, as soon as it is our turn.
-    /// Until then `waiting` is told why it is not.
+    /// Connects to the receiver at `to`, which the user calls `name`, once it is our turn. Until
+    /// then, `waiting` gets the reason for the delay.
     pub fn connect(
         device: &Device,
         to: (u32, u8),
@@ -152,7 +149,7 @@ impl Link {
         self.queue.hear(&mut self.alive.function(), MESSAGE_BYTES, Wait::Adaptive, Some(patience))
     }
 
-    /// The next message, if it is here.
+    /// The next message, if it has arrived.
     pub fn hear_now<T: DeserializeOwned>(&mut self) -> Result<Option<T>> {
         match self.hear_within(Duration::ZERO) {
             Err(error) if is_timeout(&error) => Ok(None),
@@ -166,8 +163,8 @@ impl Link {
         Ok(self.spare.pop().unwrap_or_else(|| Vec::with_capacity(CHUNK_BYTES)))
     }
 
-    /// Puts all of `data` to a place of its length. A message that is sent after it arrives after
-    /// it.
+    /// Puts all of `data` to a place of its length. A message sent afterwards arrives after the
+    /// data.
     pub fn put(&mut self, data: Vec<u8>, to: RemoteSlice) -> Result<()> {
         self.make_room()?;
         let put = Put::new(data, to);
@@ -176,12 +173,12 @@ impl Link {
         Ok(())
     }
 
-    /// Takes a buffer back that was not put after all.
+    /// Takes back a buffer that was not put.
     pub fn give_back(&mut self, buffer: Vec<u8>) {
         self.spare.push(buffer);
     }
 
-    /// Waits until everything that was posted has left.
+    /// Waits until all posted operations have completed.
     pub fn drain(&mut self) -> Result<()> {
         while self.outstanding > 0 {
             self.take_one()?;
@@ -214,7 +211,7 @@ impl Link {
     fn finished(&mut self, completion: bellwire::Completion) -> Result<()> {
         self.outstanding -= 1;
         let completion = successful(completion)?;
-        // Buffers of long messages are not worth keeping.
+        // Buffers of long messages are too large to keep.
         if let Some(buffer) = completion.buffer.and_then(Buffer::into_vec)
             && buffer.capacity() >= CHUNK_BYTES
         {
@@ -224,7 +221,7 @@ impl Link {
     }
 }
 
-/// Why the other side lets us wait, if these words say that.
+/// The reason to wait, if `reason` gives one.
 fn not_yet(reason: &str) -> Option<String> {
     match (reason, reason.strip_prefix("wait ").map(str::parse::<usize>)) {
         ("full", _) => Some("is busy, and too many copies wait for it".into()),
@@ -236,7 +233,7 @@ fn not_yet(reason: &str) -> Option<String> {
     }
 }
 
-/// What it means that the side called `name` turned us away with these words.
+/// The error for a refusal with this text by the side called `name`.
 fn not_taken(name: &str, reason: &str) -> anyhow::Error {
     let own = refusal(HELLO);
     if reason == told(Answer::Over) {
@@ -250,8 +247,8 @@ fn not_taken(name: &str, reason: &str) -> anyhow::Error {
     }
 }
 
-/// Hashes `bytes` bytes from where `file` stands; fails if there are fewer. `done` is told how it
-/// gets on.
+/// Hashes `bytes` bytes from the current position of `file`; fails if there are fewer. `done` gets
+/// the progress.
 pub fn hash_prefix(
     file: &mut impl std::io::Read,
     hasher: &mut blake3::Hasher,

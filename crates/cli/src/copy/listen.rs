@@ -14,10 +14,10 @@ use indicatif::MultiProgress;
 use std::path::Path;
 use std::time::Duration;
 
-/// Nothing has to be looked at while nobody asks.
+/// With no senders there is nothing to check.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
-/// Serves senders until something has been received whole, and nobody is served or waits any more.
+/// Serves senders until one copy is complete and no sender is served or waits.
 pub fn listen(destination: &Path, name: &str, json: bool) -> Result<Outcome> {
     let found = Destination::of_strangers(destination)?;
     let device = open_device(name)?;
@@ -30,7 +30,7 @@ pub fn listen(destination: &Path, name: &str, json: bool) -> Result<Outcome> {
     let mut outcome = None;
     loop {
         for ended in reception.round(PATIENCE)? {
-            // Text and bars would mix.
+            // Text and progress bars would mix.
             let Some(copied) = bars.suspend(|| tell_of(ended, name, json))? else { continue };
             outcome = Some(if outcome == Some(Outcome::Failed) { Outcome::Failed } else { copied });
             reception.close();
@@ -43,7 +43,7 @@ pub fn listen(destination: &Path, name: &str, json: bool) -> Result<Outcome> {
     }
 }
 
-/// Tells how a copy ended. `None` if nothing was received whole.
+/// Reports how a copy ended. `None` if it is not complete.
 fn tell_of(ended: Ended, name: &str, json: bool) -> Result<Option<Outcome>> {
     let Ended { node, took, outcome } = ended;
     let complain = |what: &str| eprintln!("bellwire: node {node}: {}", printable(what));
@@ -64,7 +64,7 @@ fn tell_of(ended: Ended, name: &str, json: bool) -> Result<Option<Outcome>> {
     Ok(None)
 }
 
-/// Says where we listen, and what to do on the other side.
+/// Prints where we listen, and the command for the other side.
 fn announce(destination: &Path, device: &Device, name: &str, json: bool) {
     let Elsewhere { place, device: other, us } = Elsewhere::of(device, name);
     let own = format!("node {} of {}", device.node(), device.name());
@@ -73,7 +73,7 @@ fn announce(destination: &Path, device: &Device, name: &str, json: bool) {
     tell("Whoever reaches this device can send. Ctrl-C ends this.", json);
 }
 
-/// Standard output is for the report alone if that is for a program.
+/// With `--json`, standard output carries only the report.
 fn tell(line: &str, json: bool) {
     if json { eprintln!("{line}") } else { println!("{line}") }
 }

@@ -1,4 +1,4 @@
-//! What sender and receiver say to each other, as JSON; the data itself goes by PUT.
+//! The messages between sender and receiver, as JSON; the data itself goes by PUT.
 
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -7,50 +7,52 @@ use std::path::{Component, Path, PathBuf};
 /// A BLAKE3 hash.
 pub type Hash = [u8; blake3::OUT_LEN];
 
-/// From the sender, in this order: `Hello`, then for each entry `Entry` and what belongs to it, then `Finish` or
-/// `Cancel`.
+/// From the sender, in this order: `Hello`, then for each entry `Entry` and its data, then `Finish`
+/// or `Cancel`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum ToReceiver {
-    /// What comes.
+    /// Announces the copy.
     Hello {
-        /// The last part of the source's name, for a destination that is a folder.
+        /// The last part of the source's name, used if the destination is a folder.
         name: OsString,
-        /// Whether it is a folder.
+        /// Whether the source is a folder.
         folder: bool,
-        /// In all its files, more or less, for those who watch.
+        /// Approximate bytes of all files, for progress bars.
         bytes: u64,
-        /// Where it comes from: a receiver of strangers' copies goes on only with what the same origin left.
+        /// Where the copy comes from. A receiver of strangers' copies resumes only parts of the
+        /// same origin.
         origin: Hash,
     },
-    /// The next file, folder or link; folders before what is in them.
+    /// The next file, folder or link; a folder comes before its content.
     Entry(Entry),
-    /// The sender compares its file with what the receiver has. That takes long for a large file, so the sender tells how it gets on.
+    /// The sender hashes its file to compare it with the receiver's part. That takes long for a
+    /// large file, so the sender reports progress.
     Comparing {
         /// Bytes compared since the last such message.
         bytes: u64,
     },
-    /// The file's data from this byte on; whatever the receiver has beyond it is not wanted.
+    /// The file's data follows from this byte on; the receiver drops its own bytes past it.
     Begin {
         /// In bytes.
         from: u64,
     },
     /// The next bytes of the file are in a slot of the receiver's memory.
     Chunk {
-        /// Which one.
+        /// The slot's number.
         slot: u32,
         /// Bytes.
         length: u32,
     },
     /// The file is complete.
     End {
-        /// Of all of it.
+        /// Hash of the whole file.
         hash: Hash,
     },
-    /// The file cannot be read to its end, or changed meanwhile: forget it.
+    /// The file cannot be read to its end, or changed meanwhile: drop it.
     Abandon,
-    /// Everything was sent: compare, and give it its name.
+    /// Everything was sent: compare, and rename the copy to its final name.
     Finish {
-        /// Of the tree.
+        /// Hash of the tree.
         hash: Hash,
         /// Files that could not be copied.
         failures: u64,
@@ -66,13 +68,13 @@ pub struct Entry {
     pub path: OsString,
     /// Permission bits.
     pub mode: u32,
-    /// What it is.
+    /// File, folder or link.
     pub kind: Kind,
 }
 
 impl Entry {
-    /// Whether its path leads to a place inside the copy, and is written as we would write it: otherwise a name that came already would
-    /// be another one.
+    /// Whether its path leads to a place inside the copy and is in normal form. Another form could
+    /// name an entry that came already.
     pub fn leads_inside(&self) -> bool {
         let path = Path::new(&self.path);
         let shortest: PathBuf = path.components().collect();
@@ -81,7 +83,7 @@ impl Entry {
     }
 }
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Kind {
     /// A folder.
@@ -93,7 +95,7 @@ pub enum Kind {
     },
     /// A symbolic link.
     Link {
-        /// Where it points to; not followed.
+        /// The link's target; not followed.
         target: OsString,
     },
 }
@@ -101,32 +103,32 @@ pub enum Kind {
 /// From the receiver.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum ToSender {
-    /// In answer to `Hello`.
+    /// The answer to `Hello`.
     Ready {
         /// Key of the memory for chunks.
         key: Vec<u8>,
-        /// Slots in it.
+        /// Number of slots in that memory.
         slots: u32,
-        /// Whether something is left of an earlier attempt, so that each file is answered by `Have`.
+        /// Whether an earlier attempt left a part. Then the receiver answers each file with `Have`.
         resuming: bool,
     },
-    /// What is there of the file that was announced.
+    /// The part of the announced file that the receiver has.
     Have {
-        /// From its beginning.
+        /// Bytes from the file's beginning.
         bytes: u64,
-        /// Of these bytes.
+        /// Hash of these bytes.
         hash: Hash,
     },
     /// The slot is free again.
     Credit {
-        /// Which one.
+        /// The slot's number.
         slot: u32,
     },
-    /// Everything is in its place.
+    /// The copy is complete and has its final name.
     Finished,
-    /// Nothing more will be done.
+    /// The receiver gives up.
     Failed {
-        /// In words.
+        /// The reason, as text.
         why: String,
     },
 }
@@ -137,14 +139,14 @@ pub struct Counts {
     pub files: u64,
     pub folders: u64,
     pub links: u64,
-    /// Of all files, those included that the receiver had already.
+    /// Bytes of all files, including those that the receiver already had.
     pub bytes: u64,
-    /// That an earlier attempt had copied, compared by hash.
+    /// Bytes that an earlier attempt had copied, compared by hash.
     pub resumed_bytes: u64,
 }
 
-/// The hash of a tree: over all its entries in order, with their names, permissions, and hashes or targets. Both sides compute
-/// it, each from what it read or wrote itself.
+/// The hash of a tree: over all entries in order, with names, permissions, and hashes or targets.
+/// Each side computes it from the data that it read or wrote itself.
 #[derive(Default)]
 pub struct TreeHash(blake3::Hasher);
 
@@ -152,7 +154,7 @@ impl TreeHash {
     /// Adds a file with the hash of its content, or a folder or link.
     pub fn add(&mut self, entry: &Entry, content: Option<&Hash>) {
         let path = entry.path.as_encoded_bytes();
-        // Lengths before texts, so that no two trees give the same bytes.
+        // Lengths come before texts, so that different trees give different bytes.
         let mut add = |bytes: &[u8]| {
             self.0.update(&(bytes.len() as u64).to_le_bytes());
             self.0.update(bytes);
@@ -173,7 +175,7 @@ impl TreeHash {
         add(content.map_or(&[], |hash| &hash[..]));
     }
 
-    /// The hash of what was added.
+    /// The hash of all entries added.
     pub fn finish(&self) -> Hash {
         *self.0.finalize().as_bytes()
     }
@@ -184,7 +186,7 @@ mod tests {
     use super::*;
     use std::os::unix::ffi::OsStringExt;
 
-    /// Names that are no text survive a message.
+    /// Names that are not UTF-8 survive a message.
     #[test]
     fn any_name_survives_a_message() {
         let path = OsString::from_vec(vec![0xff, b'/', 0x80, b'\n']);

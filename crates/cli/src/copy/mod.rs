@@ -1,16 +1,17 @@
-//! `bellwire copy`: files and folders from one process to another, on this host or between two, by PUT.
+//! `bellwire copy`: files and folders from one process to another, on this host or between two, by
+//! PUT.
 //!
 //! | module | what |
 //! |---|---|
 //! | `walk` | what is to be copied |
-//! | `sender`, `receiver` | the two sides of one copy; `origin`: how the receiver knows a sender again |
+//! | `sender`, `receiver` | the two sides of one copy; `origin`: how a receiver knows its senders |
 //! | `listen` | the receiving side that the user starts |
-//! | `reception`, `turns` | all senders of a receiving side, and who of them is served when |
-//! | `message` | what they say to each other, and the hash of a tree; `nonsense`: what somebody else might say |
+//! | `reception`, `turns` | all senders of a receiving side, and when each is served |
+//! | `message` | the messages, and the hash of a tree; `nonsense`: arbitrary messages |
 //! | `link`, `keep_alive` | the connection between them |
 //! | `place`, `part` | where the copy ends up, and where it is made |
 //! | `names` | the memory that names take |
-//! | `report` | what is told at the end |
+//! | `report` | the report at the end |
 
 mod canary;
 mod keep_alive;
@@ -48,13 +49,15 @@ use walk::Tree;
 
 /// Copies a file or folder through Bellwire, every byte compared
 ///
-/// Here: starts a second process that writes what this one reads. Between hosts: --listen waits on the one for what --connect
-/// brings from the other. The data goes by PUT into memory of the writer. Both sides compute the BLAKE3 hash of each file and of the
-/// whole tree, and compare. Permissions are kept; symbolic links are copied as links.
+/// On one host, it starts a second process that writes the data that this one reads. Between hosts,
+/// --listen on one waits for --connect on the other. The data goes by PUT into memory of the
+/// writer. Both sides compute the BLAKE3 hash of each file and of the whole tree, and compare them.
+/// Permissions are kept; symbolic links are copied as links.
 ///
-/// The copy is made beside DEST as DEST.bellwire-part and gets its name when all of it is there and compared: whoever is killed,
-/// there is never half a copy under that name. The same command again goes on where it ended, after comparing what is there. What is
-/// there of something else is removed.
+/// The copy is made beside DEST as DEST.bellwire-part. It gets its name when it is complete and
+/// compared. So there is never half a copy under that name, even if a side is killed. The same
+/// command resumes the copy after comparing the part that is there. Other content of the part is
+/// removed.
 #[derive(clap::Args)]
 #[command(after_help = "\
 If DEST is a folder, the copy goes into it, under the name of SRC. A file or link that has the name is replaced; a folder is not.
@@ -90,13 +93,15 @@ pub struct Arguments {
         conflicts_with = "connect"
     )]
     destination: Option<PathBuf>,
-    /// Wait for --connect on other hosts or in other terminals, and copy what they bring to DEST
+    /// Wait for --connect on other hosts or in other terminals, and write their copies to DEST
     #[arg(long, value_name = "DEST", conflicts_with_all = ["source", "destination", "connect"])]
     listen: Option<PathBuf>,
-    /// Copy to where --listen waits: its host's name or address on eth and udp, or its node number
+    /// Copy to the host where --listen waits: its name or address on eth and udp, or its node
+    /// number
     #[arg(long, value_name = "HOST")]
     connect: Option<String>,
-    /// What carries the data [default: shm:copy-PID; with --listen or --connect shm:copy]
+    /// The device that carries the data [default: shm:copy-PID; with --listen or --connect
+    /// shm:copy]
     #[arg(long)]
     device: Option<String>,
     /// One JSON object for each copy instead of text
@@ -104,7 +109,7 @@ pub struct Arguments {
     json: bool,
 }
 
-/// Copies, and tells what was copied.
+/// Copies, and reports the result.
 pub fn run(arguments: &Arguments) -> Result<Outcome> {
     let Arguments { source, destination, listen, connect, device, json } = arguments;
     let device = device.clone().unwrap_or_else(|| match listen.is_some() || connect.is_some() {
@@ -125,7 +130,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
 enum To<'a> {
     /// On this host.
     Place(&'a Path),
-    /// To the host of this name, which knows where it belongs.
+    /// To the host of this name; the receiver there knows the destination.
     Host(&'a str),
 }
 
@@ -142,7 +147,8 @@ fn send(source: &Path, to: &To<'_>, device: &str, json: bool) -> Result<Outcome>
         }
         To::Host(host) => {
             report.host = Some(host.to_owned());
-            // What runs with its owner's rights on this host has nothing to say on the other.
+            // No set-user-ID and set-group-ID bits: their owner on this host has no rights on the
+            // other.
             modes = 0o777;
         }
     }
@@ -156,7 +162,7 @@ fn send(source: &Path, to: &To<'_>, device: &str, json: bool) -> Result<Outcome>
 
 fn transfer(source: Source<'_>, to: &To<'_>, name: &str) -> Result<Sent> {
     let device = open_device(name)?;
-    // The child lives as long as this.
+    // The child lives until `_child` is dropped.
     let (link, _child) = match *to {
         To::Host(host) => (find(&device, host)?, None),
         To::Place(destination) => {
@@ -174,14 +180,14 @@ fn transfer(source: Source<'_>, to: &To<'_>, name: &str) -> Result<Sent> {
     sent
 }
 
-/// Connects to whoever listens on `host`, when it is our turn.
+/// Connects to the receiver that listens on `host`, once it is our turn.
 fn find(device: &Device, host: &str) -> Result<Link> {
     let spinner = ProgressBar::new_spinner().with_message(format!("Looking for {host}"));
     spinner.enable_steady_tick(Duration::from_millis(200));
     let mut is_told = false;
     let waiting = |why: &str| {
         let why = printable(why);
-        // Without a terminal, once.
+        // Without a terminal, print the reason once.
         if spinner.is_hidden() && !is_told {
             eprintln!("bellwire: {why}");
         }
@@ -194,19 +200,20 @@ fn find(device: &Device, host: &str) -> Result<Link> {
     found
 }
 
-/// A bar that counts bytes; hidden by itself if standard error is no terminal.
+/// A bar that counts bytes; hidden if standard error is no terminal.
 fn progress_bar(bytes: u64) -> Result<ProgressBar> {
     let template = "{bar:30} {percent:>3} %  {binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}, {eta} left";
     Ok(ProgressBar::new(bytes).with_style(ProgressStyle::with_template(template)?))
 }
 
-/// A folder that is copied into itself would never end; a file that is copied onto itself gains nothing.
+/// Refuses a folder that is copied into itself, which would never end, and a file that is copied
+/// onto itself.
 fn refuse_into_itself(source: &Path, target: &Path) -> Result<()> {
     let parent = match target.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    // What cannot be resolved does not exist, and is reported by the receiver.
+    // An unresolvable path does not exist; the receiver reports it.
     let (Ok(source_real), Ok(parent)) = (source.canonicalize(), parent.canonicalize()) else {
         return Ok(());
     };
@@ -229,7 +236,8 @@ pub struct Writer {
     destination: PathBuf,
 }
 
-/// Serves the process that started us, which then knows our address. It is told of what goes wrong, and tells the user.
+/// Serves the process that started us and reads our address from standard output. Errors go to that
+/// process, which reports them to the user.
 pub fn write_copy(writer: &Writer) -> Result<Outcome> {
     follow_parent()?;
     let device = open_device(&writer.device)?;
@@ -251,7 +259,7 @@ pub fn write_copy(writer: &Writer) -> Result<Outcome> {
     Ok(outcome.unwrap_or(Outcome::Failed))
 }
 
-/// Node and function, as [`write_copy`] says them.
+/// Parses node and function as [`write_copy`] prints them.
 fn address_of(said: &str) -> Option<(u32, u8)> {
     let (node, function) = said.strip_prefix("node ")?.split_once(" function ")?;
     Some((node.parse().ok()?, function.parse().ok()?))
@@ -262,7 +270,7 @@ mod tests {
     use super::*;
     use clap::Args;
 
-    /// The help tells the limits that hold.
+    /// The help states the limits that the code has.
     #[test]
     fn the_help_tells_the_limits() {
         let command = Arguments::augment_args(clap::Command::new("copy"));

@@ -1,10 +1,11 @@
-//! What the fuzzer does with messages of a copy (`fuzz/` at the root of the project), and the tests with what it found.
+//! Arbitrary messages of a copy: for the fuzzer (`fuzz/` at the root of the project) and for tests
+//! with its corpus.
 
 use super::message::{ToReceiver, ToSender};
 use std::path::{Component, Path};
 
-/// Gives bytes to what reads messages. What is understood must be understood again when it is written, and a name that is taken leads
-/// nowhere but into the copy.
+/// Parses bytes as messages. A message that parses must parse again after it is written, and an
+/// accepted name must lead into the copy.
 pub fn parse(bytes: &[u8]) {
     if let Ok(message) = serde_json::from_slice::<ToReceiver>(bytes) {
         let text = serde_json::to_vec(&message).expect("plain data");
@@ -28,8 +29,8 @@ pub fn parse(bytes: &[u8]) {
 mod tests {
     use super::*;
 
-    /// No file of the corpus makes the reader of messages panic, understand what it would write otherwise, or take a name that leads
-    /// elsewhere.
+    /// No file of the corpus makes the parser panic, change a message on its round trip, or accept
+    /// a name that leads outside the copy.
     #[test]
     fn messages_stand_the_corpus() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/parse_copy");

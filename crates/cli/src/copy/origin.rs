@@ -1,4 +1,4 @@
-//! Where a copy comes from, for a receiver that keeps the parts of different senders apart.
+//! The origin of a copy, for a receiver that keeps the parts of different senders apart.
 
 use super::message::Hash;
 use anyhow::Result;
@@ -7,17 +7,18 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// What names the machine: systemd's number, which only its users know, or else its name.
+/// Names of the machine: systemd's machine number, which only its users know, or else the host
+/// name.
 const MACHINE: [&str; 3] =
     ["/etc/machine-id", "/var/lib/dbus/machine-id", "/proc/sys/kernel/hostname"];
 
-/// A hash of this machine, this user and the place of `source`, called `name`. It stays the same
-/// when the content changes, so that the same command goes on with what it left. Who does not know
-/// all of them cannot make it up.
+/// A hash of this machine, this user, and the place of `source`, called `name`. It does not depend
+/// on the content, so the same command resumes its part. Others cannot compute it without knowing
+/// all three.
 pub fn origin(source: &Path, name: &OsStr) -> Result<Hash> {
     let machine = MACHINE.iter().find_map(|path| fs::read(path).ok()).unwrap_or_default();
     let parent = source.parent().filter(|parent| !parent.as_os_str().is_empty());
-    // A link is copied as a link, so the last name stands as it is.
+    // A link is copied as a link, so the last part of the path is not resolved.
     let folder = parent.unwrap_or(Path::new(".")).canonicalize()?;
     let user = rustix::process::getuid().as_raw().to_le_bytes();
     let mut hasher = blake3::Hasher::new_derive_key("bellwire copy: origin");
@@ -31,7 +32,7 @@ pub fn origin(source: &Path, name: &OsStr) -> Result<Hash> {
 mod tests {
     use super::*;
 
-    /// The origin is that of the place, however it is written, and another one elsewhere.
+    /// The origin is the same however the place is written, and differs for another place.
     #[test]
     fn the_origin_is_that_of_the_place() {
         let of = |source: &str, name: &str| {

@@ -1,10 +1,10 @@
-//! The unfinished copy beside its last name: what it is called, whose it is, and what earlier
-//! attempts left.
+//! The unfinished copy beside its final name: its name, its owner, and the parts of earlier
+//! attempts.
 //!
-//! A copy that the user of this host began is made as `NAME.bellwire-part`. Any stranger can send
-//! something under the same name, so the parts of strangers have the mark of their origin in the
-//! name: `NAME.0123456789abcdef.bellwire-part`. A sender goes on with what it left itself, and does
-//! not meet what others left.
+//! A copy that the user of this host began is made as `NAME.bellwire-part`. Strangers can send
+//! under any name, so their parts carry a mark of their origin:
+//! `NAME.0123456789abcdef.bellwire-part`. A sender resumes its own part and never meets the parts
+//! of others.
 
 use super::canary::planted;
 use super::message::Hash;
@@ -19,24 +19,24 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// What the name of an unfinished copy ends with.
+/// Suffix of the name of an unfinished copy.
 pub const SUFFIX: &str = ".bellwire-part";
 
-/// Longest name on Linux file systems.
+/// Longest name on Linux file systems, in bytes.
 const NAME_BYTES: usize = 255;
 
 /// Hexadecimal digits of the mark.
 const MARK_DIGITS: usize = 16;
 
-/// Senders of one origin and name at a time.
+/// Most simultaneous senders of one origin and name.
 const TWINS: u8 = 16;
 
 /// An unfinished copy.
 pub struct Part {
     pub path: PathBuf,
-    /// Whether an earlier attempt left something.
+    /// Whether an earlier attempt left a part.
     pub resuming: bool,
-    /// Locked until we end, however we end.
+    /// The lock ends with this process, however it ends.
     _lock: File,
 }
 
@@ -52,8 +52,8 @@ impl Part {
         }
     }
 
-    /// The part of a stranger's copy. If the same stranger has two copies of the same name under
-    /// way, they have two parts.
+    /// The part of a stranger's copy. Two simultaneous copies of one stranger and name have two
+    /// parts.
     pub fn of_stranger(parent: &Path, name: &OsStr, folder: bool, origin: &Hash) -> Result<Part> {
         if planted("one part for all") {
             return Self::of_user(parent, name, folder);
@@ -68,10 +68,10 @@ impl Part {
         bail!("{TWINS} copies of {name:?} are running")
     }
 
-    /// Makes the part, or takes what is left of it. `None` if another copy has it.
+    /// Creates the part, or takes over an existing one. `None` if another copy holds it.
     fn claim(path: &Path, folder: bool) -> Result<Option<Part>> {
         let told = || format!("cannot make {}", path.display());
-        // Each round that does not end has removed something, or met a copy that just ended.
+        // Each round that does not return has removed something, or met a copy that just ended.
         for _ in 0..100 {
             let (file, resuming) = match open(path).with_context(told)? {
                 Some(file) => (file, true),
@@ -81,7 +81,7 @@ impl Part {
                 },
             };
             match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                // A file system without locks (of folders, perhaps) is no reason to copy nothing.
+                // A file system without locks (perhaps only of folders) must not prevent the copy.
                 Ok(()) | Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::BADF) => {}
                 Err(Errno::WOULDBLOCK) => return Ok(None),
                 Err(error) => {
@@ -89,14 +89,15 @@ impl Part {
                 }
             }
             let locked = file.metadata().with_context(told)?;
-            // Whoever had it may have finished meanwhile: then another one has the name, or none.
+            // The former holder may have finished meanwhile: then the path names another file, or
+            // none.
             let named = fs::symlink_metadata(path);
             if !named.is_ok_and(|named| named.ino() == locked.ino() && named.dev() == locked.dev())
             {
                 continue;
             }
             if locked.is_dir() != folder {
-                // It cannot be gone on with.
+                // It cannot be resumed.
                 clear(path).with_context(|| format!("cannot remove {}", path.display()))?;
                 continue;
             }
@@ -105,13 +106,13 @@ impl Part {
         bail!("{} changes all the time", path.display())
     }
 
-    /// Removes it if there is nothing in it.
+    /// Removes the part if it is empty.
     pub fn forget_if_empty(&self) -> Result<()> {
         forget_if_empty(&self.path)
     }
 }
 
-/// Opens a part that is there. Anything but a file or folder is removed.
+/// Opens an existing part. Anything but a file or folder is removed.
 fn open(path: &Path) -> io::Result<Option<File>> {
     let folder = match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_dir() || metadata.is_file() => metadata.is_dir(),
@@ -125,7 +126,7 @@ fn open(path: &Path) -> io::Result<Option<File>> {
     let mut options = OpenOptions::new();
     options.read(true).write(!folder).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
     match options.open(path) {
-        // The copy was killed after it got the permissions that it was to have.
+        // The copy was killed after it set its final permissions.
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
             let mode = if folder { 0o700 } else { 0o600 };
             fs::set_permissions(path, Permissions::from_mode(mode))?;
@@ -143,7 +144,7 @@ fn create(path: &Path, folder: bool) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// Removes a part with nothing in it.
+/// Removes an empty part.
 fn forget_if_empty(path: &Path) -> Result<()> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_file() && metadata.len() == 0 => Ok(fs::remove_file(path)?),
@@ -156,7 +157,7 @@ fn forget_if_empty(path: &Path) -> Result<()> {
     }
 }
 
-/// The name of a stranger's part. A long name is cut: the mark is one of the whole.
+/// The name of a stranger's part. A long name is truncated; the mark covers the whole name.
 fn marked(name: &OsStr, folder: bool, origin: &Hash, twin: u8) -> OsString {
     let mut hasher = blake3::Hasher::new_keyed(origin);
     hasher.update(&[folder.into(), twin]).update(name.as_bytes());
@@ -169,7 +170,7 @@ fn marked(name: &OsStr, folder: bool, origin: &Hash, twin: u8) -> OsString {
     OsString::from_vec(marked)
 }
 
-/// Whether something of this name is, or could be, a stranger's part.
+/// Whether this name is, or could be, that of a stranger's part.
 fn is_marked(name: &OsStr) -> bool {
     let Some(rest) = name.as_bytes().strip_suffix(SUFFIX.as_bytes()) else { return false };
     let Some(start) = rest.len().checked_sub(MARK_DIGITS + 1) else { return false };
@@ -177,16 +178,16 @@ fn is_marked(name: &OsStr) -> bool {
     rest[start] == b'.' && rest[start + 1..].iter().all(is_digit)
 }
 
-/// What unfinished copies of strangers left in a folder. They are bounded in number, and give way
-/// where there is no room left.
+/// Strangers' unfinished copies in a folder. Their number is bounded, and they are removed when the
+/// disc is full.
 pub struct Leftovers(Vec<PathBuf>);
 
 impl Leftovers {
-    /// How many are kept. Beyond these, the smallest are removed: what is large took long, and
-    /// costs a hostile sender as long.
+    /// Most parts kept. Beyond that, the smallest are removed: a large part took long to send,
+    /// and costs a hostile sender as much time.
     pub const MOST: usize = 16;
 
-    /// Finds those in `folder`.
+    /// Lists the parts in `folder`.
     pub fn find(folder: &Path) -> Leftovers {
         let children = fs::read_dir(folder).into_iter().flatten().flatten();
         let parts = children.filter(|child| is_marked(&child.file_name()));
@@ -195,14 +196,14 @@ impl Leftovers {
         found
     }
 
-    /// None.
+    /// An empty list.
     pub fn none() -> Leftovers {
         Leftovers(Vec::new())
     }
 
-    /// A copy has ended without its last name.
+    /// Adds the part of a copy that did not complete.
     pub fn add(&mut self, part: Part) {
-        // If it cannot be looked at, it is counted.
+        // If it cannot be examined, it counts as not empty.
         let _ = part.forget_if_empty();
         let path = part.path.clone();
         drop(part);
@@ -212,7 +213,7 @@ impl Leftovers {
         self.bound();
     }
 
-    /// Removes the smallest one that nobody uses. `false` if there is none.
+    /// Removes the smallest unused part. `false` if there is none.
     pub fn make_room(&mut self) -> bool {
         if planted("leftovers stay") {
             return false;
@@ -231,14 +232,14 @@ impl Leftovers {
     }
 }
 
-/// Removes a part unless a copy has it.
+/// Removes a part unless a copy holds it.
 fn remove_unused(path: &Path) -> bool {
     let Ok(Some(file)) = open(path) else { return false };
     let is_free = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
     is_free && clear(path).is_ok()
 }
 
-/// Bytes on the disc, of the first `most` entries.
+/// Bytes on the disc of the first `most` entries.
 fn size(path: &Path, most: &mut u32) -> u64 {
     let Ok(metadata) = fs::symlink_metadata(path) else { return 0 };
     let mut bytes = metadata.blocks() * 512;
@@ -282,7 +283,7 @@ mod tests {
         }
     }
 
-    /// The mark depends on origin, name, kind and twin; the name fits, and is known again.
+    /// The mark depends on origin, name, kind and twin. The name fits the limit and is recognized.
     #[test]
     fn parts_of_strangers_have_names_of_their_own() {
         let (long, longer) = (OsString::from("x".repeat(254)), OsString::from("x".repeat(255)));
@@ -306,8 +307,8 @@ mod tests {
         }
     }
 
-    /// Who asks twice for the same part has two; each is resumed by the next, whatever others left
-    /// under the name.
+    /// One origin that asks twice for the same name gets two parts. Each is resumed later,
+    /// regardless of others' parts under the name.
     #[test]
     fn a_part_is_resumed_by_its_origin() {
         let folder = Folder::new("part-origin");
@@ -327,8 +328,7 @@ mod tests {
         assert_eq!(fs::read(&path).expect("ours"), b"data");
     }
 
-    /// What is of the other kind, or a link, does not stand in the way of a user's copy, unless a
-    /// copy has it.
+    /// A part of the other kind, or a link, does not block a user's copy, unless a copy holds it.
     #[test]
     fn what_cannot_be_resumed_gives_way() {
         let folder = Folder::new("part-kind");
@@ -348,8 +348,7 @@ mod tests {
         assert!(!folder.0.join("elsewhere").exists());
     }
 
-    /// Leftovers are bounded; the largest stay, and so does one that is in use. Empty ones do not
-    /// stay at all.
+    /// Leftovers are bounded. The largest stay, and so does one in use; empty ones are removed.
     #[test]
     fn leftovers_are_bounded() {
         let folder = Folder::new("part-bound");
@@ -374,7 +373,7 @@ mod tests {
         let is_there =
             |start: &str| names.iter().any(|name| name.as_bytes().starts_with(start.as_bytes()));
         assert!(is_there("large.") && is_there("used."), "{names:?}");
-        // Those that a process before us left count as well; what is not ours does not.
+        // Parts of an earlier process count too; parts of the user's own copies do not.
         fs::write(folder.0.join("a.bellwire-part"), "data").expect("ours");
         let mut found = Leftovers::find(&folder.0);
         while found.make_room() {}

@@ -1,4 +1,4 @@
-//! Where a copy is made, and where it ends up.
+//! Where a copy is made, and its final name.
 
 use super::message::Hash;
 use super::part::{Leftovers, Part, SUFFIX};
@@ -11,18 +11,18 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// What the user wants copies to be put to, and on what terms.
+/// The destination of copies, and its terms.
 pub struct Destination {
     /// The new name, or a folder to put copies into.
     pub path: PathBuf,
-    /// Whether somebody else sends, on another host perhaps. Of such a one we take files and
-    /// folders only, in places where there is nothing, and nothing that runs with our rights when
-    /// somebody else starts it.
+    /// Whether senders are strangers, perhaps on other hosts. From strangers we accept only files
+    /// and folders, at places where nothing is. Nothing they send may run with our rights when
+    /// others start it.
     pub of_strangers: bool,
-    /// What unfinished copies of strangers left.
+    /// Unfinished copies of strangers.
     pub leftovers: Leftovers,
-    /// Whether a copy has got the very name that the user gave: that one is not replaced by the
-    /// next.
+    /// Whether a copy has taken the exact name that the user gave; the next copy must not replace
+    /// it.
     given: bool,
 }
 
@@ -42,35 +42,35 @@ impl Destination {
         Ok(Destination { path: path.to_owned(), of_strangers: true, leftovers, given: false })
     }
 
-    /// Whether what has the name `last` may be replaced. The user has named what is replaced; a
-    /// stranger has not to.
+    /// Whether the file at `last` may be replaced. A user named it as the destination; a stranger
+    /// may replace only that name, once.
     fn may_replace(&self, last: &Path) -> bool {
         !self.of_strangers || (last == self.path && !self.given)
     }
 }
 
-/// What a sender says about what it sends.
+/// What a sender announces.
 pub struct Announced<'a> {
     /// The last part of the source's name.
     pub name: &'a OsStr,
-    /// Whether it is a folder.
+    /// Whether the source is a folder.
     pub folder: bool,
-    /// Where it comes from.
+    /// The origin of the copy.
     pub origin: &'a Hash,
 }
 
 /// Where one copy goes.
 pub struct Place {
-    /// The name that it will have.
+    /// Its final name.
     last: PathBuf,
-    /// What it is until then.
+    /// The unfinished copy.
     pub part: Part,
     /// Whether it is a folder.
     pub folder: bool,
 }
 
 impl Place {
-    /// Finds out where what is `announced` goes: into the destination, if that is a folder.
+    /// Finds the place of an announced copy: inside the destination if that is a folder.
     pub fn find(destination: &Destination, announced: &Announced<'_>) -> Result<Place> {
         let Announced { name, folder, origin } = *announced;
         let is_plain = Path::new(name).file_name() == Some(name);
@@ -88,13 +88,13 @@ impl Place {
             Err(error) if error.kind() == ErrorKind::NotADirectory => {
                 bail!("{shown}: what should be a folder is none")
             }
-            // A file is replaced when the copy is complete.
+            // An existing file is replaced when the copy is complete.
             _ => {}
         }
         let Some(file_name) = last.file_name() else { bail!("{shown} is no name for a copy") };
         let parent = existing_parent(&last)?;
         let part = if destination.of_strangers {
-            // It could be taken for the unfinished copy of somebody else.
+            // The name could be taken for another sender's unfinished copy.
             let is_part = file_name.as_bytes().ends_with(SUFFIX.as_bytes());
             ensure!(!is_part, "names that end with {SUFFIX} are those of unfinished copies");
             Part::of_stranger(parent, file_name, folder, origin)?
@@ -110,8 +110,8 @@ impl Place {
         if path.is_empty() { part.clone() } else { part.join(path) }
     }
 
-    /// Gives the complete copy its name, at once, in place of what had it if that may be replaced.
-    /// Returns the name.
+    /// Renames the complete copy to its final name atomically, replacing an existing file if
+    /// allowed. Returns the name.
     pub fn give_name(&self, destination: &mut Destination) -> Result<PathBuf> {
         let last = &self.last;
         let told = || format!("cannot give the copy its name {}", last.display());
@@ -125,10 +125,10 @@ impl Place {
     }
 }
 
-/// Renames, unless something has the name.
+/// Renames, unless the new name exists.
 fn rename_to_new(from: &Path, to: &Path) -> std::io::Result<()> {
     match rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // The file system cannot do both at once.
+        // The file system cannot check and rename in one step.
         Err(Errno::INVAL | Errno::NOSYS) => match fs::symlink_metadata(to) {
             Err(error) if error.kind() == ErrorKind::NotFound => fs::rename(from, to),
             Ok(_) => Err(ErrorKind::AlreadyExists.into()),
@@ -138,7 +138,7 @@ fn rename_to_new(from: &Path, to: &Path) -> std::io::Result<()> {
     }
 }
 
-/// The folder that `last` is to be in.
+/// The parent folder of `last`.
 fn existing_parent(last: &Path) -> Result<&Path> {
     let parent = match last.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -148,12 +148,12 @@ fn existing_parent(last: &Path) -> Result<&Path> {
     Ok(parent)
 }
 
-/// The name that a copy of something called `name` has at the end.
+/// The final path of a copy of something called `name`.
 pub fn target(destination: &Path, name: &OsStr) -> PathBuf {
     if destination.is_dir() { destination.join(name) } else { destination.to_owned() }
 }
 
-/// The last part of a path's name, whatever it ends with.
+/// The last part of a path, whatever the path ends with.
 pub fn name_of(path: &Path) -> Result<OsString> {
     if let Some(name) = path.file_name() {
         return Ok(name.to_owned());

@@ -1,7 +1,7 @@
-//! The side that writes: beside the destination first, and under its name only when everything is
-//! there and compared.
+//! The writing side. It writes beside the destination, and renames once everything is complete and
+//! compared.
 //!
-//! One [`Receiver`] is one copy. It is a state machine that is given messages and makes files; it
+//! One [`Receiver`] is one copy. It is a state machine that takes messages and writes files; it
 //! knows no connection.
 
 use super::link::CHUNK_BYTES;
@@ -19,71 +19,71 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Pieces in a receiver's memory for one sender.
+/// Chunks in a receiver's memory for one sender.
 pub const SLOTS: u32 = 16;
 
-/// What was received.
+/// A complete copy.
 pub struct Received {
-    /// Under its last name.
+    /// Its final path.
     pub place: PathBuf,
-    /// What came, as the sender's [`super::sender::Sent`] counts it; the failures are those that
-    /// the sender told of.
+    /// Counts as in the sender's [`super::sender::Sent`]; the failures are those that the sender
+    /// reported.
     pub counts: Counts,
     pub failures: u64,
-    /// Of the file, or of the tree.
+    /// Hash of the file, or of the tree.
     pub hash: Hash,
 }
 
-/// What a message led to.
+/// The result of a message.
 pub enum Step {
     /// The copy goes on. The sender made this progress, in bytes.
     Progress(u64),
     /// The copy is complete.
     Complete(Received),
-    /// The sender has nothing to send after all.
+    /// The sender has nothing to send.
     Nothing,
 }
 
 /// One copy.
 pub struct Receiver {
-    /// Where the sender puts.
+    /// Memory that the sender puts to.
     slots: MemoryRegion,
     place: Place,
     of_stranger: bool,
     bar: ProgressBar,
     names: Names,
     tree: TreeHash,
-    /// Of the file, if it is one alone.
+    /// Hash of the file, if the source is a single file.
     alone: Option<Hash>,
     counts: Counts,
     state: State,
 }
 
-/// What comes next.
+/// What the receiver expects next.
 enum State {
     /// An entry, or the end.
     Entries,
-    /// Our hash of what is there of a file.
+    /// Hashing our part of a file.
     Comparing { file: Incoming, left: u64 },
-    /// The place where the sender begins with a file. `have` bytes are there; `compared`: what it
-    /// says that it compared of them.
+    /// The sender's decision where to begin with a file. `have`: bytes of our part; `compared`:
+    /// bytes that the sender reports as compared.
     Offered { file: Incoming, have: u64, compared: u64 },
-    /// Data.
+    /// The file's data.
     Data(Incoming),
 }
 
-/// A file on its way.
+/// A file that is being received.
 struct Incoming {
     entry: Entry,
     size: u64,
     file: File,
     hasher: blake3::Hasher,
-    /// Bytes that are there, and in the hash.
+    /// Bytes written and hashed.
     written: u64,
 }
 
 impl Receiver {
-    /// A copy to `place`, of data that is put to `slots`.
+    /// A copy to `place`; its data is put to `slots`.
     pub fn new(
         place: Place,
         slots: MemoryRegion,
@@ -104,7 +104,7 @@ impl Receiver {
         }
     }
 
-    /// Takes a message; what is to be answered is added to `answers`. `chunk`: memory for a chunk.
+    /// Handles a message and adds the answers to `answers`. `chunk`: memory for a chunk.
     pub fn hear(
         &mut self,
         message: ToReceiver,
@@ -146,7 +146,7 @@ impl Receiver {
                 let data = self.data(file, message, &mut destination.leftovers, chunk, answers);
                 data.map_err(|error| cannot_write(&path, error))
             }
-            // Who wants to begin anew need not wait for the comparison.
+            // A sender that begins anew need not wait for the comparison.
             (State::Comparing { file, .. }, message @ ToReceiver::Begin { from: 0 }) => {
                 let path = self.place.inside(&file.entry.path);
                 self.begin(file, 0, 0, message).map_err(|error| cannot_write(&path, error))
@@ -155,12 +155,12 @@ impl Receiver {
         }
     }
 
-    /// Whether there is something to do without a message.
+    /// Whether there is work without a message.
     pub fn has_work(&self) -> bool {
         matches!(self.state, State::Comparing { .. })
     }
 
-    /// Does a piece of it: the sender waits for us.
+    /// Does a piece of that work; the sender waits for it.
     pub fn work(&mut self, chunk: &mut [u8], answers: &mut Vec<ToSender>) -> Result<()> {
         let State::Comparing { mut file, left } =
             std::mem::replace(&mut self.state, State::Entries)
@@ -179,30 +179,30 @@ impl Receiver {
         Ok(())
     }
 
-    /// Tells the sender what is there.
+    /// Tells the sender which part of the file we have.
     fn offer(file: Incoming, answers: &mut Vec<ToSender>) -> State {
         let (have, hash) = (file.written, *file.hasher.finalize().as_bytes());
         answers.push(ToSender::Have { bytes: have, hash });
         State::Offered { file, have, compared: 0 }
     }
 
-    /// Ends before the copy is complete. What came stays for the next attempt.
+    /// Ends an incomplete copy. Its part stays for the next attempt.
     pub fn leave(self, destination: &mut Destination) -> MemoryRegion {
         if destination.of_strangers {
             destination.leftovers.add(self.place.part);
         } else {
-            // The next attempt tries again.
+            // If this fails, the next attempt tries again.
             let _ = self.place.part.forget_if_empty();
         }
         self.slots
     }
 
-    /// Shows what has come.
+    /// The progress bar.
     pub fn bar(&self) -> &ProgressBar {
         &self.bar
     }
 
-    /// The memory that the sender puts to, when the copy is complete.
+    /// Returns the memory that the sender puts to, after a complete copy.
     pub fn into_slots(self) -> MemoryRegion {
         self.slots
     }
@@ -244,8 +244,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// Whatever a sender says, nothing is written but inside the destination, and nothing through a
-    /// link.
+    /// Checks a sender's entry: nothing is written outside the destination or through a link.
     fn check(&mut self, entry: &Entry) -> Result<()> {
         let path = Path::new(&entry.path);
         ensure!(entry.leads_inside(), "the name {path:?} leads elsewhere");
@@ -266,7 +265,7 @@ impl Receiver {
         let most = if self.of_stranger { 0o777 } else { 0o7777 };
         ensure!(entry.mode <= most, "its permissions are {:o}", entry.mode);
         let lone_link = path.as_os_str().is_empty() && matches!(entry.kind, Kind::Link { .. });
-        // It would lead the next copy to the same name elsewhere.
+        // A lone link would redirect the next copy to the same name.
         ensure!(
             !(self.of_stranger && lone_link),
             "a link alone is not taken from another host: copy what it points to"
@@ -274,7 +273,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// Takes what precedes a file's data.
+    /// Handles the messages before a file's data.
     fn begin(
         &mut self,
         mut file: Incoming,
@@ -288,7 +287,7 @@ impl Receiver {
                 file.written = 0;
             }
             ToReceiver::Begin { from } if from == have => {}
-            // It can compare no more than there is.
+            // It cannot have compared more than there is.
             ToReceiver::Comparing { bytes } if bytes <= have - compared => {
                 self.state = State::Offered { file, have, compared: compared + bytes };
                 return Ok(Step::Progress(bytes));
@@ -302,7 +301,7 @@ impl Receiver {
         Ok(Step::Progress(0))
     }
 
-    /// Takes a file's data.
+    /// Handles the messages of a file's data.
     fn data(
         &mut self,
         mut file: Incoming,
@@ -344,8 +343,8 @@ impl Receiver {
         }
     }
 
-    /// The sender cannot read a file to its end. In a tree it must not be there; alone, it is where
-    /// the next attempt begins.
+    /// The sender cannot read a file to its end. Remove it from a tree; keep a single file for the
+    /// next attempt.
     fn abandon(&mut self, entry: &Entry) -> Result<()> {
         if !entry.path.is_empty() {
             fs::remove_file(self.place.inside(&entry.path))?;
@@ -353,8 +352,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// Removes what an earlier attempt left and the source does not have any more, sets the
-    /// folders' permissions, and renames.
+    /// Removes leftovers that the source no longer has, sets the folders' permissions, and renames.
     fn finish(&mut self, destination: &mut Destination) -> Result<PathBuf> {
         let folders = self.names.folders();
         if self.place.part.resuming {
@@ -362,7 +360,7 @@ impl Receiver {
                 prune(&self.place.inside(folder), Path::new(folder), &self.names)?;
             }
         }
-        // Innermost first: a folder may be closed for writing.
+        // Innermost first: the permissions of a parent may forbid writing.
         for (folder, mode) in folders {
             let path = self.place.inside(folder);
             fs::set_permissions(&path, Permissions::from_mode(mode))
@@ -372,13 +370,13 @@ impl Receiver {
     }
 }
 
-/// An error of taking a file, folder or link.
+/// The error for a file, folder or link that cannot be written.
 fn cannot_write(path: &Path, error: anyhow::Error) -> anyhow::Error {
     let why = reason(&error);
     error.context(format!("cannot write {}{why}", path.display()))
 }
 
-/// What the user can do something about, in words that can follow "cannot write FILE".
+/// The cause in words that the user can act on, to follow "cannot write FILE".
 fn reason(error: &anyhow::Error) -> &'static str {
     let kind = error.chain().find_map(|cause| Some(cause.downcast_ref::<std::io::Error>()?.kind()));
     match kind {
@@ -394,7 +392,7 @@ fn reason(error: &anyhow::Error) -> &'static str {
     }
 }
 
-/// Makes a folder that we can write to, or finds it.
+/// Makes a writable folder, or finds it.
 fn make_folder(path: &Path) -> std::io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_dir() => {}
@@ -406,7 +404,7 @@ fn make_folder(path: &Path) -> std::io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(0o700))
 }
 
-/// Removes whatever has the name.
+/// Removes the file, folder or link at `path`.
 pub fn clear(path: &Path) -> std::io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
@@ -427,7 +425,7 @@ fn prune(place: &Path, folder: &Path, names: &Names) -> Result<()> {
     Ok(())
 }
 
-/// Opens a file for what comes: what is there of it is kept if an earlier attempt may have left it.
+/// Opens a file for writing; keeps the content that an earlier attempt may have left.
 fn open_file(path: &Path) -> std::io::Result<File> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_file() => {
@@ -441,8 +439,7 @@ fn open_file(path: &Path) -> std::io::Result<File> {
     options.open(path)
 }
 
-/// Does `work`. While there is no room left for it, leftovers of strangers are removed, and it is
-/// done again.
+/// Runs `work`. While the disc is full, removes leftovers of strangers and retries.
 fn with_room<T>(
     leftovers: &mut Leftovers,
     mut work: impl FnMut() -> std::io::Result<T>,

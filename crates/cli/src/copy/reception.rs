@@ -1,8 +1,8 @@
-//! The receiving side of all connections: takes senders as it is their turn, serves several at a
-//! time, and tells how each one ended.
+//! The receiving side of all connections. It admits senders in turn, serves several at a time, and
+//! reports how each one ended.
 //!
-//! One function and one thread serve all of them. [`Turns`] decides who has a place, [`Receiver`]
-//! what a message does.
+//! One function and one thread serve all senders. [`Turns`] decides which sender has a place;
+//! [`Receiver`] handles its messages.
 
 use super::canary::planted;
 use super::keep_alive::Alive;
@@ -22,18 +22,17 @@ use bellwire::{
 use indicatif::ProgressBar;
 use std::time::{Duration, Instant};
 
-/// Time between two looks at who asks and who is silent.
+/// Time between two checks for requests and silent senders.
 const GLANCE: Duration = Duration::from_millis(200);
 
-/// A sender whose place nobody wants may be silent for so long. One that dies is noticed by its
-/// device, long before.
+/// Longest silence of a sender whose place is not wanted. The device notices a dead sender much
+/// earlier.
 pub const LONGEST_SILENCE: Duration = Duration::from_secs(600);
 
-/// A sender that has been told how its copy ended, and whose place is wanted, has so long to hear
-/// it.
+/// How long a sender may take to read its result while its place is wanted.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// Completions that are taken before the next look.
+/// Most completions taken before the next check.
 const BATCH: usize = 64;
 
 /// How a sender's copy ended.
@@ -42,7 +41,7 @@ pub struct Ended {
     pub node: u32,
     /// From its connection to its end.
     pub took: Duration,
-    /// What was received; `None` if the sender had nothing to send after all.
+    /// The complete copy; `None` if the sender had nothing to send.
     pub outcome: Result<Option<Received>>,
 }
 
@@ -50,7 +49,7 @@ pub struct Ended {
 pub struct Reception {
     alive: Alive,
     listener: Listener,
-    /// For the completions of all queue pairs.
+    /// Completion queue of all queue pairs.
     queue: CompletionQueue,
     rules: Rules,
     turns: Turns,
@@ -59,13 +58,13 @@ pub struct Reception {
     sessions: Vec<Session>,
     destination: Destination,
     budget: Budget,
-    /// A chunk is copied here once, and then hashed and written.
+    /// A chunk is copied here once, then hashed and written.
     chunk: Vec<u8>,
-    /// Makes the bar of a sender.
+    /// Makes a sender's progress bar.
     bar: Box<dyn Fn() -> Result<ProgressBar>>,
 }
 
-/// One sender that has a place.
+/// One sender with a place.
 struct Session {
     pair: QueuePair,
     node: u32,
@@ -77,23 +76,23 @@ struct Session {
 }
 
 enum Stage {
-    /// It is connected, and has not said what it sends.
+    /// It is connected, and has not announced its copy.
     Connected,
     Copying(Box<Receiver>),
-    /// It has been told how its copy ended. Its memory stays until it has gone: a put that is under way
-    /// would fail otherwise, and the sender would hear of that before it hears the reason.
+    /// It has been sent its result. Its memory stays until it disconnects: otherwise a put in
+    /// flight would fail, and the sender would see that error before the result.
     Leaving(Option<MemoryRegion>),
 }
 
 impl Reception {
-    /// Listens with `function` for senders of something that goes to `destination`.
+    /// Listens with `function` for senders; their copies go to `destination`.
     pub fn open(
         mut function: Function,
         rules: Rules,
         destination: Destination,
         bar: impl Fn() -> Result<ProgressBar> + 'static,
     ) -> Result<Reception> {
-        // Those of a queue pair that was destroyed may not have been taken yet.
+        // Twice: completions of a destroyed queue pair may still be in the queue.
         let depth = 2 * rules.places * (DEPTH + RECEIVES);
         let queue = function.create_completion_queue(depth)?;
         let listener = function.listen(NUMBER)?;
@@ -114,19 +113,19 @@ impl Reception {
         })
     }
 
-    /// From now on takes only those who wait in line already.
+    /// From now on admits only senders that already wait in line.
     pub fn close(&mut self) {
         self.turns.close();
     }
 
-    /// Whether nobody is served, and nobody waits.
+    /// Whether no sender is served or waits.
     pub fn is_idle(&mut self) -> bool {
         let now = self.now();
         self.sessions.is_empty() && self.turns.line_is_empty(now)
     }
 
-    /// Waits for at most `patience` until something happens, and does what is to be done. Returns
-    /// the copies that ended.
+    /// Waits for at most `patience` until something happens, and handles it. Returns the copies
+    /// that ended.
     pub fn round(&mut self, patience: Duration) -> Result<Vec<Ended>> {
         let mut ended = Vec::new();
         self.take_requests(patience)?;
@@ -145,7 +144,7 @@ impl Reception {
         self.clock.read(self.started.elapsed())
     }
 
-    // Who asks
+    // Requests
 
     fn take_requests(&mut self, patience: Duration) -> Result<()> {
         let now = self.now();
@@ -169,7 +168,7 @@ impl Reception {
     fn answer(&mut self, request: ConnectionRequest) -> Result<()> {
         let now = self.now();
         if request.private_data != HELLO {
-            // If it is gone by now, it does not want to know: here and below.
+            // Here and below: a sender that is gone needs no answer.
             let _ = self.alive.function().reject(request, refusal(HELLO).as_bytes());
             return Ok(());
         }
@@ -191,7 +190,7 @@ impl Reception {
             }),
             Err(error) => {
                 self.turns.leave(asker.node);
-                // The peer went away meanwhile. Anything else would be as wrong the next time.
+                // The peer went away meanwhile. Any other error would repeat.
                 if !matches!(error, Error::Unreachable { .. }) {
                     return Err(error).context("cannot accept a connection");
                 }
@@ -200,7 +199,7 @@ impl Reception {
         Ok(())
     }
 
-    // Who is connected
+    // Connected senders
 
     fn take_completions(&mut self, patience: Duration, ended: &mut Vec<Ended>) -> Result<()> {
         if self.sessions.is_empty() {
@@ -288,7 +287,7 @@ impl Reception {
         answers.iter().try_for_each(|answer| self.say(index, answer))
     }
 
-    /// Somebody says what it sends.
+    /// A sender announces its copy.
     fn begin(&mut self, message: ToReceiver) -> Result<(Receiver, ToSender)> {
         let ToReceiver::Hello { name, folder, bytes, origin } = message else {
             bail!("no greeting")
@@ -304,7 +303,7 @@ impl Reception {
         Ok((Receiver::new(place, slots, &self.destination, &self.budget, bar), ready))
     }
 
-    /// Does what a sender waits for.
+    /// Does the work that a sender waits for.
     fn work(&mut self, index: usize, now: Duration, ended: &mut Vec<Ended>) {
         let session = &mut self.sessions[index];
         let Stage::Copying(receiver) = &mut session.stage else { return };
@@ -321,7 +320,7 @@ impl Reception {
         }
     }
 
-    /// Ends what takes too long.
+    /// Ends a session that takes too long.
     fn look_after(&mut self, index: usize, now: Duration, ended: &mut Vec<Ended>) -> Result<()> {
         let session = &self.sessions[index];
         let silent = session.pace.silent_for(now);
@@ -346,17 +345,17 @@ impl Reception {
         Ok(())
     }
 
-    /// A copy has ended; the sender is told if it could not be completed.
+    /// Ends a copy; a sender whose copy is incomplete gets the reason.
     fn end(&mut self, index: usize, outcome: Result<Option<Received>>, ended: &mut Vec<Ended>) {
         if let Err(error) = &outcome {
             let why = crate::command::sentence(error);
-            // If it does not hear it, it has ended the connection, or will see it end.
+            // If the message fails, the sender has disconnected or will see the disconnect.
             let _ = self.say(index, &ToSender::Failed { why });
         }
         let now = self.clock.read(self.started.elapsed());
         let session = &mut self.sessions[index];
         let slots = match std::mem::replace(&mut session.stage, Stage::Leaving(None)) {
-            // It ended before.
+            // It had ended already.
             leaving @ Stage::Leaving(_) => {
                 session.stage = leaving;
                 return;
@@ -386,13 +385,13 @@ impl Reception {
         self.turns.leave(session.node);
         let mut function = self.alive.function();
         if let Stage::Leaving(Some(slots)) = &session.stage {
-            // Nothing that we posted uses it.
+            // No operation that we posted uses it.
             let _ = function.release(slots);
         }
         Ok(function.destroy_queue_pair(session.pair)?)
     }
 
-    /// Sends a message. It does not wait: a sender that takes nothing is not served any more.
+    /// Sends a message without waiting: a sender that takes no messages is dropped.
     fn say(&mut self, index: usize, message: &ToSender) -> Result<()> {
         let session = &mut self.sessions[index];
         ensure!(session.outstanding < DEPTH, "it takes nothing that it is told");
@@ -429,7 +428,7 @@ fn connect(
 
 fn post_receive(function: &mut Function, pair: QueuePair) -> bellwire::Result<()> {
     match function.post_receive(pair, vec![0; MESSAGE_BYTES], 0).map_err(Error::from) {
-        // We may have the last words of somebody who left; its next completion tells that.
+        // The sender may have left after its last message; its next completion shows that.
         Ok(()) | Err(Error::WrongState { .. }) => Ok(()),
         Err(error) => Err(error),
     }

@@ -1,4 +1,4 @@
-//! What is told at the end of a copy.
+//! The report at the end of a copy.
 
 use super::message::{Counts, Hash};
 use super::walk::{self, Failure};
@@ -9,42 +9,42 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What `--json` prints. What one side does not know is left out.
+/// The object that `--json` prints. Fields that one side does not know are absent.
 #[derive(Default, Serialize)]
 pub struct Report {
     #[serde(serialize_with = "walk::as_text", skip_serializing_if = "Option::is_none")]
     pub source: Option<PathBuf>,
-    /// Under its last name.
+    /// The copy's final path.
     #[serde(serialize_with = "walk::as_text", skip_serializing_if = "Option::is_none")]
     pub destination: Option<PathBuf>,
-    /// That it was copied to.
+    /// The host that it was copied to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// That it came from.
+    /// The node that it came from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<u32>,
     pub device: String,
     #[serde(flatten)]
     pub counts: Counts,
     pub seconds: f64,
-    /// Of what was copied now.
+    /// Rate of the bytes copied in this run.
     pub bytes_per_s: f64,
-    /// Of the file, or of the tree; nothing if nothing was copied.
+    /// Hash of the file, or of the tree; absent if nothing was copied.
     pub blake3: Option<String>,
-    /// What the sender could not copy.
+    /// Failures on the sender's side.
     pub failures: Vec<Failure>,
-    /// How many of these the other side has told of.
+    /// How many failures the other side reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failures_of_sender: Option<u64>,
 }
 
 impl Report {
-    /// Of a copy over `device`.
+    /// An empty report of a copy over `device`.
     pub fn of(device: &str) -> Report {
         Report { device: device.to_owned(), ..Report::default() }
     }
 
-    /// With what was copied, and how long it took.
+    /// Adds counts, hash and duration.
     pub fn measured(self, counts: Counts, hash: Option<Hash>, took: Duration) -> Report {
         let seconds = took.as_secs_f64();
         Report {
@@ -88,7 +88,7 @@ impl Report {
         Ok(())
     }
 
-    /// Where it is, if the user may not know.
+    /// The place of the copy, if the user may not know it.
     fn place(&self) -> String {
         match (&self.source, &self.destination) {
             (None, Some(place)) => printable(&format!(": it is {}", place.display())),
@@ -97,7 +97,7 @@ impl Report {
     }
 }
 
-/// `2 files, 1 folder`: what there is of each.
+/// Counts as text: `2 files, 1 folder`.
 fn counted(counts: &[(u64, &str)]) -> String {
     let words = counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| match count {
         1 => format!("1 {what}"),

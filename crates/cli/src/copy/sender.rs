@@ -1,4 +1,4 @@
-//! The side that reads.
+//! The reading side.
 
 use super::link::{CHUNK_BYTES, Link, hash_prefix};
 use super::message::{Counts, Entry, Hash, Kind, ToReceiver, ToSender, TreeHash};
@@ -15,45 +15,46 @@ use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-/// What was sent.
+/// The result of sending.
 #[derive(Default)]
 pub struct Sent {
     pub counts: Counts,
-    /// What could not be read.
+    /// Entries that could not be read.
     pub failures: Vec<Failure>,
-    /// Of the file, or of the tree; `None` if nothing arrived.
+    /// Hash of the file, or of the tree; `None` if nothing arrived.
     pub hash: Option<Hash>,
 }
 
-/// What is sent.
+/// The source of a copy.
 pub struct Source<'a> {
     pub path: &'a Path,
-    /// The last part of its name, for a destination that is a folder.
+    /// The last part of its name, used if the destination is a folder.
     pub name: OsString,
-    /// All of it.
+    /// The whole tree.
     pub tree: Tree,
-    /// The permission bits that go along.
+    /// Mask of the permission bits that are sent.
     pub modes: u32,
 }
 
-/// Bytes that are compared between two messages about it: a tenth of a second, or some seconds of a slow disc.
+/// Bytes compared between two progress messages: a tenth of a second, or a few seconds of a slow
+/// disc.
 const TELLING_BYTES: u64 = 16 << 20;
 
-/// The sender at work.
+/// A sender that is sending.
 pub struct Sender<'a> {
     link: Link,
     source: &'a Path,
     modes: u32,
     bar: &'a ProgressBar,
     key: RemoteKey,
-    /// Slots of the receiver's memory that are free.
+    /// Free slots of the receiver's memory.
     credits: Vec<u32>,
     resuming: bool,
     tree: TreeHash,
     sent: Sent,
 }
 
-/// Sends everything, and waits until it is in its place.
+/// Sends everything, and waits until the copy has its final name.
 pub fn send(mut link: Link, source: Source<'_>, bar: &ProgressBar) -> Result<Sent> {
     let Source { path, name, tree, modes } = source;
     let folder = matches!(tree.entries.first(), Some(Entry { kind: Kind::Folder, .. }));
@@ -67,7 +68,7 @@ pub fn send(mut link: Link, source: Source<'_>, bar: &ProgressBar) -> Result<Sen
 }
 
 impl<'a> Sender<'a> {
-    /// Hears what the receiver offers.
+    /// Handles the receiver's offer.
     fn begin(
         mut link: Link,
         source: &'a Path,
@@ -104,7 +105,7 @@ impl<'a> Sender<'a> {
             let hash = self.tree.finish();
             let failures = self.sent.failures.len() as u64;
             self.link.say(&ToReceiver::Finish { hash, failures })?;
-            // Of a single file, the hash that other programs compute as well.
+            // For a single file: the plain hash, as other programs compute it.
             self.sent.hash = if alone { content.or(Some(hash)) } else { Some(hash) };
         }
         self.link.drain()?;
@@ -119,7 +120,8 @@ impl<'a> Sender<'a> {
 
     /// Sends one entry. Returns the hash of its content if it is a file.
     fn entry(&mut self, mut entry: Entry) -> Result<Option<Hash>> {
-        // A receiver that gives up says so; without this look we would not hear it before its memory is full.
+        // A receiver that gives up says so. Without this check, the sender notices only when it
+        // runs out of slots.
         while let Some(message) = self.link.hear_now()? {
             match understood(message)? {
                 ToSender::Credit { slot } => self.credited(slot)?,
@@ -164,7 +166,8 @@ impl<'a> Sender<'a> {
         Ok(hash)
     }
 
-    /// Sends a file. `None` if it could not be read, which was told; an error is one of the connection or the receiver.
+    /// Sends a file. `None` if it could not be read, which is already reported; an error means the
+    /// connection or the receiver.
     fn file(&mut self, entry: &Entry, mut file: File, before: &Metadata) -> Result<Option<Hash>> {
         self.link.say(&ToReceiver::Entry(entry.clone()))?;
         let mut hasher = blake3::Hasher::new();
@@ -209,7 +212,8 @@ impl<'a> Sender<'a> {
         Ok(Some(hash))
     }
 
-    /// Finds where to go on: at the end of what the receiver has, if that is how our file begins. The inner error is the file's.
+    /// Finds where to resume: at the end of the receiver's part if our file begins with it. The
+    /// inner error is the file's.
     fn resume(
         &mut self,
         file: &mut File,
@@ -229,7 +233,7 @@ impl<'a> Sender<'a> {
         if bytes == 0 || bytes > size {
             return Ok(Ok(0));
         }
-        // An error of the connection is not one of the file.
+        // An error of the connection is not an error of the file.
         let (link, mut untold, mut broken) = (&mut self.link, 0, None);
         let mut tell = |done: u64| {
             untold += done;
@@ -266,7 +270,7 @@ impl<'a> Sender<'a> {
         Ok(())
     }
 
-    /// A free slot, waited for if there is none.
+    /// Waits for a free slot.
     fn credit(&mut self) -> Result<u32> {
         loop {
             if let Some(slot) = self.credits.pop() {
@@ -292,9 +296,9 @@ impl<'a> Sender<'a> {
 
 const CHANGED: &str = "it changed while it was copied: copy it again when nobody writes to it";
 
-/// Opens a file for reading; what became a link since we looked is not followed.
+/// Opens a file for reading; does not follow a path that has become a link.
 fn open(place: &Path) -> Result<(File, Metadata)> {
-    // A named pipe that took the file's place must not hold us up.
+    // A named pipe in the file's place must not block us.
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(place)?;
     let metadata = file.metadata()?;
@@ -302,7 +306,7 @@ fn open(place: &Path) -> Result<(File, Metadata)> {
     Ok((file, metadata))
 }
 
-/// Whether a file that was read to its former end has more, or another time of change.
+/// Whether a file has grown past its former end, or has another modification time.
 fn changed(file: &mut File, before: &Metadata) -> std::io::Result<bool> {
     let more = file.read(&mut [0])? > 0;
     let after = file.metadata()?;
@@ -310,7 +314,7 @@ fn changed(file: &mut File, before: &Metadata) -> std::io::Result<bool> {
     Ok(more || after.size() != before.size() || times(&after) != times(before))
 }
 
-/// The next message of the receiver; an error if it has given up.
+/// The receiver's next message; an error if it has given up.
 fn hear(link: &mut Link) -> Result<ToSender> {
     understood(link.hear().context("the receiving side is gone")?)
 }

@@ -1,27 +1,28 @@
-//! Which senders are served, and in which order the others wait. No I/O; time is an argument.
+//! Decides which senders are served, and in which order the others wait. No I/O; time is an
+//! argument.
 //!
-//! Several senders are served at a time, so a slow one does not stop the others. If all places are
-//! taken, those who ask wait in line, in the order in which they asked. A sender in line holds no
-//! connection: it asks again, and is told its place in line.
+//! Several senders are served at a time, so a slow one does not block the others. If all places are
+//! taken, further senders wait in line, in the order of their requests. A sender in line holds no
+//! connection: it asks again, and learns its place in line.
 
 use super::canary::planted;
 use std::time::Duration;
 
-/// How many are served, and how many may wait.
+/// Limits of places and of the line.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     /// Senders that are served at a time.
     pub places: usize,
-    /// Of these, senders of one node.
+    /// Most served senders of one node.
     pub places_of_node: usize,
-    /// Senders that wait.
+    /// Most senders in line.
     pub line: usize,
-    /// Of these, senders of one node.
+    /// Most senders of one node in line.
     pub line_of_node: usize,
     /// A sender that has not asked again for this long has left the line.
     pub renewal: Duration,
     /// A sender whose place is wanted keeps it while it makes [`PACE_BYTES`] of progress in each
-    /// interval of this length. Within the first one it has to say what it sends.
+    /// interval of this length. Within the first interval it must announce its copy.
     pub silence: Duration,
 }
 
@@ -52,17 +53,17 @@ pub const ALONE: Rules =
 /// Progress that keeps a place, in bytes for each [`Rules::silence`]: 6.5 kB/s.
 pub const PACE_BYTES: u64 = 64 << 10;
 
-/// What a file, folder or link counts as progress, beside its data: creating it is work too.
+/// Progress that a file, folder or link counts in bytes, beside its data: creating it is work too.
 pub const ENTRY_BYTES: u64 = 4 << 10;
 
-/// A sender, as its requests name it.
+/// A sender, identified by the address of its requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Asker {
     pub node: u32,
     pub function: u8,
 }
 
-/// What a sender is told.
+/// The answer to a sender's request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answer {
     /// It has a place.
@@ -71,11 +72,11 @@ pub enum Answer {
     Later { before: usize },
     /// The line is full.
     Full,
-    /// Nobody is taken any more.
+    /// No sender is admitted any more.
     Over,
 }
 
-/// Places and line.
+/// The places and the line.
 pub struct Turns {
     rules: Rules,
     /// The node of each sender that has a place.
@@ -86,24 +87,23 @@ pub struct Turns {
 
 struct Waiting {
     asker: Asker,
-    /// When it asked last.
+    /// When it last asked.
     asked: Duration,
 }
 
 impl Turns {
-    /// Free places, and nobody in line.
+    /// All places free, and nobody in line.
     pub fn new(rules: Rules) -> Turns {
         Turns { rules, served: Vec::new(), line: Vec::new(), closed: false }
     }
 
-    /// A sender asks for a place. If the answer is [`Answer::Now`], it has one until
-    /// [`Turns::leave`].
+    /// Handles a sender's request. After [`Answer::Now`], it holds a place until [`Turns::leave`].
     pub fn ask(&mut self, asker: Asker, now: Duration) -> Answer {
         self.forget_absent(now);
         let position = self.line.iter().position(|waiting| waiting.asker == asker);
         let ahead = &self.line[..position.unwrap_or(self.line.len())];
         let before = ahead.len();
-        // Those ahead who may not have a place yet because of their node do not hold up the others.
+        // Senders ahead whose node has no place left do not block the others.
         let entitled = ahead.iter().filter(|waiting| self.has_room(waiting.asker.node)).count();
         let free = self.rules.places.saturating_sub(self.served.len());
         match position {
@@ -127,19 +127,19 @@ impl Turns {
         Answer::Later { before }
     }
 
-    /// A sender of `node` gives its place up.
+    /// A sender of `node` gives up its place.
     pub fn leave(&mut self, node: u32) {
         if let Some(place) = self.served.iter().position(|&served| served == node) {
             self.served.swap_remove(place);
         }
     }
 
-    /// From now on only those in line are taken.
+    /// From now on admits only senders in line.
     pub fn close(&mut self) {
         self.closed = true;
     }
 
-    /// Whether the place of a sender of `node` is wanted: by somebody in line, or because the
+    /// Whether the place of a sender of `node` is wanted: by a sender in line, or because the
     /// listener wants to end.
     pub fn is_wanted(&mut self, node: u32, now: Duration) -> bool {
         self.forget_absent(now);
@@ -151,7 +151,7 @@ impl Turns {
         self.closed || self.line.iter().any(wants)
     }
 
-    /// Whether nobody waits.
+    /// Whether the line is empty.
     pub fn line_is_empty(&mut self, now: Duration) -> bool {
         self.forget_absent(now);
         self.line.is_empty()
@@ -168,21 +168,21 @@ impl Turns {
     }
 }
 
-/// How one sender gets on.
+/// The progress of one sender.
 pub struct Pace {
-    /// When it last had made [`PACE_BYTES`] of progress.
+    /// When it last completed [`PACE_BYTES`] of progress.
     since: Duration,
     /// Progress after that.
     bytes: u64,
 }
 
 impl Pace {
-    /// It begins.
+    /// Starts now.
     pub fn new(now: Duration) -> Pace {
         Pace { since: now, bytes: 0 }
     }
 
-    /// It has made progress. A message alone is none.
+    /// Counts progress. A message alone counts nothing.
     pub fn progress(&mut self, bytes: u64, now: Duration) {
         let bytes = if planted("progress is silence") { 0 } else { bytes };
         self.bytes = self.bytes.saturating_add(bytes);
@@ -191,27 +191,27 @@ impl Pace {
         }
     }
 
-    /// It had to wait for us.
+    /// Restarts the interval, because the sender had to wait for us.
     pub fn excuse(&mut self, now: Duration) {
         self.since = now;
     }
 
-    /// How long it has not made [`PACE_BYTES`] of progress.
+    /// Time since it last completed [`PACE_BYTES`] of progress.
     pub fn silent_for(&self, now: Duration) -> Duration {
         now.saturating_sub(self.since)
     }
 }
 
-/// The time that turns go by. A stall of our own, for instance of the disc, is not counted against
-/// the senders.
+/// The clock of turns. A stall of our own, for instance of the disc, does not count against the
+/// senders.
 pub struct Clock {
-    /// When it was read last, by the machine's clock.
+    /// The machine's clock at the last read.
     read: Duration,
     now: Duration,
 }
 
 impl Clock {
-    /// One step at most. Between two reads senders get this time to be heard.
+    /// Longest step between two reads. Within it, senders get their messages handled.
     pub const STEP: Duration = Duration::from_secs(1);
 
     /// Begins at 0. `machine`: the machine's clock.
@@ -219,7 +219,7 @@ impl Clock {
         Clock { read: machine, now: Duration::ZERO }
     }
 
-    /// The time.
+    /// Reads the time.
     pub fn read(&mut self, machine: Duration) -> Duration {
         self.now += machine.saturating_sub(self.read).min(Self::STEP);
         self.read = machine;

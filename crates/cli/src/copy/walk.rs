@@ -1,4 +1,4 @@
-//! What is to be copied.
+//! Lists what is to be copied.
 
 use super::message::{Entry, Kind};
 use anyhow::{Context, Result, bail};
@@ -8,22 +8,22 @@ use std::fs::{self, FileType};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Something that could not be copied.
+/// An entry that could not be copied.
 #[derive(Debug, Serialize)]
 pub struct Failure {
-    /// Under its own name.
+    /// Its path on this side.
     #[serde(serialize_with = "path_as_text")]
     pub path: PathBuf,
-    /// In words.
+    /// The reason, as text.
     pub why: String,
 }
 
-/// A path as text, even if it is none.
+/// Serializes a path as text, lossily if it is not UTF-8.
 fn path_as_text<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&path.display())
 }
 
-/// The same of a path that is known.
+/// Like [`path_as_text`], for an optional path.
 pub fn as_text<S: serde::Serializer>(
     path: &Option<PathBuf>,
     serializer: S,
@@ -33,16 +33,17 @@ pub fn as_text<S: serde::Serializer>(
 
 /// The source and everything below it.
 pub struct Tree {
-    /// Folders before what is in them; names in the order of their bytes. The first is the source itself.
+    /// Each folder comes before its content; names are in byte order. The first entry is the source
+    /// itself.
     pub entries: Vec<Entry>,
     /// Sum of the files' sizes.
     pub bytes: u64,
-    /// What could not be looked at, or is nothing that can be copied.
+    /// Entries that could not be examined or cannot be copied.
     pub failures: Vec<Failure>,
 }
 
 impl Tree {
-    /// Looks at `source`, which must exist, and everything below it. Links are not followed.
+    /// Lists `source`, which must exist, and everything below it. Links are not followed.
     pub fn walk(source: &Path) -> Result<Tree> {
         let mut tree = Tree { entries: Vec::new(), bytes: 0, failures: Vec::new() };
         let root = entry_of(source, OsString::new())
@@ -51,7 +52,7 @@ impl Tree {
         while let Some(entry) = pending.pop() {
             match entry.kind {
                 Kind::Folder => match below(source, &entry.path, &mut tree.failures) {
-                    // The next one to be looked at is the last of the list.
+                    // A stack: the last entry comes next.
                     Ok(children) => pending.extend(children.into_iter().rev()),
                     Err(error) => {
                         tree.fail(source, &entry.path, &error);
@@ -130,7 +131,8 @@ fn what(file_type: FileType) -> &'static str {
 mod tests {
     use super::*;
 
-    /// A tree is listed in order, folders first; links are kept as they are; what is neither is reported.
+    /// A tree is listed in order, folders first. Links are kept as links, and special files are
+    /// reported.
     #[test]
     fn trees_are_listed_in_order() {
         let root = std::env::temp_dir().join(format!("bellwire-walk-{}", std::process::id()));

@@ -8,8 +8,8 @@ use std::io;
 
 const SECRET: u64 = 0x0b5e_55ed_bee5_0042;
 
-/// Has another process read a word of this one. It is a child that reads its parent: the harder direction, as some systems let
-/// a process read its descendants only.
+/// Has another process read a word of this one. The child reads its parent, which is the harder
+/// direction: some systems let a process read only its descendants.
 pub fn check() -> Check {
     const NAME: &str = "cross-memory attach";
     let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").ok();
@@ -71,7 +71,7 @@ fn transfer() -> Result<Answer> {
 #[derive(clap::Args)]
 #[command(hide = true)]
 pub struct Reader {
-    /// Of a word in the parent's memory
+    /// Address of a word in the parent's memory
     address: usize,
 }
 
@@ -81,7 +81,8 @@ pub fn read_from_parent(reader: &Reader) -> Result<Outcome> {
     let mut word = [0_u8; 8];
     let here = libc::iovec { iov_base: word.as_mut_ptr().cast(), iov_len: word.len() };
     let there = libc::iovec { iov_base: reader.address as *mut _, iov_len: word.len() };
-    // SAFETY: `here` describes `word`; the kernel checks `there` against the other process's mappings.
+    // SAFETY: `here` describes `word`; the kernel checks `there` against the other process's
+    // mappings.
     let copied = unsafe { libc::process_vm_readv(parent, &here, 1, &there, 1, 0) };
     if copied == word.len() as isize {
         println!("read {}", u64::from_ne_bytes(word));

@@ -1,4 +1,4 @@
-//! How much there is: descriptors, memory, processors.
+//! Limits: descriptors, memory, processors.
 
 use super::Check;
 use crate::units::bytes;
@@ -23,7 +23,7 @@ pub fn descriptors() -> Check {
     }
 }
 
-/// Memory that the container, or else the machine, still has to give.
+/// Memory still available to the container, or else to the machine.
 pub fn memory() -> Check {
     const NAME: &str = "memory";
     const WANTED_BYTES: u64 = 256 << 20;
@@ -64,14 +64,14 @@ pub fn cpus() -> Check {
     }
 }
 
-/// A limit, and what is left of it.
+/// A limit, and how much of it is free.
 struct Room {
     limit_bytes: u64,
     left_bytes: u64,
 }
 
 impl Room {
-    /// `None` if the group has no limit or cannot be read. Both generations of cgroups are understood.
+    /// `None` if the group has no limit or cannot be read. Both versions of cgroups are supported.
     fn of(folder: &Path) -> Option<Room> {
         let read = |name: &str| -> Option<u64> {
             fs::read_to_string(folder.join(name)).ok()?.trim().parse().ok()
@@ -82,8 +82,8 @@ impl Room {
     }
 }
 
-/// The folders of the groups whose memory limits hold for a process of this `membership` (/proc/self/cgroup): its own group and
-/// those above it.
+/// The folders of all groups whose memory limits apply to a process with this `membership`
+/// (/proc/self/cgroup): its own group and its ancestors.
 fn memory_groups(membership: &str) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     for line in membership.lines() {
@@ -113,7 +113,7 @@ fn machine_left_bytes() -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Both generations of cgroups name the group and all above it.
+    /// In both versions of cgroups the group and all its ancestors are found.
     #[test]
     fn groups_of_both_generations_are_found() {
         let folders = memory_groups("4:memory:/a/b\n3:cpu:/x\n0::/c\nbroken");

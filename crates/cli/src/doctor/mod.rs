@@ -1,4 +1,4 @@
-//! `bellwire doctor`: which devices can be used here, and if not, why and what would change that.
+//! `bellwire doctor`: which devices work here, and for each other device the reason and a remedy.
 
 mod attach;
 mod limits;
@@ -27,7 +27,7 @@ pub struct Arguments {
     json: bool,
 }
 
-/// Looks at the machine and reports; fails if the default device cannot be used.
+/// Examines the machine and reports; fails if the default device cannot be used.
 pub fn run(arguments: &Arguments) -> Result<Outcome> {
     let report = Report::look();
     if arguments.json {
@@ -38,7 +38,7 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
     Ok(Outcome::done_if(report.devices[0].usable))
 }
 
-/// What was found.
+/// The findings.
 #[derive(Serialize)]
 struct Report {
     /// The default device first.
@@ -51,32 +51,32 @@ struct Report {
 struct DeviceReport {
     device: &'static str,
     usable: bool,
-    /// What carries the messages, or why there are none.
+    /// The mechanism that carries the messages, or the reason for failure.
     why: String,
-    /// What to do about it.
+    /// The remedy.
     hint: Option<String>,
 }
 
-/// One thing that a device relies on.
+/// One feature that a device relies on.
 #[derive(Serialize)]
 struct Check {
     name: &'static str,
     state: State,
-    /// What is there, or what the kernel said.
+    /// The finding, or the kernel's error.
     found: String,
-    /// What to do about it.
+    /// The remedy.
     hint: Option<String>,
 }
 
-/// How it stands with one thing.
+/// The state of a feature.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum State {
-    /// As it should be.
+    /// It works.
     Good,
     /// Everything works, but something is slower or smaller than it could be.
     Limited,
-    /// What needs it does not work.
+    /// Whatever needs it does not work.
     Missing,
 }
 
@@ -152,7 +152,7 @@ fn print_hint(indent: usize, hint: Option<&str>) {
     }
 }
 
-/// The shm device, by what its self-test says; a check that failed explains better than the error that came of it.
+/// The shm device, judged by its self-test. A failed check explains more than the resulting error.
 fn shm(checks: &[Check]) -> DeviceReport {
     match selftest::run(&format!("shm:doctor-{}", std::process::id())) {
         Ok(carried_by) => DeviceReport { device: "shm", usable: true, why: carried_by, hint: None },
@@ -168,9 +168,9 @@ fn shm(checks: &[Check]) -> DeviceReport {
     }
 }
 
-/// The udp device, by what its self-test on loopback says.
+/// The udp device, judged by its self-test on loopback.
 fn udp() -> DeviceReport {
-    // Two ports that nobody has now; should somebody take one meanwhile, the self-test fails and says so.
+    // Two free ports. If another program takes one meanwhile, the self-test fails and says so.
     let port = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
     let port = port.map_or(50_000, |address| address.port().min(u16::MAX - 1));
     match selftest::run(&format!("udp:127.0.0.1?port={port}")) {
@@ -190,7 +190,7 @@ fn udp() -> DeviceReport {
     }
 }
 
-/// The simulated device, by what its self-test says.
+/// The simulated device, judged by its self-test.
 fn model() -> DeviceReport {
     match selftest::run("model:chpp:doctor") {
         Ok(_) => DeviceReport {
@@ -208,7 +208,8 @@ fn model() -> DeviceReport {
     }
 }
 
-/// The eth device: whether any interface can be used. No frame is sent, and nothing is attached to an interface.
+/// The eth device: whether any interface can be used. It sends no frame and attaches nothing to an
+/// interface.
 fn eth() -> DeviceReport {
     const ETHERNET: &str = "1";
     let report = |usable, why: String, hint| DeviceReport { device: "eth", usable, why, hint };
@@ -247,7 +248,7 @@ fn eth() -> DeviceReport {
 mod tests {
     use super::*;
 
-    /// Every check says something, and whatever is not good comes with advice.
+    /// Every check has a finding, and every finding that is not good has a remedy.
     #[test]
     fn whatever_is_not_good_comes_with_advice() {
         let checks =

@@ -1,4 +1,4 @@
-//! Kernel features, each tried for real.
+//! Kernel features, each tested by using it.
 
 use super::Check;
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
@@ -12,7 +12,7 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 const SECCOMP: &str =
     "allow the call in the container's seccomp profile (docker run --security-opt seccomp=FILE)";
 
-/// Memory without a name, whose pages are reserved when it is made.
+/// Memory without a name, whose pages are reserved at creation.
 pub fn memfd() -> Check {
     const NAME: &str = "memfd";
     match memfd_of(1 << 20) {
@@ -34,13 +34,13 @@ fn memfd_of(bytes: u64) -> Result<OwnedFd, Errno> {
     Ok(fd)
 }
 
-/// Seals, by which a peer cannot take memory away again, nor write where it may only read.
+/// Seals: they stop a peer from truncating memory, and from writing to read-only memory.
 pub fn seals() -> Check {
     const NAME: &str = "memory seals";
     let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::FUTURE_WRITE | SealFlags::SEAL;
     let sealed = memfd_of(4096).and_then(|fd| {
         rustix::fs::fcntl_add_seals(&fd, seals)?;
-        // A seal that does not hold is as bad as none.
+        // A seal that has no effect counts as missing.
         Ok(rustix::fs::ftruncate(&fd, 0) == Err(Errno::PERM))
     });
     match sealed {
@@ -50,7 +50,7 @@ pub fn seals() -> Check {
     }
 }
 
-/// Sockets without files, by which processes find each other.
+/// Sockets without files, through which processes find each other.
 pub fn abstract_sockets() -> Check {
     const NAME: &str = "abstract sockets";
     let name = format!("bellwire.doctor/{}", std::process::id());
@@ -88,7 +88,7 @@ pub fn pidfd() -> Check {
     }
 }
 
-/// Fences on demand, which cost the sender of a message nothing.
+/// Fences on demand, which cost the sender nothing per message.
 pub fn membarrier() -> Check {
     const NAME: &str = "membarrier";
     let registered = rustix::thread::membarrier(MembarrierCommand::RegisterGlobalExpedited)
@@ -103,7 +103,7 @@ pub fn membarrier() -> Check {
     }
 }
 
-/// What `bellwire list` and `bellwire stat` read.
+/// The files that `bellwire list` and `bellwire stat` read.
 pub fn proc() -> Check {
     const NAME: &str = "/proc";
     let sockets = std::fs::read_to_string("/proc/net/unix");

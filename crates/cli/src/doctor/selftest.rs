@@ -1,4 +1,4 @@
-//! A device tried for real: two functions, one message, one put.
+//! A device tested by using it: two functions, one message, one put.
 
 use anyhow::{Context, Result, bail, ensure};
 use bellwire::{
@@ -7,10 +7,10 @@ use bellwire::{
 };
 use std::time::{Duration, Instant};
 
-/// How long the whole may take on a machine that has much else to do.
+/// Time limit of the whole test, also on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What carries the messages; an error if one is lost or altered.
+/// The mechanism that carries the messages; an error if one is lost or altered.
 pub fn run(device: &str) -> Result<String> {
     let device = Device::open(device)?;
     let mut ends = [End::open(&device, 0)?, End::open(&device, 1)?];

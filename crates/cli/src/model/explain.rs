@@ -17,8 +17,8 @@ pub struct Arguments {
     /// Bytes that it moves; a NAP carries 2048 at most
     #[arg(long)]
     bytes: u64,
-    /// A file of the parameters that differ from the paper's prototype, such as `link = "smp"`; `bellwire model
-    /// parameters` prints all
+    /// A file of the parameters that differ from the paper's prototype, such as `link = "smp"`;
+    /// `bellwire model parameters` prints all
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// One JSON object, times in picoseconds with their unit, instead of a table
@@ -43,7 +43,7 @@ enum Operation {
     Get,
 }
 
-/// Runs the operation and tells.
+/// Runs the operation and prints the result.
 pub fn run(Arguments { op, bytes, config, json, svg, records }: &Arguments) -> Result<Outcome> {
     let config = match config {
         None => Config::prototype(),

@@ -1,31 +1,32 @@
-//! Files about a run of the cHPP model, for programs that show such things.
+//! Records of a run of the cHPP model, in the formats of viewers.
 
 use anyhow::{Context, Result};
 use bellwire_model::chpp::Machine;
 use bellwire_model::chpp::record::{frames, perfetto, vcd};
 use std::path::{Path, PathBuf};
 
-/// Files for programs that show what a machine did.
+/// Record files for viewers.
 #[derive(clap::Args)]
 pub struct Records {
-    /// Also writes a trace for ui.perfetto.dev: a track for each block, a counter for each queue, arrows along each message
+    /// Also writes a trace for ui.perfetto.dev: a track for each block, a counter for each queue,
+    /// arrows along each message
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// Also writes waveforms of queues and handshakes, for GTKWave or Surfer (VCD)
     #[arg(long, value_name = "FILE")]
     vcd: Option<PathBuf>,
-    /// Also writes what went over each link, for Wireshark (pcapng, times in picoseconds)
+    /// Also writes the traffic of each link, for Wireshark (pcapng, times in picoseconds)
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
 }
 
 impl Records {
-    /// Whether none was asked for.
+    /// Whether no file was requested.
     pub fn is_empty(&self) -> bool {
         self.trace.is_none() && self.vcd.is_none() && self.pcap.is_none()
     }
 
-    /// Has a machine note what these files need, before it runs.
+    /// Makes a machine record the data for these files, before it runs.
     pub fn prepare(&self, machine: &mut Machine) {
         if self.trace.is_some() {
             machine.open_journal();
@@ -38,7 +39,7 @@ impl Records {
         }
     }
 
-    /// Writes them.
+    /// Writes the files.
     pub fn write(&self, machine: &Machine) -> Result<()> {
         if let Some(file) = &self.trace {
             write_file(file, perfetto::trace(machine))?;
@@ -53,7 +54,7 @@ impl Records {
     }
 }
 
-/// Writes a file that was asked for, or says why it cannot be.
+/// Writes a requested file; the error names it.
 pub fn write_file(file: &Path, content: impl AsRef<[u8]>) -> Result<()> {
     std::fs::write(file, content).with_context(|| format!("cannot write {}", file.display()))
 }

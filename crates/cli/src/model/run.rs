@@ -38,7 +38,7 @@ enum Example {
     Goal,
 }
 
-/// Runs what the file says.
+/// Runs the file.
 pub fn run(Arguments { config, example, json, records }: &Arguments) -> Result<Outcome> {
     if let Some(example) = example {
         print!(
@@ -71,7 +71,8 @@ pub fn run(Arguments { config, example, json, records }: &Arguments) -> Result<O
     }
 }
 
-/// Runs a schedule, on the machine of a plan or on one that has a node for each rank, as far as there can be so many.
+/// Runs a schedule, on the machine of a plan or on one with a node for each rank, up to the model's
+/// limit of nodes.
 fn program(
     file: &Path,
     text: &str,
@@ -106,7 +107,7 @@ fn program(
     Ok(Outcome::Done)
 }
 
-/// Whether a file has this table. One that cannot be read has none; reading it in earnest says why.
+/// Whether a file has this table. An unreadable file has none; the real parser gives the reason.
 fn has_table(text: &str, name: &str) -> bool {
     toml::from_str::<toml::Table>(text).is_ok_and(|table| table.contains_key(name))
 }
@@ -118,7 +119,7 @@ fn machine(file: &Path, text: &str, json: bool, records: &Records) -> Result<Out
     let bar = bar();
     let report = workload.run(|share| bar.set_position((share * 100.0) as u64));
     bar.finish_and_clear();
-    // Also of a run that got stuck: this is when one wants to look.
+    // Also after a deadlock: then the records matter most.
     records.write(&workload.machine)?;
     let report = report.map_err(|error| anyhow!("{}: {error}", file.display()))?;
     if json {
@@ -153,7 +154,7 @@ fn fabric(file: &Path, text: &str, json: bool, records: &Records) -> Result<Outc
     Ok(Outcome::Done)
 }
 
-/// A bar on standard error, if that is a terminal.
+/// A progress bar on standard error, if that is a terminal.
 fn bar() -> ProgressBar {
     let style =
         ProgressStyle::with_template("{elapsed_precise} {wide_bar} {percent} %, {eta} to go");

@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Writes one page with all charts, numbers and rows to this file; it needs nothing beside itself
+    /// Writes one self-contained page with all charts, numbers and rows to this file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Writes each chart into this folder, as a drawing of its own
+    /// Writes each chart into this folder, as a separate drawing
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
     /// One JSON array with all reports instead of a table
@@ -22,10 +22,11 @@ pub struct Arguments {
     json: bool,
 }
 
-/// Runs all experiments and writes what was asked for; fails if one could not be run, or misses its paper without saying why.
+/// Runs all experiments and writes the requested files; fails if one could not run, or misses its
+/// paper without an explanation.
 pub fn run(Arguments { html, svg, json }: &Arguments) -> Result<Outcome> {
     if let Some(folder) = svg {
-        // Before the work: a minute's results should not be lost to a folder that cannot be made.
+        // Before the work: a bad folder must not cost a minute's results.
         std::fs::create_dir_all(folder)
             .with_context(|| format!("cannot make the folder {}", folder.display()))?;
     }
@@ -69,7 +70,7 @@ fn run_with_bar() -> Vec<Ran> {
     papers
 }
 
-/// Without a checkout the page has the rows, but not how far they have come.
+/// Without a checkout the page has the rows, but not their states.
 fn write_page(file: &Path, papers: &[Ran]) -> Result<()> {
     let board = match scoreboard(&std::env::current_dir()?, &Query::default()) {
         Ok(board) => Some(board),

@@ -1,5 +1,6 @@
-//! Leaders of several pairs of a simulated device, each in a thread of its own that waits for the others by nothing but the device: only
-//! then is a run the same each time. All do the same in step, and what one measures all are told.
+//! Leaders of several pairs of a simulated device, each in a thread of its own. They wait for each
+//! other only through the device, because only then is every run the same. All act in step, and
+//! each learns the others' measurements.
 
 use super::end::{CONTROL_BYTES, End, PATIENCE};
 use crate::talk::Queue;
@@ -8,30 +9,31 @@ use bellwire::{Address, Error, Wait};
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The number that the first of them listens on.
+/// The number that the first leader listens on.
 const NUMBER: u32 = 2;
 
-/// What the others call themselves when they connect to it.
+/// The greeting of the others when they connect to it.
 const CREW: &[u8] = b"bellwire perf crew 1";
 
-/// What members have for the others: a place for each.
+/// Values that members share: a place for each member.
 pub type Board = Arc<Mutex<Vec<Option<Box<dyn Any + Send>>>>>;
 
 /// One member.
 pub struct Crew {
     member: usize,
     board: Board,
-    /// Of the first, one to each of the others; of those, one to the first.
+    /// The first member: a queue to each other member. The others: one queue to the first.
     queues: Vec<Queue>,
 }
 
-/// A place for what each of `members` has for the others.
+/// A board with a place for each of `members`.
 pub fn board(members: u8) -> Board {
     Arc::new(Mutex::new((0..members).map(|_| None).collect()))
 }
 
 impl Crew {
-    /// Joins as number `member`, with its own `end`; `first` is where the first one's function is.
+    /// Joins as number `member`, with its own `end`; `first` is the address of the first member's
+    /// function.
     pub fn join(end: &mut End, member: u8, board: Board, first: Address) -> Result<Crew> {
         let members = board.lock().unwrap_or_else(PoisonError::into_inner).len();
         let function = &mut end.function;
@@ -56,12 +58,12 @@ impl Crew {
         Ok(Crew { member: member.into(), board, queues })
     }
 
-    /// Which one this is.
+    /// This member's number.
     pub fn member(&self) -> usize {
         self.member
     }
 
-    /// Waits until all are here.
+    /// Waits until all members are here.
     pub fn meet(&self, end: &mut End) -> Result<()> {
         if self.member > 0 {
             self.say(end)?;
@@ -73,12 +75,12 @@ impl Crew {
         Ok(())
     }
 
-    /// Tells the others, and gives what each of them told, in their order.
+    /// Shares a value with the others, and returns all members' values in their order.
     pub fn share<T: Any + Clone + Send>(&self, end: &mut End, own: T) -> Result<Vec<T>> {
         let lock = || self.board.lock().unwrap_or_else(PoisonError::into_inner);
         lock()[self.member] = Some(Box::new(own));
         self.meet(end)?;
-        // Nobody puts the next thing there before all have met again.
+        // No member writes its next value before all have met again.
         let told = lock();
         let each = told.iter().map(|told| told.as_ref()?.downcast_ref::<T>().cloned());
         each.collect::<Option<_>>().context("the pairs are out of step")

@@ -10,30 +10,30 @@ use bellwire::{
 };
 use std::time::Instant;
 
-/// The memory of one end that the other reaches by put and get. Its first half holds what goes out, its second what comes in,
-/// in slots that begin at cache lines.
+/// The memory of one end that the other reaches by put and get. The first half holds outgoing
+/// slots, the second half incoming ones. Slots begin at cache lines.
 pub struct Arena {
     region: MemoryRegion,
-    /// The other end's.
+    /// Key of the other end's arena.
     remote: RemoteKey,
-    /// What is sent inside the descriptor.
+    /// Data sent inside the descriptor.
     immediate: Vec<u8>,
-    /// Longest message that is sent inside the descriptor.
+    /// Longest message sent inside the descriptor, in bytes.
     eager_bytes: usize,
-    /// What a put or get brought, for comparison.
+    /// Data of a put or get, for comparison.
     scratch: Vec<u8>,
-    /// Puts of a ping-pong that have not completed yet.
+    /// Puts of a ping-pong that have not completed.
     thrown: u64,
-    /// The device moves puts only while the program looks.
+    /// The device moves puts only while the program polls.
     needs_us: bool,
 }
 
-/// Transfers that are under way at once in a stream of messages of `bytes`.
+/// Most transfers in flight in a stream of messages of `bytes`.
 pub fn window(bytes: usize) -> u64 {
     ((256 << 10) / bytes as u64).clamp(4, 64)
 }
 
-/// Bytes of an arena that suffices for messages of all `sizes`.
+/// Bytes of an arena for messages of all `sizes`.
 pub fn arena_bytes(sizes: &[usize]) -> usize {
     let half = sizes.iter().map(|&bytes| window(bytes) as usize * stride(bytes)).max();
     2 * half.unwrap_or(0)
@@ -44,13 +44,13 @@ fn stride(bytes: usize) -> usize {
 }
 
 impl End {
-    /// Makes the memory, and returns the key for the other end.
+    /// Allocates the memory; the other end gets its key.
     pub fn allocate(&mut self, arena_bytes: usize) -> Result<MemoryRegion> {
         let rights = Rights::REMOTE_READ | Rights::REMOTE_WRITE;
         Ok(self.function.allocate(arena_bytes, rights)?)
     }
 
-    /// Takes the memory into use, when the other end's key is known.
+    /// Uses the memory, once the other end's key is known.
     pub fn use_arena(&mut self, region: MemoryRegion, remote: RemoteKey) -> Result<()> {
         ensure!(
             remote.length == region.len() as u64,
@@ -74,10 +74,11 @@ impl End {
         self.arena.as_mut().context("something was to be measured before there was memory for it")
     }
 
-    /// The next completion of `queue`, which must be one of success.
+    /// The next completion of `queue`, which must be a success.
     #[inline]
     fn next(&mut self, queue: CompletionQueue) -> Result<Completion> {
-        // Whoever waits for what a peer does to its memory has posted nothing that could end with the peer: so it is looked at, too.
+        // A wait for a peer's write to memory has no posted operation that fails with the peer, so
+        // check the peer too.
         if self.wait != Wait::Spin {
             let since = Instant::now();
             loop {
@@ -107,7 +108,8 @@ impl End {
 
     // Messages
 
-    /// Posts receives for a run of `count` messages of `bytes`; returns how many are still to be posted.
+    /// Posts receives for a run of `count` messages of `bytes`; returns how many remain to be
+    /// posted.
     pub fn post_receives(&mut self, bytes: usize, count: u64) -> Result<u64> {
         let arena = self.arena.as_mut().context("no memory")?;
         let eager = bytes <= arena.eager_bytes;
@@ -123,8 +125,8 @@ impl End {
         Ok(count - first)
     }
 
-    /// Posts one message that begins with `stamp`. Up to the eager length it travels inside the descriptor, otherwise it lies in
-    /// `slot`, which must be free.
+    /// Posts one message that begins with `stamp`. Up to the eager length it travels inside the
+    /// descriptor; a longer one uses `slot`, which must be free.
     #[inline]
     pub fn send(&mut self, bytes: usize, slot: u64, stamp: u64, signaled: bool) -> Result<()> {
         let arena = self.arena.as_mut().context("no memory")?;
@@ -151,7 +153,7 @@ impl End {
         Ok(buffer)
     }
 
-    /// Posts a buffer again, if there is still one `to_post`.
+    /// Reposts a buffer if receives remain `to_post`.
     #[inline]
     pub fn post_again(&mut self, buffer: Buffer, to_post: &mut u64) -> Result<()> {
         if *to_post > 0 {
@@ -161,7 +163,7 @@ impl End {
         Ok(())
     }
 
-    /// Sends `count` stamped messages, a window of them under way at once.
+    /// Sends `count` stamped messages, with a window of them in flight.
     pub fn stream_out(&mut self, bytes: usize, count: u64) -> Result<()> {
         let mut free: Vec<u64> = (0..window(bytes)).collect();
         let (mut posted, mut completed) = (0, 0);
@@ -172,7 +174,7 @@ impl End {
                 self.send(bytes, slot, posted, true)?;
                 posted += 1;
             }
-            // All that are finished; the queue's end shows when there are none left, without a look at the device.
+            // Takes all finished ones. An empty queue ends the loop without a poll of the device.
             free.push(self.next(self.data.sends)?.context);
             completed += 1;
             while completed < posted
@@ -196,7 +198,7 @@ impl End {
 
     // Puts and gets
 
-    /// Forgets what earlier puts left where the next ping-pong looks.
+    /// Clears the words that the next ping-pong polls.
     pub fn clear_ball(&mut self, bytes: usize) -> Result<()> {
         let arena = self.arena()?;
         let at = arena.last_word(arena.in_at(0, bytes), bytes);
@@ -204,7 +206,7 @@ impl End {
         Ok(())
     }
 
-    /// Puts a message whose last word is `ball`. Unless we spin, the other side is told by an event.
+    /// Puts a message whose last word is `ball`. Unless we spin, an event tells the other side.
     #[inline]
     pub fn throw(&mut self, bytes: usize, ball: u64, event: Option<u32>) -> Result<()> {
         let arena = self.arena.as_mut().context("no memory")?;
@@ -219,7 +221,7 @@ impl End {
         Ok(self.function.post_put(self.data.pair, put).map_err(Error::from)?)
     }
 
-    /// Waits for the put whose last word is `ball`: by looking at that word, or by the event.
+    /// Waits for the put whose last word is `ball`: polls that word, or waits for the event.
     #[inline]
     pub fn catch(&mut self, bytes: usize, ball: u64, event: Option<u32>) -> Result<()> {
         if event.is_some() {
@@ -229,7 +231,8 @@ impl End {
             return self.reap();
         }
         self.reap()?;
-        // Who throws puts that are not complete at once has a device that needs the program, for those of the peer, too.
+        // If our own puts do not complete at once, the device needs the program to poll, for the
+        // peer's puts too.
         let arena = self.arena()?;
         arena.needs_us |= arena.thrown > 0;
         let needs_us = arena.needs_us;
@@ -255,7 +258,7 @@ impl End {
         }
     }
 
-    /// Takes the completion of a thrown put, if it is there.
+    /// Takes the completion of a ping-pong put, if there is one.
     #[inline]
     fn reap(&mut self) -> Result<()> {
         if let Some(completion) = self.function.poll(self.data.sends)? {
@@ -265,13 +268,13 @@ impl End {
         Ok(())
     }
 
-    /// Waits for the completions of all thrown puts.
+    /// Waits for the completions of all ping-pong puts.
     pub fn settle(&mut self) -> Result<()> {
         let thrown = std::mem::take(&mut self.arena()?.thrown);
         self.reap_all(thrown)
     }
 
-    /// Takes completions of puts or gets until none of `outstanding` is left.
+    /// Takes completions of puts or gets until none of the `outstanding` ones remains.
     fn reap_all(&mut self, mut outstanding: u64) -> Result<()> {
         while outstanding > 0 {
             self.next(self.data.sends)?;
@@ -308,7 +311,7 @@ impl End {
         Ok(self.function.post_put(self.data.pair, put).map_err(Error::from)?)
     }
 
-    /// `count` puts or gets of one place, a window of them under way at once, until all are complete.
+    /// `count` puts or gets of one place, with a window of them in flight, until all are complete.
     pub fn stream_alone(&mut self, put: bool, bytes: usize, count: u64) -> Result<()> {
         let window = window(bytes);
         let (mut posted, mut completed) = (0, 0);
@@ -333,7 +336,7 @@ impl End {
         Ok(())
     }
 
-    // Comparing every byte; nothing here is timed.
+    // Comparison of every byte; untimed.
 
     /// Sends `count` messages with patterns, one after the other.
     pub fn send_patterns(&mut self, bytes: usize, count: u64) -> Result<()> {
@@ -354,7 +357,7 @@ impl End {
         Ok(())
     }
 
-    /// Receives them, and compares.
+    /// Receives the patterns and compares them.
     pub fn receive_patterns(&mut self, bytes: usize, count: u64, to_post: &mut u64) -> Result<()> {
         for number in 0..count {
             let completion = self.next(self.data.receives)?;
@@ -372,7 +375,7 @@ impl End {
         Ok(())
     }
 
-    /// Fills the first `count` slots that go out with patterns.
+    /// Fills the first `count` outgoing slots with patterns.
     pub fn fill_slots(&mut self, bytes: usize, count: u64) -> Result<()> {
         let arena = self.arena()?;
         arena.scratch.resize(bytes, 0);
@@ -383,7 +386,7 @@ impl End {
         Ok(())
     }
 
-    /// Compares the first `count` slots that came in.
+    /// Compares the first `count` incoming slots.
     pub fn check_slots(&mut self, bytes: usize, count: u64) -> Result<()> {
         (0..count).try_for_each(|slot| self.check_slot(bytes, slot))
     }
@@ -395,7 +398,7 @@ impl End {
         check(&arena.scratch, slot)
     }
 
-    /// Overwrites the first `count` slots that come in, so that what is found there later was really brought.
+    /// Overwrites the first `count` incoming slots, so that a later match proves a transfer.
     pub fn spoil_slots(&mut self, bytes: usize, count: u64) -> Result<()> {
         let arena = self.arena()?;
         let nothing = vec![0xee; bytes];
@@ -405,14 +408,14 @@ impl End {
         Ok(())
     }
 
-    /// Puts the first `count` slots, each with an event that tells its number.
+    /// Puts the first `count` slots, each with an event that carries its number.
     pub fn put_slots(&mut self, bytes: usize, count: u64) -> Result<()> {
         let number = self.peer()?.queue_pair;
         (0..count).try_for_each(|slot| self.post_put(bytes, slot, Some((number, slot))))?;
         self.reap_all(count)
     }
 
-    /// Waits for the events of `count` puts, and compares each slot when its event comes.
+    /// Waits for the events of `count` puts, and compares each slot when its event arrives.
     pub fn catch_slots(&mut self, bytes: usize, count: u64) -> Result<()> {
         for _ in 0..count {
             let completion = self.next(self.data.receives)?;
@@ -430,7 +433,7 @@ impl End {
         self.reap_all(count)
     }
 
-    /// The queue pair that is told of each put, if we do not spin.
+    /// The queue pair that gets the event of each put, if we do not spin.
     pub fn event_of(&self) -> Result<Option<u32>> {
         Ok(if self.wait == Wait::Spin { None } else { Some(self.peer()?.queue_pair) })
     }
@@ -463,7 +466,7 @@ impl Arena {
     }
 }
 
-/// The buffer of a message that came, which must have `bytes`.
+/// The buffer of a received message, which must have `bytes`.
 #[inline]
 fn arrived(completion: Completion, bytes: usize) -> Result<Buffer> {
     ensure!(
@@ -490,7 +493,7 @@ fn stamp_of(buffer: &Buffer) -> u64 {
 mod tests {
     use super::*;
 
-    /// Every slot that a run uses lies inside the half that is its.
+    /// Every slot of a run lies inside its half of the arena.
     #[test]
     fn slots_fit_into_an_arena() {
         let sizes = [8, 64, 72, 4096, 65_536, 4 << 20];

@@ -1,4 +1,5 @@
-//! One end of a pair: a function with two connected queue pairs, one for orders and one for the data that is measured.
+//! One end of a pair: a function with two connected queue pairs, one for orders and one for
+//! measured data.
 
 use super::data::Arena;
 use crate::host::asked;
@@ -12,16 +13,16 @@ use std::time::{Duration, Instant};
 /// Longest message between leader and follower, in bytes.
 pub const CONTROL_BYTES: usize = 1024;
 
-/// How long the other side may take for anything before it is given up.
+/// Longest wait for any answer of the other side.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Time from one look at something to the next.
+/// Time between two polls of the same state.
 pub const GLANCE: Duration = Duration::from_millis(50);
 
 /// The number that followers listen on.
 const NUMBER: u32 = 1;
 
-/// What the leader calls itself when it connects; the last word is the version of what is said.
+/// The leader's greeting; the last word is the version of the orders.
 const ORDERS: &[u8] = b"bellwire perf orders 1";
 const DATA: &[u8] = b"bellwire perf data 1";
 
@@ -30,9 +31,9 @@ pub struct End {
     pub function: Function,
     orders: Queue,
     pub data: Queue,
-    /// How to wait while something is measured.
+    /// How to wait during a measurement.
     pub wait: Wait,
-    /// The memory for the data; there is none until both sides know how much.
+    /// The memory for the data; `None` until both sides know its size.
     pub arena: Option<Arena>,
 }
 
@@ -56,7 +57,8 @@ impl End {
             loop {
                 match self.function.connect(pair, to, words, PATIENCE) {
                     Ok(_) => break,
-                    // It waits for the second connection of another leader, which it will have or give up soon.
+                    // The follower waits for another leader's second connection, which arrives or
+                    // times out soon.
                     Err(Error::Rejected { reason, .. })
                         if reason == refusal(DATA) && started.elapsed() < PATIENCE =>
                     {
@@ -72,7 +74,7 @@ impl End {
         Ok(())
     }
 
-    /// Waits for a leader, however long that takes, and accepts both of its connections.
+    /// Waits for a leader without a time limit, and accepts both of its connections.
     pub fn accept(&mut self) -> Result<()> {
         let listener = self.function.listen(NUMBER)?;
         let accepted = self.accept_both(listener);
@@ -95,7 +97,7 @@ impl End {
         }
     }
 
-    /// The queue pair of the other end that belongs to our queue pair for data.
+    /// The other end's queue pair for data.
     pub fn peer(&self) -> Result<Address> {
         match self.function.query(self.data.pair)?.connection {
             ConnectionState::Connected { peer } => Ok(peer),
@@ -111,16 +113,17 @@ impl End {
         Ok(posted.map_err(Error::from)?)
     }
 
-    /// Sends the last order, and waits until the other side has it: what is on its way when we end may be lost.
+    /// Sends the last order, and waits until the other side has it: a message in flight when we end
+    /// may be lost.
     pub fn say_last(&mut self, message: &impl Serialize) -> Result<()> {
         let send = bellwire::Send::buffer(text_of(message)?);
         self.function.post_send(self.orders.pair, send).map_err(Error::from)?;
-        // The other side may have heard it and gone, which is as good.
+        // The other side may have received it and gone, which is fine.
         self.function.wait(self.orders.sends, Wait::Adaptive, PATIENCE)?;
         Ok(())
     }
 
-    /// The next order or answer. `None` as patience waits for ever.
+    /// The next order or answer. `None` as patience waits without a limit.
     pub fn hear<T: DeserializeOwned>(
         &mut self,
         how: Wait,

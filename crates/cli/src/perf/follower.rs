@@ -1,4 +1,4 @@
-//! The side that does what the leader says.
+//! The side that obeys the leader.
 
 use super::end::{End, PATIENCE};
 use super::order::{Answer, Op, Order};
@@ -6,19 +6,20 @@ use anyhow::{Context, Result, bail};
 use bellwire::{Device, Wait};
 use std::thread::JoinHandle;
 
-/// Serves one leader from its connection to its farewell, with as many functions as it asks for, from number `first` on.
+/// Serves one leader from its connection to its farewell, with as many functions as it requests,
+/// from number `first` on.
 pub fn serve(device: &Device, first: u8) -> Result<()> {
     let (base, mut first) = (first, Pair::accept(End::open(device, first)?)?);
     let mut others = Vec::new();
     let served = first.serve(|pairs| {
         for number in 1..pairs {
-            // Opened here, so that the leader is told if that fails.
+            // Opened here, so that the leader gets the error if that fails.
             others.push(start_other(End::open(device, base + number)?, number)?);
         }
         Ok(())
     });
     for other in others {
-        // Threads end as their leader does; what they say of it is what the first pair says.
+        // The threads end with their leader. Their errors repeat the first pair's.
         if let Ok(Err(error)) = other.join()
             && served.is_ok()
         {
@@ -28,7 +29,7 @@ pub fn serve(device: &Device, first: u8) -> Result<()> {
     served
 }
 
-/// Serves one pair of a leader, whose other pairs are served elsewhere.
+/// Serves one pair of a leader; other calls serve its other pairs.
 pub fn serve_one(end: End) -> Result<()> {
     Pair::accept(end)?.serve(|_| Ok(()))
 }
@@ -49,16 +50,16 @@ impl Pair {
         Ok(Pair { end })
     }
 
-    /// Obeys until told to go. `start_others` is called with the number of pairs.
+    /// Obeys until told to leave. `start_others` gets the number of pairs.
     fn serve(&mut self, mut start_others: impl FnMut(u8) -> Result<()>) -> Result<()> {
         loop {
-            // Between orders we sleep, so that other things can be measured on this processor.
+            // Sleep between orders, so that other measurements can use this processor.
             let order = self.end.hear(Wait::Block, None).context("the leader is gone")?;
             if order == Order::Bye {
                 return Ok(());
             }
             if let Err(error) = self.obey(order, &mut start_others) {
-                // If the leader is gone, it does not want to know.
+                // A leader that is gone needs no answer.
                 let _ = self.end.say(&Answer::Failed { why: crate::command::sentence(&error) });
                 return Err(error);
             }
@@ -158,7 +159,8 @@ impl Pair {
         self.end.say(&Answer::Ready { key: None })
     }
 
-    /// Waits as in a measurement until the leader is done: some devices need us to move data.
+    /// Waits as in a measurement until the leader is done: some devices need the program to move
+    /// data.
     fn attend(&mut self) -> Result<()> {
         match self.end.hear(self.end.wait, Some(PATIENCE))? {
             Order::Rest => Ok(()),

@@ -1,4 +1,4 @@
-//! The side that decides what is done next, and holds the clock.
+//! The side that gives the orders and takes the times.
 
 use super::crew::{Board, Crew};
 use super::data::arena_bytes;
@@ -11,17 +11,18 @@ use std::any::Any;
 use std::sync::Barrier;
 use std::time::Instant;
 
-/// Round trips that are timed as one while they are short: a look at the clock costs about 25 ns, so that each of eight
-/// round trips is charged 3 ns for it.
+/// Round trips timed as one while they are short. Reading the clock costs about 25 ns, so each of
+/// eight round trips carries 3 ns of it.
 const SHORT_BATCH: u64 = 8;
 
-/// Round trips from here on, in nanoseconds, are timed one by one.
+/// Round trips of at least this many nanoseconds are timed one by one.
 const LONG_NS: f64 = 4e3;
 
 /// Connected pairs, driven together.
 pub struct Leader {
     pairs: Vec<Pair>,
-    /// The leaders of the other pairs, if each has a leader of its own, and the time up to which they know each other's.
+    /// The leaders of the other pairs, if each pair has its own, and the time at which all of them
+    /// know the others' values.
     crew: Option<(Crew, Instant)>,
 }
 
@@ -30,30 +31,30 @@ struct Pair {
     cpu: Option<usize>,
 }
 
-/// What one measurement of latency found.
+/// The result of one latency measurement.
 pub struct Latency {
-    /// One-way times in nanoseconds (of a get: of the whole operation), each the mean of a batch.
+    /// One-way times in nanoseconds (for a get: the whole operation), each the mean of a batch.
     pub times_ns: Vec<f64>,
     /// Round trips in a batch.
     pub batch: u64,
 }
 
-/// What one measurement of a stream found.
+/// The result of one stream measurement.
 pub struct Stream {
-    /// Messages a second of each pair.
+    /// Messages per second of each pair.
     pub rates: Vec<f64>,
-    /// Messages a second of all pairs, over the time that the slowest took.
+    /// Messages per second of all pairs, over the time of the slowest.
     pub total: f64,
 }
 
-/// Where a side runs: pair number `n` on processor `n` modulo their number, or anywhere if there are none.
+/// The processor of a pair: number `pair` modulo their count, or `None` if there are none.
 pub fn cpu_of(cpus: &[usize], pair: usize) -> Option<usize> {
     (!cpus.is_empty()).then(|| cpus[pair % cpus.len()])
 }
 
 impl Leader {
-    /// Connects `pairs` functions to as many of the follower, whose first is at `follower`, and has both sides make memory for `sizes`.
-    /// `own_cpus` and `their_cpus`: where they run, in turn.
+    /// Connects `pairs` functions to the follower's, whose first is at `follower`, and has both
+    /// sides allocate memory for `sizes`. `own_cpus` and `their_cpus`: their processors, in turn.
     pub fn connect(
         device: &Device,
         follower: Address,
@@ -73,7 +74,8 @@ impl Leader {
         Ok(leader)
     }
 
-    /// One of several leaders, with a pair each, of which this is the one of `end`; `first` is the address of the first one's.
+    /// Makes the leader of `end`, one of several leaders with a pair each; `first` is the address
+    /// of the first leader's function.
     pub fn join(
         mut end: End,
         (number, board): (u8, Board),
@@ -87,7 +89,7 @@ impl Leader {
         Ok(Leader { pairs: vec![Pair { end, cpu: None }], crew: Some((crew, now)) })
     }
 
-    /// Whether others do the same for pairs of their own, and one of them shows how far it is.
+    /// Whether another leader reports the progress of all.
     pub fn is_silent(&self) -> bool {
         self.crew.as_ref().is_some_and(|(crew, _)| crew.member() > 0)
     }
@@ -133,7 +135,8 @@ impl Leader {
             done(end)?;
             Ok(times)
         })?;
-        // A get is over when the data is here; of the others, a round trip is two messages.
+        // A get is complete when the data is here; for other operations a round trip is two
+        // messages.
         let messages = if op == Op::Get { 1.0 } else { 2.0 };
         let times_ns = times.into_iter().flatten().map(|time_ns| time_ns / messages).collect();
         Ok(Latency { times_ns, batch })
@@ -150,7 +153,7 @@ impl Leader {
         let spans = self.all(|end| {
             let start = end.function.now();
             match op {
-                // Over when the receiving program has seen the last one.
+                // Complete when the receiving program has seen the last message.
                 Op::Send => {
                     end.stream_out(bytes, count)?;
                     done(end)?;
@@ -177,13 +180,13 @@ impl Leader {
     /// The time, by the device's clock.
     pub fn now(&self) -> Instant {
         match &self.crew {
-            // All must find the same.
+            // All leaders must read the same time.
             Some((_, known)) => *known,
             None => self.pairs.first().map_or_else(Instant::now, |pair| pair.end.function.now()),
         }
     }
 
-    /// Sends the followers away.
+    /// Tells the followers to leave.
     pub fn bye(mut self) -> Result<()> {
         self.pairs.iter_mut().try_for_each(|pair| pair.end.say_last(&Order::Bye))
     }
@@ -200,7 +203,7 @@ impl Leader {
         Ok(())
     }
 
-    /// Does `work` with every pair at once, each on a thread and processor of its own.
+    /// Runs `work` with every pair at once, each on a thread and processor of its own.
     fn all<T: Any + Clone + Send>(
         &mut self,
         work: impl Fn(&mut End) -> Result<T> + Sync,
@@ -219,7 +222,8 @@ impl Leader {
                 let (work, barrier) = (&work, &barrier);
                 scope.spawn(move || {
                     let Pair { end, cpu }: &mut Pair = pair;
-                    // If that fails, figures are worse but not wrong; the first pair has told already.
+                    // Without pinning, figures are worse but not wrong; the first pair has already
+                    // reported the failure.
                     let _ = cpu.map(crate::cpu::stay_on);
                     barrier.wait();
                     work(end)
@@ -229,14 +233,14 @@ impl Leader {
             let join = |thread: std::thread::ScopedJoinHandle<'_, Result<T>>| {
                 thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
             };
-            // All are joined before the first error is returned.
+            // Join all before returning the first error.
             let results: Vec<_> = threads.into_iter().map(join).collect();
             results.into_iter().collect()
         })
     }
 }
 
-/// Has both sides of a connected pair make memory for `sizes`.
+/// Makes both sides of a connected pair allocate memory for `sizes`.
 fn prepare(
     end: &mut End,
     pairs: u8,
@@ -279,7 +283,8 @@ fn ping_pong_put(end: &mut End, bytes: usize, batches: u64, batch: u64) -> Resul
     Ok(times)
 }
 
-/// Does `one` again and again, and returns the mean time of each batch in nanoseconds, by the device's clock.
+/// Repeats `one` in batches, and returns the mean time of each batch in nanoseconds, by the
+/// device's clock.
 fn timed(
     end: &mut End,
     batches: u64,

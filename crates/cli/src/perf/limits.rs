@@ -1,5 +1,5 @@
-//! What Bellwire is compared with, measured between two threads on the same two processors: one cache line going back and
-//! forth, a plain copy, a Unix socket, and TCP over the loopback interface.
+//! The reference measurements, between two threads on the same two processors: one cache line that
+//! goes back and forth, a plain copy, a Unix socket, and TCP over the loopback interface.
 
 use anyhow::{Context, Result, anyhow};
 use std::hint::{black_box, spin_loop};
@@ -20,11 +20,11 @@ const LINE_ROUND_TRIPS: u64 = 500;
 pub enum Socket {
     /// A Unix stream socket.
     Unix,
-    /// TCP over loopback, without delay.
+    /// TCP over loopback, with TCP_NODELAY.
     Tcp,
 }
 
-/// The thread on the other processor, which sleeps unless it has something to do.
+/// The thread on the other processor, which sleeps between orders.
 pub struct Limits {
     ball: Arc<Ball>,
     unix: UnixStream,
@@ -32,33 +32,34 @@ pub struct Limits {
     jobs: Option<Sender<Job>>,
     results: Receiver<Result<()>>,
     thread: Option<JoinHandle<()>>,
-    /// Whether there are two processors: spinning on one measures its scheduler.
+    /// Whether there are two processors: spinning on one would measure the scheduler.
     two_cpus: bool,
-    /// For socket messages and copies.
+    /// Buffers for socket messages and copies.
     buffers: [Vec<u8>; 2],
 }
 
-/// The word that goes back and forth, alone in its cache line (and in the neighbour that processors fetch with it).
+/// The word that goes back and forth. It is alone in its cache line and in the adjacent line that
+/// processors prefetch.
 #[repr(align(128))]
 struct Ball(AtomicU64);
 
 enum Job {
-    /// Answer so many times that the ball comes.
+    /// Answer the ball this many times.
     Line(u64),
-    /// Send back so many messages of so many bytes.
+    /// Echo messages: socket, bytes of a message, number of messages.
     Echo(Socket, usize, u64),
-    /// Take so many bytes, then send one.
+    /// Take this many bytes from the socket, then send one.
     Sink(Socket, u64),
 }
 
 impl Limits {
-    /// Starts the other thread, on `cpu`. `two_cpus`: whether that is another one than ours.
+    /// Starts the other thread, on `cpu`. `two_cpus`: whether `cpu` differs from ours.
     pub fn start(cpu: Option<usize>, two_cpus: bool, longest_bytes: usize) -> Result<Limits> {
         let (unix, their_unix) = UnixStream::pair().context("a Unix socket")?;
         let (tcp, their_tcp) =
             tcp_pair().context("TCP over loopback (if `lo` is down: ip link set lo up)")?;
         for (unix, tcp) in [(&unix, &tcp), (&their_unix, &their_tcp)] {
-            // Nobody should hang if the other thread fails.
+            // No hang if the other thread fails.
             unix.set_read_timeout(Some(Duration::from_secs(20)))?;
             tcp.set_read_timeout(Some(Duration::from_secs(20)))?;
             unix.set_write_timeout(Some(Duration::from_secs(20)))?;
@@ -69,7 +70,7 @@ impl Limits {
         let (their_results, results) = channel();
         let their_ball = ball.clone();
         let opposite = move || {
-            // If that fails, the leader has failed by the same means already.
+            // If this fails, the leader's own pinning has already failed and been reported.
             let _ = cpu.map(crate::cpu::stay_on);
             let mut opposite = Opposite {
                 ball: their_ball,
@@ -96,12 +97,13 @@ impl Limits {
         })
     }
 
-    /// One-way time of a cache line between the two processors, in nanoseconds; `None` if there is only one.
+    /// One-way time of a cache line between the two processors, in nanoseconds; `None` if there is
+    /// only one.
     pub fn line_ns(&mut self) -> Result<Option<f64>> {
         if !self.two_cpus {
             return Ok(None);
         }
-        // Even values are ours to answer, odd ones the other thread's. Release pairs with the other's Acquire.
+        // We answer even values, the other thread odd ones. Release pairs with the other's Acquire.
         let ball = self.ball.clone();
         ball.0.store(0, Ordering::Release);
         self.begin(Job::Line(LINE_ROUND_TRIPS + 1))?;
@@ -112,7 +114,7 @@ impl Limits {
                 spin_loop();
             }
             if turn == 0 {
-                // The first one woke the other thread up.
+                // The first round woke the other thread.
                 start = Instant::now();
             }
         }
@@ -121,7 +123,7 @@ impl Limits {
         Ok(Some(time_ns / (2 * LINE_ROUND_TRIPS) as f64))
     }
 
-    /// Bytes a second of a copy between two buffers of `bytes` in this thread.
+    /// Bytes per second of a copy between two buffers of `bytes` in this thread.
     pub fn memcpy(&mut self, bytes: usize, count: u64) -> f64 {
         let [from, to] = &mut self.buffers;
         let start = Instant::now();
@@ -131,7 +133,8 @@ impl Limits {
         (count * bytes as u64) as f64 / start.elapsed().as_secs_f64().max(1e-9)
     }
 
-    /// One-way times of messages of `bytes` through a socket, in nanoseconds, each of one round trip.
+    /// One-way times in nanoseconds of messages of `bytes` through a socket, one for each round
+    /// trip.
     pub fn ping_pong(&mut self, socket: Socket, bytes: usize, count: u64) -> Result<Vec<f64>> {
         self.begin(Job::Echo(socket, bytes, count))?;
         let mut times = Vec::with_capacity(count as usize);
@@ -148,7 +151,8 @@ impl Limits {
         Ok(times)
     }
 
-    /// Messages of `bytes` a second through a socket, one call for each; the receiver takes whatever is there.
+    /// Messages of `bytes` per second through a socket, one call for each; the receiver takes all
+    /// bytes that are there.
     pub fn stream(&mut self, socket: Socket, bytes: usize, count: u64) -> Result<f64> {
         self.begin(Job::Sink(socket, count * bytes as u64))?;
         let message = &self.buffers[0][..bytes];
@@ -175,7 +179,7 @@ impl Limits {
 impl Drop for Limits {
     fn drop(&mut self) {
         drop(self.jobs.take());
-        // Whatever it waits for on a socket ends now as well.
+        // Its reads from a socket end now too.
         let _ = self.unix.shutdown(std::net::Shutdown::Both);
         let _ = self.tcp.shutdown(std::net::Shutdown::Both);
         if let Some(thread) = self.thread.take() {
@@ -259,7 +263,7 @@ fn sink(socket: &mut (impl Read + Write), buffer: &mut [u8], mut bytes: u64) -> 
 mod tests {
     use super::*;
 
-    /// Everything that is measured ends, gives a figure, and can be repeated.
+    /// Every reference measurement ends, gives a figure, and can be repeated.
     #[test]
     fn limits_give_figures() {
         let mut limits =

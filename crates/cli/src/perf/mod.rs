@@ -1,14 +1,15 @@
-//! `bellwire perf`: how fast a device is, beside the limits of the machine and the sockets that every program has.
+//! `bellwire perf`: the speed of a device, beside the limits of the machine and the sockets of the
+//! system.
 //!
 //! | module | what |
 //! |---|---|
 //! | `plan` | what is measured, with every default filled in |
 //! | `sides` | starting both sides, or one of them |
-//! | `rounds` | the order of the measurements, and what is kept of them |
+//! | `rounds` | the order of the measurements, and their results |
 //! | `leader`, `follower` | what the two sides do for each measurement |
-//! | `crew` | leaders of a pair each, in step, where time is simulated |
-//! | `order` | what they say to each other |
-//! | `end`, `data` | one end of a pair: its connections, and what is inside the timed loops |
+//! | `crew` | leaders of a pair each, in step, on a simulated device |
+//! | `order` | the messages between the two sides |
+//! | `end`, `data` | one end of a pair: its connections, and the timed loops |
 //! | `pattern` | the data, and its verification |
 //! | `limits` | cache line, memcpy, Unix socket, TCP |
 //! | `report`, `table`, `statistics` | figures for programs and for people |
@@ -35,19 +36,21 @@ use plan::{PAIRS, Plan, Sizes, Wishes};
 
 /// Measures latency, message rate and bandwidth, and checks the data
 ///
-/// Starts two processes, each on a processor of its own if there are two, and measures send, put and get between them. Beside
-/// it, in the same run: how long a cache line takes between the two processors, memcpy, a Unix socket and TCP over loopback.
+/// Starts two processes, each on a processor of its own if there are two, and measures send, put
+/// and get between them. The same run also measures references: a cache line between the two
+/// processors, memcpy, a Unix socket and TCP over loopback.
 ///
-/// Latency is one way: half of a round trip (of a get: the whole operation). Round trips below 4 us are timed in batches of 8,
-/// longer ones one by one; min, p50 and p99 are over these. A put has arrived when the other program sees its last word, or,
-/// unless both sides spin, when its event comes. Rate and bandwidth are those of a stream with a window of 4 to 64 transfers,
-/// each with its completion; the median of the rounds is shown.
+/// Latency is one way: half of a round trip (for a get: the whole operation). Round trips below 4
+/// us are timed in batches of 8, longer ones one by one; min, p50 and p99 are over these. A put has
+/// arrived when the other program sees its last word, or, unless both sides spin, when its event
+/// arrives. Rate and bandwidth are those of a stream with a window of 4 to 64 transfers, each with
+/// its completion; the median of the rounds is shown.
 ///
-/// Of a simulated device (model:chpp) all times are virtual, both sides are threads of this process, and there is nothing to compare with:
-/// its figures say nothing of this computer.
+/// On a simulated device (model:chpp) all times are virtual, both sides are threads of this
+/// process, and there are no references: its figures say nothing about this computer.
 ///
-/// Every byte is compared at the receiver in a pass of its own before each size is timed; inside the timed runs the receiver
-/// checks the number that every message begins with.
+/// The receiver compares every byte in a separate pass before each size is timed. In the timed runs
+/// it checks the number at the start of every message.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Virtual machines move their processors: two are at times near (a cache line takes about 40 ns) and at times far (about 210 ns).
@@ -68,7 +71,8 @@ On two hosts, with the addresses 10.0.0.1 and 10.0.0.2:
   bellwire perf udp:10.0.0.1 --listen
   bellwire perf udp:10.0.0.2 --connect 10.0.0.1")]
 pub struct Arguments {
-    /// The device, for instance shm:test [default: shm:perf-PID; with --listen or --connect shm:perf]
+    /// The device, for instance shm:test [default: shm:perf-PID; with --listen or --connect
+    /// shm:perf]
     device: Option<String>,
     /// What to measure [default: send,put,get]
     #[arg(long, value_delimiter = ',', value_name = "OPS")]
@@ -85,7 +89,8 @@ pub struct Arguments {
     /// How both sides wait [default: spin, or block if there are fewer processors than threads]
     #[arg(long)]
     wait: Option<WaitMode>,
-    /// Processors to use: the first half for the leader, the second for the follower [default: of different cores, if there are]
+    /// Processors to use: the first half for the leader, the second for the follower [default: of
+    /// different cores if possible]
     #[arg(long, value_delimiter = ',', value_name = "LIST")]
     cpus: Vec<usize>,
     /// One JSON object instead of tables
@@ -94,7 +99,8 @@ pub struct Arguments {
     /// Be the other side of a --connect in another terminal, until interrupted
     #[arg(long, conflicts_with_all = ["connect", "ops", "sizes", "pairs", "quick", "wait", "cpus", "json"])]
     listen: bool,
-    /// Measure with the other side that --listen started: its node number, or on eth and udp its host's name or address
+    /// Measure with the side where --listen runs: its node number, or on eth and udp its host's
+    /// name or address
     #[arg(long, value_name = "NODE")]
     connect: Option<String>,
     /// Be the other side of the process that started us
@@ -102,7 +108,7 @@ pub struct Arguments {
     child: bool,
 }
 
-/// Measures, or serves a measurement.
+/// Measures, or serves measurements.
 pub fn run(arguments: Arguments) -> Result<Outcome> {
     let Arguments { device, ops, sizes, pairs, quick, wait, cpus, json, listen, connect, child } =
         arguments;

@@ -1,9 +1,10 @@
-//! What the leader tells the follower, as JSON in messages on a queue pair of its own: rare, and easy to read in a trace.
+//! The leader's orders to the follower, as JSON messages on a queue pair of their own: rare, and
+//! readable in a trace.
 
 use bellwire::{RemoteKey, Wait};
 use serde::{Deserialize, Serialize};
 
-/// What is measured.
+/// The measured operation.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, clap::ValueEnum, Serialize, Deserialize,
 )]
@@ -18,7 +19,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// Its word on the command line.
+    /// Its name on the command line.
     pub fn word(self) -> &'static str {
         match self {
             Op::Send => "send",
@@ -28,7 +29,7 @@ impl Op {
     }
 }
 
-/// How both sides wait: [`Wait`], as it is written on the command line.
+/// How both sides wait: [`Wait`], with its name on the command line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WaitMode {
@@ -41,7 +42,7 @@ pub enum WaitMode {
 }
 
 impl WaitMode {
-    /// Its word on the command line.
+    /// Its name on the command line.
     pub fn word(self) -> &'static str {
         match self {
             WaitMode::Spin => "spin",
@@ -61,71 +62,73 @@ impl From<WaitMode> for Wait {
     }
 }
 
-/// From the leader.
+/// An order from the leader.
 ///
-/// Every order is answered by [`Answer::Ready`], after which the leader begins, and by [`Answer::Done`] at its end. In between
-/// the follower does its part; where it has none (put and get streams), it attends until [`Order::Rest`] comes.
+/// The follower answers every order with [`Answer::Ready`], then the leader begins, and with
+/// [`Answer::Done`] at the end. In between the follower does its part. In put and get streams it
+/// has no part and only polls until [`Order::Rest`].
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Order {
-    /// The first order of a pair: how to wait, where to run, and how much memory to have. Not followed by `Done`.
+    /// The first order of a pair: how to wait, where to run, and how much memory to allocate.
+    /// `Done` does not follow.
     Prepare {
-        /// Pairs in all; the follower of the first one starts the others.
+        /// Number of pairs; the follower of the first pair starts the others.
         pairs: u8,
-        /// How to wait while something is measured.
+        /// How to wait during a measurement.
         wait: WaitMode,
-        /// Where to run.
+        /// The follower's processor.
         cpu: Option<usize>,
         /// Bytes of the memory that the leader reaches by put and get.
         arena_bytes: usize,
-        /// The leader's own memory of that kind.
+        /// Key of the leader's own memory for put and get.
         key: Key,
     },
-    /// `count` transfers whose every byte is compared.
+    /// `count` transfers, with every byte compared.
     Verify {
-        /// What.
+        /// The operation.
         op: Op,
-        /// Length of each.
+        /// Bytes of each transfer.
         bytes: usize,
-        /// How many.
+        /// Number of transfers.
         count: u64,
     },
     /// `count` round trips.
     PingPong {
-        /// What.
+        /// The operation.
         op: Op,
-        /// Length of each message.
+        /// Bytes of each message.
         bytes: usize,
-        /// How many.
+        /// Number of round trips.
         count: u64,
     },
-    /// `count` transfers one after the other, several under way at once.
+    /// `count` transfers in order, with several in flight.
     Stream {
-        /// What.
+        /// The operation.
         op: Op,
-        /// Length of each.
+        /// Bytes of each transfer.
         bytes: usize,
-        /// How many.
+        /// Number of transfers.
         count: u64,
     },
-    /// The leader is done with something that it did alone.
+    /// The leader has finished a stream in which the follower has no part.
     Rest,
     /// The end; not answered.
     Bye,
 }
 
-/// From the follower.
+/// An answer from the follower.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Answer {
-    /// Begin.
+    /// The follower is ready.
     Ready {
-        /// The follower's memory, in answer to [`Order::Prepare`].
+        /// Key of the follower's memory, in answer to [`Order::Prepare`].
         key: Option<Key>,
     },
-    /// All arrived, and what was looked at was right.
+    /// All transfers arrived, and all checks passed.
     Done,
-    /// Something went wrong; nothing more will come.
+    /// Something failed; no further answers come.
     Failed {
-        /// In words.
+        /// The reason, as text.
         why: String,
     },
 }
@@ -141,7 +144,7 @@ impl From<RemoteKey> for Key {
 }
 
 impl Key {
-    /// The key; an error if these are not the bytes of one.
+    /// The key; an error if these bytes are not a key.
     pub fn open(&self) -> anyhow::Result<RemoteKey> {
         RemoteKey::from_bytes(&self.0)
             .ok_or_else(|| anyhow::anyhow!("the other side sent something that is no key"))
@@ -152,7 +155,7 @@ impl Key {
 mod tests {
     use super::*;
 
-    /// The longest order fits into a control message, and comes out as it went in.
+    /// The longest order fits into a control message and round-trips.
     #[test]
     fn orders_survive_a_message() {
         let key = RemoteKey { node: 7, function: 3, index: 12, key: u64::MAX, length: 1 << 40 };

@@ -1,8 +1,9 @@
-//! What the data of a test looks like, so that any lost, repeated, moved or altered byte is noticed.
+//! The test pattern: any lost, repeated, moved or altered byte is noticed.
 
 use anyhow::{Result, ensure};
 
-/// Fills `data` with the pattern of message `number`; no two words of one message, and no two messages, are alike.
+/// Fills `data` with the pattern of message `number`. All words of one message differ, and so do
+/// all messages.
 pub fn fill(data: &mut [u8], number: u64) {
     for (at, word) in data.chunks_mut(8).enumerate() {
         word.copy_from_slice(&word_of(number, at).to_le_bytes()[..word.len()]);
@@ -23,14 +24,15 @@ pub fn check(data: &[u8], number: u64) -> Result<()> {
     Ok(())
 }
 
-/// Compares the number that a message begins with with the one that is due.
+/// Compares the number at the start of a message with the expected one.
 #[inline]
 pub fn check_stamp(found: u64, due: u64) -> Result<()> {
     ensure!(found == due, "message {due} was due, but one with the stamp {found:#x} arrived");
     Ok(())
 }
 
-/// A bijective mixture of both numbers (multiplication by an odd constant, and shifts), so that neighbours differ in many bits.
+/// A bijective mix of both numbers (multiplication by an odd constant, and shifts), so that
+/// neighbours differ in many bits.
 fn word_of(number: u64, at: usize) -> u64 {
     let mixed = (number << 32 ^ at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed ^ mixed >> 29
@@ -40,7 +42,7 @@ fn word_of(number: u64, at: usize) -> u64 {
 mod tests {
     use super::*;
 
-    /// A message is found good as it is, and bad after every fault that a transport could have.
+    /// An intact message passes the check, and every kind of transport fault fails it.
     #[test]
     fn planted_faults_are_caught() {
         let mut message = vec![0; 4099];

@@ -1,4 +1,4 @@
-//! What is to be measured, with every default filled in.
+//! The plan of the measurements, with every default filled in.
 
 use super::order::{Op, WaitMode};
 use crate::command::WrongUsage;
@@ -10,10 +10,11 @@ use std::time::Duration;
 /// Most pairs.
 pub const PAIRS: u8 = 64;
 
-/// Longest message.
+/// Longest message in bytes.
 const LONGEST_BYTES: usize = 64 << 20;
 
-/// Message sizes: a list of sizes and of ranges, which stand for every doubling from their first to their last size.
+/// Message sizes: a list of sizes and ranges. A range means every doubling from its first to its
+/// last size.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Sizes(pub Vec<usize>);
 
@@ -35,7 +36,7 @@ impl FromStr for Sizes {
                 }
             }
         }
-        // Every message begins with a number, and the last word of a put is looked at.
+        // Every message begins with a number, and the receiver of a put polls its last word.
         let bad = sizes
             .iter()
             .find(|&&bytes| bytes == 0 || !bytes.is_multiple_of(8) || bytes > LONGEST_BYTES);
@@ -46,7 +47,7 @@ impl FromStr for Sizes {
     }
 }
 
-/// The whole of it.
+/// The complete plan.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub device: String,
@@ -54,18 +55,18 @@ pub struct Plan {
     pub sizes: Vec<usize>,
     pub pairs: u8,
     pub wait: WaitMode,
-    /// Where the leader runs; empty: anywhere.
+    /// The leader's processors; empty: any.
     pub leader_cpus: Vec<usize>,
-    /// Where the follower runs; empty: anywhere.
+    /// The follower's processors; empty: any.
     pub follower_cpus: Vec<usize>,
     pub quick: bool,
-    /// Rounds in which everything of one size is measured once.
+    /// Rounds; each measures everything of one size once.
     pub rounds: usize,
-    /// Time that one measurement in one round should take.
+    /// Target duration of one measurement in one round.
     pub sample: Duration,
 }
 
-/// What was said on the command line.
+/// The command line's choices.
 pub struct Wishes {
     pub device: String,
     pub ops: Vec<Op>,
@@ -77,7 +78,7 @@ pub struct Wishes {
 }
 
 impl Plan {
-    /// Fills in what was left open; `allowed`: processors that we may use, those that are best used together first.
+    /// Fills in the defaults. `allowed`: usable processors, the best to combine first.
     pub fn new(wishes: Wishes, allowed: &[usize]) -> Result<Plan> {
         let Wishes { device, mut ops, sizes, pairs, wait, cpus, quick } = wishes;
         if let Some(cpu) = cpus.iter().find(|cpu| !allowed.contains(cpu)) {
@@ -101,7 +102,7 @@ impl Plan {
             cpus
         };
         let (leader_cpus, follower_cpus) = match &cpus[..] {
-            // Threads that may run anywhere are best left where the system puts them.
+            // The system places unpinned threads best.
             [] | [_] => (Vec::new(), Vec::new()),
             [one, rest @ ..] if pairs == 1 => (vec![*one], vec![rest[0]]),
             all => {
@@ -121,7 +122,7 @@ impl Plan {
         let (rounds, sample_us) = match (simulated, quick) {
             (false, true) => (1, 10_000),
             (false, false) => (5, 30_000),
-            // Virtual time, in which every round would be like the first.
+            // Virtual time: every round would be like the first.
             (true, true) => (1, 100),
             (true, false) => (1, 1_000),
         };
@@ -140,7 +141,7 @@ impl Plan {
         })
     }
 
-    /// The command that does the same again. `connect`: what was connected to.
+    /// The command that repeats the measurement. `connect`: the argument of --connect.
     pub fn command(&self, connect: Option<&str>) -> String {
         let list = |words: Vec<String>| words.join(",");
         let mut command = format!(
@@ -168,7 +169,7 @@ impl Plan {
     }
 }
 
-/// A device name as a shell takes it.
+/// A device name, quoted for a shell if necessary.
 fn quoted(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
     if name.chars().all(plain) {
@@ -194,7 +195,7 @@ mod tests {
         }
     }
 
-    /// Lists and ranges of sizes are understood; what cannot be measured is refused.
+    /// Lists and ranges of sizes are parsed; sizes that cannot be measured are refused.
     #[test]
     fn sizes_are_understood() {
         let parse = |text: &str| text.parse::<Sizes>().map(|sizes| sizes.0);
@@ -207,7 +208,7 @@ mod tests {
         }
     }
 
-    /// Two processors are used when there are two, and nobody spins where it would only be in the way.
+    /// Two processors are used if there are two. No side spins where that would delay the other.
     #[test]
     fn defaults_fit_the_machine() {
         let plan = |wishes, allowed: &[usize]| Plan::new(wishes, allowed).expect("possible");
@@ -227,7 +228,7 @@ mod tests {
         assert!(Plan::new(foreign, &[0, 1]).is_err());
     }
 
-    /// The command that is printed names everything, and is quoted for a shell.
+    /// The printed command names every choice, and is quoted for a shell.
     #[test]
     fn the_command_says_it_all() {
         let plan = Plan::new(wishes(), &[0, 1]).expect("possible");

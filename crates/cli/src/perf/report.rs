@@ -8,40 +8,40 @@ use super::statistics::{Spread, median};
 use super::{data::window, order::WaitMode};
 use serde::Serialize;
 
-/// What `--json` prints, and what the tables are made from.
+/// The object that `--json` prints and the tables show.
 #[derive(Serialize)]
 pub struct Report {
     pub device: String,
-    /// What carries the messages.
+    /// The mechanism that carries the messages.
     pub carried_by: String,
-    /// What does the same again.
+    /// The command that repeats the measurement.
     pub command: String,
     pub wait: WaitMode,
     pub pairs: u8,
     pub affinity: Affinity,
-    /// Times that other programs took the leader's processor away: each spoils the figures that it falls into.
+    /// How often other programs preempted the leader: each time spoils a figure.
     pub interruptions: u64,
     pub rows: Vec<Row>,
-    /// Nothing on a simulated device, which shares no limit with this machine.
+    /// Absent for a simulated device, which shares no limit with this machine.
     pub limits: Option<Limits>,
-    /// There on a simulated device, whose times are all virtual.
+    /// Present for a simulated device, whose times are all virtual.
     pub simulated: Option<Simulated>,
 }
 
-/// What was simulated.
+/// The simulation's own figures.
 #[derive(Clone, Copy, Serialize)]
 pub struct Simulated {
-    /// Virtual time from the first node until the end.
+    /// Virtual time from the first node to the end.
     pub virtual_ns: f64,
-    /// Packets of the engine that crossed.
+    /// The engine's packets that crossed.
     pub packets: u64,
     /// Events of the machine.
     pub events: u64,
-    /// Hash of all events and their times: equal if two runs did the same.
+    /// Hash of all events and their times: equal for two identical runs.
     pub trace_hash: u64,
 }
 
-/// Where the two sides run; empty: anywhere.
+/// The processors of the two sides; empty: any.
 #[derive(Serialize)]
 pub struct Affinity {
     pub leader_cpus: Vec<usize>,
@@ -54,30 +54,30 @@ pub struct Row {
     pub op: Op,
     pub bytes: usize,
     pub latency_ns: Spread,
-    /// `half_round_trip` or, of a get, `whole_operation`.
+    /// `half_round_trip`, or for a get `whole_operation`.
     pub latency_of: &'static str,
-    /// Round trips that were timed as one.
+    /// Round trips timed as one.
     pub latency_batch: u64,
     /// All pairs together.
     pub rate_msgs_per_s: f64,
     /// All pairs together.
     pub bandwidth_bytes_per_s: f64,
-    /// Transfers under way at once.
+    /// Transfers in flight.
     pub window: u64,
-    /// Messages a second of each pair.
+    /// Messages per second of each pair.
     pub pair_rates_msgs_per_s: Vec<f64>,
-    /// One way, around these measurements; nothing if there is only one processor.
+    /// One-way time of a cache line, around these measurements; absent with only one processor.
     pub line_ns: Option<Spread>,
-    /// Messages whose every byte was compared.
+    /// Messages compared byte by byte.
     pub compared_messages: u64,
-    /// Nothing on a simulated device.
+    /// Absent for a simulated device.
     pub ratios: Option<Ratios>,
 }
 
-/// How many times as good as something else at the same size; above 1 Bellwire is better.
+/// Bellwire against each reference at the same size; above 1 Bellwire is better.
 #[derive(Serialize)]
 pub struct Ratios {
-    /// The line's time by ours: at most 1.
+    /// The cache line's time divided by ours: at most 1.
     pub line_latency: Option<f64>,
     pub unix_latency: f64,
     pub tcp_latency: f64,
@@ -86,15 +86,15 @@ pub struct Ratios {
     pub memcpy_bandwidth: f64,
 }
 
-/// What Bellwire is compared with.
+/// The reference measurements.
 #[derive(Serialize)]
 pub struct Limits {
-    /// A cache line between the two processors, one way, over the whole run.
+    /// One-way time of a cache line between the two processors, over the whole run.
     pub line_ns: Option<Spread>,
     pub rows: Vec<LimitRow>,
 }
 
-/// The comparison for one size.
+/// The references for one size.
 #[derive(Serialize)]
 pub struct LimitRow {
     pub bytes: usize,
@@ -112,7 +112,7 @@ pub struct SocketRow {
 }
 
 impl Report {
-    /// Sums up what was found.
+    /// Summarizes the results.
     pub fn new(
         plan: &Plan,
         connect: Option<&str>,
@@ -162,7 +162,7 @@ impl Report {
         sizes
     }
 
-    /// The comparison for a size, if there is one.
+    /// The references for a size, if they were measured.
     pub fn limit(&self, bytes: usize) -> Option<&LimitRow> {
         self.limits.as_ref()?.rows.iter().find(|row| row.bytes == bytes)
     }

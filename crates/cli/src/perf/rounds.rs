@@ -1,5 +1,5 @@
-//! The order of the measurements: size by size, and for each size several rounds in which everything is measured once, so that
-//! whatever the machine does meanwhile meets all alike.
+//! The order of the measurements: size by size. Each size takes several rounds that measure
+//! everything once, so that disturbances of the machine affect all measurements alike.
 
 use super::data::window;
 use super::leader::Leader;
@@ -11,36 +11,36 @@ use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::{Duration, Instant};
 
-/// What was found for one operation and size.
+/// The results for one operation and size.
 #[derive(Default)]
 pub struct Figures {
     /// One-way times in nanoseconds.
     pub times_ns: Vec<f64>,
-    /// Round trips that were timed as one.
+    /// Round trips timed as one.
     pub batch: u64,
-    /// Messages a second, all pairs together, of each round.
+    /// Messages per second of all pairs together, in each round.
     pub totals: Vec<f64>,
-    /// Messages a second of each pair, of each round.
+    /// Messages per second of each pair, in each round.
     pub shares: Vec<Vec<f64>>,
     /// One-way times of a cache line before and after each measurement.
     pub lines_ns: Vec<f64>,
-    /// Messages whose every byte was compared.
+    /// Messages compared byte by byte.
     pub compared: u64,
 }
 
-/// Everything that was found of one size.
+/// All results for one size.
 pub struct Findings {
     /// Length of a message.
     pub bytes: usize,
-    /// Ours.
+    /// Bellwire's operations.
     pub ops: Vec<(Op, Figures)>,
     /// The sockets.
     pub sockets: Vec<(Socket, Figures)>,
-    /// Bytes a second that memcpy moves, of each round.
+    /// Bytes per second of memcpy, in each round.
     pub memcpy: Vec<f64>,
 }
 
-/// Measures everything that was planned, and beside it the machine's limits, if there is a machine.
+/// Measures the whole plan, and beside it the machine's limits unless the device is simulated.
 pub fn measure_all(
     plan: &Plan,
     leader: &mut Leader,
@@ -48,7 +48,7 @@ pub fn measure_all(
 ) -> Result<Vec<Findings>> {
     let sockets = if limits.is_some() { 2 } else { 0 };
     let steps = plan.sizes.len() * plan.rounds * (plan.ops.len() + sockets);
-    // Hidden by itself if standard error is no terminal.
+    // Hidden if standard error is no terminal.
     let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}");
     let bar = match leader.is_silent() {
         true => ProgressBar::hidden(),
@@ -134,7 +134,7 @@ fn line_ns(limits: &mut Option<Limits>) -> Result<Option<f64>> {
     limits.as_mut().map_or(Ok(None), Limits::line_ns)
 }
 
-/// How many make a sample.
+/// Repetitions that fill a sample.
 struct Counts {
     round_trips: u64,
     messages: u64,
@@ -145,7 +145,7 @@ struct Counts {
 impl Counts {
     fn find(plan: &Plan, leader: &mut Leader, op: Op, bytes: usize) -> Result<Counts> {
         let mut one_way_ns = f64::MAX;
-        // By the device's clock, so that a simulated one always measures the same.
+        // By the device's clock, so that a simulated device always takes the same count.
         let round_trips = count_for(plan.sample, 4, |count| {
             let start = leader.now();
             let times_ns = leader.latency(op, bytes, count, false)?.times_ns;
@@ -174,7 +174,7 @@ impl Counts {
     }
 }
 
-/// Does something so many times, and tells how long it took.
+/// Measures how long a number of repetitions takes.
 fn timed(mut run: impl FnMut(u64) -> Result<()>) -> impl FnMut(u64) -> Result<Duration> {
     move |count| {
         let start = Instant::now();
@@ -183,8 +183,8 @@ fn timed(mut run: impl FnMut(u64) -> Result<()>) -> impl FnMut(u64) -> Result<Du
     }
 }
 
-/// Finds how many of something take about as long as a sample should, by doing it `first` times and then more. `run` does it and tells
-/// how long it took.
+/// Finds the number of repetitions that fills a sample: tries `first`, then more. `run` runs that
+/// many and returns the time.
 fn count_for(
     sample: Duration,
     first: u64,

@@ -15,7 +15,8 @@ use anyhow::{Context, Result};
 use bellwire::{Address, Device, DeviceOptions};
 use std::thread::{Scope, ScopedJoinHandle};
 
-/// Measures as planned, with the follower that is called `connect`, or with one that is started here and ends with us.
+/// Runs the plan with the follower called `connect`, or with one that is started here and ends with
+/// us.
 pub fn measure(plan: &Plan, connect: Option<&str>) -> Result<Report> {
     if is_simulated(&plan.device) {
         if connect.is_some() {
@@ -26,7 +27,7 @@ pub fn measure(plan: &Plan, connect: Option<&str>) -> Result<Report> {
     if let Some(cpu) = cpu_of(&plan.leader_cpus, 0) {
         crate::cpu::stay_on(cpu).with_context(|| format!("cannot run on CPU {cpu}"))?;
     }
-    // Ours first: if the device cannot be used here, it is said once.
+    // The leader's side first: if the device cannot be used here, the error appears once.
     let device = open(&plan.device, PAIRS)?;
     let (child, node, first) = match connect {
         Some(name) => (None, node_of(&device, name, 0, PATIENCE, "`bellwire perf --listen`")?, 0),
@@ -52,8 +53,9 @@ pub fn measure(plan: &Plan, connect: Option<&str>) -> Result<Report> {
     Ok(Report::new(plan, connect, device.describe(), interruptions, None, findings))
 }
 
-/// Measures a simulated device, which exists in one process only: each side of each pair is a thread that waits for the others by nothing but
-/// the device, and time begins when all have begun, so that every run is the same.
+/// Measures a simulated device, which exists in one process only. Each side of each pair is a
+/// thread, and the threads wait for each other only through the device. Time begins when all
+/// threads have begun, so every run is the same.
 fn simulate(plan: &Plan) -> Result<Report> {
     let name = match plan.device.contains("programs=") {
         true => plan.device.clone(),
@@ -79,7 +81,7 @@ fn simulate(plan: &Plan) -> Result<Report> {
         }
         Ok((join_all(leaders), join_all(followers)))
     })?;
-    // What ended a follower is the better reason, if it ended by itself.
+    // A follower's own error explains more than the leader's.
     let findings = led.map_err(|error| served.err().unwrap_or(error))?;
     let findings = findings.into_iter().next().context("no pair")?;
     let time = device.virtual_time().context("the device's time is not virtual")?;
@@ -92,7 +94,8 @@ fn simulate(plan: &Plan) -> Result<Report> {
     Ok(Report::new(plan, None, device.describe(), 0, Some(simulated), findings))
 }
 
-/// Starts a thread with a function of its own, and waits until that is open: functions then have their places in the order of their numbers.
+/// Starts a thread with a function of its own, and waits until the function is open: functions then
+/// take their places in the order of their numbers.
 fn start<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     device: &'scope Device,
@@ -103,18 +106,18 @@ fn start<'scope, T: Send + 'scope>(
     let thread = std::thread::Builder::new().name(format!("pair {number}"));
     let thread = thread.spawn_scoped(scope, move || {
         let end = End::open(device, number)?;
-        // If nobody listens any more, this thread is joined all the same.
+        // Without a listener this thread is still joined.
         let _ = tell.send(());
         work(end)
     });
-    // An error is told by whoever joins it.
+    // The join returns an error of the thread.
     let _ = opened.recv();
     thread.context("cannot start a thread for a pair")
 }
 
-/// What all threads found, or the first error.
+/// The results of all threads, or the first error.
 fn join_all<T>(threads: Vec<ScopedJoinHandle<'_, Result<T>>>) -> Result<Vec<T>> {
-    // All are joined before the first error is returned.
+    // Join all before returning the first error.
     let joined: Vec<Result<T>> = threads
         .into_iter()
         .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
@@ -127,14 +130,14 @@ pub fn is_simulated(device: &str) -> bool {
     device.starts_with("model:")
 }
 
-/// That another process cannot be the other side.
+/// The error that another process cannot be the other side.
 fn in_one_process() -> anyhow::Error {
     WrongUsage::error(
         "model:chpp exists inside one process, and perf runs both sides there: leave out --listen and --connect",
     )
 }
 
-/// Serves the process that started us, which then knows our node.
+/// Serves the process that started us; it reads our node from standard output.
 pub fn serve_parent(device: &str) -> Result<Outcome> {
     follow_parent()?;
     let device = open(device, 2 * PAIRS)?;
@@ -156,18 +159,18 @@ pub fn listen(name: &str) -> Result<Outcome> {
     loop {
         match follower::serve(&device, 0) {
             Ok(()) => println!("Served a measurement."),
-            // The next leader may have more luck.
+            // The next leader may succeed.
             Err(error) => complain(&error),
         }
     }
 }
 
-/// The first function of a follower that the leader starts on its own host.
+/// The first function of a follower that its leader starts on the same host.
 fn child_function(device: &Device) -> u8 {
     if is_local(device) { 0 } else { PAIRS }
 }
 
-/// Opens a device with this many functions. Settings in the name win.
+/// Opens a device with this many functions, unless settings in the name say otherwise.
 fn open(name: &str, functions: u8) -> Result<Device> {
     if name.contains("functions=") {
         return Ok(Device::open(name)?);

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// Smallest, middle and near-largest of many times.
+/// Minimum, median and 99th percentile of many times.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Spread {
     /// The smallest.
@@ -23,12 +23,12 @@ impl Spread {
     }
 }
 
-/// The middle value; `None` if there are none.
+/// The median; `None` if there are no values.
 pub fn median(values: &[f64]) -> Option<f64> {
     Spread::of(values).map(|spread| spread.p50)
 }
 
-/// The value that a part `q` of the sorted, non-empty values are at or below (nearest rank: always one that was measured).
+/// The `q` quantile of the sorted, non-empty values (nearest rank: always a measured value).
 fn rank(sorted: &[f64], q: f64) -> f64 {
     let place = (q * sorted.len() as f64).ceil() as usize;
     sorted[place.clamp(1, sorted.len()) - 1]
@@ -38,7 +38,7 @@ fn rank(sorted: &[f64], q: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Percentiles are values that were measured, whatever their order.
+    /// Percentiles are measured values, in any order of input.
     #[test]
     fn percentiles_are_values_that_occurred() {
         let values: Vec<f64> = (1..=100).rev().map(f64::from).collect();

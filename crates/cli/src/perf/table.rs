@@ -4,7 +4,7 @@ use super::order::{Op, WaitMode};
 use super::report::{Ratios, Report};
 use crate::units::{bandwidth, bytes, rate, ratio, time};
 
-/// Prints everything, and what to try next.
+/// Prints all tables, and what to try next.
 pub fn print(report: &Report) {
     print_head(report);
     print_latency(report);
@@ -16,10 +16,11 @@ pub fn print(report: &Report) {
     print_foot(report);
 }
 
-/// Up to here a stream's figure is messages a second, from here on bytes a second.
+/// Smaller sizes show a stream in messages per second, this size and larger ones in bytes per
+/// second.
 const BANDWIDTH_FROM_BYTES: usize = 4096;
 
-/// So often a quiet machine interrupts a run as well.
+/// Interruptions of a run on a quiet machine.
 const INTERRUPTIONS_NORMAL: u64 = 100;
 
 fn print_head(report: &Report) {
@@ -129,7 +130,7 @@ fn print_streams(report: &Report) {
     table.print();
 }
 
-/// What stands before headings of times that are not real.
+/// The prefix of headings of virtual times.
 fn virtual_word(report: &Report) -> &'static str {
     if report.simulated.is_some() { "VIRTUAL " } else { "" }
 }
@@ -159,7 +160,7 @@ fn print_foot(report: &Report) {
     println!("Try next:        {}", next(report));
 }
 
-/// What somebody who has seen this will want to see.
+/// The suggestion for the next command.
 fn next(report: &Report) -> &'static str {
     if report.simulated.is_some() {
         "bellwire model explain        (where the time of one operation goes)"
@@ -174,7 +175,7 @@ fn next(report: &Report) -> &'static str {
 
 /// Columns of equal width under headings that may span several.
 struct Table {
-    /// Operations that were measured, in the order of the columns.
+    /// The measured operations, in the order of the columns.
     ops: Vec<Op>,
     head: String,
     lines: Vec<String>,
@@ -189,7 +190,7 @@ impl Table {
         Table { ops, head: format!("{:>9}", "size"), lines: Vec::new() }
     }
 
-    /// The heading of `columns` columns of an operation, if that was measured.
+    /// The heading over `columns` columns of an operation, if it was measured.
     fn heading(&mut self, text: &str, columns: usize) {
         if self.ops.iter().any(|op| text.starts_with(op.word())) {
             self.head += &format!("{text:>CELL$}{:1$}", "", (columns - 1) * CELL);
@@ -210,7 +211,7 @@ impl Table {
     fn cell(&mut self, text: Option<String>) {
         let text = text.unwrap_or_else(|| "-".into());
         if let Some(line) = self.lines.last_mut() {
-            // The bar stands where the head has it.
+            // Keep the bar in the same column as in the head.
             if self.head[line.len()..].starts_with("  |") {
                 line.push_str("  |");
             }
@@ -218,7 +219,7 @@ impl Table {
         }
     }
 
-    /// What the last column compares: of sends if there are any.
+    /// The ratios in the last column: those of sends if there are any.
     fn ratios<'a>(&self, report: &'a Report, bytes: usize) -> Option<&'a Ratios> {
         report.row(*self.ops.first()?, bytes)?.ratios.as_ref()
     }

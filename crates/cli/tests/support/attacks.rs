@@ -1,6 +1,6 @@
-//! What strangers do to a listener, and whether an honest sender is served all the same. Each check
-//! returns what is wrong, and takes the name of a fault that is planted, so that `canaries.rs` can
-//! show that it would notice.
+//! Strangers' attacks on a listener; an honest sender must still be served. Each check returns the
+//! violation. It takes the name of a planted fault, so that `canaries.rs` can show that the check
+//! notices it.
 
 use super::copying::{Listener, Stranger, chunk};
 use super::{Folder, Running, bellwire, unique};
@@ -9,8 +9,8 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What a sender that keeps its place has to send within this time ([`silent_senders`] lets it send
-/// 64 KiB ten times a second).
+/// Interval in which a sender must make progress to keep its place ([`silent_senders`] lets one
+/// send 64 KiB ten times a second).
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// Starts an honest sender.
@@ -21,7 +21,7 @@ fn honest(device: &str, source: &Path) -> Running {
     )
 }
 
-/// Waits until a sender has ended, and does `meanwhile`.
+/// Runs `meanwhile` until a sender has ended.
 fn served(
     mut sender: Running,
     patience: Duration,
@@ -47,8 +47,8 @@ fn served(
     }
 }
 
-/// Strangers take all eight places: they say nothing at all, or nothing after they said what they
-/// send, or send a byte now and then. One makes progress.
+/// Strangers take all eight places. They are silent from the start, are silent after they announce
+/// their copy, or send a byte now and then. One makes progress.
 pub fn silent_senders(fault: Option<&str>, patience: Duration) -> Result<(), String> {
     let place = Folder::new("silent");
     let source = place.path().join("honest");
@@ -79,7 +79,7 @@ pub fn silent_senders(fault: Option<&str>, patience: Duration) -> Result<(), Str
                 cut_off = Some(heard.to_string());
             }
         }
-        // Four of them trickle, as long as they are connected.
+        // Four of them trickle while they are connected.
         for stranger in &mut strangers[3..] {
             while let Ok(Some(_)) = stranger.look() {}
             if round.is_multiple_of(50) {
@@ -104,8 +104,8 @@ pub fn silent_senders(fault: Option<&str>, patience: Duration) -> Result<(), Str
     }
 }
 
-/// Strangers leave parts of either kind under the names of honest copies, or are at work on them.
-/// Then honest senders come.
+/// Strangers leave parts of either kind under the names of honest copies, or hold them. Then honest
+/// senders come.
 pub fn leftovers(fault: Option<&str>) -> Result<(), String> {
     let place = Folder::new("leftovers");
     let into = place.path().join("into");
@@ -118,7 +118,8 @@ pub fn leftovers(fault: Option<&str>) -> Result<(), String> {
     for (name, source) in [("tree", &tree), ("single", &single)] {
         let device = format!("shm:{}", unique("leftovers"));
         let listener = Listener::start_with(&device, &into, fault);
-        // A file with data, a folder with a file, and both of them once more by senders that stay.
+        // A file with data and a folder with a file; then both again, by senders that stay
+        // connected.
         let mut staying = Vec::new();
         for stays in [false, true] {
             for is_folder in [false, true] {
@@ -145,12 +146,12 @@ pub fn leftovers(fault: Option<&str>) -> Result<(), String> {
         return Err(format!("{tree} files, {single:?}"));
     }
     let left = fs::read_dir(&into).expect("ours").count() - 2;
-    // What was left of the first is used again by the second, which has the same origin.
+    // The second sender has the first one's origin and reuses its part.
     if left > 16 { Err(format!("{left} are left")) } else { Ok(()) }
 }
 
-/// A stranger fills a small file system to its end, and goes. There is room for an honest copy.
-/// `false` if no file system can be made here.
+/// A stranger fills a small file system and leaves. An honest copy still finds room. `false` if no
+/// file system can be made here.
 pub fn full_of_leftovers(fault: Option<&str>) -> Result<bool, String> {
     let place = Folder::new("full-of-leftovers");
     let small = place.path().join("small");
@@ -182,8 +183,8 @@ pub fn full_of_leftovers(fault: Option<&str>) -> Result<bool, String> {
     }
 }
 
-/// A sender whose copy failed has data under way. Its puts succeed until it leaves, so that what it
-/// hears first is the reason.
+/// A sender whose copy failed has data in flight. Its puts succeed until it leaves, so the first
+/// thing that it gets is the reason.
 pub fn puts_of_a_failed_copy(fault: Option<&str>) -> Result<(), String> {
     let place = Folder::new("under-way");
     let device = format!("shm:{}", unique("under-way"));

@@ -1,4 +1,4 @@
-//! A listener, and senders that say what they like.
+//! A listener, and senders that send arbitrary messages.
 
 use super::{DEADLINE, Running, bellwire, wait};
 use bellwire::{
@@ -11,10 +11,10 @@ use std::path::Path;
 use std::process::Stdio;
 use std::thread::JoinHandle;
 
-/// What a sender says about itself.
+/// A sender's greeting.
 pub const VERSION: &[u8] = b"bellwire copy 3";
 
-/// A listener, and what it says on standard error.
+/// A listener, and its standard error.
 pub struct Listener {
     pub running: Running,
     complaints: JoinHandle<Vec<String>>,
@@ -26,7 +26,8 @@ impl Listener {
         Self::start_with(device, destination, None)
     }
 
-    /// The same with a planted fault, if the command was built with the feature `canaries`.
+    /// Like [`Listener::start`], with a planted fault if the command was built with the feature
+    /// `canaries`.
     pub fn start_with(device: &str, destination: &Path, fault: Option<&str>) -> Listener {
         let mut command = bellwire();
         command.args(["copy", "--json", "--device", device, "--listen"]).arg(destination);
@@ -40,7 +41,7 @@ impl Listener {
         Listener { running: child, complaints }
     }
 
-    /// The exit code once it has ended, its reports, and its complaints.
+    /// Waits for its end; returns the exit code, its reports, and its errors.
     pub fn end(mut self) -> (i32, Vec<Value>, Vec<String>) {
         let mut output = self.running.0.stdout.take().expect("piped");
         let code = wait(&mut self.running.0);
@@ -52,18 +53,18 @@ impl Listener {
     }
 }
 
-/// Somebody who says what he likes.
+/// A sender under the test's control.
 pub struct Stranger {
     pub function: Function,
     pub pair: QueuePair,
     queue: CompletionQueue,
     pub key: Option<RemoteKey>,
-    /// What the listener tells senders apart by.
+    /// The origin by which the listener distinguishes senders.
     pub origin: u8,
 }
 
 impl Stranger {
-    /// Asks node 0 for a connection, as `who`.
+    /// Asks node 0 for a connection, with the greeting `who`.
     pub fn connect(device: &str, who: &[u8]) -> Result<Stranger, Error> {
         let device = Device::open(device)?;
         let mut function = device.open_function(0)?;
@@ -94,7 +95,7 @@ impl Stranger {
         self.function.post_send(self.pair, send).map_err(Error::from).expect("room");
     }
 
-    /// Says something, unless the connection has ended.
+    /// Sends a message, unless the connection has ended.
     pub fn try_to_say(&mut self, what: &str) {
         let _ = self.function.post_send(self.pair, Send::immediate(what.as_bytes()));
     }
@@ -132,7 +133,7 @@ impl Stranger {
         }
     }
 
-    /// The next message, if it is here; an error if the connection has ended.
+    /// The next message, if it has arrived; an error if the connection has ended.
     pub fn look(&mut self) -> Result<Option<Value>, String> {
         while let Some(done) = self.function.poll(self.queue).expect("a queue") {
             if !done.status.is_success() {
@@ -148,7 +149,7 @@ impl Stranger {
         Ok(None)
     }
 
-    /// Introduces itself as the sender of something called `name`.
+    /// Announces a source called `name`.
     pub fn hello(&mut self, name: &str, folder: bool) -> Value {
         let origin = vec![self.origin; 32];
         let hello =
@@ -162,8 +163,8 @@ impl Stranger {
         answer
     }
 
-    /// Begins to send a file of `size` bytes called `name`, or a folder with one in it; an error if
-    /// it is turned away.
+    /// Begins to send a file of `size` bytes called `name`, or a folder with such a file; an error
+    /// if it is refused.
     pub fn begin_file(&mut self, name: &str, is_folder: bool, size: u64) -> Result<(), String> {
         let answer = self.hello(name, is_folder);
         if !answer["Ready"].is_object() {
@@ -177,7 +178,7 @@ impl Stranger {
         Ok(())
     }
 
-    /// Sends all of a file that was begun, of up to a chunk, and returns what is said at last.
+    /// Sends the content of a begun file, up to one chunk, and returns the last answer.
     pub fn end_file(&mut self, content: &[u8]) -> Value {
         let hash = *blake3::hash(content).as_bytes();
         let to = self.key.expect("a key").slice(0, content.len() as u64);
@@ -200,7 +201,7 @@ impl Stranger {
         }
     }
 
-    /// Why it was turned away, after saying `what`.
+    /// Sends `what` and returns the reason of the refusal.
     pub fn turned_away(&mut self, what: &[Value]) -> String {
         for message in what {
             self.say(&message.to_string());

@@ -1,4 +1,4 @@
-//! Running the command, with a limit on how long it may take.
+//! Runs the command, with a deadline.
 #![allow(dead_code)] // Every test file uses what it needs.
 
 pub mod attacks;
@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// After so long something hangs, on however slow a machine.
+/// A command that takes longer hangs, even on a slow machine.
 pub const DEADLINE: Duration = Duration::from_secs(300);
 
 /// The command, without arguments.
@@ -18,7 +18,7 @@ pub fn bellwire() -> Command {
     Command::new(env!("CARGO_BIN_EXE_bellwire"))
 }
 
-/// What a finished command left.
+/// The result of a finished command.
 pub struct Output {
     pub code: i32,
     pub stdout: String,
@@ -26,7 +26,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// Standard output as the one JSON object that it must be.
+    /// Standard output, which must be one JSON object.
     pub fn json(&self) -> serde_json::Value {
         let parsed = serde_json::from_str(&self.stdout);
         parsed.unwrap_or_else(|error| panic!("{error}: {}\nstderr: {}", self.stdout, self.stderr))
@@ -53,7 +53,7 @@ fn read_all(pipe: &mut impl Read) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// A process that is killed when this is dropped, so that a test that fails leaves none.
+/// A process that is killed when this is dropped, so that a failed test leaves none.
 pub struct Running(pub Child);
 
 impl Running {
@@ -64,14 +64,14 @@ impl Running {
         Running(started.expect("the command starts"))
     }
 
-    /// Starts `bellwire perf DEVICE --listen`, and returns when it listens.
+    /// Starts `bellwire perf DEVICE --listen`, and returns once it listens.
     pub fn listener(device: &str) -> Running {
         let mut command = bellwire();
         let mut listener = Running::start(command.args(["perf", device, "--listen"]));
         let mut lines = BufReader::new(listener.0.stdout.take().expect("piped")).lines();
         let first = lines.next().expect("a line").expect("text");
         assert!(first.starts_with("Listening as node "), "{first}");
-        // What it says later must have somewhere to go.
+        // Drain its later output, so that it never blocks.
         std::thread::spawn(move || lines.count());
         listener
     }
@@ -85,13 +85,13 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Both can only fail if it is gone.
+        // Both fail only if it is gone.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Waits for a process that was started; -1 if a signal ended it.
+/// Waits for a started process; -1 if a signal ended it.
 pub fn wait(child: &mut Child) -> i32 {
     let deadline = Instant::now() + DEADLINE;
     loop {

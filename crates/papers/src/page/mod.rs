@@ -1,13 +1,14 @@
-//! The report: all experiments of all papers and the scoreboard, as one page that needs nothing beside itself.
+//! The report: all experiments of all papers and the scoreboard, as one self-contained page.
 //!
 //! - [`chart`] draws figures and values as SVG, and keeps the table behind each drawing;
-//! - `overview` says what each paper comes to;
+//! - `overview` sums up each paper;
 //! - `section` is a paper with its experiments;
 //! - `scoreboard` lists the feature rows;
 //! - `words` turns text into markup, with a link for each row that it names.
 //!
-//! The page is HTML that is XML too, so that a test can read it with a parser that forgives nothing. What it shows is there without its
-//! script; that adds pointing, taking curves away, looking for rows, and the choice between light and dark.
+//! The page is both HTML and XML, so a test can read it with a strict parser. All content is there
+//! without the script, which adds tooltips, hiding curves, searching rows, and the choice between
+//! light and dark.
 
 pub mod chart;
 mod overview;
@@ -21,19 +22,19 @@ use crate::experiments::Ran;
 use crate::{Board, Paper};
 use chart::{Chart, DARK, LIGHT};
 
-/// What the page is made of.
+/// The content of the page.
 pub struct Page<'a> {
-    /// The papers, with what their experiments gave.
+    /// The papers, with the results of their experiments.
     pub papers: &'a [Ran],
-    /// The scoreboard with all rows; nothing where there is no checkout, and then rows have no state.
+    /// The scoreboard with all rows; `None` without a checkout, and then rows have no state.
     pub board: Option<&'a Board>,
 }
 
 /// A chart with the name of its file, without ending.
 pub struct Named {
-    /// Such as `damq-pd-rate-1`.
+    /// For instance `damq-pd-rate-1`.
     pub name: String,
-    /// The chart, with a title that says which paper and experiment it is of.
+    /// The chart; its title names paper and experiment.
     pub chart: Chart,
 }
 
@@ -54,7 +55,7 @@ pub fn charts(papers: &[Ran]) -> Vec<Named> {
 /// The page. The same reports and the same rows give the same bytes.
 pub fn html(page: &Page<'_>) -> String {
     let mut out = String::new();
-    // Writing into a string does not fail.
+    // Writing into a string cannot fail.
     let _ = write(&mut out, page);
     out
 }
@@ -80,7 +81,7 @@ fn write(out: &mut String, page: &Page<'_>) -> std::fmt::Result {
 }
 
 fn head(out: &mut String) -> std::fmt::Result {
-    // The policy has the browser itself see to it that nothing is fetched.
+    // The policy makes the browser itself prevent any download.
     writeln!(
         out,
         "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
@@ -97,7 +98,7 @@ fn head(out: &mut String) -> std::fmt::Result {
     )
 }
 
-/// Title, choice of theme, and where things are.
+/// Title, choice of theme, and the table of contents.
 fn contents(out: &mut String, papers: &[Ran]) -> std::fmt::Result {
     writeln!(
         out,
@@ -110,7 +111,7 @@ fn contents(out: &mut String, papers: &[Ran]) -> std::fmt::Result {
     writeln!(out, "<li><a href=\"#rows\">Feature rows</a></li>\n</ul></nav>")
 }
 
-/// The identity of an experiment's part of the page.
+/// The id of an experiment's part of the page.
 fn place_of(paper: Paper, experiment: &str) -> String {
     format!("{paper}-{experiment}")
 }

@@ -1,4 +1,4 @@
-//! What each paper comes to: a table, and how far values are from those published.
+//! The result of each paper: a table, and the distance of its values from the published ones.
 
 use std::fmt::Write;
 
@@ -28,7 +28,7 @@ pub fn write(out: &mut String, page: &Page<'_>) -> std::fmt::Result {
     writeln!(out, "</section>")
 }
 
-/// Which mark means what, on the whole page.
+/// The meaning of the marks, for the whole page.
 fn key(out: &mut String) -> std::fmt::Result {
     writeln!(out, "<ul class=\"keys\" aria-label=\"Marks\">")?;
     let origins =
@@ -96,9 +96,9 @@ fn table(out: &mut String, Page { papers, board }: &Page<'_>) -> std::fmt::Resul
     )
 }
 
-/// Which share of a paper's values is how near, calibrated ones left out.
+/// The share of a paper's values below each error, without calibrated values.
 pub fn errors(papers: &[Ran]) -> Chart {
-    /// Below this a value counts as exact, as it is printed with so many digits only.
+    /// A value below this counts as exact, because it is printed with only so many digits.
     const LEAST: f64 = 0.1;
     let mut figure = Figure {
         title: "How near values come that were not calibrated on".to_owned(),
@@ -117,7 +117,7 @@ pub fn errors(papers: &[Ran]) -> Chart {
         let mut points: Vec<(f64, f64)> = Vec::new();
         for (count, error) in (1..).zip(&errors) {
             let share = 100.0 * f64::from(count) / errors.len() as f64;
-            // Of equal errors the last one counts.
+            // Of equal errors only the last one counts.
             points.pop_if(|last| last.0 == *error);
             points.push((*error, share));
         }

@@ -60,7 +60,7 @@ fn totals(board: &Board) -> String {
     text
 }
 
-/// Fields that narrow the list; the script brings them to life.
+/// Input fields that filter the list; the script activates them.
 fn search(out: &mut String, has_states: bool) -> std::fmt::Result {
     writeln!(
         out,
@@ -120,7 +120,7 @@ fn write_row(
     writeln!(out, "</td></tr>")
 }
 
-/// The tests of a row. A few are seen, the others can be unfolded.
+/// The tests of a row. A few are visible, the others unfold.
 fn tests(out: &mut String, tests: &[String]) -> std::fmt::Result {
     const SEEN: usize = 3;
     let (seen, folded) = tests.split_at(if tests.len() > SEEN + 1 { SEEN } else { tests.len() });
@@ -137,7 +137,7 @@ fn tests(out: &mut String, tests: &[String]) -> std::fmt::Result {
     writeln!(out, "</details>")
 }
 
-/// A path that may be broken behind its slashes and colons.
+/// A path that may break after its slashes and colons.
 fn breakable(path: &str) -> String {
     escaped(path).replace('/', "/<wbr/>").replace("::", "::<wbr/>")
 }

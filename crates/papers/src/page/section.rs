@@ -41,7 +41,7 @@ pub fn write(out: &mut String, Ran { paper, reports, failures }: &Ran) -> std::f
     writeln!(out, "</section>")
 }
 
-/// Where the paper contradicts itself, and what was taken.
+/// The paper's contradictions, and the models' choices.
 fn contradictions(out: &mut String, paper: Paper) -> std::fmt::Result {
     let of_paper = || all_contradictions().iter().filter(|known| known.paper == paper);
     if of_paper().next().is_none() {
@@ -105,7 +105,7 @@ fn experiment(out: &mut String, paper: Paper, report: &Report) -> std::fmt::Resu
     writeln!(out, "</section>")
 }
 
-/// In a few words, how it went.
+/// The result in a few words.
 fn standing(report: &Report) -> String {
     let errors: Vec<f64> = report.values.iter().filter_map(|value| value.error_percent).collect();
     let misses = report.values.iter().filter(|value| value.misses()).count();
@@ -124,7 +124,7 @@ fn standing(report: &Report) -> String {
     parts.join("; ")
 }
 
-/// A chart with its title, its keys and its table. `place` is its identity.
+/// A chart with its title, its keys and its table. `place` is its id.
 pub fn chart(out: &mut String, place: &str, chart: &Chart) -> std::fmt::Result {
     let title = escaped(&chart.title);
     writeln!(
@@ -192,7 +192,7 @@ fn claims(out: &mut String, report: &Report) -> std::fmt::Result {
     writeln!(out, "</ul>")
 }
 
-/// Why values differ: each reason once, with the values that it is about.
+/// Why values differ: each reason once, with its values.
 fn explanations(out: &mut String, report: &Report) -> std::fmt::Result {
     let mut reasons: Vec<(Option<&str>, Vec<&str>)> = Vec::new();
     for value in report.values.iter().filter(|value| value.misses()) {

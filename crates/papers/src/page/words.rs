@@ -40,7 +40,7 @@ pub fn count(number: usize, of: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Rows that exist become links, what only looks like one does not, and all else is text.
+    /// Existing rows become links; look-alikes and all other text stay text.
     #[test]
     fn rows_become_links() {
         assert_eq!(

@@ -1,4 +1,4 @@
-/* What the cases share: checks, two end points that are connected, and errors that come by themselves. */
+/* Shared by the cases: checks, two connected end points, and asynchronous errors. */
 #ifndef CALLS_H
 #define CALLS_H
 
@@ -23,13 +23,13 @@
 		}                                                                                                         \
 	} while (0)
 
-/* A handle that nobody made, an address where nothing is. */
+/* A handle that was never made; an address where nothing is. */
 #define BAD ((void *)(uintptr_t)0x1234560)
 
 /* The device under test. */
 extern const char *device;
 
-/* ---- Two end points, connected ------------------------------------------------------------------------------------------- */
+/* ---- Two end points, connected --------------------------------------------------------------- */
 
 struct pair {
 	struct endpoint a, b;
@@ -45,7 +45,7 @@ void post_receive(struct endpoint *e, int number, void *bytes, size_t length);
 void post_send(struct endpoint *e, int number, void *bytes, size_t length);
 void sleep_ms(long ms);
 
-/* ---- Errors that come by themselves --------------------------------------------------------------------------------------- */
+/* ---- Errors that come by themselves ---------------------------------------------------------- */
 
 /* Guards what handlers write. */
 extern pthread_mutex_t told;
@@ -54,10 +54,10 @@ extern VIP_ERROR_DESCRIPTOR last_error;
 
 /* A handler that counts; its context is &error_count. */
 void on_error(VIP_PVOID context, VIP_ERROR_DESCRIPTOR *error);
-/* Waits until a handler was told of `code` at `vi`. */
+/* Waits until a handler was called with `code` for `vi`. */
 void want_error(VIP_VI_HANDLE vi, VIP_ERROR_CODE code);
 
-/* ---- Cases ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Cases ----------------------------------------------------------------------------------- */
 
 void objects(void);
 void misuse(void);

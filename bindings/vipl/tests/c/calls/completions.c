@@ -86,7 +86,7 @@ void queues(void)
 		}
 	}
 	WANT(seen[0] == 1 && seen[1] == 1 && seen[2] == 1);
-	/* The send queue of the second VI completes there too, that of the first does not. */
+	/* The send queue of the second VI completes there too; the first VI's does not. */
 	for (int i = 0; i < 2; i++) {
 		p.b.vi = theirs[i];
 		post_receive(&p.b, 10 + i, p.b.receive, 64);
@@ -104,7 +104,8 @@ void queues(void)
 	MUST(VipCloseNic(p.b.nic));
 }
 
-/* Handlers are called once for each registration, before and after the event, while the program does nothing. */
+/* Handlers are called once for each registration, before and after the event, while the program
+ * does nothing. */
 void handlers(void)
 {
 	struct pair p;

@@ -1,8 +1,9 @@
 /* Connections: how they begin, are refused, and end. */
 #include "calls.h"
 
-/* No receive: the connection of a reliable VI ends with the error of that name, an unreliable VI drops the message. Too short a receive:
- * length error; one with too little memory: protection error. A peer that ends: connection lost. */
+/* Without a receive, a reliable connection ends with its error, and an unreliable VI drops the
+ * message. A receive that is too short: length error. A receive with too little memory: protection
+ * error. A peer that ends: connection lost. */
 void errors(void)
 {
 	struct pair p;
@@ -37,7 +38,7 @@ void errors(void)
 	while (VipSendDone(p.a.vi, &done) != VIP_NOT_DONE)
 		;
 
-	/* A receive that runs over the end of its region has what is registered of it. */
+	/* A receive past the end of its region can use the registered part. */
 	for (int more = 0; more < 2; more++) {
 		size_t last = p.b.bytes - 8;
 		post_receive(&p.b, 1, p.b.receive + last, 64);
@@ -92,7 +93,7 @@ static void *reject_thread(void *endpoint)
 	MUST(VipConnectWait(e->nic, &local.net, TIMEOUT_MS, &remote.net, &theirs, &connection));
 	WANT(remote.net.DiscriminatorLen == 2 && memcmp(remote.net.HostAddress + 6, "me", 2) == 0);
 	WANT(theirs.ReliabilityLevel == VIP_SERVICE_UNRELIABLE && theirs.EnableRdmaWrite);
-	/* Levels differ: this VI cannot take it, and the request is still there. */
+	/* Levels differ: this VI cannot accept it, and the request stays. */
 	EXPECT(VipConnectAccept(connection, e->vi), VIP_INVALID_RELIABILITY_LEVEL);
 	MUST(VipConnectReject(connection));
 	EXPECT(VipConnectReject(connection), VIP_INVALID_PARAMETER);
@@ -128,7 +129,8 @@ void connections(void)
 	pthread_join(server, NULL);
 	WANT(state_of(&p.b) == VIP_STATE_IDLE && state_of(&p.a) == VIP_STATE_IDLE);
 
-	/* Peer to peer, whoever comes first; and with the names of the other's end point exchanged, so that both roles are played. */
+	/* Peer to peer, whichever comes first. The end points' names are also exchanged, so that both
+	 * roles are played. */
 	set_level(&p.b, VIP_SERVICE_RELIABLE_DELIVERY);
 	make_address(p.a.nic, name, "left", &a);
 	own_name(&p.b, name, sizeof name);
@@ -141,10 +143,10 @@ void connections(void)
 		EXPECT(VipConnectPeerRequest(first->vi, &own->net, &far->net, TIMEOUT_MS), VIP_INVALID_STATE);
 		WANT(state_of(first) == VIP_STATE_CONNECT_PENDING);
 		if (round == 3) {
-			/* Given up. */
+			/* The program gives up. */
 			MUST(VipDisconnect(first->vi));
 			WANT(state_of(first) == VIP_STATE_IDLE);
-			/* Nobody of that name asks. */
+			/* No peer of that name asks. */
 			own->net.DiscriminatorLen = 3;
 			MUST(VipConnectPeerRequest(second->vi, &far->net, &own->net, 100));
 			EXPECT(VipConnectPeerWait(second->vi, &theirs), VIP_TIMEOUT);

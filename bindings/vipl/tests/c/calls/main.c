@@ -1,4 +1,5 @@
-/* Every function of the library from C, rightly and wrongly used: one file for each object. Usage: calls CASE DEVICE */
+/* Every function of the library from C, used correctly and wrongly: one file for each object.
+ * Usage: calls CASE DEVICE */
 #include "calls.h"
 
 const char *device;
@@ -26,7 +27,7 @@ int main(int argc, char **argv)
 	return 2;
 }
 
-/* ---- Two end points, connected ------------------------------------------------------------------------------------------- */
+/* ---- Two end points, connected --------------------------------------------------------------- */
 
 static void *serve_thread(void *endpoint)
 {
@@ -87,7 +88,7 @@ void sleep_ms(long ms)
 	nanosleep(&t, NULL);
 }
 
-/* ---- Errors that come by themselves --------------------------------------------------------------------------------------- */
+/* ---- Errors that come by themselves ---------------------------------------------------------- */
 
 pthread_mutex_t told = PTHREAD_MUTEX_INITIALIZER;
 int error_count;

@@ -1,7 +1,7 @@
-/* What each function says to arguments that cannot be. */
+/* Each function refuses invalid arguments. */
 #include "calls.h"
 
-/* Null, invented and old handles, and arguments that cannot be. */
+/* Null, invented and stale handles, and invalid arguments. */
 void misuse(void)
 {
 	struct pair p;
@@ -61,7 +61,7 @@ void misuse(void)
 	}
 	EXPECT(VipDestroyPtag(e->nic, NULL), VIP_INVALID_PTAG);
 
-	/* Places for results that are missing. */
+	/* Missing places for results. */
 	EXPECT(VipQueryNic(e->nic, NULL), VIP_INVALID_PARAMETER);
 	EXPECT(VipCreatePtag(e->nic, NULL), VIP_INVALID_PARAMETER);
 	EXPECT(VipCreateCQ(e->nic, 1, NULL), VIP_INVALID_PARAMETER);
@@ -82,7 +82,7 @@ void misuse(void)
 	EXPECT(VipConnectPeerDone(e->vi, &bad), VIP_INVALID_STATE);
 	EXPECT(VipQuerySystemManagementInfo(e->nic, VIP_SMI_AUTODISCOVERY, NULL), VIP_INVALID_PARAMETER);
 
-	/* Attributes that no VI has. */
+	/* Attributes that no VI can have. */
 	bad = good, bad.ReliabilityLevel = 3;
 	EXPECT(VipCreateVi(e->nic, &bad, NULL, NULL, &vi), VIP_INVALID_RELIABILITY_LEVEL);
 	bad = good, bad.MaxTransferSize = e->limits.MaxTransferSize + 1;
@@ -96,7 +96,7 @@ void misuse(void)
 	bad = good, bad.ReliabilityLevel = VIP_SERVICE_UNRELIABLE;
 	EXPECT(VipSetViAttributes(e->vi, &bad), VIP_INVALID_RDMAREAD);
 
-	/* Memory that is not there, not the program's to write, or not of this NIC. */
+	/* Memory that is not mapped, not writable, or not of this NIC. */
 	EXPECT(VipRegisterMem(e->nic, NULL, 64, &memory, &handle), VIP_INVALID_PARAMETER);
 	EXPECT(VipRegisterMem(e->nic, text, 0, &memory, &handle), VIP_INVALID_PARAMETER);
 	EXPECT(VipRegisterMem(e->nic, BAD, 64, &memory, &handle), VIP_INVALID_PARAMETER);
@@ -109,7 +109,7 @@ void misuse(void)
 	EXPECT(VipDeregisterMem(e->nic, text, e->handle), VIP_INVALID_PARAMETER);
 	EXPECT(VipQueryMem(e->nic, text, 0, &memory), VIP_INVALID_PARAMETER);
 
-	/* Descriptors that cannot be: the post says so. */
+	/* Invalid descriptors: the post fails. */
 	d = fill(e, 0, e->receive, 64);
 	EXPECT(VipPostSend(e->vi, d, e->handle), VIP_INVALID_STATE);
 	EXPECT(VipPostRecv(e->vi, NULL, e->handle), VIP_INVALID_PARAMETER);
@@ -124,7 +124,7 @@ void misuse(void)
 	WANT(done == NULL);
 	EXPECT(VipRecvWait(e->vi, 20, &done), VIP_TIMEOUT);
 
-	/* Descriptors whose content is at fault complete with the reason. */
+	/* Descriptors with faulty content complete with the reason. */
 	struct {
 		int control, segments, add;
 		VIP_UINT32 status;
@@ -168,14 +168,15 @@ void misuse(void)
 		MUST(VipPostSend(e->vi, d, e->handle));
 		EXPECT(VipSendWait(e->vi, TIMEOUT_MS, &done), VIP_DESCRIPTOR_ERROR);
 		WANT((d->CS.Status & VIP_STATUS_ERROR_MASK) == VIP_STATUS_PROTECTION_ERROR);
-		/* A receive has what is registered of it. */
+		/* A receive can use the registered part. */
 		if (i == 1)
 			continue;
 		MUST(VipPostRecv(e->vi, d, e->handle));
 		EXPECT(VipRecvWait(e->vi, TIMEOUT_MS, &done), VIP_DESCRIPTOR_ERROR);
 	}
 	WANT(state_of(e) == VIP_STATE_CONNECTED);
-	/* Memory that a posted descriptor uses stays registered; a VI with a posted descriptor stays. */
+	/* Memory that a posted descriptor uses stays registered; a VI with a posted descriptor is not
+	 * destroyed. */
 	post_receive(e, 0, e->receive, 64);
 	EXPECT(VipDeregisterMem(e->nic, e->descriptors, e->handle), VIP_ERROR_RESOURCE);
 	MUST(VipDisconnect(e->vi));

@@ -1,7 +1,7 @@
-/* NICs, tags, memory, VIs and completion queues: made, asked, changed, destroyed. */
+/* NICs, tags, memory, VIs and completion queues: made, queried, changed, destroyed. */
 #include "calls.h"
 
-/* Objects are made, asked, changed and destroyed; what others use stays. */
+/* Objects are made, queried, changed and destroyed; objects in use stay. */
 void objects(void)
 {
 	VIP_NIC_HANDLE nic, again;
@@ -22,7 +22,7 @@ void objects(void)
 	WANT(limits.ReliabilityLevelSupport == 7 && limits.RDMAReadSupport == 6);
 	WANT(strncmp(limits.Name, device, strlen(device)) == 0);
 
-	/* Opened again it is another end point of the same node. */
+	/* A second opening is another end point of the same node. */
 	MUST(VipOpenNic(device, &again));
 	MUST(VipQueryNic(again, &same));
 	WANT(memcmp(limits.LocalNicAddress, same.LocalNicAddress, 4) == 0);
@@ -67,7 +67,7 @@ void objects(void)
 	MUST(VipDeregisterMem(nic, memory, handle));
 	EXPECT(VipDeregisterMem(nic, memory, handle), VIP_INVALID_PARAMETER);
 	MUST(VipDestroyPtag(nic, other));
-	/* As many as there can be, twice: what is destroyed is free again. */
+	/* The most objects of each kind, twice: destroyed ones free their place. */
 	VIP_VI_HANDLE *all = calloc(limits.MaxVI, sizeof *all);
 	attributes.Ptag = NULL;
 	for (int round = 0; round < 2; round++) {
@@ -77,7 +77,7 @@ void objects(void)
 		for (VIP_ULONG i = 0; i < limits.MaxVI; i++)
 			MUST(VipDestroyVi(all[i]));
 	}
-	/* A work queue, and a NIC, take so many descriptors and no more. */
+	/* A work queue and a NIC take exactly as many descriptors as their limit. */
 	static VIP_DESCRIPTOR receive __attribute__((aligned(64)));
 	VIP_MEM_ATTRIBUTES no_tag = { NULL, VIP_FALSE, VIP_FALSE };
 	VIP_ULONG posted = 0;

@@ -1,4 +1,5 @@
-/* Several openings of one device, in one program and in two: discriminators tell them apart, whichever of them is named. */
+/* Several openings of one device, in one program and in two: discriminators tell them apart,
+ * whichever opening a client names. */
 #include "calls.h"
 #include <signal.h>
 #include <sys/wait.h>
@@ -55,7 +56,7 @@ static void use_and_end(struct endpoint *from, struct endpoint *to)
 	MUST(VipDisconnect(to->vi));
 }
 
-/* A client names the host by its first opening; who is meant waits at the second. */
+/* A client names the host by its first opening; the server waits at the second. */
 void openings(void)
 {
 	struct endpoint first, second, client;
@@ -68,7 +69,7 @@ void openings(void)
 	own_name(&first, host, sizeof host);
 	own_name(&second, own, sizeof own);
 
-	/* The wait begins before the request, or after it; nobody calls anything of the first opening. */
+	/* The wait begins before or after the request. No call uses the first opening. */
 	for (int round = 0; round < 6; round++) {
 		struct wait wait = { &second, "second", round % 2 ? 0 : 30, VIP_SUCCESS };
 		WANT(!pthread_create(&server, NULL, wait_thread, &wait));
@@ -78,10 +79,11 @@ void openings(void)
 		use_and_end(&client, &second);
 	}
 
-	/* Who asks there without a wait is told of no other's, nor of one that has passed. */
+	/* A request without a waiter is not redirected: neither to another end point's waiter nor to one
+	 * that has passed. */
 	EXPECT(ask(&client, host, "second", 100), VIP_TIMEOUT);
 
-	/* Both wait, each for its own. */
+	/* Both wait, each for its own discriminator. */
 	struct wait waits[2] = { { &first, "one", 0, VIP_SUCCESS }, { &second, "two", 0, VIP_SUCCESS } };
 	pthread_t servers[2];
 	for (int i = 0; i < 2; i++)
@@ -108,7 +110,7 @@ void openings(void)
 		use_and_end(early, late);
 	}
 
-	/* The second one is closed while it waits: nobody is there any more. */
+	/* The second opening is closed while it waits: clients no longer find it. */
 	struct wait broken = { &second, "broken", 0, VIP_INVALID_PARAMETER };
 	WANT(!pthread_create(&server, NULL, wait_thread, &broken));
 	sleep_ms(50);
@@ -116,7 +118,7 @@ void openings(void)
 	pthread_join(server, NULL);
 	EXPECT(ask(&client, host, "broken", 200), VIP_TIMEOUT);
 
-	/* The first one is closed, and opened again, while another waits. */
+	/* The first opening is closed and reopened while another waits. */
 	open_endpoint(&second, device, 4096);
 	struct wait lasting = { &second, "lasting", 0, VIP_SUCCESS };
 	WANT(!pthread_create(&server, NULL, wait_thread, &lasting));
@@ -134,8 +136,9 @@ void openings(void)
 	MUST(VipCloseNic(client.nic));
 }
 
-/* Two programs of one host. The one with the first opening does nothing; the other one waits, and when it is killed nobody is there. Over shared
- * memory the host goes by its name, because each process has a number of its own. */
+/* Two programs of one host. The program with the first opening is idle; the other one waits. Once
+ * it is killed, clients find nobody. Over shared memory the client uses the host's name, because
+ * each process has a number of its own. */
 void programs(void)
 {
 	struct endpoint first, client, other;

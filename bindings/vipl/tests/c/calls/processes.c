@@ -1,4 +1,4 @@
-/* Threads and processes that share the library, and what a fork and a kill leave of it. */
+/* Threads and processes that share the library; the effects of a fork and of a kill. */
 #include "calls.h"
 #include <signal.h>
 #include <sys/wait.h>
@@ -52,7 +52,7 @@ static void *waiting_thread(void *vi)
 	VIP_DESCRIPTOR *done;
 	double before = cpu_seconds();
 	EXPECT(VipRecvWait(vi, 400, &done), VIP_TIMEOUT);
-	/* It slept: a thread that spins would have used most of 400 ms. */
+	/* The thread slept: a spinning thread would have used most of 400 ms. */
 	WANT(cpu_seconds() - before < 0.2);
 	return NULL;
 }
@@ -64,7 +64,7 @@ static void *interrupted_thread(void *vi)
 	return NULL;
 }
 
-/* Several threads wait at one NIC, each at its VI; waiting sleeps; closing ends all waits. */
+/* Several threads wait at one NIC, each at its VI. Waiting sleeps, and closing ends all waits. */
 void threads(void)
 {
 	pthread_t senders[THREADS], receivers[THREADS], waiter, last;
@@ -98,7 +98,8 @@ void threads(void)
 	MUST(VipCloseNic(shared.b.nic));
 }
 
-/* The table of registered memory is in the program, to be read only; a child of the program is told that nothing is its own. */
+/* The table of registered memory is mapped read-only. A forked child is told that the parent's NIC
+ * is not its own. */
 void table(void)
 {
 	struct pair p;
@@ -120,7 +121,7 @@ void table(void)
 		}
 	}
 	fclose(maps);
-	WANT(mappings == 2); /* one of each NIC */
+	WANT(mappings == 2); /* one for each NIC */
 	pid_t child = fork();
 	if (child == 0) {
 		*(volatile unsigned char *)start = 1;
@@ -141,7 +142,8 @@ void table(void)
 	MUST(VipCloseNic(p.b.nic));
 }
 
-/* A child, made while its parent has a NIC, opens one of its own; when it is killed, the parent is told, and what it posted comes back. */
+/* A child, forked while its parent has a NIC, opens its own. When it is killed, the parent is told,
+ * and its posted descriptors come back. */
 void death(void)
 {
 	struct endpoint e, child;
@@ -163,7 +165,7 @@ void death(void)
 		raise(SIGKILL);
 	}
 	serve(&e, "calls");
-	MUST(VipRecvWait(e.vi, TIMEOUT_MS, &done)); /* what it sent before is here */
+	MUST(VipRecvWait(e.vi, TIMEOUT_MS, &done)); /* what the child sent before has arrived */
 	want_error(e.vi, VIP_ERROR_CONN_LOST);
 	WANT(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	EXPECT(VipRecvWait(e.vi, TIMEOUT_MS, &done), VIP_DESCRIPTOR_ERROR);

@@ -1,7 +1,7 @@
 /* Sends, receives, and RDMA. */
 #include "calls.h"
 
-/* Messages of one, several and no segments, short and long, with and without immediate data. */
+/* Messages of zero, one and several segments, short and long, with and without immediate data. */
 void messages(void)
 {
 	static const size_t lengths[] = { 0, 1, 64, 4096, 100000 };
@@ -27,7 +27,7 @@ void messages(void)
 		for (int several = 0; several < 2; several++) {
 			d = fill(&p.b, several, p.b.receive, length);
 			if (several) {
-				/* Three parts, the middle one empty; the third segment lies behind the 64 bytes. */
+				/* Three parts, the middle one empty; the third segment lies past the 64 bytes. */
 				d = fill(&p.b, 2, p.b.receive, length / 3);
 				d->CS.SegCount = 3;
 				d->DS[1].Local.Length = 0;
@@ -60,14 +60,14 @@ void messages(void)
 			WANT(done == s && s->CS.Status == VIP_STATUS_DONE);
 		}
 	}
-	/* Whoever only looks at the status word sees it change. */
+	/* A program that only polls the status word sees it change. */
 	post_receive(&p.b, 0, p.b.receive, 8);
 	post_send(&p.a, 0, p.a.send, 8);
 	while (!(p.b.descriptors[0].CS.Status & VIP_STATUS_DONE) || !(p.a.descriptors[0].CS.Status & VIP_STATUS_DONE))
 		;
 	MUST(VipRecvDone(p.b.vi, &done));
 	MUST(VipSendDone(p.a.vi, &done));
-	/* In order, many at once, the newer spelling of a descriptor's members. */
+	/* In order, many at once, with the newer spelling of a descriptor's members. */
 	for (int i = 0; i < 20; i++) {
 		d = fill(&p.b, i, p.b.receive + 8 * i, 8);
 		WANT(d->Data[0].Length == 8 && d->Control.SegCount == 1);
@@ -83,7 +83,7 @@ void messages(void)
 		MUST(VipSendWait(p.a.vi, TIMEOUT_MS, &done));
 		WANT(done == &p.a.descriptors[i]);
 	}
-	/* What is sent where nobody is connected is refused; what is posted to receive comes back. */
+	/* A send without a connection is refused; a posted receive comes back. */
 	post_receive(&p.b, 0, p.b.receive, 8);
 	MUST(VipDisconnect(p.b.vi));
 	WANT(state_of(&p.b) == VIP_STATE_IDLE);
@@ -95,7 +95,7 @@ void messages(void)
 	post_send(&p.a, 0, p.a.send, 8);
 	EXPECT(VipSendDone(p.a.vi, &done), VIP_DESCRIPTOR_ERROR);
 	WANT((done->CS.Status & VIP_STATUS_ERROR_MASK) == VIP_STATUS_DESC_FLUSHED_ERROR);
-	/* And again. */
+	/* Connect again. */
 	MUST(VipDisconnect(p.a.vi));
 	post_receive(&p.b, 0, p.b.receive, 8);
 	connect_pair(&p);
@@ -122,7 +122,7 @@ static VIP_DESCRIPTOR *fill_rdma(struct endpoint *e, int number, int op, struct 
 	return d;
 }
 
-/* RDMA write, with immediate data too, and read; what may not be reached is not. */
+/* RDMA write (also with immediate data) and read; forbidden accesses move nothing. */
 void rdma(void)
 {
 	struct pair p;
@@ -166,7 +166,8 @@ void rdma(void)
 	WANT(p.a.send[0] == 9 && p.a.send[39999] == 9);
 	MUST(VipSendWait(p.a.vi, TIMEOUT_MS, &done));
 
-	/* Beyond the region, unknown handles, no rights, another tag: nothing moves, and a reliable connection ends. */
+	/* Beyond the region, unknown handles, no rights, another tag: nothing moves, and a reliable
+	 * connection ends. */
 	VIP_PROTECTION_HANDLE ptag;
 	VIP_MEM_HANDLE hidden, tagged;
 	static unsigned char secret[4096], other[4096];
@@ -197,7 +198,7 @@ void rdma(void)
 			d->DS[0].Remote.Handle = 0;
 			break;
 		}
-		/* Bytes behind the buffer belong to the region as long as it is rounded up. */
+		/* A region is rounded up, so bytes past the buffer may belong to it. */
 		if (i % 5 == 0)
 			d->DS[0].Remote.Data.Address = p.b.receive + 50048;
 		error_count = 0;
@@ -214,7 +215,7 @@ void rdma(void)
 		MUST(VipDisconnect(p.b.vi));
 		connect_pair(&p);
 	}
-	/* Rights that change are learned. */
+	/* Peers notice changed rights. */
 	memory.Ptag = p.b.ptag;
 	MUST(VipSetMemAttributes(p.b.nic, secret, hidden, &memory));
 	d = fill_rdma(&p.a, 0, VIP_CONTROL_OP_RDMAWRITE, &p.b, secret, 64);

@@ -1,6 +1,7 @@
-//! Peer: iceoryx2, publish and subscribe with polling. Two services, one for each direction; a slow subscriber holds the
-//! publisher back, because nothing may be lost here. Small messages are sent as values; those of a stream are copied into
-//! a loaned sample and out of the received one, from and to buffers as with the other contenders.
+//! Peer: iceoryx2, publish and subscribe with polling. Two services, one for each direction. A slow
+//! subscriber exerts back-pressure on the publisher, because no message may be lost here. Small
+//! messages are sent as values. Stream messages are copied into a loaned sample and out of the
+//! received one, from and to buffers as with the other contenders.
 //!
 //! Speaks the lines of the benchmark's src/worker/mod.rs, like peer.h.
 
@@ -44,7 +45,7 @@ fn main() {
     let (control, other_end) = if leads { (ours, theirs) } else { (theirs, ours) };
     drop(other_end);
     if !leads {
-        // SAFETY: asks for a signal; touches no memory.
+        // SAFETY: requests a signal; touches no memory.
         unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
     }
     pin(if leads { leader_cpu } else { follower_cpu });
@@ -57,7 +58,8 @@ fn main() {
 }
 
 fn pin(cpu: usize) {
-    // SAFETY: a zeroed set is empty, the CPU is one that the driver found, and the set lives across the call.
+    // SAFETY: a zeroed set is empty, the CPU is one that the driver found, and the set lives across
+    // the call.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(cpu, &mut set);
@@ -114,7 +116,7 @@ impl Side {
         };
         let (up, down) = (small("up")?, small("down")?);
         let (out, inbound) = if leads { (&down, &up) } else { (&up, &down) };
-        // The library's own way to wait for room sleeps, which costs far more than to try again.
+        // The library waits for room by sleeping, which costs far more than a retry.
         let strategy = BackpressureStrategy::DiscardData;
         let stream = node
             .service_builder(&format!("bellwire-bench/{id}/stream").as_str().try_into()?)
@@ -138,7 +140,8 @@ impl Side {
         Ok(side)
     }
 
-    /// A message that is sent before its subscriber is there is lost, so both sides speak until both have heard.
+    /// A message sent before its subscriber exists is lost, so both sides send until both have
+    /// received.
     fn first_contact(&mut self) -> Outcome<()> {
         const HELLO: u64 = u64::MAX;
         const HEARD: u64 = u64::MAX - 1;
@@ -152,7 +155,7 @@ impl Side {
             }
         }
         self.out.send_copy(HEARD)?;
-        // What is left of it is skipped by the receivers: numbers never grow so large.
+        // Receivers skip leftovers of this: message numbers never grow so large.
         Ok(())
     }
 

@@ -1,5 +1,5 @@
-//! Turns in virtual time. Each property is a checker that returns what is wrong. Rules with a
-//! planted fault must not pass.
+//! Turns in virtual time. Each property is a checker that returns the violation. Rules with a
+//! planted fault must fail.
 
 use super::*;
 
@@ -9,13 +9,13 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// What a sender sends in each step while it has a place.
+/// A sender's behaviour in each step while it has a place.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Sender {
     asker: Asker,
     /// Bytes of progress in each step.
     bytes: u64,
-    /// Bytes until it is done; `u64::MAX`: never.
+    /// Bytes still to send; `u64::MAX`: never done.
     left: u64,
     state: State,
 }
@@ -33,8 +33,8 @@ fn sender(node: u32, function: u8, bytes: u64, left: u64) -> Sender {
     Sender { asker: Asker { node, function }, bytes, left, state: State::Waits }
 }
 
-/// Lets senders ask and send under `rules` until `end`. Who is cut off and never is done asks
-/// again.
+/// Lets senders ask and send under `rules` until `end`. A sender that is cut off and never done
+/// asks again.
 fn simulate(rules: Rules, senders: &mut [Sender], end: Duration) {
     let mut turns = Turns::new(rules);
     let mut paces: Vec<Option<Pace>> = senders.iter().map(|_| None).collect();
@@ -55,7 +55,7 @@ fn simulate(rules: Rules, senders: &mut [Sender], end: Duration) {
                         turns.leave(node);
                         sender.state = match (lost, sender.left) {
                             (false, _) => State::Done,
-                            // A hostile one comes back at once.
+                            // A hostile sender comes back at once.
                             (true, left) if left > u64::MAX / 2 => State::Waits,
                             (true, _) => State::CutOff,
                         };
@@ -68,8 +68,8 @@ fn simulate(rules: Rules, senders: &mut [Sender], end: Duration) {
     }
 }
 
-/// Silent senders, or those that trickle a byte a step, on as many nodes as there are places in
-/// line: an honest one that asks behind them is served.
+/// Silent senders, or senders of one byte a step, sit on as many nodes as there are places in line.
+/// An honest sender behind them is still served.
 fn tricklers_lose_their_places(rules: Rules, bytes: u64) -> Result<(), String> {
     let hostile = (0..16).map(|number| sender(number / 4, (number % 4) as u8, bytes, u64::MAX));
     let mut senders: Vec<Sender> = hostile.collect();
@@ -81,7 +81,7 @@ fn tricklers_lose_their_places(rules: Rules, bytes: u64) -> Result<(), String> {
     }
 }
 
-/// Senders that make little but enough progress are never cut off, however many wait.
+/// Senders with little but sufficient progress are never cut off, however many wait.
 fn slow_senders_are_not_cut_off(rules: Rules) -> Result<(), String> {
     let slow = PACE_BYTES / 16;
     let mut senders: Vec<Sender> =
@@ -93,7 +93,7 @@ fn slow_senders_are_not_cut_off(rules: Rules) -> Result<(), String> {
     }
 }
 
-/// One node holds no more than its places, so that another one is served at once.
+/// One node holds at most its share of places, so another node is served at once.
 fn one_node_does_not_take_all(rules: Rules) -> Result<(), String> {
     let mut turns = Turns::new(rules);
     for function in 0..=254 {
@@ -105,7 +105,7 @@ fn one_node_does_not_take_all(rules: Rules) -> Result<(), String> {
     }
 }
 
-/// Those who wait are served in the order in which they asked, whoever asks first once a place is
+/// Waiting senders are served in the order of their requests, whichever asks first once a place is
 /// free.
 fn the_line_is_in_order(rules: Rules) -> Result<(), String> {
     let mut turns = Turns::new(rules);
@@ -146,7 +146,7 @@ fn senders_have_fair_turns() {
     the_line_is_in_order(LISTENER).expect("in order");
 }
 
-/// Canaries: rules with one fault each, which the checker of the property must notice.
+/// Canaries: rules with one fault each; the property's checker must notice it.
 #[test]
 fn unfair_rules_are_noticed() {
     let for_ever = Rules { silence: Duration::MAX, ..LISTENER };
@@ -161,7 +161,7 @@ fn unfair_rules_are_noticed() {
     assert!(the_line_is_in_order(no_line).is_err(), "there is no line");
 }
 
-/// The line is bounded, and so is the part of one node. Who stops asking leaves it.
+/// The line is bounded, and so is each node's share. A sender that stops asking leaves it.
 #[test]
 fn the_line_is_bounded() {
     let mut turns = Turns::new(LISTENER);
@@ -178,7 +178,7 @@ fn the_line_is_bounded() {
     assert!(turns.line_is_empty(seconds(3)));
 }
 
-/// A place is wanted only by a sender that could have it.
+/// A place counts as wanted only if a sender in line could have it.
 #[test]
 fn a_place_is_wanted_by_who_can_have_it() {
     let mut turns = Turns::new(LISTENER);
@@ -187,7 +187,7 @@ fn a_place_is_wanted_by_who_can_have_it() {
         turns.ask(Asker { node: 1, function }, zero);
     }
     assert_eq!(turns.ask(Asker { node: 2, function: 0 }, zero), Answer::Now);
-    // The fifth of node 1 waits for one of its own node.
+    // The fifth sender of node 1 can only take a place of its own node.
     assert!(turns.is_wanted(1, zero) && !turns.is_wanted(2, zero));
     turns.close();
     assert!(turns.is_wanted(2, zero));

@@ -1,5 +1,5 @@
-//! `bellwire paper hpcl-ethernet --real`: the HPCL paper's pingpong and burst on the real devices, beside TCP, and what comes out beside the
-//! paper's values and those of the model.
+//! `bellwire paper hpcl-ethernet --real`: the HPCL paper's pingpong and burst on the real devices,
+//! beside TCP. The results stand beside the paper's values and the model's.
 //!
 //! | module | what |
 //! |---|---|
@@ -25,7 +25,7 @@ pub enum Carrier {
     Udp,
 }
 
-/// Measures and prints.
+/// Measures and prints the results.
 pub fn run(carrier: Carrier, json: bool) -> Result<Outcome> {
     let place = place::Place::new(carrier)?;
     let findings = rounds::measure(&place)?;

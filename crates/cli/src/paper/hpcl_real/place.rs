@@ -9,18 +9,18 @@ use std::net::Ipv4Addr;
 /// Name of the interface on either side.
 const WIRE: &str = "wire";
 
-/// A place with two sides.
+/// A place for both sides.
 pub struct Place {
     carrier: Carrier,
-    /// Two namespaces; none is loopback.
+    /// Two namespaces; `None` means loopback.
     namespaces: Option<[Namespace; 2]>,
 }
 
 impl Place {
-    /// Makes one.
+    /// Makes a place.
     ///
     /// # Errors
-    /// What is missing, and what to do.
+    /// The missing prerequisite, and the remedy.
     pub fn new(carrier: Carrier) -> Result<Place> {
         let namespaces = match carrier {
             Carrier::Udp => None,
@@ -29,7 +29,7 @@ impl Place {
         Ok(Place { carrier, namespaces })
     }
 
-    /// Runs something on a side: what it opens stays there.
+    /// Runs `what` on a side; descriptors that it opens stay there.
     pub fn run<T>(&self, side: usize, what: impl FnOnce() -> Result<T>) -> Result<T> {
         match &self.namespaces {
             None => what(),

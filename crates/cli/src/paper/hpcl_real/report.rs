@@ -1,4 +1,5 @@
-//! What was measured, beside the paper's values and those of the model. Only ratios are compared: this machine is not the paper's.
+//! The measurements beside the paper's values and the model's. Only ratios are compared, because
+//! this machine is not the paper's.
 
 use super::Carrier;
 use super::rounds::{Finding, Findings, SIZES, WAYS, Way};
@@ -13,44 +14,44 @@ use bellwire_model::units::Span;
 use serde::Serialize;
 use std::fmt;
 
-/// A ratio, three times.
+/// A ratio, from three sources.
 #[derive(Clone, Debug, Serialize)]
 struct Ratio {
-    /// Of what.
+    /// What is compared.
     what: &'static str,
-    /// Here and now.
+    /// Measured in this run.
     measured: f64,
     /// In the model of the paper's cluster.
     model: f64,
-    /// In the model, if NICs raise interrupts at once, as the wires of this measurement do.
+    /// In the model, if NICs raise interrupts at once, as the interfaces of this measurement do.
     model_interrupts_at_once: f64,
-    /// In the paper, if it has it.
+    /// In the paper, if it gives one.
     paper: Option<f64>,
-    /// What the paper says where it has no number.
+    /// The paper's statement where it gives no number.
     paper_says: Option<&'static str>,
     /// Whether constants of the model were fitted to the paper's value.
     is_calibrated: bool,
 }
 
-/// What is printed.
+/// The printed report.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// `eth` or `udp`.
     carrier: &'static str,
-    /// What the device says of itself.
+    /// The device's description of itself.
     device: String,
-    /// Processors of both sides; none: wherever the system put them.
+    /// Processors of both sides; none: the system chose.
     cpus: Vec<usize>,
     /// All figures.
     findings: Vec<Finding>,
     /// The comparison.
     ratios: Vec<Ratio>,
-    /// What one should know.
+    /// Notes for the reader.
     notes: Vec<&'static str>,
 }
 
 impl Report {
-    /// Puts the model's and the paper's values beside those measured.
+    /// Puts the model's and the paper's values beside the measurements.
     pub fn new(carrier: Carrier, found: Findings) -> Result<Report> {
         let models = [Config::paper(), at_once(Config::paper())].map(|config| Model::of(&config));
         let [held_back, at_once] = models;
@@ -184,7 +185,8 @@ impl fmt::Display for Report {
     }
 }
 
-/// What the model says of one setting: round trips of 128 B in microseconds, bandwidths in bytes a second.
+/// The model's results for one setting: round trips of 128 B in microseconds, bandwidths in bytes a
+/// second.
 struct Model {
     hpcl_us: f64,
     interrupts_us: f64,
@@ -218,7 +220,7 @@ impl Model {
     }
 }
 
-/// The same with interrupts that nothing holds back.
+/// The same configuration without interrupt moderation.
 fn at_once(mut config: Config) -> Config {
     config.nic.interrupt_gap = Span::ZERO;
     config

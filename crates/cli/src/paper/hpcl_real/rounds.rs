@@ -1,5 +1,5 @@
-//! The order of the measurements: program by program and size by size, and for each several rounds in which every way is measured once,
-//! so that whatever the machine does meanwhile meets all alike.
+//! The order of the measurements: program by program and size by size. Each takes several rounds in
+//! which every way is measured once, so that disturbances of the machine affect all ways alike.
 
 use super::place::Place;
 use super::side::{Bellwire, PATIENCE, Program, Tcp};
@@ -16,36 +16,36 @@ use std::time::{Duration, Instant};
 pub const SIZES: [usize; 4] = [8, 128, 512, 1196];
 /// Rounds of each measurement.
 const ROUNDS: usize = 5;
-/// Time that one measurement in one round should take.
+/// Target duration of one measurement in one round.
 const SAMPLE: Duration = Duration::from_millis(30);
-/// Round trips or messages by which it is found out how many that are.
+/// Round trips or messages of the trial that determines the count.
 const TRIAL: u64 = 16;
 
-/// How messages go and how they are waited for.
+/// How messages travel, and how the program waits for them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Way {
-    /// Bellwire, polling: reaping in its present form (H-08).
+    /// Bellwire, polling: the present form of reaping (H-08).
     Polling,
-    /// Bellwire, asleep until an interrupt has brought something (B-23).
+    /// Bellwire, asleep until an interrupt (B-23).
     Asleep,
     /// TCP, blocking (B-22).
     Tcp,
 }
 
-/// All of them.
+/// All ways.
 pub const WAYS: [Way; 3] = [Way::Polling, Way::Asleep, Way::Tcp];
 
-/// What was measured of one program, way and size.
+/// The result for one program, way and size.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
     /// `pingpong` or `burst`.
     pub program: &'static str,
-    /// How.
+    /// The way.
     pub way: Way,
     /// Length of a message.
     pub bytes: usize,
-    /// Of pingpong: round trip in microseconds. Of burst: bytes of messages in a second. Median, least and most of the rounds.
+    /// Median of the rounds. Pingpong: round trip in microseconds. Burst: message bytes per second.
     pub median: f64,
     /// Least.
     pub least: f64,
@@ -53,13 +53,13 @@ pub struct Finding {
     pub most: f64,
 }
 
-/// Everything that was measured, and on what.
+/// All results, and where they were measured.
 pub struct Findings {
-    /// What the device says of itself.
+    /// The device's description of itself.
     pub device: String,
-    /// Processors that the sides ran on; none: wherever the system put them.
+    /// Processors of the sides; none: the system chose.
     pub cpus: Vec<usize>,
-    /// What was found.
+    /// All results.
     pub all: Vec<Finding>,
 }
 
@@ -101,7 +101,7 @@ pub fn measure(place: &Place) -> Result<Findings> {
         let led = lead();
         drop(orders);
         let followed = follower.join().map_err(|_| anyhow!("the follower has panicked"))?;
-        // What went wrong on one side ends the other by its patience; the first cause is the more telling.
+        // A failure on one side times out the other; the earlier cause is more useful.
         match (led, followed) {
             (Ok(findings), Ok(())) => Ok(findings),
             (Err(error), Err(other)) => Err(error.context(format!("the other side: {other:#}"))),
@@ -110,7 +110,7 @@ pub fn measure(place: &Place) -> Result<Findings> {
     })
 }
 
-/// The first connection that comes, unless none does.
+/// The first connection, or an error if none comes in time.
 fn accept(bound: &TcpListener) -> Result<TcpStream> {
     bound.set_nonblocking(true)?;
     let end = Instant::now() + PATIENCE;
@@ -132,7 +132,7 @@ fn accept(bound: &TcpListener) -> Result<TcpStream> {
 fn lead(side: &mut Side, orders: &Sender<Order>) -> Result<Vec<Finding>> {
     let programs = [(Program::PingPong, "pingpong"), (Program::Burst, "burst")];
     let steps = programs.len() * SIZES.len() * WAYS.len() * ROUNDS;
-    // Hidden by itself if standard error is no terminal.
+    // Hidden if standard error is no terminal.
     let bar = ProgressBar::new(steps as u64).with_style(
         ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}").context("a template")?,
     );
@@ -148,7 +148,7 @@ fn lead(side: &mut Side, orders: &Sender<Order>) -> Result<Vec<Finding>> {
             };
             let mut counts = Vec::new();
             for way in WAYS {
-                // The first one makes links and wakes whoever sleeps.
+                // The first round makes links and wakes sleepers.
                 timed(way, TRIAL)?;
                 let each = timed(way, TRIAL)?.as_secs_f64() / TRIAL as f64;
                 let count = SAMPLE.as_secs_f64() / each;
@@ -183,7 +183,7 @@ fn lead(side: &mut Side, orders: &Sender<Order>) -> Result<Vec<Finding>> {
     Ok(all)
 }
 
-/// One side with both of its ends.
+/// One side with its Bellwire end and its TCP end.
 struct Side {
     bellwire: Bellwire,
     tcp: Tcp,
@@ -226,7 +226,7 @@ impl Side {
 
     /// Carries out orders until there are no more.
     fn follow(&mut self, orders: &Receiver<Order>) -> Result<()> {
-        /// Acknowledgements are sent while nothing is ordered.
+        /// Acknowledgements are sent while no order is there.
         const TURN: Duration = Duration::from_micros(100);
         loop {
             match orders.recv_timeout(TURN) {
@@ -239,7 +239,7 @@ impl Side {
 }
 
 impl Way {
-    /// In words.
+    /// The way as text.
     pub fn name(self) -> &'static str {
         match self {
             Way::Polling => "Bellwire, polling",

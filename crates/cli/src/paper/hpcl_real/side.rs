@@ -1,4 +1,5 @@
-//! The paper's two programs, over a Bellwire device and over TCP. Both sides run the same code: the one that leads measures.
+//! The paper's two programs, over a Bellwire device and over TCP. Both sides run the same code; the
+//! leading side measures.
 
 use anyhow::{Context, Result, ensure};
 use bellwire::{
@@ -14,7 +15,7 @@ use std::time::Duration;
 pub enum Program {
     /// Round trips.
     PingPong,
-    /// Messages one way, and an answer when the last has come.
+    /// Messages one way, and an answer after the last one.
     Burst,
 }
 
@@ -22,7 +23,7 @@ pub enum Program {
 const WINDOW: usize = 256;
 /// Longest message.
 pub const LONGEST_BYTES: usize = 2048;
-/// Nobody waits longer than this for the other side.
+/// Longest wait for the other side.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 /// The answer to a burst.
 const ANSWER_BYTES: usize = 8;
@@ -58,7 +59,7 @@ impl Bellwire {
         Ok((side, device.describe()))
     }
 
-    /// Runs a program, waiting in one way.
+    /// Runs a program with one way of waiting.
     pub fn run(&mut self, program: Program, how: Wait, bytes: usize, count: u64) -> Result<()> {
         match program {
             Program::PingPong => self.ping_pong(how, bytes, count),
@@ -66,7 +67,8 @@ impl Bellwire {
         }
     }
 
-    /// Sees to it that what was sent last arrives, and is acknowledged, while this side has nothing else to do.
+    /// Makes sure that the last sends arrive and are acknowledged, while this side is otherwise
+    /// idle.
     pub fn settle(&mut self) -> Result<()> {
         self.function.progress()?;
         Ok(())
@@ -162,7 +164,7 @@ impl Bellwire {
     }
 }
 
-/// One side's end of a TCP connection, which blocks, as netperf's does.
+/// One side's end of a blocking TCP connection, like netperf's.
 pub struct Tcp {
     leads: bool,
     stream: TcpStream,
@@ -179,7 +181,8 @@ impl Tcp {
 
     /// Runs a program.
     pub fn run(&mut self, program: Program, bytes: usize, count: u64) -> Result<()> {
-        // A burst shares segments, as in the paper's figure; one message at a time has nothing to share.
+        // A burst shares segments, as in the paper's figure. A ping-pong has only one message to
+        // send, so nothing to share.
         self.stream.set_nodelay(program == Program::PingPong)?;
         match program {
             Program::PingPong => (0..count).try_for_each(|number| match self.leads {
@@ -188,7 +191,7 @@ impl Tcp {
             }),
             Program::Burst if self.leads => {
                 (0..count).try_for_each(|number| self.send(bytes, number))?;
-                // What is held back to share a segment goes now.
+                // Bytes held back to share a segment go now.
                 self.stream.set_nodelay(true)?;
                 self.receive(ANSWER_BYTES, count, 1)
             }
@@ -205,7 +208,7 @@ impl Tcp {
         self.stream.write_all(&self.buffer[..bytes]).context("sending by TCP")
     }
 
-    /// Takes `count` messages, in as few calls as they come in.
+    /// Takes `count` messages, with as few calls as their arrival allows.
     fn receive(&mut self, bytes: usize, first: u64, count: u64) -> Result<()> {
         let (mut number, mut filled) = (first, 0);
         while number < first + count {

@@ -15,7 +15,8 @@ const BOTTOM: f64 = TOP + PLOT;
 const RIGHT: f64 = WIDTH - 16.0;
 const HEIGHT: f64 = BOTTOM + 44.0;
 
-/// Draws a figure. Curves of one name have one colour, whatever their origin, so that the model lies beside the paper.
+/// Draws a figure. Curves of one name share a colour, whatever their origin, so model and paper can
+/// be compared.
 pub fn curves(figure: &Figure) -> Chart {
     let Figure { title, x, y, series } = figure;
     let points = || series.iter().flat_map(|curve| &curve.points);
@@ -40,7 +41,7 @@ pub fn curves(figure: &Figure) -> Chart {
     Chart { title: title.clone(), keys, has_curves: true, table, body, height: HEIGHT }
 }
 
-/// Axes, and where the plot begins.
+/// The axes, and the corner of the plot.
 struct Frame {
     x: Scale,
     y: Scale,
@@ -75,7 +76,7 @@ impl Frame {
         for tick in self.y.ticks() {
             let Some(place) = self.y.place(tick.at) else { continue };
             let at = BOTTOM - PLOT * place;
-            // Writing into a string does not fail.
+            // Writing into a string cannot fail.
             let _ = writeln!(
                 out,
                 "<path class=\"line\" d=\"M{left:.1} {at:.1}H{RIGHT}\"/>\
@@ -130,7 +131,7 @@ impl Frame {
             let hit = format!("<circle class=\"hit\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"9\"/>");
             marks.push_str(&point(&said, &(hit + &mark(*origin, x, y))));
         }
-        // What a paper says of single points makes no curve.
+        // Single points of a paper make no curve.
         let is_curve =
             !matches!(origin, Origin::Published | Origin::Calibrated) || points.len() > 2;
         let line = match is_curve {
@@ -150,7 +151,7 @@ impl Frame {
     }
 }
 
-/// What is along an axis, and its unit.
+/// The quantity along an axis, and its unit.
 fn label(axis: &Axis) -> String {
     let unit = if axis.unit.is_empty() { String::new() } else { format!(", {}", axis.unit) };
     escaped(&format!("{}{unit}", axis.label))
@@ -160,7 +161,7 @@ fn with_unit(value: f64, unit: &str) -> String {
     if unit.is_empty() { number(value) } else { format!("{} {unit}", number(value)) }
 }
 
-/// A column for each curve if they share their places on the horizontal axis, else a row for each point.
+/// A column for each curve if they share their horizontal positions, else a row for each point.
 fn table(Figure { x, y, series, .. }: &Figure) -> Table {
     let mut places: Vec<f64> =
         series.iter().flat_map(|curve| &curve.points).map(|at| at.0).collect();

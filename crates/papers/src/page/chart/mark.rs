@@ -1,8 +1,8 @@
-//! Marks: the shape says where a point comes from, the colour what it is of.
+//! Marks: the shape shows a point's origin, the colour its curve.
 
 use bellwire_model::experiment::Origin;
 
-/// Colours that a chart can tell apart; further curves begin anew, dashed.
+/// Colours of a chart; further curves reuse them, dashed.
 pub const COLOURS: usize = 8;
 
 /// The class of the colour.
@@ -32,7 +32,7 @@ pub fn mark(origin: Origin, x: f64, y: f64) -> String {
     }
 }
 
-/// How a reader is told of the origin.
+/// The origin in words.
 pub fn origin_name(origin: Origin) -> &'static str {
     match origin {
         Origin::Model => "model",

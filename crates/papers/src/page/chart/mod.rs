@@ -1,7 +1,8 @@
-//! Charts: one drawing for the page and for a file of its own, with the table that is behind it.
+//! Charts: one drawing for the page and for a separate file, with its table of numbers.
 //!
-//! A drawing is 420 units wide, so that its text can be read on a phone; a page on a wide screen puts two beside each other. Every mark is a
-//! group of class `point` with a `title`, which is what a mouse, a keyboard and a screen reader are told.
+//! A drawing is 420 units wide, so its text is readable on a phone; a wide page puts two side by
+//! side. Every mark is a group of class `point` with a `title`, for mouse, keyboard and screen
+//! reader.
 
 mod curves;
 mod mark;
@@ -31,14 +32,14 @@ pub const DARK: &str = "\
 --ink: #e4e8ec; --quiet: #a3aeb9; --paper: #14181d; --band: #1b2127; --line: #2c343d; --axis: #74808c; --miss: #ff8a80; --good: #5cc98f;
 --link: #82b4f5; --c0: #6fabf0; --c1: #ee8d63; --c2: #5cc98f; --c3: #c593ea; --c4: #dcb64a; --c5: #4cc6d2; --c6: #f083b2; --c7: #a9b4bf;";
 
-/// A chart: the drawing, what its marks mean, and the numbers.
+/// A chart: the drawing, the meaning of its marks, and the numbers.
 #[derive(Clone, Debug)]
 pub struct Chart {
-    /// What it shows.
+    /// Its title.
     pub title: String,
-    /// What its marks mean, in the order of the drawing.
+    /// The meaning of its marks, in the order of the drawing.
     pub keys: Vec<Key>,
-    /// Whether each key is a curve of its own that can be taken away; else all marks belong together.
+    /// Whether each key is a curve that can be hidden; otherwise all marks belong together.
     pub has_curves: bool,
     /// The numbers.
     pub table: Table,
@@ -46,14 +47,14 @@ pub struct Chart {
     height: f64,
 }
 
-/// A mark and what it means.
+/// A mark and its meaning.
 #[derive(Clone, Debug)]
 pub struct Key {
-    /// Name of the curve, or what the mark means.
+    /// Name of the curve, or meaning of the mark.
     pub name: String,
-    /// Which colour.
+    /// The number of its colour.
     pub colour: usize,
-    /// Where its points come from.
+    /// The origin of its points.
     pub origin: Origin,
 }
 
@@ -66,8 +67,8 @@ pub struct Table {
     pub rows: Vec<Vec<String>>,
 }
 
-/// The charts of an experiment: its figures, then its values beside those of the paper. Where figures draw what the model gives, only values that
-/// the paper has too are drawn again.
+/// The charts of an experiment: its figures, then its values beside the paper's. If there are
+/// figures, only values that the paper gives too are drawn again.
 pub fn charts(report: &Report) -> Vec<Chart> {
     let mut charts: Vec<Chart> = report.figures.iter().map(curves).collect();
     charts.extend(pairs::pairs(report, !report.figures.is_empty()));
@@ -75,7 +76,7 @@ pub fn charts(report: &Report) -> Vec<Chart> {
 }
 
 impl Key {
-    /// What a reader is told.
+    /// The key in words.
     pub fn text(&self) -> String {
         match self.name.is_empty() {
             true => origin_name(self.origin).to_owned(),
@@ -83,12 +84,12 @@ impl Key {
         }
     }
 
-    /// A small drawing of the mark, at this place.
+    /// A small drawing of the mark, at this position.
     fn sample(&self, x: f64, y: f64) -> String {
         format!("<g class=\"{}\">{}</g>", colour(self.colour), mark(self.origin, x, y))
     }
 
-    /// The mark by itself.
+    /// The mark as a separate picture.
     pub fn picture(&self) -> String {
         format!(
             "<svg class=\"chart\" width=\"16\" height=\"16\" viewBox=\"0 0 16 16\" aria-hidden=\"true\">{}</svg>",
@@ -98,7 +99,8 @@ impl Key {
 }
 
 impl Chart {
-    /// The drawing for a page that has this chart's title beside it and [`STYLE`] in its head. `labelled_by` is the identity of that title.
+    /// The drawing for a page that has this chart's title beside it and [`STYLE`] in its head.
+    /// `labelled_by` is the id of that title.
     pub fn inline(&self, labelled_by: &str) -> String {
         format!(
             "<svg class=\"chart\" viewBox=\"0 0 {WIDTH} {:.0}\" role=\"group\" aria-roledescription=\"chart\" \
@@ -107,7 +109,7 @@ impl Chart {
         )
     }
 
-    /// The drawing as a file of its own, with title and keys.
+    /// The drawing as a separate file, with title and keys.
     pub fn file(&self) -> String {
         const TOP: f64 = 34.0;
         const KEY: f64 = 18.0;
@@ -125,7 +127,7 @@ impl Chart {
         );
         for (line, key) in self.keys.iter().enumerate() {
             let y = TOP + self.height + KEY * (line as f64 + 0.5);
-            // Writing into a string does not fail.
+            // Writing into a string cannot fail.
             let _ = writeln!(
                 out,
                 "{}<text x=\"30\" y=\"{:.1}\">{}</text>",
@@ -139,7 +141,7 @@ impl Chart {
     }
 }
 
-/// Text that is cut where there is no room for more.
+/// Text truncated to the available room.
 fn cut(text: &str, letters: usize) -> String {
     if text.chars().count() <= letters {
         return text.to_owned();
@@ -149,7 +151,7 @@ fn cut(text: &str, letters: usize) -> String {
     cut
 }
 
-/// A point that can be pointed at.
+/// A point with a tooltip.
 fn point(title: &str, marks: &str) -> String {
     format!("<g class=\"point\"><title>{}</title>{marks}</g>\n", escaped(title))
 }

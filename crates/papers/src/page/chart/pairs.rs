@@ -1,4 +1,5 @@
-//! Values as a drawing: the model's beside the paper's, a row each, values of one unit on one axis.
+//! Values as a drawing: the model's beside the paper's, one row each; values of one unit share an
+//! axis.
 
 use std::fmt::Write;
 
@@ -8,21 +9,22 @@ use bellwire_model::markup::escaped;
 use super::scale::{Scale, error, number};
 use super::{Chart, Key, Table, WIDTH, colour, cut, mark, origin_name, point};
 
-/// Rows of a drawing; a longer list is parted.
+/// Most rows of a drawing; a longer list is split.
 const ROWS: usize = 20;
 /// Height of a row: a line of text, and the marks below it.
 const ROW: f64 = 36.0;
 const TOP: f64 = 18.0;
 const LEFT: f64 = 20.0;
 const RIGHT: f64 = WIDTH - 24.0;
-/// From here on an axis has equal ratios instead of equal differences.
+/// From this ratio on an axis is logarithmic.
 const WIDE_RATIO: f64 = 30.0;
 
 /// Colours of the model and of the paper.
 const OF_MODEL: usize = 0;
 const OF_PAPER: usize = 1;
 
-/// Charts of a report's values, those of one unit together; with `only_compared`, of those that the paper has too.
+/// Charts of a report's values, one per unit; with `only_compared`, only values that the paper
+/// gives too.
 pub fn pairs(report: &Report, only_compared: bool) -> Vec<Chart> {
     let wanted: Vec<&Value> =
         report.values.iter().filter(|value| !only_compared || value.published.is_some()).collect();
@@ -63,7 +65,7 @@ fn scale(values: &[&Value]) -> Scale {
     let is_wide = low > 0.0 && high / low > WIDE_RATIO;
     match is_wide {
         true => Scale::new(&Axis::logarithmic("", ""), numbers()),
-        // From nothing on, so that two marks lie as far apart as their error says.
+        // From zero, so that the distance of two marks is proportional to their error.
         false => Scale::new(&Axis::linear("", ""), numbers().chain([0.0])),
     }
 }
@@ -74,7 +76,7 @@ fn chart(title: String, values: &[&Value], scale: &Scale) -> Chart {
     let mut body = String::from("<g aria-hidden=\"true\">\n");
     for tick in scale.ticks() {
         let Some(x) = scale.place(tick.at).map(at) else { continue };
-        // Writing into a string does not fail.
+        // Writing into a string cannot fail.
         let _ = writeln!(
             body,
             "<path class=\"line\" d=\"M{x:.1} {TOP}V{bottom}\"/>\
@@ -114,7 +116,7 @@ fn chart(title: String, values: &[&Value], scale: &Scale) -> Chart {
     Chart { title, keys, has_curves: false, table: table(values), body, height }
 }
 
-/// What the value is, and the two numbers.
+/// The value's name, and the two numbers.
 fn texts(value: &Value, y: f64) -> String {
     let mut numbers = number(value.model);
     if let Some(published) = value.published {
@@ -133,7 +135,7 @@ fn texts(value: &Value, y: f64) -> String {
     )
 }
 
-/// How the model's value and the paper's are marked.
+/// The marks of the model's value and the paper's.
 fn origins(role: Role) -> (Origin, Origin) {
     match role {
         Role::Calibrated => (Origin::Model, Origin::Calibrated),
@@ -142,7 +144,7 @@ fn origins(role: Role) -> (Origin, Origin) {
     }
 }
 
-/// What a reader is told of a value.
+/// The value in words.
 fn said(value: &Value) -> String {
     let mut said = format!("{}: {}", value.what, number(value.model));
     if !is_bare(value.unit) {
@@ -161,12 +163,12 @@ fn said(value: &Value) -> String {
     said
 }
 
-/// Whether this is the unit of counts and ratios, which is not written.
+/// Whether this is the unit of counts and ratios, which is not printed.
 fn is_bare(unit: &str) -> bool {
     ["", "1"].contains(&unit)
 }
 
-/// How a reader is told of the role.
+/// The role in words.
 fn role_name(role: Role) -> &'static str {
     match role {
         Role::Calibrated => "calibrated",
@@ -191,7 +193,7 @@ fn keys(values: &[&Value]) -> Vec<Key> {
     keys
 }
 
-/// The numbers, with all their digits that count.
+/// The numbers, with all significant digits.
 fn table(values: &[&Value]) -> Table {
     let head = ["value", "model", "paper", "error", "unit", "role", "why it differs"];
     let row = |value: &&Value| {

@@ -1,4 +1,4 @@
-//! Axes: from numbers to places, where the ticks are, and how a number is written.
+//! Axes: positions of numbers, ticks, and the format of numbers.
 
 use bellwire_model::experiment::Axis;
 
@@ -16,15 +16,15 @@ pub struct Scale {
 pub struct Tick {
     /// The number there.
     pub at: f64,
-    /// The number as it is written; empty for a line without one.
+    /// The number as text; empty for a line without one.
     pub label: String,
 }
 
-/// Ticks that an axis has room for.
+/// Most ticks of an axis.
 const ROOM: usize = 6;
 
 impl Scale {
-    /// The scale on which all `values` have a place that can have one.
+    /// The scale that covers all `values` that have a position.
     pub fn new(axis: &Axis, values: impl Iterator<Item = f64>) -> Scale {
         let placeable = |value: &f64| value.is_finite() && (!axis.logarithmic || *value > 0.0);
         let values: Vec<f64> = values.filter(placeable).collect();
@@ -41,7 +41,8 @@ impl Scale {
         }
     }
 
-    /// The place of a number, from 0 at the low end to 1 at the high end; nothing for what has no place here.
+    /// The position of a number, from 0 at the low end to 1 at the high end; `None` if it has none
+    /// on this scale.
     pub fn place(&self, value: f64) -> Option<f64> {
         if !value.is_finite() || self.logarithmic && value <= 0.0 {
             return None;
@@ -56,7 +57,7 @@ impl Scale {
     }
 }
 
-/// From nothing on, unless what is shown is far from it.
+/// From zero, unless the values are far from it.
 fn linear(low: f64, high: f64) -> Scale {
     let (low, high) = match () {
         () if low >= 0.0 && low < 0.7 * high => (0.0, high),
@@ -83,7 +84,7 @@ fn round_step(at_least: f64) -> f64 {
 }
 
 fn decimal(low: f64, high: f64) -> Scale {
-    // A little air, so that nothing lies on the frame.
+    // A small margin, so that no mark lies on the frame.
     let (low, high) = (low / 1.15, high * 1.15);
     let decades = (high / low).log10();
     let factors: &[f64] = match () {
@@ -106,7 +107,7 @@ fn is_power_of_two(value: f64) -> bool {
     value > 0.0 && value.log2().fract() == 0.0
 }
 
-/// Sizes and counts that double: ticks at some of these powers.
+/// Sizes and counts that double: ticks at some powers of two.
 fn binary(low: f64, high: f64, in_bytes: bool) -> Scale {
     let (first, last) = (low.log2() as i32, high.log2() as i32);
     let every = ((last - first) as usize).div_ceil(ROOM + 2).max(1) as i32;
@@ -118,7 +119,7 @@ fn binary(low: f64, high: f64, in_bytes: bool) -> Scale {
     Scale { logarithmic: true, low: low / 1.15, high: high * 1.15, ticks }
 }
 
-/// A size in bytes with a binary prefix, where it is a whole number of these.
+/// A size in bytes with a binary prefix, if it is a whole multiple.
 fn size(bytes: f64) -> String {
     let prefixes = [(30, "Gi"), (20, "Mi"), (10, "Ki")];
     let found = prefixes.iter().find(|(power, _)| bytes >= 2f64.powi(*power));
@@ -127,7 +128,7 @@ fn size(bytes: f64) -> String {
     })
 }
 
-/// A number with four digits that count, without zeros at the end.
+/// A number with four significant digits, without trailing zeros.
 pub fn number(value: f64) -> String {
     if !value.is_finite() {
         return "-".to_owned();
@@ -153,7 +154,7 @@ pub fn number(value: f64) -> String {
 /// A relative error in percent, with its sign.
 pub fn error(percent: f64) -> String {
     let text = format!("{percent:+.1} %");
-    // Nothing has no sign.
+    // Zero has no sign of its own.
     if text == "-0.0 %" { "+0.0 %".to_owned() } else { text }
 }
 
@@ -170,7 +171,7 @@ mod tests {
     const BYTES: Axis = Axis::logarithmic("x", "B");
     const RATIO: Axis = Axis::logarithmic("x", "");
 
-    /// Ticks are round numbers that reach around all values.
+    /// Ticks are round numbers that span all values.
     #[test]
     fn ticks_are_round() {
         assert_eq!(labels(&LINEAR, &[0.2, 3.19]), ["0", "1", "2", "3", "4"]);
@@ -184,7 +185,8 @@ mod tests {
         assert_eq!(labels(&RATIO, &[8.0, 30.0]), ["7", "10", "20", "30"]);
     }
 
-    /// Every value that can have a place lies between 0 and 1, also when there is one only, or none, or they are all the same.
+    /// Every value with a position lies between 0 and 1, also if there is one only, or none, or all
+    /// are equal.
     #[test]
     fn values_have_places() {
         let lists: [&[f64]; 7] = [
@@ -209,7 +211,7 @@ mod tests {
         assert_eq!(Scale::new(&RATIO, [1.0].into_iter()).place(0.0), None);
     }
 
-    /// Numbers keep the digits that count.
+    /// Numbers keep their significant digits.
     #[test]
     fn numbers_are_short() {
         let pairs = [
