@@ -5,7 +5,7 @@ use crate::backend::{DeviceBackend, opened, refuse_weight};
 use crate::device::DeviceOptions;
 use bellwire_virtual::{VirtualDevice, VirtualOptions};
 
-/// Opens a node of `machine`, which is made if nobody has it open in this process.
+/// Opens a node of `machine`. Makes the machine if it is not open in this process.
 pub(crate) fn open(machine: &str, options: &DeviceOptions) -> Result<Box<dyn DeviceBackend>> {
     let own = VirtualOptions {
         node: options.node,
