@@ -17,7 +17,7 @@
 //! | `outbox.rs` | answers and streams to peers |
 //! | `connect.rs` | connections |
 //! | `close.rs` | the end of queue pairs, connections and links |
-//! | `links.rs`, `regions.rs`, `entry.rs`, `payload.rs` | state and packet layouts that the other files share |
+//! | `links.rs`, `regions.rs`, `entry.rs`, `payload.rs` | state and packet layouts of the others |
 //!
 //! The cost of an 8-byte message on the fast path: at the sender one look-up of the queue pair, one
 //! of the gate, one packet, one completion. At the receiver one look-up, one copy, one completion.

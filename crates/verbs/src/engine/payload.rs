@@ -7,7 +7,7 @@
 //! | `Grant` | - | operation | transfer, from, to | |
 //! | `Data` | offset, low and high half | transfer, or operation of a get | | bytes |
 //! | `Done` | - | operation | length, value | |
-//! | `Put` | queue pairs, for the event | operation | key, index, offset, end [, immediate, total] | bytes |
+//! | `Put` | event's queue pairs | operation | key, index, offset, end [, immediate, total] | bytes |
 //! | `Get` | - | operation | key, index, offset, length | |
 //! | `Atomic` | - | operation | key, index, offset, operand, expected | |
 //! | `Event` | queue pairs | immediate | length | |

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   sender                                    receiver
-//!     | Offer(operation, total, key?) ---------> |  waits in order like any message, until a receive is posted
+//!     | Offer(operation, total, key?) ---------> |  waits in order until a receive is posted
 //!     |                                          |
 //!     |            with a key: the receiver fetches the bytes itself, in slices
 //!     |            otherwise:                    |
