@@ -1,5 +1,5 @@
-//! The header of every packet between two engines: four 64-bit words, the first of which belongs to
-//! the device.
+//! The header of every packet between two engines: four 64-bit words. The first belongs to the
+//! device.
 //!
 //! ```text
 //!        0        1        2        3        4        5        6        7

@@ -209,8 +209,8 @@ pub trait Transport: Send {
     // Direct access. By default peers send requests to the owner's engine, which checks keys and
     // rights.
 
-    /// Makes `memory` reachable under `key` (whose index the engine chose below
-    /// `limits().regions`).
+    /// Makes `memory` reachable under `key`. The engine has chosen its index below
+    /// `limits().regions`.
     fn export(&mut self, key: RemoteKey, memory: &Memory, rights: Rights) -> Result<(), Error> {
         let _ = (key, memory, rights);
         Ok(())

@@ -1,7 +1,7 @@
 //! The board: state that a function publishes to all its peers. They map it read-only.
 //!
-//! Two tables: a gate for each queue pair (does it exist, does it take sends), and a notice for
-//! each region (which key is valid now, and the facts for its holder).
+//! It has two tables. Each queue pair has a gate: does it exist, does it take sends. Each region
+//! has a notice: the valid key, and the facts for its holder.
 
 use crate::segment::Words;
 use crate::sync::Ordering;

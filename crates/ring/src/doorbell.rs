@@ -71,8 +71,8 @@ impl<W: Words> Doorbell<W> {
 
     /// Receiver: announces sleep, after all lanes are parked. `false`: a bell rang, do not sleep.
     pub fn prepare_sleep(&self) -> bool {
-        // Swaps, here and in `awake`: every change of SLEEPER reads the one before, so a late swap
-        // by a ringer for an earlier sleep cannot hide this announcement.
+        // Swaps, here and in `awake`: every change of SLEEPER reads the one before. So a ringer's
+        // late swap for an earlier sleep cannot hide this announcement.
         self.words.word(SLEEPER).swap(1, Ordering::Relaxed);
         // Pairs with the fence in `ring`.
         fence(Ordering::SeqCst);

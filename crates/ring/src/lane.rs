@@ -1,11 +1,11 @@
 //! A lane carries packets from one sending function to one receiving function, in order.
 //!
 //! It is DAMQ-PD's virtual port in software (D-01, D-02): a linked list of runs of lines that lie
-//! scattered in shared memory. A run is either an *extent* of the receiver's pool, granted to this
-//! sender as credit (PIO mode), or a *host chunk* in the pair's own memory. The sender falls back
-//! on host chunks when it has no credit (DMA mode, D-16). Packets fill a run from its start. When
-//! the next one does not fit, or credit has come back, the sender writes a LINK to the next run.
-//! One list holds both modes, so their order needs no further rule (D-19).
+//! scattered in shared memory. In PIO mode a run is an *extent* of the receiver's pool, granted to
+//! this sender as credit. Without credit the sender falls back on a *host chunk* in the pair's own
+//! memory (DMA mode, D-16). Packets fill a run from its start. When the next one does not fit, or
+//! credit has come back, the sender writes a LINK to the next run. One list holds both modes, so
+//! their order needs no further rule (D-19).
 //!
 //! ```text
 //!  receiver's pool                                       pair's memory
@@ -35,10 +35,10 @@
 //! taken back while the sender writes to it. Two small chunks alternate, so a second parking does
 //! not overwrite a packet in the first chunk.
 //!
-//! **Trust.** The receiver keeps its own record of everything it granted and reads only tags,
-//! headers and payload from shared memory; it copies each once and then checks it. A sender can
-//! harm its own lane. It can also write to the receiver's pool beyond its grants: see the threat
-//! model in ARCHITECTURE.md.
+//! **Trust.** The receiver keeps its own record of all grants. From shared memory it reads only
+//! tags, headers and payload; it copies each once and then checks it. A sender can harm its own
+//! lane. It can also write to the receiver's pool beyond its grants: see the threat model in
+//! ARCHITECTURE.md.
 
 mod nonce;
 mod receiver;

@@ -241,8 +241,8 @@ impl<'a> View<'a> {
         if !self.has(WRITABLE) || !(part.start.as_ptr() as usize).is_multiple_of(8) {
             return None;
         }
-        // SAFETY: aligned, inside, mapped for 'a; all concurrent access to such a word is atomic,
-        // or is a racing write of a hostile or careless peer that only affects the value.
+        // SAFETY: aligned, inside, mapped for 'a. Concurrent access to such a word is atomic, or is
+        // a racing write of a hostile or careless peer, which only affects the value.
         Some(unsafe { &*part.start.as_ptr().cast::<AtomicU64>() })
     }
 

@@ -138,7 +138,7 @@ impl<H: Holder> Piece<H> {
         holder.is_none().then(|| unsafe { std::slice::from_raw_parts(start.as_ptr(), *length) })
     }
 
-    /// The vector of which the piece was made.
+    /// The vector that the piece was made from.
     ///
     /// # Errors
     /// Returns a part of memory unchanged.

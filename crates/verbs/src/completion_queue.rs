@@ -135,8 +135,8 @@ impl Place {
 pub struct Taken<'a>(&'a Place);
 
 impl Taken<'_> {
-    /// Moves it out in the same [`Piece`]s in which [`write_in_pieces`] stored it: it may have been
-    /// stored just before, and other widths would defeat store forwarding.
+    /// Moves it out in the [`Piece`]s of [`write_in_pieces`]. It may have been stored just before,
+    /// and other widths would defeat store forwarding.
     #[inline(always)]
     pub(crate) fn completion(self) -> Completion {
         let mut completion = MaybeUninit::<Completion>::uninit();
@@ -169,7 +169,7 @@ pub(crate) struct Hand {
 
 /// The hand holds a completion. No queue has this slot, nor the next one.
 const FULL: u32 = u32::MAX;
-/// Nobody polls.
+/// No program polls.
 const CLOSED: u32 = u32::MAX - 1;
 
 impl Hand {
@@ -350,8 +350,8 @@ mod tests {
         }
     }
 
-    /// Completions come out whole and in the order in which they went in, at any fill level and
-    /// across the wrap; the ring drops those that nobody took.
+    /// Completions come out whole and in order, at any fill level and across the wrap. The ring
+    /// drops the remaining ones.
     // shows: C-13, C-14
     #[test]
     fn completions_come_out_as_they_went_in() {
@@ -373,7 +373,7 @@ mod tests {
         drop(ring);
     }
 
-    /// A reservation keeps its entry free, whatever arrives meanwhile.
+    /// A reservation keeps its entry free, even if other completions arrive.
     // shows: C-16
     #[test]
     fn reservations_keep_their_entries() {

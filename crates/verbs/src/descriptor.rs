@@ -123,7 +123,7 @@ impl<'a> Send<'a> {
     pub(crate) fn take_buffer(&mut self) -> Option<Buffer> {
         // Tested before it is moved: a wide load of a payload that was just stored in words defeats
         // store forwarding. The load would wait until the payload's stores leave the store buffer,
-        // behind the packet's, whose line another core still holds.
+        // behind the packet's stores. Another core still holds the packet's line.
         if !matches!(self.payload, Payload::Buffer(_)) {
             return None;
         }
@@ -164,7 +164,7 @@ pub(crate) enum Source<'a> {
     Chain(LocalChain),
 }
 
-/// The S-Flag of a put: which queue pair hears of it, and with which value.
+/// The S-Flag of a put: the queue pair that gets the event, and its value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Event {
     pub(crate) queue_pair: u32,

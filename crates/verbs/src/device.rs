@@ -64,8 +64,8 @@ pub struct DeviceOptions {
     pub fd: Option<i32>,
     /// `eth` and `udp`: write all frames to this file, which Wireshark reads.
     pub pcap: Option<PathBuf>,
-    /// `model`: the machine's parameters, a file like the one that `bellwire model parameters`
-    /// prints; `None`: the paper's prototype.
+    /// `model`: the file of the machine's parameters, as `bellwire model parameters` prints it;
+    /// `None`: the paper's prototype.
     pub config: Option<PathBuf>,
     /// `model`: the seed of all random choices; `None`: 1.
     pub seed: Option<u64>,
@@ -192,8 +192,9 @@ impl Device {
     /// Opens function `function` with default options. A function can be open only once at a time.
     ///
     /// # Errors
-    /// [`Error::BadFunction`] if there is no such function or it is open, [`Error::Forked`] in a
-    /// child of the process that opened the device, or what the device lacks (memory, descriptors).
+    /// [`Error::BadFunction`] if there is no such function or it is open. [`Error::Forked`] in a
+    /// child of the process that opened the device. Otherwise an error that names the missing
+    /// resource (memory, descriptors).
     pub fn open_function(&self, function: u8) -> Result<Function> {
         self.open_function_with(function, &FunctionOptions::default())
     }

@@ -1,4 +1,4 @@
-//! Functions: what a program drives.
+//! Functions: the objects that a program drives.
 
 use crate::completion_queue::Taken;
 use crate::descriptor::{Get, Put, Refused, Send};
@@ -613,7 +613,7 @@ impl Function {
         })
     }
 
-    /// Asks a listener for a connection, without waiting: [`Function::poll_connection`] tells the
+    /// Asks a listener for a connection, without waiting: [`Function::poll_connection`] reports the
     /// outcome.
     ///
     /// # Errors

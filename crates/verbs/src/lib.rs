@@ -31,11 +31,11 @@
 //!
 //! # Order
 //! - Descriptors of one queue pair start in the order of posting. Messages between two queue pairs
-//!   arrive, and complete at the receiver, in the order of posting, whatever their lengths.
+//!   arrive, and complete at the receiver, in the order of posting, for any lengths.
 //! - A put's bytes are in memory before any later message of the same queue pair to the same
 //!   function arrives.
-//! - Completions of sends, puts and gets may overtake each other. The context tells which
-//!   descriptor finished.
+//! - Completions of sends, puts and gets may overtake each other. The context identifies the
+//!   descriptor.
 //!
 //! # Threads
 //! A [`Device`] is shared freely. A [`Function`] may move between threads but only one drives it at

@@ -36,13 +36,13 @@ impl QueuePairOptions {
         self
     }
 
-    /// Sets [`QueuePairOptions::send_depth`].
+    /// Sets the most unfinished sends, puts, gets and atomics.
     pub fn send_depth(mut self, depth: usize) -> Self {
         self.send_depth = depth;
         self
     }
 
-    /// Sets [`QueuePairOptions::receive_depth`].
+    /// Sets the most unfinished receives.
     pub fn receive_depth(mut self, depth: usize) -> Self {
         self.receive_depth = depth;
         self

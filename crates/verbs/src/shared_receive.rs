@@ -9,7 +9,7 @@ pub struct SharedReceiveQueue {
     pub(crate) generation: u32,
 }
 
-/// Buffers for the queue pairs that share them, in the order of messages.
+/// Buffers of several queue pairs: the next message of any of them takes the oldest.
 ///
 /// They reserve no completion entry: their completion queue is not known until a message comes.
 /// Without a free entry the message waits.

@@ -109,8 +109,8 @@ fn the_counting_allocator_counts() {
 const CHILD: &str = "BELLWIRE_SMALL_PATH_CHILD";
 
 /// No system call is made from post to completion (C-12). The kernel kills the test's child at any
-/// call except those of the device's rare look at its control sockets (one `epoll_wait`, one write
-/// of its snapshot, memory for both) and of the child's exit.
+/// call except a few. These are its exit, and the device's rare look at its control sockets (one
+/// `epoll_wait`, one write of its snapshot, memory for both).
 // shows: C-12
 #[test]
 fn a_small_message_makes_no_system_call() {

@@ -50,8 +50,8 @@ impl VirtualDevice {
     ///
     /// # Errors
     /// [`Error::BadDeviceName`] for other machines. [`Error::DeviceUnavailable`] if the
-    /// configuration cannot be read or differs from that of the open machine of this name, or if
-    /// the node number is in use.
+    /// configuration cannot be read or differs from that of the open machine, or if the node number
+    /// is in use.
     pub fn open(machine: &str, options: &VirtualOptions) -> Result<VirtualDevice, Error> {
         let name = format!("model:{machine}");
         if machine != "chpp" && machine.strip_prefix("chpp:").is_none_or(str::is_empty) {

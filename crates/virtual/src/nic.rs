@@ -213,7 +213,7 @@ impl Nic {
         self.unread_in(place, RingKind::Receive)
     }
 
-    /// Finished operations of a place whose completion is unread.
+    /// Finished operations of a place with an unread completion.
     pub(crate) fn unnoticed(&self, place: usize) -> usize {
         self.unread_in(place, RingKind::Send)
     }
@@ -283,8 +283,8 @@ impl Nic {
         self.places[place].expects
     }
 
-    /// Whether a packet of `length` bytes can be sent between two places now: the sender's
-    /// interface takes one more operation (C-33), and the receiver has room left.
+    /// Whether a packet of `length` bytes can be sent between two places now. The sender's
+    /// interface must take one more operation (C-33), and the receiver must have room.
     pub(crate) fn takes(
         &self,
         (from, to): (usize, usize),

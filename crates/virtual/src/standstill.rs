@@ -2,8 +2,8 @@
 //!
 //! - **A deadlock** (C-26): no event is pending, and blocks of the machine wait for each other in a
 //!   cycle. No program can resolve that.
-//! - **Nobody sends**: no event is pending, no link is being set up, all programs are known
-//!   (`programs=N`), and during the [`PATIENCE`] after the last change all programs only polled, or
+//! - **No program sends**: no event is pending, no link is being set up, and all programs are known
+//!   (`programs=N`). During the [`PATIENCE`] after the last change all programs only polled, or
 //!   waited without a deadline. Whether a program would send after its next empty poll cannot be
 //!   known. A program with a deadline may act after it, so that deadline is awaited.
 
@@ -129,7 +129,7 @@ mod tests {
         from.send(link, header, &[], View::of(b"a word")).expect("there is room");
     }
 
-    /// If GETs share the channel of PUTs, the machine deadlocks: a sleeping function is woken with
+    /// If GETs share the channel of PUTs, the machine deadlocks. A sleeping function is woken with
     /// the cycle of waits, and a polling one gets it, too. With a channel for GETs the packets
     /// arrive, and no standstill is reported.
     // shows: C-26, C-27

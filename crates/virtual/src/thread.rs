@@ -51,8 +51,8 @@ mod tests {
     use super::*;
     use std::sync::mpsc;
 
-    /// A thread that sleeps elsewhere is detected, a working one is not, and one that has ended is
-    /// detected at once.
+    /// A thread that sleeps elsewhere is detected, a working thread is not. A thread that has ended
+    /// is detected at once.
     #[test]
     fn sleepers_are_told_from_workers() {
         let (tell, told) = mpsc::channel();

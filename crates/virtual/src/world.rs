@@ -204,8 +204,8 @@ impl World {
         self.rest(turn, &[place], Waits::Sleeps, until)
     }
 
-    /// Blocks a program after several empty polls, until there is news for one of the functions
-    /// that it has polled, or for as long as its polls took.
+    /// Blocks a program after several empty polls, at most for the time of its polls. News for one
+    /// of the functions that it has polled ends this.
     pub(crate) fn spin<'w>(&'w self, turn: Turn<'w>) -> Turn<'w> {
         let program = &turn.turns[turn.me];
         if program.vain.looks < VAIN_LOOKS {
@@ -632,8 +632,9 @@ impl State {
         }
     }
 
-    /// Whether a packet towards `end` of a wire has room: on the wire, at the sender's interface,
-    /// and in its share of the packets that the receiver's place takes at once.
+    /// Whether a packet towards `end` of a wire has room on the wire, at the sender's interface and
+    /// at the receiver. The receiver's place takes a bounded number of packets at once; each wire
+    /// has a share.
     pub(crate) fn has_room(
         &self,
         index: usize,

@@ -1,6 +1,5 @@
-//! The lane and the doorbell in every interleaving that the memory model allows (loom), at the
-//! smallest sizes that still have every part: two-packet chunks, two chunks in the pool, two host
-//! chunks.
+//! The lane and the doorbell in every interleaving that the memory model allows (loom). Sizes are
+//! the smallest with every part: two-packet chunks, two chunks in the pool, two host chunks.
 //!
 //! The receiver here acts as a device does: it answers bells, polls, grants, parks when idle, and
 //! sleeps when parked. It keeps the pool's accounts: every chunk is either here or with the lane. A
@@ -384,7 +383,7 @@ fn back_from_host_memory() {
     .check();
 }
 
-/// A lane parks when idle, and its receiver then sleeps: no wake-up is lost, and no extent is taken
+/// A lane parks when idle, and its receiver then sleeps. No wake-up is lost, and no extent is taken
 /// back while a sender writes to it.
 // shows: D-02, D-13
 #[test]

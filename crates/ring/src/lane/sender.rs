@@ -8,7 +8,7 @@ use crate::sync::{Fences, Ordering, full_fence};
 /// Distance of the prefetch ahead of a packet, in lines.
 const AHEAD: usize = 8;
 
-/// What to do after a packet was written.
+/// The caller's next action after a packet was written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sent {
     /// Nothing: the receiver polls this lane.
@@ -179,8 +179,8 @@ impl<W: Words> LaneSender<W> {
     }
 
     /// Obeys a command that differs from the last. One with a new nonce moves the cursor to its
-    /// small chunk and voids all open grants, parked or not: the receiver may have parked and
-    /// unparked the lane since the last look.
+    /// small chunk and voids all open grants. This holds for unparked lanes, too: the receiver may
+    /// have parked and unparked the lane since the last look.
     #[cold]
     fn obey(&mut self, command: u64) {
         let seen = crate::canary::planted("unseen-parking") && command & PARKED == 0;
@@ -191,8 +191,8 @@ impl<W: Words> LaneSender<W> {
         self.command = command;
     }
 
-    /// Moves to the next run if the packet does not fit here, or if the lane is in DMA mode and
-    /// credit has come back (D-17).
+    /// Moves to the next run if the packet does not fit, or if credit has come back in DMA mode
+    /// (D-17).
     #[cold]
     fn go_on(&mut self, lines: usize, host_memory: impl FnOnce() -> bool) -> bool {
         assert!(lines < self.geometry.chunk_lines, "a packet fits a chunk with its LINK");

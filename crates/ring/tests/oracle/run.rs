@@ -2,7 +2,7 @@
 //! determines its place in the order, its length and all its bytes.
 //!
 //! The receiver grants, withholds credit, parks and sleeps at random. It keeps the pool's accounts:
-//! a chunk is either here or with the lane, and the sender never writes to one that is here.
+//! a chunk is either here or with the lane. The sender never writes to a chunk that is here.
 
 use bellwire_ring::doorbell::{DOORBELL_LINES, Doorbell};
 use bellwire_ring::lane::{

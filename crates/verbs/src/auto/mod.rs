@@ -2,9 +2,9 @@
 //! on this one.
 //!
 //! Addresses are the network's. A function listens on both transports under the same address: first
-//! in the job `auto.udp` (`auto.udp.PORT`, unless it is the default port) or `auto.eth.INTERFACE`
-//! of this host, then in the network. So each `auto` function of this host (with the same access)
-//! that is in the network is in the job too. A peer looks in the job first.
+//! in a job of this host, then in the network. The job is `auto.udp` (`auto.udp.PORT`, unless it is
+//! the default port) or `auto.eth.INTERFACE`. So each `auto` function of this host (with the same
+//! access) that is in the network is in the job too. A peer looks in the job first.
 //!
 //! | file | what |
 //! |---|---|

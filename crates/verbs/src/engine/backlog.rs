@@ -1,7 +1,7 @@
 //! Messages that arrived before a receive was posted for them.
 //!
 //! All queue pairs share one memory without fixed parts (DAMQ, D-01, D-02). A queue pair that takes
-//! too much of it stops its gate, and its senders wait until it has been read (STOP and GO, H-15,
+//! too much of it stops its gate. Its senders wait until it has been read (STOP and GO, H-15,
 //! H-16). So a program that neglects one queue pair does not starve the others.
 
 use bellwire_device::{FunctionAddress, Kind, LinkId, PacketFlags};

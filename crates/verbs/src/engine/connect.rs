@@ -247,7 +247,7 @@ impl Core {
         Verdict::Taken
     }
 
-    /// A peer refuses, or nobody listens there yet.
+    /// A peer refuses, or it has no listener yet.
     pub(super) fn on_reject(
         &mut self,
         _link: LinkId,
@@ -315,7 +315,7 @@ impl Core {
         })
     }
 
-    /// Stops listening. Waiting requests are answered as if nobody listened.
+    /// Stops listening. Waiting requests get the answer of a number without a listener.
     pub(crate) fn stop_listening(&mut self, listener: Listener) -> Result<()> {
         let requests = std::mem::take(&mut self.listening(listener)?.requests);
         self.listening.retain(|listening| listening.generation != listener.generation);

@@ -19,7 +19,7 @@ pub(crate) enum Route {
     Connecting,
     /// To and from one peer.
     Connected { link: LinkId, peer: Address },
-    /// Nowhere any more.
+    /// Nowhere: the connection has ended.
     Disconnected { why: Status },
 }
 

@@ -1,4 +1,4 @@
-//! Remote events (S-Flag): a put tells a queue pair of its target that the bytes are in memory
+//! Remote events (S-Flag): a put reports to a queue pair of its target that the bytes are in memory
 //! (C-14, C-23).
 //!
 //! An event takes no receive, but a completion entry. Without a free entry it waits in the backlog
@@ -12,7 +12,7 @@ use bellwire_device::{Address, Kind, Operation as Finished, PacketFlags, PacketH
 use bellwire_ring::canary::planted;
 use bellwire_ring::memory::View;
 
-/// Tells the target of a put of `length` bytes that was carried out directly.
+/// Reports a direct put of `length` bytes to its target.
 pub(super) fn send_event<T: Transport>(
     transport: &mut T,
     link: LinkId,

@@ -33,7 +33,7 @@ pub(crate) struct Link {
     pub(crate) undelivered: VecDeque<Undelivered>,
     /// The peer's puts with a failed piece, until their last piece arrives.
     pub(crate) failed_puts: VecDeque<(u64, Status)>,
-    /// Bytes taken from the batch at the front of the link, whose rest had no room. 0: none.
+    /// Bytes taken from the batch at the front of the link; the rest had no room. 0: no such batch.
     pub(crate) in_batch: usize,
 }
 

@@ -61,7 +61,7 @@ impl Core {
 
 // Queue pairs.
 impl Core {
-    /// Creates a queue pair, or a member of the channel whose claim it is given.
+    /// Creates a queue pair, or a member of `channel`.
     pub(super) fn create_queue_pair<T: Transport>(
         &mut self,
         transport: &mut T,

@@ -7,7 +7,7 @@
 //! | `Grant` | - | operation | transfer, from, to | |
 //! | `Data` | offset, low and high half | transfer, or operation of a get | | bytes |
 //! | `Done` | - | operation | length, value | |
-//! | `Put` | event's queue pairs | operation | key, index, offset, end [, immediate, total] | bytes |
+//! | `Put` | event's queue pairs | operation | key, index, offset, end [immediate, total] | bytes |
 //! | `Get` | - | operation | key, index, offset, length | |
 //! | `Atomic` | - | operation | key, index, offset, operand, expected | |
 //! | `Event` | queue pairs | immediate | length | |
@@ -36,7 +36,7 @@ pub(crate) const ATOMIC_SWAP: u16 = 1;
 
 /// `Reject`: the program refused.
 pub(crate) const REJECT_BY_PROGRAM: u16 = 0;
-/// `Reject`: nobody listens on this number.
+/// `Reject`: no listener on this number.
 pub(crate) const REJECT_NOBODY: u16 = 1;
 /// `Reject`: too many requests wait there.
 pub(crate) const REJECT_BUSY: u16 = 2;

@@ -89,9 +89,9 @@ impl Core {
         }
     }
 
-    /// The fast path: a whole message goes straight into a receive of its queue pair's own queue,
-    /// if that is long enough and no message waits before it. `false`: this path does not apply,
-    /// and nothing has changed.
+    /// The fast path: a whole message goes straight into a receive of its queue pair's own queue.
+    /// The receive must be long enough, and no message may wait before it. `false`: this path does
+    /// not apply, and nothing has changed.
     #[inline(always)]
     fn meets_receive(
         &mut self,
@@ -438,7 +438,7 @@ impl Core {
         if !self.queue_pairs[slot].backlogged {
             self.backlogged.retain(|&listed| listed != slot);
             if let Route::Disconnected { why } = self.queue_pairs[slot].routing.route() {
-                // The backlog held only offers whose sender is gone.
+                // The backlog held only offers of senders that are gone.
                 self.flush_receives(slot, why);
             }
         }

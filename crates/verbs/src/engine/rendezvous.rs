@@ -328,7 +328,7 @@ impl Core {
                     if transfer.done == transfer.kept {
                         self.finish_transfer(id, None);
                         // Flushed at once: the sender offers its next message while we fetch the
-                        // one that waits here.
+                        // message that waits here.
                         self.flush_outboxes(transport);
                     } else {
                         self.fetching.push_back(id);
@@ -388,7 +388,7 @@ impl Core {
         Verdict::Taken
     }
 
-    /// Ends a transfer that cannot go on, and tells the sender.
+    /// Ends a transfer that cannot continue, and answers the sender.
     pub(super) fn give_up_transfer(&mut self, id: OpId, failure: Status) {
         if let Ok(transfer) = self.transfers.operation(id) {
             let (link, operation) = (transfer.link, transfer.operation);
@@ -398,7 +398,7 @@ impl Core {
         self.finish_transfer(id, Some(failure));
     }
 
-    /// Ends a transfer: all its bytes are here, or `failure` happened. Tells the sender if all
+    /// Ends a transfer: all its bytes are here, or `failure` happened. Answers the sender if all
     /// bytes are here.
     pub(super) fn finish_transfer(&mut self, id: OpId, failure: Option<Status>) {
         let Ok(transfer) = self.transfers.finish(id) else { return };

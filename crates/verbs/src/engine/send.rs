@@ -226,7 +226,7 @@ impl Core {
 }
 
 impl Payload<'_> {
-    /// The bytes, as head and body; `None` if they are in a region that is not registered any more.
+    /// The bytes, as head and body; `None` if their region is no longer registered.
     #[inline(always)]
     pub(super) fn parts(&self, regions: &Regions) -> Option<(&[u8], View<'_>)> {
         match self {

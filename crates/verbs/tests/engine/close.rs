@@ -62,7 +62,7 @@ fn destroying_a_queue_pair_flushes_it() {
     }
 }
 
-/// Destroying the receiving queue pair completes its receives, and tells the senders of long
+/// Destroying the receiving queue pair completes its receives, and fails the sends of long
 /// messages.
 #[test]
 fn destroying_the_receiver_tells_the_senders() {

@@ -68,8 +68,8 @@ fn a_full_send_queue_is_an_error_that_passes() {
     }
 }
 
-/// A queue pair that nobody reads stops its senders, while another one of the same function works
-/// on. When it is read, its senders continue, and nothing is lost.
+/// A queue pair that its program does not read stops its senders, while another one of the same
+/// function works on. When it is read, its senders continue, and nothing is lost.
 // shows: H-15, H-16, D-18
 #[test]
 fn stop_and_go() {

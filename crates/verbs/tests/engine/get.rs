@@ -65,8 +65,8 @@ fn a_wrong_key_brings_nothing() {
     }
 }
 
-/// A get whose next request is blocked delays neither the answer to a peer's request nor the bytes
-/// for a peer's get: these use the other channel (C-27).
+/// A get with a blocked request delays neither the answer to a peer's request nor the bytes for a
+/// peer's get. These use the other channel (C-27).
 // shows: C-27
 #[test]
 fn a_stuck_get_holds_up_no_answers() {

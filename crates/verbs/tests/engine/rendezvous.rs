@@ -17,8 +17,8 @@ pub fn ways() -> impl Iterator<Item = FabricOptions> {
     })
 }
 
-/// Messages of many lengths, from a program's vector and from a region, arrive whole and in order
-/// on every fabric, and each side gets its buffers back.
+/// Messages of many lengths, from a vector and from a region, arrive whole and in order on every
+/// fabric. Each side gets its buffers back.
 // shows: C-53, H-25
 #[test]
 fn long_messages_arrive_on_every_way() {
@@ -65,8 +65,8 @@ fn long_messages_arrive_on_every_way() {
     }
 }
 
-/// A short message that is posted after a long one completes after it at the receiver, although it
-/// arrives before; a message of another sender does not wait.
+/// A short message behind a long one completes after it at the receiver, although it arrives
+/// before. A message of another sender does not wait.
 #[test]
 fn a_short_message_does_not_overtake_a_long_one() {
     let options = FabricOptions {

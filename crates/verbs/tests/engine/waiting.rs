@@ -78,8 +78,8 @@ fn the_descriptor_wakes_a_poll_loop() {
     assert!(!world.sides[1].function.arm().unwrap(), "something is to do");
 }
 
-/// Other work still progresses while each poll of a program finds a message: a long message for
-/// another queue pair is fetched, though nobody polls that pair's queue.
+/// Other work still progresses while each poll of a program finds a message. A long message for
+/// another queue pair is fetched, though the program does not poll that pair's queue.
 #[test]
 fn a_busy_receiver_still_runs_its_errands() {
     let mut world = World::pair();
