@@ -162,8 +162,8 @@ impl Taken<'_> {
 /// A place for one completion that bypasses its ring, for the program that polls for it.
 pub(crate) struct Hand {
     place: Place,
-    /// The slot of the queue that is polled, or [`Hand::FULL`] or [`Hand::CLOSED`]. One word,
-    /// because every message reads it.
+    /// The slot of the queue that is polled, or [`FULL`] or [`CLOSED`]. One word, because every
+    /// message reads it.
     queue: u32,
 }
 

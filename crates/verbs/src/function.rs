@@ -73,7 +73,7 @@ pub struct Limits {
     pub listeners: usize,
     /// Registered memory regions.
     pub regions: usize,
-    /// Peer functions with a link at the same time.
+    /// Peer functions with a link at once.
     pub links: usize,
     /// Entries in one list of a chain descriptor.
     pub chain_entries: usize,
@@ -459,7 +459,8 @@ impl Function {
     /// As [`Function::poll`], but `inbox` sees messages first, in place, if their queue pair
     /// completes its receives in `queue`. A message that it takes needs no receive and has no
     /// completion. It never sees messages of more than [`Limits::eager_bytes`]. Nor does it see a
-    /// message behind others of its queue pair that wait for a receive or for a completion entry.
+    /// message while earlier ones of its queue pair wait for a receive, or while completions wait
+    /// to be polled.
     ///
     /// # Errors
     /// As [`Function::poll`].
