@@ -32,8 +32,8 @@
 //! | intent = 0; *light fence*; command? parked: ring | |
 //!
 //! Either the receiver sees the packet, or the sender sees the command and rings. No extent is
-//! taken back while the sender writes to it. Two small chunks alternate, so a second parking does
-//! not overwrite a packet in the first chunk.
+//! taken back while the sender writes to it. Two small chunks alternate: after a new parking the
+//! sender's next packet does not overwrite an unread one in the old chunk.
 //!
 //! **Trust.** The receiver keeps its own record of all grants. From shared memory it reads only
 //! tags, headers and payload; it copies each once and then checks it. A sender can harm its own

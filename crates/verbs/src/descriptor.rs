@@ -16,8 +16,8 @@ pub struct Send<'a> {
     pub(crate) signaled: bool,
 }
 
-/// The address that a descriptor names, in words without padding. The post reads it in the same
-/// words in which it was written just before, so stores are forwarded, and compares few words.
+/// The address that a descriptor names, in words without padding. The post reads it in the words in
+/// which it was just written, so stores are forwarded. Comparing it takes two words.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Destination {
     /// Node in the low half, queue pair in the high half.

@@ -124,8 +124,8 @@ impl Nic {
         let mut places = Vec::new();
         let mut desk = machine.desk();
         let per_function = config.nic.queue_pairs;
-        // The host reports reads by a quarter of the ring, so the interface may see it fuller than
-        // it is.
+        // The host reports reads in steps of a quarter of the ring, so the interface may see it
+        // fuller than it is.
         let records = config.host.ring_entries as usize;
         let expects = (records - (records / 4).max(1)).min(config.host.slots).max(1);
         for node in 0..config.nodes() {

@@ -131,7 +131,8 @@ impl Turns {
         self.programs.iter().for_each(|program| program.bell.notify_one());
     }
 
-    /// Checks the programs that compute, and marks those as away that sleep. `true`: there was one.
+    /// Checks the programs that compute. Marks those as away that sleep or compute for too long.
+    /// `true`: there was one.
     pub(crate) fn dismiss_absent(&mut self, caller: Option<usize>) -> bool {
         let mut found = false;
         for (index, program) in self.programs.iter_mut().enumerate() {

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 /// more than this.
 pub(crate) const LINK_PACKETS: usize = 32;
 
-/// A link, independent of its two ends' numbers.
+/// A link between two functions, with the state of both ends.
 pub(crate) struct Wire {
     pub(crate) ends: [FunctionAddress; 2],
     /// Serial number. Links to the same function are polled in the order of their creation.
